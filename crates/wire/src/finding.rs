@@ -1,0 +1,387 @@
+//! The one list of rules that bytes can show broken, and the findings that say so.
+//!
+//! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
+//! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view).
+
+use arrayvec::ArrayVec;
+use core::fmt;
+
+/// How bad a broken rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Unusual, allowed, worth knowing.
+    Note,
+    /// Breaks a rule, yet a receiver can still act on the message.
+    Warning,
+    /// Breaks a rule so that a receiver cannot or must not act on the message.
+    Error,
+}
+
+impl Severity {
+    /// Lower-case name, as used in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The format a rule belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Any RoCEv2 packet.
+    Roce,
+    /// Plain CNP, and the CNP part of a Fast CNP.
+    Cnp,
+    /// Fast CNP options.
+    FastCnp,
+    /// IOAM trace, in a data packet or copied into a Fast CNP.
+    Ioam,
+    /// Notification to the proxy node.
+    ProxyCn,
+    /// Proxy Network Node Address option.
+    ProxyAddress,
+    /// Fast CNP in the WAN.
+    WanFcn,
+    /// Proxy Node Capability in routing.
+    Pnc,
+    /// Priority-based flow control.
+    Pfc,
+}
+
+macro_rules! rules {
+    ($( $(#[$doc:meta])* $name:ident = $id:literal, $family:ident, $severity:ident, $section:literal, $text:literal; )+) => {
+        /// A rule of a draft, an RFC or the InfiniBand specification that bytes alone can show broken.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        #[repr(u8)]
+        pub enum Rule { $( #[doc = $text] #[doc = ""] #[doc = concat!("Source: ", $section)] $name, )+ }
+
+        impl Rule {
+            /// Every rule, in the order of the list.
+            pub const ALL: &'static [Self] = &[ $( Self::$name, )+ ];
+
+            /// What the list says about the rule.
+            #[must_use]
+            pub const fn info(self) -> &'static RuleInfo {
+                const INFO: &[RuleInfo] = &[ $( RuleInfo {
+                    id: $id,
+                    family: Family::$family,
+                    severity: Severity::$severity,
+                    section: $section,
+                    text: $text,
+                }, )+ ];
+                &INFO[self as usize]
+            }
+        }
+    };
+}
+
+/// What the list says about one rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RuleInfo {
+    /// Stable identifier, dotted, lower case: the name in filters, reports and JSON.
+    pub id: &'static str,
+    /// The format it belongs to.
+    pub family: Family,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where the rule is written.
+    pub section: &'static str,
+    /// One sentence: what was found, as opposed to what the rule asks.
+    pub text: &'static str,
+}
+
+rules! {
+    RoceMalformed = "rocev2.malformed", Roce, Error, "IBTA vol. 1 Annex A17",
+        "The RoCEv2 packet is shorter than its opcode's headers and the ICRC";
+    RoceIcrcBad = "rocev2.icrc.bad", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
+        "The ICRC matches no known reading of the packet";
+    RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
+        "The transport header version is not 0";
+    RoceExtensionHeaders = "rocev2.icrc.reading", Roce, Note, "IBTA vol. 1 Annex A17.3.3",
+        "No specification says how the ICRC treats IPv6 extension headers; a reading other than the default matches";
+
+    CnpMalformed = "cnp.malformed", Cnp, Error, "IBTA vol. 1 Annex A17.9.3",
+        "The CNP is not BTH, 16 reserved octets and ICRC";
+    CnpBecn = "cnp.becn.clear", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
+        "BECN is 0; a CNP has it set to 1";
+    CnpPsn = "cnp.psn.nonzero", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
+        "The PSN is not 0; a CNP has PSN 0";
+    CnpReserved = "cnp.reserved.nonzero", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
+        "The 16 reserved octets are not all 0";
+
+    FastCnpMalformed = "fastcnp.malformed", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The Fast CNP option cannot be read";
+    FastCnpAction = "fastcnp.type.action", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The two top bits of the option type are not 10 (discard and send ICMPv6 Parameter Problem)";
+    FastCnpChange = "fastcnp.type.change", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The third bit of the option type is not 0 (option data does not change en route)";
+    FastCnpHopByHop = "fastcnp.header.hop_by_hop", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The option is in a Hop-by-Hop Options header; it belongs in a Destination Options header";
+    FastCnpSeveral = "fastcnp.option.several", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "More than one Fast CNP option; a Fast CNP carries exactly one";
+    FastCnpSeveralHeaders = "fastcnp.header.several", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "More than one Destination Options header; a Fast CNP has one";
+    FastCnpNotCnp = "fastcnp.not_a_cnp", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The option precedes something that is not a CNP";
+    FastCnpLength1 = "fastcnp.option1.length", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "Opt Data Len of option 1 is not 16";
+    FastCnpAlignment = "fastcnp.alignment", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2",
+        "The option is not aligned as the figure draws it (option 1 at 4n+2, option 2 at 4n)";
+    FastCnpReserved = "fastcnp.reserved.nonzero", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 9486 section 3",
+        "The reserved octet of option 2 is not 0";
+    FastCnpIoamType = "fastcnp.ioam_opt_type.unknown", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 9197 section 4.4",
+        "The IOAM option type is neither pre-allocated (0) nor incremental trace (1)";
+    FastCnpAddressed = "fastcnp.destination.is_receiver", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The Fast CNP is addressed to the data packet's destination instead of its source";
+    FastCnpSource = "fastcnp.source.not_loopback", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The source cannot be a switch's loopback address (link-local, multicast, unspecified or ::1)";
+    FastCnpOriginal = "fastcnp.original_destination.invalid", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "The original destination address cannot be a receiver's (unspecified, multicast or loopback)";
+
+    IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
+        "The IOAM trace cannot be read";
+    IoamNodeLen = "ioam.node_len.mismatch", Ioam, Error, "RFC 9197 section 4.4.1",
+        "NodeLen is not the length of the data that the trace type asks for";
+    IoamNodeLenZero = "ioam.node_len.zero", Ioam, Error, "RFC 9197 section 4.4.1",
+        "NodeLen is 0, yet there is node data";
+    IoamRemaining = "ioam.remaining_len.excess", Ioam, Error, "RFC 9197 section 4.4.1",
+        "RemainingLen is larger than the node data list";
+    IoamRagged = "ioam.node_list.ragged", Ioam, Error, "RFC 9197 section 4.4.1",
+        "The node data list is not a whole number of nodes";
+    IoamUndefined = "ioam.trace_type.undefined", Ioam, Note, "RFC 9197 section 4.4.1",
+        "The trace type has undefined bits (12 to 21) set";
+    IoamReservedBit = "ioam.trace_type.reserved", Ioam, Warning, "RFC 9197 section 4.4.1",
+        "Bit 23 of the trace type is reserved and must be 0";
+    IoamFlag = "ioam.flags.undefined", Ioam, Note, "RFC 9197 section 4.4.1",
+        "The undefined trace flag is set";
+    IoamReserved = "ioam.reserved.nonzero", Ioam, Warning, "RFC 9197 section 4.4.1, RFC 9486 section 3",
+        "A reserved octet is not 0";
+    IoamOverflow = "ioam.overflow", Ioam, Note, "RFC 9197 section 4.4.1",
+        "Overflow: at least one node found no room for its data, so the trace is incomplete";
+
+    ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "The proxy notification is too short for its five-tuple and level";
+    ProxyCnReserved = "proxycn.reserved.nonzero", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "The reserved bits are not 0";
+    ProxyCnTooLong = "proxycn.length.excess", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "The IP packet is longer than 576 octets (IPv4) or 1280 octets (IPv6)";
+    ProxyCnTuple = "proxycn.tuple.mismatch", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "The five-tuple disagrees with the invoking packet";
+    ProxyCnFamily = "proxycn.family.unclear", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "The invoking packet does not tell whether the five-tuple is IPv4 or IPv6; the outer header's version was taken";
+    ProxyCnInvokingNone = "proxycn.invoking.missing", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "There is no invoking packet behind the five-tuple";
+    ProxyCnInvokingShort = "proxycn.invoking.short", ProxyCn, Note, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
+        "Less of the invoking packet is quoted than would fit";
+
+    ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+        "Opt Data Len of the proxy address option is not 16";
+    ProxyAddressType = "proxycn.option.type", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+        "The three top bits of the option type are not 000";
+    ProxyAddressHopByHop = "proxycn.option.hop_by_hop", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+        "The option is in a Hop-by-Hop Options header; it belongs in a Destination Options header";
+    ProxyAddressSeveral = "proxycn.option.several", ProxyAddress, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+        "More than one proxy address option; the packet carries one";
+    ProxyAddressInvalid = "proxycn.option.address", ProxyAddress, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
+        "The proxy address cannot be a node's (unspecified, multicast or loopback)";
+
+    WanFcnMalformed = "wanfcn.malformed", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 4.2",
+        "The FCN message is too short for its flow label and level";
+    WanFcnLength = "wanfcn.length", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
+        "The UDP length is not 12";
+    WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
+        "The reserved bits are not 0 (ignored on receipt)";
+
+    PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
+        "The routing message around the Proxy Node Capability cannot be read";
+    PncFlagsLength = "pnc.flags.length", Pnc, Error, "RFC 7794 section 2.1, RFC 9792",
+        "The Prefix Attribute Flags are empty or not whole";
+    PncNhcLength = "pnc.bgp.length", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1.4",
+        "The PNC characteristic carries a value; its length is 0";
+    PncNhcOrder = "pnc.bgp.order", Pnc, Warning, "draft-ietf-idr-nhc section 2.2",
+        "Characteristic codes are not in increasing order";
+    PncNhcNextHop = "pnc.bgp.next_hop", Pnc, Error, "draft-ietf-idr-nhc section 2.3",
+        "The attribute's next hop differs from the route's: its characteristics do not apply";
+    PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, "draft-ietf-idr-nhc section 2.4",
+        "The Next Hop Dependent Characteristics attribute cannot be read and is discarded alone";
+
+    PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",
+        "The PFC frame is shorter than its class vector and pause times";
+    PfcDestination = "pfc.destination", Pfc, Warning, "IEEE 802.1Q clause 36.1",
+        "The destination is not 01-80-C2-00-00-01";
+    PfcVector = "pfc.vector.reserved", Pfc, Warning, "IEEE 802.1Q clause 36.1",
+        "The upper octet of the class-enable vector is not 0";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().id)
+    }
+}
+
+/// One broken rule, at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Rule,
+    /// Octets from the start of what the caller passed in to the field that shows it.
+    pub offset: usize,
+    /// Octets of that field.
+    pub len: usize,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.rule.info();
+        write!(
+            f,
+            "{}: {} at octet {} [{}; {}]",
+            info.severity, info.text, self.offset, info.id, info.section
+        )
+    }
+}
+
+/// Most findings kept for one packet; further ones are only counted.
+pub const MAX_FINDINGS: usize = 24;
+
+/// The findings of one packet: bounded, without allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    list: ArrayVec<Finding, MAX_FINDINGS>,
+    dropped: usize,
+    base: usize,
+}
+
+impl Findings {
+    /// No findings.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one, `offset` counted from the base that [`within`](Self::within) has set.
+    pub fn push(&mut self, rule: Rule, offset: usize, len: usize) {
+        let offset = self.base.saturating_add(offset);
+        if self.list.try_push(Finding { rule, offset, len }).is_err() {
+            self.dropped = self.dropped.saturating_add(1);
+        }
+    }
+
+    /// Runs `check` with `base` added to every offset it pushes: for a part parsed from its own start.
+    pub fn within<T>(&mut self, base: usize, check: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.base;
+        self.base = outer.saturating_add(base);
+        let out = check(self);
+        self.base = outer;
+        out
+    }
+
+    /// The findings, in the order found.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Finding] {
+        &self.list
+    }
+
+    /// How many more there were than [`MAX_FINDINGS`].
+    #[must_use]
+    pub const fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// Whether nothing was found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether `rule` is among them.
+    #[must_use]
+    pub fn has(&self, rule: Rule) -> bool {
+        self.list.iter().any(|finding| finding.rule == rule)
+    }
+
+    /// The worst severity among them.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.list
+            .iter()
+            .map(|finding| finding.rule.info().severity)
+            .max()
+    }
+
+    /// Forgets all findings.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.dropped = 0;
+    }
+}
+
+impl<'a> IntoIterator for &'a Findings {
+    type Item = &'a Finding;
+    type IntoIter = core::slice::Iter<'a, Finding>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_filterable() {
+        for (i, rule) in Rule::ALL.iter().enumerate() {
+            let info = rule.info();
+            assert_eq!(*rule as usize, i);
+            assert!(!info.section.is_empty() && !info.text.is_empty());
+            assert!(
+                info.id
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._".contains(&b)),
+                "{}",
+                info.id
+            );
+            assert!(
+                Rule::ALL[i + 1..]
+                    .iter()
+                    .all(|other| other.info().id != info.id),
+                "{}",
+                info.id
+            );
+        }
+    }
+
+    #[test]
+    fn offsets_nest_and_overflow_is_counted() {
+        let mut findings = Findings::new();
+        findings.within(10, |f| f.within(5, |f| f.push(Rule::CnpPsn, 1, 3)));
+        assert_eq!(
+            findings.as_slice(),
+            [Finding {
+                rule: Rule::CnpPsn,
+                offset: 16,
+                len: 3
+            }]
+        );
+        for _ in 0..MAX_FINDINGS {
+            findings.push(Rule::CnpBecn, 0, 1);
+        }
+        assert_eq!(
+            (findings.as_slice().len(), findings.dropped()),
+            (MAX_FINDINGS, 1)
+        );
+        assert_eq!(findings.worst(), Some(Severity::Warning));
+    }
+}

@@ -1,0 +1,296 @@
+//! The RoCEv2 Invariant CRC: computed, verified, and patched when a few octets change.
+//!
+//! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
+//! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
+//! `frame.rs`'s business.
+
+use crate::ipv6_ext::{CHANGE_BIT, ExtHeaders, Options};
+use crate::layer::Layer;
+use crate::octets::u8_at;
+use core::fmt;
+use crc32fast::Hasher;
+use serde::Deserialize;
+
+/// Octets of the ICRC.
+pub const ICRC_LEN: usize = 4;
+
+/// How the ICRC treats IPv6 extension headers between the IPv6 header and UDP. No specification says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+pub enum Reading {
+    /// "B", the default: covered like the rest of the packet; data of options that may change on the way counts as ones.
+    #[default]
+    #[serde(rename = "B")]
+    Covered,
+    /// "A": skipped, with the IPv6 header as on the wire.
+    #[serde(rename = "A")]
+    Skipped,
+    /// "A2": skipped, with next header and payload length as if there were no extension headers.
+    #[serde(rename = "A2")]
+    Rewritten,
+    /// "C": what Linux soft-RoCE computes: the 8 octets behind the IPv6 header taken for UDP, then the BTH.
+    #[serde(rename = "C")]
+    SoftRoce,
+}
+
+impl Reading {
+    /// Every reading, in the order in which [`verify`] tries them.
+    pub const ALL: [Self; 4] = [
+        Self::Covered,
+        Self::Rewritten,
+        Self::Skipped,
+        Self::SoftRoce,
+    ];
+
+    /// The short name: A, A2, B or C.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Covered => "B",
+            Self::Skipped => "A",
+            Self::Rewritten => "A2",
+            Self::SoftRoce => "C",
+        }
+    }
+
+    /// What the reading does, for people.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Covered => "extension headers covered, mutable option data as ones",
+            Self::Skipped => "extension headers skipped, IPv6 header as on the wire",
+            Self::Rewritten => "extension headers skipped, IPv6 header rewritten as if absent",
+            Self::SoftRoce => "as Linux soft-RoCE: 8 octets behind the IPv6 header taken for UDP",
+        }
+    }
+
+    /// The reading of that short name, in any case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|reading| reading.name().eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What an emitter writes as ICRC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// The right one, by this reading.
+    Compute(Reading),
+    /// Four octets of zero (some senders leave the field to their hardware).
+    Zero,
+    /// The right one by the default reading with every bit flipped: for negative tests.
+    Corrupt,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::Compute(Reading::default())
+    }
+}
+
+/// What verifying an ICRC gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It matches. `Some` names the reading where extension headers make a difference.
+    Good(Option<Reading>),
+    /// It matches no reading.
+    Bad {
+        /// What the packet carries, as a number (the field is least significant octet first).
+        found: u32,
+        /// What the default reading gives.
+        expected: u32,
+    },
+    /// Could not be computed: the packet is cut short, a fragment, or not readable that far.
+    Unchecked,
+}
+
+/// The ICRC of `packet`, which begins at its IP header and ends where the ICRC begins; `udp` is where UDP begins.
+///
+/// `None` where that is no IPv4 or IPv6 packet with UDP and a BTH in it.
+#[must_use]
+pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
+    if packet.len() < udp.checked_add(8 + 12)? {
+        return None;
+    }
+    let mut crc = Hasher::new();
+    crc.update(&[0xFF; 8]);
+    match u8_at(packet, 0) >> 4 {
+        4 if udp >= 20 => ipv4(&mut crc, packet.get(..udp)?),
+        6 if udp >= 40 => ipv6(&mut crc, packet, udp, reading)?,
+        _ => return None,
+    }
+    if reading == Reading::SoftRoce && udp > 40 {
+        masked_udp(&mut crc, packet.get(40..48)?);
+    } else {
+        masked_udp(&mut crc, packet.get(udp..udp + 8)?);
+    }
+    let bth = udp + 8;
+    crc.update(packet.get(bth..bth + 4)?);
+    crc.update(&[0xFF]);
+    crc.update(packet.get(bth + 5..)?);
+    Some(crc.finalize())
+}
+
+fn masked_udp(crc: &mut Hasher, udp: &[u8]) {
+    crc.update(udp.get(..6).unwrap_or_default());
+    crc.update(&[0xFF; 2]);
+}
+
+fn ipv4(crc: &mut Hasher, header: &[u8]) {
+    let (fixed, options) = header.split_at(20);
+    let mut masked = [0u8; 20];
+    masked.copy_from_slice(fixed);
+    masked[1] = 0xFF;
+    masked[8] = 0xFF;
+    masked[10..12].fill(0xFF);
+    crc.update(&masked);
+    crc.update(options);
+}
+
+fn ipv6(crc: &mut Hasher, packet: &[u8], udp: usize, reading: Reading) -> Option<()> {
+    let mut masked = *packet.first_chunk::<40>()?;
+    masked[0] |= 0x0F;
+    masked[1..4].fill(0xFF);
+    masked[7] = 0xFF;
+    let headers = udp - 40;
+    if reading == Reading::Rewritten && headers > 0 {
+        let payload = u16::from_be_bytes([masked[4], masked[5]]);
+        // A payload length of 0 (jumbograms) or one that lies cannot be rewritten; any result would be a guess.
+        let without = payload.checked_sub(u16::try_from(headers).ok()?)?;
+        masked[4..6].copy_from_slice(&without.to_be_bytes());
+        masked[6] = 17;
+    }
+    crc.update(&masked);
+    if reading == Reading::Covered {
+        covered_headers(crc, packet.get(..udp)?);
+    }
+    Some(())
+}
+
+/// Feeds the extension headers of `packet` (which ends where UDP begins), data of mutable options as ones.
+fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
+    const ONES: [u8; 255] = [0xFF; 255];
+    let mut fed = 40;
+    for header in ExtHeaders::new(packet) {
+        let Ok(header) = header else { break };
+        if !matches!(header.layer, Layer::HopByHop | Layer::DestinationOptions) {
+            continue;
+        }
+        let Some(bytes) = packet.get(header.start..header.start + header.len) else {
+            break;
+        };
+        for option in Options::new(header.layer, bytes) {
+            let Ok(option) = option else { break };
+            if option.kind & CHANGE_BIT != 0 {
+                let data = header.start + option.offset + 2;
+                crc.update(packet.get(fed..data).unwrap_or_default());
+                crc.update(ONES.get(..option.data.len()).unwrap_or_default());
+                fed = data + option.data.len();
+            }
+        }
+    }
+    crc.update(packet.get(fed..).unwrap_or_default());
+}
+
+/// Verifies the ICRC at the end of `packet`, which begins at its IP header; `udp` is where UDP begins.
+#[must_use]
+pub fn verify(packet: &[u8], udp: usize) -> Verdict {
+    let Some((covered, field)) = packet.split_last_chunk::<ICRC_LEN>() else {
+        return Verdict::Unchecked;
+    };
+    let found = u32::from_le_bytes(*field);
+    let Some(expected) = compute(covered, udp, Reading::default()) else {
+        return Verdict::Unchecked;
+    };
+    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > 40;
+    if expected == found {
+        return Verdict::Good(has_extensions.then_some(Reading::default()));
+    }
+    if has_extensions {
+        for reading in Reading::ALL {
+            if compute(covered, udp, reading) == Some(found) {
+                return Verdict::Good(Some(reading));
+            }
+        }
+    }
+    Verdict::Bad { found, expected }
+}
+
+/// Writes the ICRC into the last four octets of `packet`, which begins at its IP header.
+///
+/// Returns whether there was room for one and a packet to compute it from.
+pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
+    let Some((covered, field)) = packet.split_last_chunk_mut::<ICRC_LEN>() else {
+        return false;
+    };
+    let value = match policy {
+        Policy::Zero => Some(0),
+        Policy::Compute(reading) => compute(covered, udp, reading),
+        Policy::Corrupt => compute(covered, udp, Reading::default()).map(|crc| !crc),
+    };
+    let Some(value) = value else { return false };
+    *field = value.to_le_bytes();
+    true
+}
+
+/// Patches an ICRC when a field at a fixed place changes, at a cost that depends on the field alone.
+///
+/// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs depends only on the exclusive-or of the packets,
+/// so one table look-up an octet gives the change. Build one for each field of a template, use it for every packet.
+#[derive(Clone, Debug)]
+pub struct Patcher {
+    tables: Box<[[u32; 256]]>,
+}
+
+impl Patcher {
+    /// For a field of `len` octets that ends `behind` octets before the ICRC field.
+    ///
+    /// The field must be one that the ICRC covers; 1 KiB of tables an octet.
+    #[must_use]
+    pub fn new(len: usize, behind: usize) -> Self {
+        let tables = (0..len)
+            .map(|i| {
+                let zeros = (behind + len - 1 - i) as u64;
+                let mut table = [0u32; 256];
+                for bit in 0..8 {
+                    table[1 << bit] = shifted(1 << bit, zeros);
+                }
+                for value in 1..256usize {
+                    let low = value & value.wrapping_neg();
+                    table[value] = table[value ^ low] ^ table[low];
+                }
+                table
+            })
+            .collect();
+        Self { tables }
+    }
+
+    /// The ICRC (as a number) after the field changed from `old` to `new`; both as long as the field.
+    #[inline]
+    #[must_use]
+    pub fn patch(&self, icrc: u32, old: &[u8], new: &[u8]) -> u32 {
+        debug_assert!(old.len() == self.tables.len() && new.len() == self.tables.len());
+        self.tables
+            .iter()
+            .zip(old.iter().zip(new))
+            .fold(icrc, |crc, (table, (o, n))| crc ^ table[usize::from(o ^ n)])
+    }
+}
+
+/// What one octet of `value` followed by `zeros` octets of zero adds to a CRC.
+fn shifted(value: u8, zeros: u64) -> u32 {
+    let mut of_value = Hasher::new();
+    of_value.update(&[value]);
+    let mut of_zero = Hasher::new();
+    of_zero.update(&[0]);
+    let mut crc = Hasher::new_with_initial(of_value.finalize() ^ of_zero.finalize());
+    crc.combine(&Hasher::new_with_initial_len(0, zeros));
+    crc.finalize()
+}

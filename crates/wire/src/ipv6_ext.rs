@@ -1,0 +1,419 @@
+//! IPv6 extension headers (RFC 8200 section 4): walking the chain, reading and writing options headers.
+//!
+//! What the options mean lives with each option: `fast_cnp.rs`, `proxy_address.rs`, `ioam.rs`.
+
+use crate::error::{Error, Result};
+use crate::layer::Layer;
+use crate::octets::{put, u8_at, u16_at};
+
+/// IPv6 next-header and IPv4 protocol numbers this crate follows.
+pub mod next_header {
+    /// Hop-by-Hop Options.
+    pub const HOP_BY_HOP: u8 = 0;
+    /// IPv4 in IP.
+    pub const IPV4: u8 = 4;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// IPv6 in IP.
+    pub const IPV6: u8 = 41;
+    /// Routing header.
+    pub const ROUTING: u8 = 43;
+    /// Fragment header.
+    pub const FRAGMENT: u8 = 44;
+    /// Authentication header.
+    pub const AUTHENTICATION: u8 = 51;
+    /// No next header.
+    pub const NONE: u8 = 59;
+    /// Destination Options.
+    pub const DESTINATION_OPTIONS: u8 = 60;
+    /// OSPF.
+    pub const OSPF: u8 = 89;
+    /// MPLS in IP (RFC 4023).
+    pub const MPLS: u8 = 137;
+    /// Mobility header (RFC 6275).
+    pub const MOBILITY: u8 = 135;
+    /// Ethernet in IP (RFC 8986 section 10.1).
+    pub const ETHERNET: u8 = 143;
+}
+
+/// Pad1 option type.
+pub const PAD1: u8 = 0;
+/// PadN option type.
+pub const PADN: u8 = 1;
+/// Most octets an options header can have (Hdr Ext Len 255).
+pub const MAX_OPTIONS_HEADER: usize = 8 * 256;
+/// Bit of an option type that says that the option data may change on the way.
+pub const CHANGE_BIT: u8 = 0x20;
+
+/// One extension header, as found in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtHeader {
+    /// Which one.
+    pub layer: Layer,
+    /// Octets from the start of the IPv6 header.
+    pub start: usize,
+    /// Its length in octets, from its own length field.
+    pub len: usize,
+    /// The next-header value it carries.
+    pub next: u8,
+}
+
+/// Reads the header of number `kind` at `start` of `packet`.
+///
+/// `None`: not an extension header this crate can step over.
+///
+/// # Errors
+/// The header does not end within `packet`.
+pub fn read_header(packet: &[u8], kind: u8, start: usize) -> Option<Result<ExtHeader>> {
+    let layer = match kind {
+        next_header::HOP_BY_HOP => Layer::HopByHop,
+        next_header::DESTINATION_OPTIONS => Layer::DestinationOptions,
+        next_header::ROUTING => Layer::Routing,
+        next_header::FRAGMENT => Layer::Fragment,
+        next_header::AUTHENTICATION => Layer::Authentication,
+        _ => return None,
+    };
+    let have = packet.len().saturating_sub(start);
+    if have < 8 {
+        return Some(Err(Error::short(layer, 8, have).at(start)));
+    }
+    let len = match layer {
+        Layer::Fragment => 8,
+        // RFC 4302 section 2.2: in 4-octet units, minus 2.
+        Layer::Authentication => (usize::from(u8_at(packet, start + 1)) + 2) * 4,
+        _ => (usize::from(u8_at(packet, start + 1)) + 1) * 8,
+    };
+    if have < len {
+        return Some(Err(Error::short(layer, len, have).at(start)));
+    }
+    Some(Ok(ExtHeader {
+        layer,
+        start,
+        len,
+        next: u8_at(packet, start),
+    }))
+}
+
+/// The extension headers of an IPv6 packet, in their order. Bounded by the packet: every header is at least 8 octets.
+///
+/// Ends behind the first error, behind a fragment that is not the first, and where the chain ends.
+#[derive(Clone, Debug)]
+pub struct ExtHeaders<'a> {
+    packet: &'a [u8],
+    next: u8,
+    at: usize,
+    done: bool,
+}
+
+impl<'a> ExtHeaders<'a> {
+    /// Walks the chain of `packet`, which begins with its IPv6 header.
+    #[must_use]
+    pub fn new(packet: &'a [u8]) -> Self {
+        Self {
+            packet,
+            next: u8_at(packet, 6),
+            at: 40,
+            done: packet.len() < 40,
+        }
+    }
+
+    /// The number of the upper-layer protocol, once the iterator has ended without an error.
+    #[must_use]
+    pub const fn upper_protocol(&self) -> u8 {
+        self.next
+    }
+
+    /// Where the upper-layer header begins, once the iterator has ended without an error.
+    #[must_use]
+    pub const fn upper_start(&self) -> usize {
+        self.at
+    }
+}
+
+impl Iterator for ExtHeaders<'_> {
+    type Item = Result<ExtHeader>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        match read_header(self.packet, self.next, self.at) {
+            None => {
+                self.done = true;
+                None
+            }
+            Some(Err(e)) => {
+                self.done = true;
+                Some(Err(e))
+            }
+            Some(Ok(header)) => {
+                self.next = header.next;
+                self.at = header.start + header.len;
+                if header.layer == Layer::Fragment
+                    && u16_at(self.packet, header.start + 2) >> 3 != 0
+                {
+                    self.done = true;
+                }
+                Some(Ok(header))
+            }
+        }
+    }
+}
+
+/// One option of an options header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Option<'a> {
+    /// Option type: action (2 bits), change (1 bit), rest (5 bits).
+    pub kind: u8,
+    /// Octets from the start of the options header to the option type.
+    pub offset: usize,
+    /// Option data; empty for Pad1.
+    pub data: &'a [u8],
+}
+
+impl Ipv6Option<'_> {
+    /// Octets of the whole option.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        if self.kind == PAD1 {
+            1
+        } else {
+            2 + self.data.len()
+        }
+    }
+
+    /// Never: an option has at least its type.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// What a node does that does not know the option: 0 skip, 1 discard, 2 discard and report, 3 same unless multicast.
+    #[must_use]
+    pub const fn action(&self) -> u8 {
+        self.kind >> 6
+    }
+
+    /// Whether the option data may change on the way.
+    #[must_use]
+    pub const fn may_change(&self) -> bool {
+        self.kind & CHANGE_BIT != 0
+    }
+
+    /// Whether it is Pad1 or PadN.
+    #[must_use]
+    pub const fn is_padding(&self) -> bool {
+        matches!(self.kind, PAD1 | PADN)
+    }
+}
+
+/// The options of a Hop-by-Hop or Destination Options header.
+///
+/// Ends behind the first option that runs past the header.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    header: &'a [u8],
+    layer: Layer,
+    at: usize,
+}
+
+impl<'a> Options<'a> {
+    /// Iterates over the options of `header`, which begins with the Next Header octet and is as long as it says.
+    #[must_use]
+    pub const fn new(layer: Layer, header: &'a [u8]) -> Self {
+        Self {
+            header,
+            layer,
+            at: 2,
+        }
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<Ipv6Option<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = self.at;
+        let kind = *self.header.get(offset)?;
+        if kind == PAD1 {
+            self.at += 1;
+            return Some(Ok(Ipv6Option {
+                kind,
+                offset,
+                data: &[],
+            }));
+        }
+        let room = self.header.len() - offset;
+        if room < 2 {
+            self.at = self.header.len();
+            return Some(Err(Error::short(Layer::Ipv6Option, 2, room).at(offset)));
+        }
+        let len = usize::from(u8_at(self.header, offset + 1));
+        let Some(data) = self.header.get(offset + 2..offset + 2 + len) else {
+            self.at = self.header.len();
+            let field = if self.layer == Layer::HopByHop {
+                "Opt Data Len in Hop-by-Hop Options"
+            } else {
+                "Opt Data Len"
+            };
+            return Some(Err(Error::length(
+                Layer::Ipv6Option,
+                offset + 1,
+                field,
+                len,
+                0,
+                room - 2,
+            )));
+        };
+        self.at += 2 + len;
+        Some(Ok(Ipv6Option { kind, offset, data }))
+    }
+}
+
+/// Writes a Hop-by-Hop or Destination Options header, option by option, with the padding RFC 8200 asks for.
+#[derive(Debug)]
+pub struct OptionsWriter<'a> {
+    out: &'a mut [u8],
+    layer: Layer,
+    at: usize,
+}
+
+impl<'a> OptionsWriter<'a> {
+    /// Begins a header of kind `layer` in `out`.
+    #[must_use]
+    pub const fn new(layer: Layer, out: &'a mut [u8]) -> Self {
+        Self { out, layer, at: 2 }
+    }
+
+    /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, and lets `fill`
+    /// write its `len` octets of data.
+    ///
+    /// # Errors
+    /// The buffer is too small, or `len` exceeds 255.
+    pub fn option(
+        &mut self,
+        (multiple, rest): (usize, usize),
+        kind: u8,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Ok(octet) = u8::try_from(len) else {
+            return Err(Error::length(
+                Layer::Ipv6Option,
+                self.at + 1,
+                "Opt Data Len",
+                len,
+                0,
+                255,
+            ));
+        };
+        let multiple = multiple.max(1);
+        let pad = (multiple + rest % multiple - self.at % multiple) % multiple;
+        self.pad(pad)?;
+        let at = self.at;
+        let end = at + 2 + len;
+        self.room(end)?;
+        put(self.out, at, &[kind, octet]);
+        if let Some(data) = self.out.get_mut(at + 2..end) {
+            fill(data).map_err(|e| e.at(at + 2))?;
+        }
+        self.at = end;
+        Ok(())
+    }
+
+    /// Pads to 8 octets, writes the header's first two octets, and returns its length.
+    ///
+    /// # Errors
+    /// The buffer is too small, or the header longer than its length field can say.
+    pub fn finish(mut self, next_header: u8) -> Result<usize> {
+        self.pad((8 - self.at % 8) % 8)?;
+        let units = self.at / 8 - 1;
+        let Ok(units) = u8::try_from(units) else {
+            return Err(Error::length(self.layer, 1, "Hdr Ext Len", units, 0, 255));
+        };
+        put(self.out, 0, &[next_header, units]);
+        Ok(self.at)
+    }
+
+    fn pad(&mut self, len: usize) -> Result<()> {
+        self.room(self.at + len)?;
+        match len {
+            0 => {}
+            1 => put(self.out, self.at, &[PAD1]),
+            n => {
+                put(self.out, self.at, &[PADN, (n - 2) as u8]);
+                if let Some(zeros) = self.out.get_mut(self.at + 2..self.at + n) {
+                    zeros.fill(0);
+                }
+            }
+        }
+        self.at += len;
+        Ok(())
+    }
+
+    fn room(&self, need: usize) -> Result<()> {
+        if self.out.len() < need {
+            return Err(Error::buffer(self.layer, need, self.out.len()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_aligned_and_padded() {
+        let mut out = [0xEE; 64];
+        let mut w = OptionsWriter::new(Layer::DestinationOptions, &mut out);
+        w.option((4, 2), 0x9E, 16, |d| {
+            d.fill(7);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(w.finish(17).unwrap(), 24);
+        assert_eq!(out[..4], [17, 2, 0x9E, 16]);
+        assert_eq!(out[20..24], [PADN, 2, 0, 0]);
+        let found: Vec<_> = Options::new(Layer::DestinationOptions, &out[..24])
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (found[0].offset, found[0].len(), found[1].kind),
+            (2, 18, PADN)
+        );
+
+        let mut w = OptionsWriter::new(Layer::HopByHop, &mut out);
+        w.option((4, 0), 0x31, 10, |_| Ok(())).unwrap();
+        assert_eq!(w.finish(17).unwrap(), 16);
+        assert_eq!(out[2..6], [PADN, 0, 0x31, 10]);
+    }
+
+    #[test]
+    fn writers_refuse_what_cannot_be_said() {
+        let mut out = [0; 16];
+        let mut w = OptionsWriter::new(Layer::DestinationOptions, &mut out);
+        assert!(w.option((1, 0), 9, 256, |_| Ok(())).is_err());
+        assert!(w.option((1, 0), 9, 15, |_| Ok(())).is_err());
+        w.option((1, 0), 9, 12, |_| Ok(())).unwrap();
+        assert_eq!(w.finish(6).unwrap(), 16);
+    }
+
+    #[test]
+    fn an_option_past_its_header_is_an_error_at_its_length_field() {
+        let header = [17, 0, 0x9E, 5, 0, 0, 0, 0];
+        let mut options = Options::new(Layer::DestinationOptions, &header);
+        let e = options.next().unwrap().unwrap_err();
+        assert_eq!(
+            e,
+            Error::length(Layer::Ipv6Option, 3, "Opt Data Len", 5, 0, 4)
+        );
+        assert_eq!(options.next(), None);
+        let mut options = Options::new(Layer::DestinationOptions, &[17, 0, 1, 3, 0, 0, 0, 9]);
+        assert!(options.next().unwrap().is_ok());
+        assert_eq!(options.next().unwrap().unwrap_err().offset, 7);
+    }
+}

@@ -1,0 +1,320 @@
+//! The code points that the drafts leave to IANA, and the other numbers every tool must agree on.
+//!
+//! Defaults are experimental values, so that nothing assigned is shadowed. A profile is read from TOML text or
+//! changed by single `name=value` overrides, and validated against what the drafts allow.
+
+use crate::icrc::Reading;
+use core::fmt;
+use serde::Deserialize;
+
+/// UDP destination port of RoCEv2 (assigned).
+pub const ROCEV2_PORT: u16 = 4791;
+/// UDP destination port of VXLAN (RFC 7348).
+pub const VXLAN_PORT: u16 = 4789;
+/// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit set.
+pub const IOAM_OPTION_MUTABLE: u8 = 0x31;
+
+/// Code points in use, one value per name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profile {
+    /// IPv6 option type of Fast CNP option 1 (TBD1 of the Fast CNP draft).
+    pub fast_cnp_option1: u8,
+    /// IPv6 option type of Fast CNP option 2 (TBD2 of the Fast CNP draft).
+    pub fast_cnp_option2: u8,
+    /// IPv6 option type of the Proxy Network Node Address option.
+    pub proxy_address_option: u8,
+    /// UDP destination port of the notification to the proxy node (TBD1 of the proxy draft).
+    pub proxy_cn_port: u16,
+    /// UDP destination port of the FCN in the WAN (TBD1 of the WAN draft).
+    pub wan_fcn_port: u16,
+    /// Characteristic code of PNC in BGP path attribute 39 (TBD2 of the proxy draft).
+    pub bgp_pnc_characteristic: u16,
+    /// UDP destination port of RoCEv2.
+    pub rocev2_port: u16,
+    /// IPv6 option type of IOAM.
+    pub ioam_option: u8,
+    /// How the ICRC treats IPv6 extension headers when we emit.
+    pub icrc_reading: Reading,
+}
+
+impl Profile {
+    /// The project's defaults.
+    pub const DEFAULT: Self = Self {
+        fast_cnp_option1: 0x9E,
+        fast_cnp_option2: 0x9F,
+        proxy_address_option: 0x1E,
+        proxy_cn_port: 1021,
+        wan_fcn_port: 1022,
+        bgp_pnc_characteristic: 65280,
+        rocev2_port: ROCEV2_PORT,
+        ioam_option: IOAM_OPTION_MUTABLE,
+        icrc_reading: Reading::Covered,
+    };
+
+    /// Reads a profile from TOML text; names that are absent keep their defaults.
+    ///
+    /// With `force`, values that the drafts forbid are taken as they are (for negative testing).
+    ///
+    /// # Errors
+    /// TOML that cannot be read (with its line), an unknown name, or a value that the drafts do not allow.
+    pub fn from_toml(text: &str, force: bool) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text).map_err(|e| {
+            ProfileError(format!(
+                "cannot read the profile: {}",
+                e.to_string().trim_end()
+            ))
+        })?;
+        if !force {
+            profile.validate()?;
+        }
+        Ok(profile)
+    }
+
+    /// Applies one override, `name=value`, where value is decimal or `0x…`.
+    ///
+    /// # Errors
+    /// An override that is not of that form, has an unknown name, or (unless `force`) a value not allowed.
+    pub fn set(&mut self, assignment: &str, force: bool) -> Result<(), ProfileError> {
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            ProfileError(format!(
+                "`{assignment}` is not of the form name=value; names: {}",
+                Self::NAMES.join(", ")
+            ))
+        })?;
+        let (name, value) = (name.trim(), value.trim());
+        let next = self.with(name, value)?;
+        if !force {
+            next.validate()?;
+        }
+        *self = next;
+        Ok(())
+    }
+
+    /// The names a profile has.
+    pub const NAMES: &'static [&'static str] = &[
+        "fast_cnp_option1",
+        "fast_cnp_option2",
+        "proxy_address_option",
+        "proxy_cn_port",
+        "wan_fcn_port",
+        "bgp_pnc_characteristic",
+        "rocev2_port",
+        "ioam_option",
+        "icrc_reading",
+    ];
+
+    fn with(&self, name: &str, value: &str) -> Result<Self, ProfileError> {
+        let mut next = self.clone();
+        let octet = || -> Result<u8, ProfileError> { number(name, value, 0xFF).map(|n| n as u8) };
+        let short =
+            || -> Result<u16, ProfileError> { number(name, value, 0xFFFF).map(|n| n as u16) };
+        match name {
+            "fast_cnp_option1" => next.fast_cnp_option1 = octet()?,
+            "fast_cnp_option2" => next.fast_cnp_option2 = octet()?,
+            "proxy_address_option" => next.proxy_address_option = octet()?,
+            "proxy_cn_port" => next.proxy_cn_port = short()?,
+            "wan_fcn_port" => next.wan_fcn_port = short()?,
+            "bgp_pnc_characteristic" => next.bgp_pnc_characteristic = short()?,
+            "rocev2_port" => next.rocev2_port = short()?,
+            "ioam_option" => next.ioam_option = octet()?,
+            "icrc_reading" => {
+                next.icrc_reading = Reading::from_name(value).ok_or_else(|| {
+                    ProfileError(format!("icrc_reading: `{value}` is not one of A, A2, B, C"))
+                })?;
+            }
+            _ => {
+                return Err(ProfileError(format!(
+                    "`{name}` is not a code point; names: {}",
+                    Self::NAMES.join(", ")
+                )));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Checks every value against what its draft allows.
+    ///
+    /// # Errors
+    /// The first value that is not allowed, with the rule it breaks.
+    pub fn validate(&self) -> Result<(), ProfileError> {
+        const FAST: &str = "draft-xiao-rtgwg-rocev2-fast-cnp section 4 wants the top three bits 100 (0x80 to 0x9f)";
+        const PROXY: &str = "draft-xiao-rtgwg-proxy-congestion-notification section 5.2 wants the top three bits 000 (0x02 to 0x1f)";
+        let refuse = |name: &str, value: &dyn fmt::Display, why: &str| {
+            Err(ProfileError(format!(
+                "{name} = {value} is refused: {why}; force it for negative testing only"
+            )))
+        };
+        for (name, value) in [
+            ("fast_cnp_option1", self.fast_cnp_option1),
+            ("fast_cnp_option2", self.fast_cnp_option2),
+        ] {
+            if value >> 5 != 0b100 {
+                return refuse(name, &format_args!("{value:#04x}"), FAST);
+            }
+        }
+        let proxy = self.proxy_address_option;
+        if proxy >> 5 != 0 {
+            return refuse("proxy_address_option", &format_args!("{proxy:#04x}"), PROXY);
+        }
+        if proxy < 2 {
+            return refuse(
+                "proxy_address_option",
+                &format_args!("{proxy:#04x}"),
+                "0 and 1 are Pad1 and PadN",
+            );
+        }
+        if self.fast_cnp_option1 == self.fast_cnp_option2 {
+            return refuse(
+                "fast_cnp_option2",
+                &format_args!("{:#04x}", self.fast_cnp_option2),
+                "fast_cnp_option1 has the same value",
+            );
+        }
+        let ioam = self.ioam_option;
+        if ioam < 2 || [self.fast_cnp_option1, self.fast_cnp_option2, proxy].contains(&ioam) {
+            return refuse(
+                "ioam_option",
+                &format_args!("{ioam:#04x}"),
+                "another option has that value",
+            );
+        }
+        if !(1..=1023).contains(&self.wan_fcn_port) {
+            return refuse(
+                "wan_fcn_port",
+                &self.wan_fcn_port,
+                "draft-he-rtgwg-wan-fcn section 5 wants a system port (1 to 1023)",
+            );
+        }
+        let ports = [
+            ("rocev2_port", self.rocev2_port),
+            ("wan_fcn_port", self.wan_fcn_port),
+            ("proxy_cn_port", self.proxy_cn_port),
+        ];
+        for (i, (name, port)) in ports.iter().enumerate() {
+            if *port == 0 {
+                return refuse(name, port, "0 is no port");
+            }
+            if *port == VXLAN_PORT {
+                return refuse(name, port, "VXLAN has that port");
+            }
+            if let Some((other, _)) = ports[..i].iter().find(|(_, p)| p == port) {
+                return refuse(name, port, &format!("{other} has the same value"));
+            }
+        }
+        if self.bgp_pnc_characteristic <= 5 {
+            return refuse(
+                "bgp_pnc_characteristic",
+                &self.bgp_pnc_characteristic,
+                "0 is reserved and 1 to 5 are assigned to other characteristics",
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether `option_type` is one of the two Fast CNP options.
+    #[inline]
+    #[must_use]
+    pub const fn is_fast_cnp(&self, option_type: u8) -> bool {
+        option_type == self.fast_cnp_option1 || option_type == self.fast_cnp_option2
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
+    let digits = value
+        .strip_prefix("0x")
+        .or_else(|| value.strip_prefix("0X"));
+    let parsed = match digits {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => value.parse(),
+    };
+    parsed
+        .ok()
+        .filter(|n| *n <= max)
+        .ok_or_else(|| ProfileError(format!("{name}: `{value}` is not a number from 0 to {max}")))
+}
+
+/// Why a profile or an override was refused; the text is meant for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileError(String);
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_allowed_and_are_what_an_empty_profile_gives() {
+        Profile::DEFAULT.validate().unwrap();
+        assert_eq!(Profile::from_toml("", false).unwrap(), Profile::DEFAULT);
+    }
+
+    #[test]
+    fn toml_sets_names_and_refuses_unknown_ones_with_the_line() {
+        let p =
+            Profile::from_toml("fast_cnp_option1 = 0x8A\nicrc_reading = \"A2\"\n", false).unwrap();
+        assert_eq!(
+            (p.fast_cnp_option1, p.icrc_reading),
+            (0x8A, Reading::Rewritten)
+        );
+        let e = Profile::from_toml("# a comment\nfast_cnp_option3 = 1\n", false)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            e.contains("line 2") && e.contains("fast_cnp_option3"),
+            "{e}"
+        );
+        assert!(Profile::from_toml("proxy_cn_port = 70000", false).is_err());
+    }
+
+    #[test]
+    fn what_the_drafts_forbid_is_refused_unless_forced() {
+        for bad in [
+            "fast_cnp_option1=0x1E",
+            "fast_cnp_option1=0xBE",
+            "fast_cnp_option2=0x9E",
+            "proxy_address_option=0x3E",
+            "proxy_address_option=1",
+            "wan_fcn_port=1024",
+            "wan_fcn_port=1021",
+            "proxy_cn_port=0",
+            "proxy_cn_port=4791",
+            "bgp_pnc_characteristic=3",
+            "ioam_option=0x1E",
+        ] {
+            let mut p = Profile::DEFAULT;
+            let e = p.set(bad, false).unwrap_err().to_string();
+            assert!(e.contains("refused"), "{bad}: {e}");
+            assert_eq!(p, Profile::DEFAULT);
+            p.set(bad, true).unwrap();
+        }
+    }
+
+    #[test]
+    fn overrides_that_make_no_sense_say_what_would() {
+        let mut p = Profile::DEFAULT;
+        for (bad, part) in [
+            ("fast_cnp_option1", "name=value"),
+            ("fast_cnp=1", "names:"),
+            ("fast_cnp_option1=256", "0 to 255"),
+            ("wan_fcn_port=x", "0 to 65535"),
+            ("icrc_reading=D", "A, A2, B, C"),
+        ] {
+            let e = p.set(bad, true).unwrap_err().to_string();
+            assert!(e.contains(part), "{bad}: {e}");
+        }
+    }
+}
