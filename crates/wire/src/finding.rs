@@ -3,7 +3,6 @@
 //! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
 //! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view).
 
-use arrayvec::ArrayVec;
 use core::fmt;
 
 /// How bad a broken rule is.
@@ -108,7 +107,7 @@ rules! {
         "The ICRC matches no known reading of the packet";
     RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
         "The transport header version is not 0";
-    RoceExtensionHeaders = "rocev2.icrc.reading", Roce, Note, "IBTA vol. 1 Annex A17.3.3",
+    RoceIcrcReading = "rocev2.icrc.reading", Roce, Note, "IBTA vol. 1 Annex A17.3.3",
         "No specification says how the ICRC treats IPv6 extension headers; a reading other than the default matches";
 
     CnpMalformed = "cnp.malformed", Cnp, Error, "IBTA vol. 1 Annex A17.9.3",
@@ -215,6 +214,14 @@ rules! {
         "The attribute's next hop differs from the route's: its characteristics do not apply";
     PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, "draft-ietf-idr-nhc section 2.4",
         "The Next Hop Dependent Characteristics attribute cannot be read and is discarded alone";
+    PncNhcFlags = "pnc.bgp.attribute_flags", Pnc, Error, "draft-ietf-idr-nhc section 2, RFC 7606 section 3",
+        "The Next Hop Dependent Characteristics attribute is not marked optional and transitive";
+    PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, "draft-ietf-idr-nhc section 2.1",
+        "The same characteristic with the same value occurs twice";
+    PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 9792, RFC 8362 section 4, RFC 7606 section 3",
+        "Flags, a prefix TLV or an attribute that counts once occurs again; only the first is used";
+    PncNotHost = "pnc.prefix.not_host", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
+        "PNC is set on a prefix that is not a host's (/32 or /128)";
 
     PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",
         "The PFC frame is shorter than its class vector and pause times";
@@ -256,9 +263,12 @@ impl fmt::Display for Finding {
 pub const MAX_FINDINGS: usize = 24;
 
 /// The findings of one packet: bounded, without allocation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// `Copy`, so that it can pass out of a function that must not own anything (a Wireshark callback).
+#[derive(Clone, Copy)]
 pub struct Findings {
-    list: ArrayVec<Finding, MAX_FINDINGS>,
+    list: [Finding; MAX_FINDINGS],
+    len: usize,
     dropped: usize,
     base: usize,
 }
@@ -266,14 +276,27 @@ pub struct Findings {
 impl Findings {
     /// No findings.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        let unused = Finding {
+            rule: Rule::RoceMalformed,
+            offset: 0,
+            len: 0,
+        };
+        Self {
+            list: [unused; MAX_FINDINGS],
+            len: 0,
+            dropped: 0,
+            base: 0,
+        }
     }
 
     /// Adds one, `offset` counted from the base that [`within`](Self::within) has set.
     pub fn push(&mut self, rule: Rule, offset: usize, len: usize) {
         let offset = self.base.saturating_add(offset);
-        if self.list.try_push(Finding { rule, offset, len }).is_err() {
+        if let Some(place) = self.list.get_mut(self.len) {
+            *place = Finding { rule, offset, len };
+            self.len += 1;
+        } else {
             self.dropped = self.dropped.saturating_add(1);
         }
     }
@@ -290,7 +313,7 @@ impl Findings {
     /// The findings, in the order found.
     #[must_use]
     pub fn as_slice(&self) -> &[Finding] {
-        &self.list
+        self.list.get(..self.len).unwrap_or_default()
     }
 
     /// How many more there were than [`MAX_FINDINGS`].
@@ -301,20 +324,20 @@ impl Findings {
 
     /// Whether nothing was found.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Whether `rule` is among them.
     #[must_use]
     pub fn has(&self, rule: Rule) -> bool {
-        self.list.iter().any(|finding| finding.rule == rule)
+        self.as_slice().iter().any(|finding| finding.rule == rule)
     }
 
     /// The worst severity among them.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
-        self.list
+        self.as_slice()
             .iter()
             .map(|finding| finding.rule.info().severity)
             .max()
@@ -322,7 +345,7 @@ impl Findings {
 
     /// Forgets all findings.
     pub fn clear(&mut self) {
-        self.list.clear();
+        self.len = 0;
         self.dropped = 0;
     }
 }
@@ -332,7 +355,31 @@ impl<'a> IntoIterator for &'a Findings {
     type IntoIter = core::slice::Iter<'a, Finding>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.list.iter()
+        self.as_slice().iter()
+    }
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Findings {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice() && self.dropped == other.dropped
+    }
+}
+
+impl Eq for Findings {}
+
+impl fmt::Debug for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()?;
+        if self.dropped > 0 {
+            write!(f, " and {} more", self.dropped)?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
 //! `frame.rs`'s business.
 
-use crate::ipv6_ext::{CHANGE_BIT, ExtHeaders, Options};
+use crate::ipv6_ext::{ExtHeaders, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::u8_at;
 use core::fmt;
@@ -111,73 +111,101 @@ pub enum Verdict {
     Unchecked,
 }
 
+/// CRC-32 of the 8 octets of ones that stand for the missing Local Route Header: where every ICRC starts.
+const ONES_LRH: u32 = 0x2144_DF1C;
+const UDP_LEN: usize = 8;
+/// Octets of the BTH up to and including the one with FECN and BECN, the last that is masked.
+const BTH_MASKED: usize = 5;
+const BTH_LEN: usize = 12;
+const IPV4_LEN: usize = 20;
+const IPV4_MAX: usize = 60;
+const IPV6_LEN: usize = 40;
+
 /// The ICRC of `packet`, which begins at its IP header and ends where the ICRC begins; `udp` is where UDP begins.
 ///
-/// `None` where that is no IPv4 or IPv6 packet with UDP and a BTH in it.
+/// `None` where that is no IPv4 or IPv6 packet with UDP and a BTH in it, and for [`Reading::Rewritten`] where the
+/// payload length is less than the extension headers. The reading matters only to IPv6 with extension headers.
 #[must_use]
 pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
-    if packet.len() < udp.checked_add(8 + 12)? {
+    if packet.len() < udp.checked_add(UDP_LEN + BTH_LEN)? {
         return None;
     }
-    let mut crc = Hasher::new();
-    crc.update(&[0xFF; 8]);
+    let masked_end = udp + UDP_LEN + BTH_MASKED;
+    let (headers, rest) = packet.split_at_checked(masked_end)?;
+    let mut crc = Hasher::new_with_initial(ONES_LRH);
+    // Headers are masked in one copy and fed at once: feeding them in pieces costs more than the copy.
     match u8_at(packet, 0) >> 4 {
-        4 if udp >= 20 => ipv4(&mut crc, packet.get(..udp)?),
-        6 if udp >= 40 => ipv6(&mut crc, packet, udp, reading)?,
+        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => {
+            let mut copy = [0; IPV4_MAX + UDP_LEN + BTH_MASKED];
+            let copy = copy.get_mut(..masked_end)?;
+            copy.copy_from_slice(headers);
+            let (ip, transport) = copy.split_at_mut_checked(udp)?;
+            mask_ipv4(ip.first_chunk_mut()?);
+            mask_transport(transport.first_chunk_mut()?);
+            crc.update(copy);
+        }
+        6 if udp == IPV6_LEN => {
+            let mut copy = *headers.first_chunk::<{ IPV6_LEN + UDP_LEN + BTH_MASKED }>()?;
+            let (ip, transport) = copy.split_first_chunk_mut::<IPV6_LEN>()?;
+            mask_ipv6(ip);
+            mask_transport(transport.first_chunk_mut()?);
+            crc.update(&copy);
+        }
+        6 if udp > IPV6_LEN => {
+            let mut ip = *headers.first_chunk::<IPV6_LEN>()?;
+            let mut transport = *headers.last_chunk::<{ UDP_LEN + BTH_MASKED }>()?;
+            mask_ipv6(&mut ip);
+            match reading {
+                Reading::Covered | Reading::Skipped => {}
+                Reading::Rewritten => {
+                    let payload = u16::from_be_bytes([ip[4], ip[5]]);
+                    // A payload length of 0 (jumbograms) or one that lies cannot be rewritten: a result would be a guess.
+                    let without = payload.checked_sub(u16::try_from(udp - IPV6_LEN).ok()?)?;
+                    ip[4..6].copy_from_slice(&without.to_be_bytes());
+                    ip[6] = next_header::UDP;
+                }
+                Reading::SoftRoce => {
+                    let (udp, _) = transport.split_first_chunk_mut::<UDP_LEN>()?;
+                    *udp = *headers.get(IPV6_LEN..)?.first_chunk()?;
+                }
+            }
+            mask_transport(&mut transport);
+            crc.update(&ip);
+            if reading == Reading::Covered {
+                covered_headers(&mut crc, packet.get(..udp)?);
+            }
+            crc.update(&transport);
+        }
         _ => return None,
     }
-    if reading == Reading::SoftRoce && udp > 40 {
-        masked_udp(&mut crc, packet.get(40..48)?);
-    } else {
-        masked_udp(&mut crc, packet.get(udp..udp + 8)?);
-    }
-    let bth = udp + 8;
-    crc.update(packet.get(bth..bth + 4)?);
-    crc.update(&[0xFF]);
-    crc.update(packet.get(bth + 5..)?);
+    crc.update(rest);
     Some(crc.finalize())
 }
 
-fn masked_udp(crc: &mut Hasher, udp: &[u8]) {
-    crc.update(udp.get(..6).unwrap_or_default());
-    crc.update(&[0xFF; 2]);
+/// TOS, TTL and header checksum.
+fn mask_ipv4(header: &mut [u8; IPV4_LEN]) {
+    header[1] = 0xFF;
+    header[8] = 0xFF;
+    header[10..12].fill(0xFF);
 }
 
-fn ipv4(crc: &mut Hasher, header: &[u8]) {
-    let (fixed, options) = header.split_at(20);
-    let mut masked = [0u8; 20];
-    masked.copy_from_slice(fixed);
-    masked[1] = 0xFF;
-    masked[8] = 0xFF;
-    masked[10..12].fill(0xFF);
-    crc.update(&masked);
-    crc.update(options);
+/// Traffic class, flow label and hop limit.
+fn mask_ipv6(header: &mut [u8; IPV6_LEN]) {
+    header[0] |= 0x0F;
+    header[1..4].fill(0xFF);
+    header[7] = 0xFF;
 }
 
-fn ipv6(crc: &mut Hasher, packet: &[u8], udp: usize, reading: Reading) -> Option<()> {
-    let mut masked = *packet.first_chunk::<40>()?;
-    masked[0] |= 0x0F;
-    masked[1..4].fill(0xFF);
-    masked[7] = 0xFF;
-    let headers = udp - 40;
-    if reading == Reading::Rewritten && headers > 0 {
-        let payload = u16::from_be_bytes([masked[4], masked[5]]);
-        // A payload length of 0 (jumbograms) or one that lies cannot be rewritten; any result would be a guess.
-        let without = payload.checked_sub(u16::try_from(headers).ok()?)?;
-        masked[4..6].copy_from_slice(&without.to_be_bytes());
-        masked[6] = 17;
-    }
-    crc.update(&masked);
-    if reading == Reading::Covered {
-        covered_headers(crc, packet.get(..udp)?);
-    }
-    Some(())
+/// The UDP checksum, and the BTH's octet with FECN, BECN and the reserved bits beside them.
+fn mask_transport(headers: &mut [u8; UDP_LEN + BTH_MASKED]) {
+    headers[6..UDP_LEN].fill(0xFF);
+    headers[UDP_LEN + BTH_MASKED - 1] = 0xFF;
 }
 
 /// Feeds the extension headers of `packet` (which ends where UDP begins), data of mutable options as ones.
 fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     const ONES: [u8; 255] = [0xFF; 255];
-    let mut fed = 40;
+    let mut fed = IPV6_LEN;
     for header in ExtHeaders::new(packet) {
         let Ok(header) = header else { break };
         if !matches!(header.layer, Layer::HopByHop | Layer::DestinationOptions) {
@@ -188,7 +216,7 @@ fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
         };
         for option in Options::new(header.layer, bytes) {
             let Ok(option) = option else { break };
-            if option.kind & CHANGE_BIT != 0 {
+            if option.may_change() {
                 let data = header.start + option.offset + 2;
                 crc.update(packet.get(fed..data).unwrap_or_default());
                 crc.update(ONES.get(..option.data.len()).unwrap_or_default());
@@ -209,13 +237,13 @@ pub fn verify(packet: &[u8], udp: usize) -> Verdict {
     let Some(expected) = compute(covered, udp, Reading::default()) else {
         return Verdict::Unchecked;
     };
-    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > 40;
+    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > IPV6_LEN;
     if expected == found {
         return Verdict::Good(has_extensions.then_some(Reading::default()));
     }
     if has_extensions {
         for reading in Reading::ALL {
-            if compute(covered, udp, reading) == Some(found) {
+            if reading != Reading::default() && compute(covered, udp, reading) == Some(found) {
                 return Verdict::Good(Some(reading));
             }
         }
@@ -243,21 +271,24 @@ pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
 /// Patches an ICRC when a field at a fixed place changes, at a cost that depends on the field alone.
 ///
 /// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs depends only on the exclusive-or of the packets,
-/// so one table look-up an octet gives the change. Build one for each field of a template, use it for every packet.
+/// so one table look-up an octet gives the change. Build one for each field of a template, use it for every packet of
+/// that template's length.
 #[derive(Clone, Debug)]
 pub struct Patcher {
     tables: Box<[[u32; 256]]>,
+    behind: usize,
 }
 
 impl Patcher {
-    /// For a field of `len` octets that ends `behind` octets before the ICRC field.
+    /// For a field of `len` octets with `behind` octets between its end and the ICRC.
     ///
-    /// The field must be one that the ICRC covers; 1 KiB of tables an octet.
+    /// Every octet of the field must be one that the ICRC covers (not a masked one, nor one that the packet's
+    /// [`Reading`] leaves out); 1 KiB of tables an octet.
     #[must_use]
     pub fn new(len: usize, behind: usize) -> Self {
         let tables = (0..len)
             .map(|i| {
-                let zeros = (behind + len - 1 - i) as u64;
+                let zeros = (behind as u64).saturating_add((len - 1 - i) as u64);
                 let mut table = [0u32; 256];
                 for bit in 0..8 {
                     table[1 << bit] = shifted(1 << bit, zeros);
@@ -269,7 +300,13 @@ impl Patcher {
                 table
             })
             .collect();
-        Self { tables }
+        Self { tables, behind }
+    }
+
+    /// Octets of the field.
+    #[must_use]
+    pub fn field_len(&self) -> usize {
+        self.tables.len()
     }
 
     /// The ICRC (as a number) after the field changed from `old` to `new`; both as long as the field.
@@ -281,6 +318,33 @@ impl Patcher {
             .iter()
             .zip(old.iter().zip(new))
             .fold(icrc, |crc, (table, (o, n))| crc ^ table[usize::from(o ^ n)])
+    }
+
+    /// Writes `new` into the field of `packet`, which ends with its ICRC, and patches that ICRC.
+    ///
+    /// Returns whether the packet is long enough and `new` as long as the field; else nothing is written.
+    #[inline]
+    pub fn apply(&self, packet: &mut [u8], new: &[u8]) -> bool {
+        let Some((covered, icrc)) = packet.split_last_chunk_mut::<ICRC_LEN>() else {
+            return false;
+        };
+        let Some(end) = covered.len().checked_sub(self.behind) else {
+            return false;
+        };
+        let Some(field) = end
+            .checked_sub(self.tables.len())
+            .and_then(|start| covered.get_mut(start..end))
+        else {
+            return false;
+        };
+        if field.len() != new.len() {
+            return false;
+        }
+        *icrc = self
+            .patch(u32::from_le_bytes(*icrc), field, new)
+            .to_le_bytes();
+        field.copy_from_slice(new);
+        true
     }
 }
 

@@ -1,15 +1,40 @@
-//! RoCEv2 congestion notification on the wire.
+//! RoCEv2 congestion notification on the wire: every format that fcn-tools reads and writes, in one place.
+//!
+//! Works on octets alone: no sockets, files or threads, and no allocation in anything that reads. A packet's life is
+//! octets → [`Frame`] (layers located, tunnels opened, bounds checked) → [`Message`] (a view of one format) →
+//! [`Notification`] (who tells which sender about which QP or flow) and [`Findings`] (the rules it breaks).
+//!
+//! One module a format; each has a view over octets, the values (`…Repr`) that parse from it and emit to it, and a
+//! `check` that names broken rules. Numbers that the drafts leave open are in [`Profile`].
 #![forbid(unsafe_code)]
 
+pub mod bth;
+pub mod cnp;
 pub mod error;
+pub mod fast_cnp;
 pub mod finding;
+pub mod frame;
 pub mod icrc;
+pub mod ioam;
 pub mod ipv6_ext;
 pub mod layer;
+pub mod mad;
+pub mod message;
+pub mod notification;
 mod octets;
+pub mod pfc;
+pub mod pnc;
 pub mod profile;
+pub mod proxy_address;
+pub mod proxy_cn;
+pub mod rdma_cm;
+pub mod wan_fcn;
 
+pub use bth::{Opcode, Qp};
 pub use error::{Error, ErrorKind, Result};
 pub use finding::{Finding, Findings, Rule, Severity};
+pub use frame::{End, Frame, LinkType};
 pub use layer::Layer;
+pub use message::{IcrcCheck, Message};
+pub use notification::{Kind, Notification, Origin, Subject};
 pub use profile::Profile;

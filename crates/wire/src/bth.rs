@@ -1,0 +1,699 @@
+//! The InfiniBand transport headers of RoCEv2: Base Transport Header, opcodes, extended headers.
+//!
+//! The CNP (opcode 0x81) is in `cnp.rs`, management datagrams in `mad.rs`, the ICRC in `icrc.rs`.
+
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::icrc::ICRC_LEN;
+use crate::layer::Layer;
+use crate::octets::{put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
+use core::fmt;
+
+/// Octets of the Base Transport Header.
+pub const BTH_LEN: usize = 12;
+/// Largest value of a QP number or PSN (24 bits).
+pub const MAX_24: u32 = 0x00FF_FFFF;
+
+mod field {
+    pub const OPCODE: usize = 0;
+    /// Solicited event, migration state, pad count, transport version.
+    pub const FLAGS: usize = 1;
+    pub const PKEY: usize = 2;
+    /// FECN, BECN and six reserved bits: the octet that the ICRC takes as ones.
+    pub const ECN: usize = 4;
+    pub const DEST_QP: usize = 5;
+    pub const ACK: usize = 8;
+    pub const PSN: usize = 9;
+}
+
+/// A queue pair number, 24 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Qp(u32);
+
+impl Qp {
+    /// The general services queue pair, to which RDMA CM speaks.
+    pub const GSI: Self = Self(1);
+
+    /// `None` where the number needs more than 24 bits.
+    #[must_use]
+    pub const fn new(number: u32) -> Option<Self> {
+        if number <= MAX_24 {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// The low 24 bits of `number`.
+    #[must_use]
+    pub const fn truncate(number: u32) -> Self {
+        Self(number & MAX_24)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Qp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// An extended transport header (InfiniBand volume 1, section 9.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtendedHeader {
+    /// Datagram: Q_Key and source QP.
+    Deth,
+    /// RDMA: virtual address, R_Key, DMA length.
+    Reth,
+    /// Atomic: virtual address, R_Key, swap or add data, compare data.
+    AtomicEth,
+    /// Acknowledge: syndrome and message sequence number.
+    Aeth,
+    /// Atomic acknowledge: original remote data.
+    AtomicAckEth,
+    /// Immediate data.
+    ImmDt,
+    /// Invalidate: R_Key.
+    Ieth,
+}
+
+impl ExtendedHeader {
+    /// Octets.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Deth | Self::AtomicAckEth => 8,
+            Self::Reth => 16,
+            Self::AtomicEth => 28,
+            Self::Aeth | Self::ImmDt | Self::Ieth => 4,
+        }
+    }
+
+    /// Never.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        false
+    }
+}
+
+/// The transport service of an opcode (its top three bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Reliable connection.
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Reliable datagram.
+    Rd,
+    /// Unreliable datagram.
+    Ud,
+    /// Congestion notification.
+    Cnp,
+    /// Extended reliable connection.
+    Xrc,
+    /// Not assigned, or manufacturer-specific.
+    Other(u8),
+}
+
+/// A BTH opcode; every value is one, known or not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Opcode(pub u8);
+
+macro_rules! opcodes {
+    ($( $konst:ident = $code:literal, $name:literal, [$($ext:ident),*]; )+) => {
+        impl Opcode {
+            $( #[doc = $name] pub const $konst: Self = Self($code); )+
+
+            /// The opcodes this crate knows.
+            pub const KNOWN: &'static [Self] = &[ $( Self::$konst, )+ ];
+
+            /// Name and extended headers, where the opcode is known.
+            const fn entry(self) -> Option<(&'static str, &'static [ExtendedHeader])> {
+                match self.0 {
+                    $( $code => Some(($name, &[ $( ExtendedHeader::$ext, )* ])), )+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+opcodes! {
+    RC_SEND_FIRST = 0x00, "RC SEND First", [];
+    RC_SEND_MIDDLE = 0x01, "RC SEND Middle", [];
+    RC_SEND_LAST = 0x02, "RC SEND Last", [];
+    RC_SEND_LAST_IMM = 0x03, "RC SEND Last with Immediate", [ImmDt];
+    RC_SEND_ONLY = 0x04, "RC SEND Only", [];
+    RC_SEND_ONLY_IMM = 0x05, "RC SEND Only with Immediate", [ImmDt];
+    RC_WRITE_FIRST = 0x06, "RC RDMA WRITE First", [Reth];
+    RC_WRITE_MIDDLE = 0x07, "RC RDMA WRITE Middle", [];
+    RC_WRITE_LAST = 0x08, "RC RDMA WRITE Last", [];
+    RC_WRITE_LAST_IMM = 0x09, "RC RDMA WRITE Last with Immediate", [ImmDt];
+    RC_WRITE_ONLY = 0x0A, "RC RDMA WRITE Only", [Reth];
+    RC_WRITE_ONLY_IMM = 0x0B, "RC RDMA WRITE Only with Immediate", [Reth, ImmDt];
+    RC_READ_REQUEST = 0x0C, "RC RDMA READ Request", [Reth];
+    RC_READ_RESPONSE_FIRST = 0x0D, "RC RDMA READ Response First", [Aeth];
+    RC_READ_RESPONSE_MIDDLE = 0x0E, "RC RDMA READ Response Middle", [];
+    RC_READ_RESPONSE_LAST = 0x0F, "RC RDMA READ Response Last", [Aeth];
+    RC_READ_RESPONSE_ONLY = 0x10, "RC RDMA READ Response Only", [Aeth];
+    RC_ACKNOWLEDGE = 0x11, "RC Acknowledge", [Aeth];
+    RC_ATOMIC_ACKNOWLEDGE = 0x12, "RC ATOMIC Acknowledge", [Aeth, AtomicAckEth];
+    RC_COMPARE_SWAP = 0x13, "RC CmpSwap", [AtomicEth];
+    RC_FETCH_ADD = 0x14, "RC FetchAdd", [AtomicEth];
+    RC_SEND_LAST_INVALIDATE = 0x16, "RC SEND Last with Invalidate", [Ieth];
+    RC_SEND_ONLY_INVALIDATE = 0x17, "RC SEND Only with Invalidate", [Ieth];
+    UC_SEND_FIRST = 0x20, "UC SEND First", [];
+    UC_SEND_MIDDLE = 0x21, "UC SEND Middle", [];
+    UC_SEND_LAST = 0x22, "UC SEND Last", [];
+    UC_SEND_LAST_IMM = 0x23, "UC SEND Last with Immediate", [ImmDt];
+    UC_SEND_ONLY = 0x24, "UC SEND Only", [];
+    UC_SEND_ONLY_IMM = 0x25, "UC SEND Only with Immediate", [ImmDt];
+    UC_WRITE_FIRST = 0x26, "UC RDMA WRITE First", [Reth];
+    UC_WRITE_MIDDLE = 0x27, "UC RDMA WRITE Middle", [];
+    UC_WRITE_LAST = 0x28, "UC RDMA WRITE Last", [];
+    UC_WRITE_LAST_IMM = 0x29, "UC RDMA WRITE Last with Immediate", [ImmDt];
+    UC_WRITE_ONLY = 0x2A, "UC RDMA WRITE Only", [Reth];
+    UC_WRITE_ONLY_IMM = 0x2B, "UC RDMA WRITE Only with Immediate", [Reth, ImmDt];
+    UD_SEND_ONLY = 0x64, "UD SEND Only", [Deth];
+    UD_SEND_ONLY_IMM = 0x65, "UD SEND Only with Immediate", [Deth, ImmDt];
+    CNP = 0x81, "Congestion Notification Packet", [];
+}
+
+impl Opcode {
+    /// The opcode's name, `None` where this crate does not know it.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self.entry() {
+            Some((name, _)) => Some(name),
+            None => None,
+        }
+    }
+
+    /// The extended headers behind the BTH, in order; `None` where the opcode is not known.
+    #[must_use]
+    pub const fn extended_headers(self) -> Option<&'static [ExtendedHeader]> {
+        match self.entry() {
+            Some((_, headers)) => Some(headers),
+            None => None,
+        }
+    }
+
+    /// Octets of the extended headers; `None` where the opcode is not known.
+    #[must_use]
+    pub fn extended_len(self) -> Option<usize> {
+        Some(
+            self.extended_headers()?
+                .iter()
+                .map(|header| header.len())
+                .sum(),
+        )
+    }
+
+    /// The transport service, from the top three bits.
+    #[must_use]
+    pub const fn transport(self) -> Transport {
+        match self.0 >> 5 {
+            0 => Transport::Rc,
+            1 => Transport::Uc,
+            2 => Transport::Rd,
+            3 => Transport::Ud,
+            4 => Transport::Cnp,
+            5 => Transport::Xrc,
+            other => Transport::Other(other),
+        }
+    }
+}
+
+impl fmt::Debug for Opcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opcode({self})")
+    }
+}
+
+impl fmt::Display for Opcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "unknown opcode {:#04x}", self.0),
+        }
+    }
+}
+
+/// View of a Base Transport Header (InfiniBand volume 1, section 9.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Bth<'a>(&'a [u8; BTH_LEN]);
+
+impl<'a> Bth<'a> {
+    /// The header at the start of `bytes`.
+    ///
+    /// # Errors
+    /// Fewer than 12 octets.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        match bytes.first_chunk() {
+            Some(header) => Ok(Self(header)),
+            None => Err(Error::short(Layer::Bth, BTH_LEN, bytes.len())),
+        }
+    }
+
+    /// OpCode.
+    #[must_use]
+    pub const fn opcode(&self) -> Opcode {
+        Opcode(self.0[field::OPCODE])
+    }
+
+    /// Solicited event.
+    #[must_use]
+    pub const fn solicited(&self) -> bool {
+        self.0[field::FLAGS] & 0x80 != 0
+    }
+
+    /// Migration state.
+    #[must_use]
+    pub const fn migrated(&self) -> bool {
+        self.0[field::FLAGS] & 0x40 != 0
+    }
+
+    /// Octets of pad behind the payload, 0 to 3.
+    #[must_use]
+    pub const fn pad(&self) -> usize {
+        ((self.0[field::FLAGS] >> 4) & 3) as usize
+    }
+
+    /// Transport header version; 0 is the only one.
+    #[must_use]
+    pub const fn version(&self) -> u8 {
+        self.0[field::FLAGS] & 0x0F
+    }
+
+    /// Partition key.
+    #[must_use]
+    pub fn pkey(&self) -> u16 {
+        u16_at(self.0, field::PKEY)
+    }
+
+    /// Forward explicit congestion notification.
+    #[must_use]
+    pub const fn fecn(&self) -> bool {
+        self.0[field::ECN] & 0x80 != 0
+    }
+
+    /// Backward explicit congestion notification.
+    #[must_use]
+    pub const fn becn(&self) -> bool {
+        self.0[field::ECN] & 0x40 != 0
+    }
+
+    /// The six bits behind BECN.
+    #[must_use]
+    pub const fn reserved6(&self) -> u8 {
+        self.0[field::ECN] & 0x3F
+    }
+
+    /// Destination QP.
+    #[must_use]
+    pub fn dest_qp(&self) -> Qp {
+        Qp(u24_at(self.0, field::DEST_QP))
+    }
+
+    /// Acknowledge request.
+    #[must_use]
+    pub const fn ack_request(&self) -> bool {
+        self.0[field::ACK] & 0x80 != 0
+    }
+
+    /// The seven bits behind the acknowledge request.
+    #[must_use]
+    pub const fn reserved7(&self) -> u8 {
+        self.0[field::ACK] & 0x7F
+    }
+
+    /// Packet sequence number, 24 bits.
+    #[must_use]
+    pub fn psn(&self) -> u32 {
+        u24_at(self.0, field::PSN)
+    }
+}
+
+/// The values of a Base Transport Header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BthRepr {
+    /// OpCode.
+    pub opcode: Opcode,
+    /// Solicited event.
+    pub solicited: bool,
+    /// Migration state.
+    pub migrated: bool,
+    /// Octets of pad, 0 to 3.
+    pub pad: u8,
+    /// Transport header version, 0 to 15; 0 is the only one defined.
+    pub version: u8,
+    /// Partition key; 0xFFFF is the default partition.
+    pub pkey: u16,
+    /// FECN.
+    pub fecn: bool,
+    /// BECN.
+    pub becn: bool,
+    /// Six reserved bits.
+    pub reserved6: u8,
+    /// Destination QP.
+    pub dest_qp: Qp,
+    /// Acknowledge request.
+    pub ack_request: bool,
+    /// Seven reserved bits.
+    pub reserved7: u8,
+    /// Packet sequence number, 24 bits.
+    pub psn: u32,
+}
+
+impl BthRepr {
+    /// A header with `opcode`, `dest_qp` and `psn`, in the default partition, everything else 0.
+    #[must_use]
+    pub const fn new(opcode: Opcode, dest_qp: Qp, psn: u32) -> Self {
+        Self {
+            opcode,
+            solicited: false,
+            migrated: false,
+            pad: 0,
+            version: 0,
+            pkey: 0xFFFF,
+            fecn: false,
+            becn: false,
+            reserved6: 0,
+            dest_qp,
+            ack_request: false,
+            reserved7: 0,
+            psn,
+        }
+    }
+
+    /// The values of `bth`.
+    #[must_use]
+    pub fn parse(bth: &Bth<'_>) -> Self {
+        Self {
+            opcode: bth.opcode(),
+            solicited: bth.solicited(),
+            migrated: bth.migrated(),
+            pad: bth.pad() as u8,
+            version: bth.version(),
+            pkey: bth.pkey(),
+            fecn: bth.fecn(),
+            becn: bth.becn(),
+            reserved6: bth.reserved6(),
+            dest_qp: bth.dest_qp(),
+            ack_request: bth.ack_request(),
+            reserved7: bth.reserved7(),
+            psn: bth.psn(),
+        }
+    }
+
+    /// Octets written by [`emit`](Self::emit).
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        BTH_LEN
+    }
+
+    /// Writes the header; values wider than their field are cut to it.
+    ///
+    /// # Errors
+    /// `out` is shorter than 12 octets.
+    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
+        if out.len() < BTH_LEN {
+            return Err(Error::buffer(Layer::Bth, BTH_LEN, out.len()));
+        }
+        let flags = u8::from(self.solicited) << 7
+            | u8::from(self.migrated) << 6
+            | (self.pad & 3) << 4
+            | self.version & 0x0F;
+        let ecn = u8::from(self.fecn) << 7 | u8::from(self.becn) << 6 | self.reserved6 & 0x3F;
+        put(out, field::OPCODE, &[self.opcode.0, flags]);
+        put(out, field::PKEY, &self.pkey.to_be_bytes());
+        put(out, field::ECN, &[ecn]);
+        put_u24(out, field::DEST_QP, self.dest_qp.0);
+        put(
+            out,
+            field::ACK,
+            &[u8::from(self.ack_request) << 7 | self.reserved7 & 0x7F],
+        );
+        put_u24(out, field::PSN, self.psn);
+        Ok(())
+    }
+}
+
+/// RDMA extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reth {
+    /// Virtual address.
+    pub address: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// DMA length in octets.
+    pub length: u32,
+}
+
+/// Acknowledge extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aeth {
+    /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60 to 0x7F negative.
+    pub syndrome: u8,
+    /// Message sequence number, 24 bits.
+    pub msn: u32,
+}
+
+/// Datagram extended transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deth {
+    /// Queue key.
+    pub qkey: u32,
+    /// QP that sent the datagram.
+    pub source_qp: Qp,
+}
+
+impl Reth {
+    /// The header's octets.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut out = [0; 16];
+        put(&mut out, 0, &self.address.to_be_bytes());
+        put(&mut out, 8, &self.rkey.to_be_bytes());
+        put(&mut out, 12, &self.length.to_be_bytes());
+        out
+    }
+}
+
+impl Aeth {
+    /// The header's octets.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 4] {
+        let mut out = [self.syndrome, 0, 0, 0];
+        put_u24(&mut out, 1, self.msn);
+        out
+    }
+}
+
+impl Deth {
+    /// The header's octets.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 8] {
+        let mut out = [0; 8];
+        put(&mut out, 0, &self.qkey.to_be_bytes());
+        put_u24(&mut out, 5, self.source_qp.0);
+        out
+    }
+}
+
+/// View of a RoCEv2 packet: what UDP carries, from the BTH to the ICRC.
+#[derive(Clone, Copy, Debug)]
+pub struct Roce<'a> {
+    bth: Bth<'a>,
+    bytes: &'a [u8],
+    extended: usize,
+}
+
+impl<'a> Roce<'a> {
+    /// The packet in `bytes`, which is the whole UDP payload.
+    ///
+    /// An unknown opcode is taken to have no extended headers.
+    ///
+    /// # Errors
+    /// Too short for the headers of its opcode, its pad and the ICRC.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        let bth = Bth::new_checked(bytes)?;
+        let extended = bth.opcode().extended_len().unwrap_or(0);
+        let need = BTH_LEN + extended + bth.pad() + ICRC_LEN;
+        if bytes.len() < need {
+            return Err(Error::short(Layer::Bth, need, bytes.len()));
+        }
+        Ok(Self {
+            bth,
+            bytes,
+            extended,
+        })
+    }
+
+    /// The Base Transport Header.
+    #[must_use]
+    pub const fn bth(&self) -> Bth<'a> {
+        self.bth
+    }
+
+    /// The octets of the packet.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The payload, without extended headers, pad and ICRC.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        let end = self.bytes.len() - ICRC_LEN - self.bth.pad();
+        self.bytes
+            .get(BTH_LEN + self.extended..end)
+            .unwrap_or_default()
+    }
+
+    /// The ICRC field as a number.
+    #[must_use]
+    pub fn icrc(&self) -> u32 {
+        let at = self.bytes.len() - ICRC_LEN;
+        u32_at(self.bytes, at).swap_bytes()
+    }
+
+    /// Where the extended header `which` begins, if the opcode has it.
+    fn extended_at(&self, which: ExtendedHeader) -> Option<usize> {
+        let mut at = BTH_LEN;
+        for header in self.bth.opcode().extended_headers()? {
+            if *header == which {
+                return Some(at);
+            }
+            at += header.len();
+        }
+        None
+    }
+
+    /// The RETH, if the opcode has one.
+    #[must_use]
+    pub fn reth(&self) -> Option<Reth> {
+        let at = self.extended_at(ExtendedHeader::Reth)?;
+        Some(Reth {
+            address: u64_at(self.bytes, at),
+            rkey: u32_at(self.bytes, at + 8),
+            length: u32_at(self.bytes, at + 12),
+        })
+    }
+
+    /// The AETH, if the opcode has one.
+    #[must_use]
+    pub fn aeth(&self) -> Option<Aeth> {
+        let at = self.extended_at(ExtendedHeader::Aeth)?;
+        Some(Aeth {
+            syndrome: u8_at(self.bytes, at),
+            msn: u24_at(self.bytes, at + 1),
+        })
+    }
+
+    /// The DETH, if the opcode has one.
+    #[must_use]
+    pub fn deth(&self) -> Option<Deth> {
+        let at = self.extended_at(ExtendedHeader::Deth)?;
+        Some(Deth {
+            qkey: u32_at(self.bytes, at),
+            source_qp: Qp(u24_at(self.bytes, at + 5)),
+        })
+    }
+
+    /// The immediate data, if the opcode has it.
+    #[must_use]
+    pub fn immediate(&self) -> Option<u32> {
+        Some(u32_at(self.bytes, self.extended_at(ExtendedHeader::ImmDt)?))
+    }
+
+    /// Adds the rules that the headers break; offsets from the BTH.
+    pub fn check(&self, findings: &mut Findings) {
+        if self.bth.version() != 0 {
+            findings.push(Rule::RoceTver, field::FLAGS, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_bth() -> impl Strategy<Value = BthRepr> {
+        any::<[u8; BTH_LEN]>().prop_map(|bytes| BthRepr::parse(&Bth::new_checked(&bytes).unwrap()))
+    }
+
+    proptest! {
+        #[test]
+        fn emit_after_parse_gives_back_the_bytes(bytes: [u8; BTH_LEN]) {
+            let repr = BthRepr::parse(&Bth::new_checked(&bytes).unwrap());
+            let mut out = [0; BTH_LEN];
+            repr.emit(&mut out).unwrap();
+            prop_assert_eq!(out, bytes);
+        }
+
+        #[test]
+        fn parse_after_emit_gives_back_the_value(repr in any_bth()) {
+            let mut out = [0xA5; BTH_LEN];
+            repr.emit(&mut out).unwrap();
+            prop_assert_eq!(BthRepr::parse(&Bth::new_checked(&out).unwrap()), repr);
+        }
+
+        #[test]
+        fn any_payload_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok(roce) = Roce::new_checked(&bytes) {
+                let _ = (roce.payload(), roce.icrc(), roce.reth(), roce.aeth(), roce.deth(), roce.immediate());
+                let used = BTH_LEN + roce.extended + roce.payload().len() + roce.bth().pad() + ICRC_LEN;
+                prop_assert_eq!(used, bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn extended_headers_have_the_lengths_of_their_opcodes() {
+        for (opcode, len) in [
+            (Opcode::RC_WRITE_ONLY_IMM, 20),
+            (Opcode::RC_ATOMIC_ACKNOWLEDGE, 12),
+            (Opcode::RC_FETCH_ADD, 28),
+            (Opcode::RC_SEND_ONLY_INVALIDATE, 4),
+            (Opcode::UC_WRITE_FIRST, 16),
+            (Opcode::UD_SEND_ONLY_IMM, 12),
+            (Opcode::CNP, 0),
+        ] {
+            assert_eq!(opcode.extended_len(), Some(len), "{opcode}");
+        }
+        assert_eq!(Opcode(0x15).extended_len(), None);
+        assert_eq!(Opcode::KNOWN.len(), 23 + 12 + 2 + 1);
+    }
+
+    #[test]
+    fn extended_headers_are_found_behind_each_other() {
+        let mut packet = [0u8; BTH_LEN + 20 + 4];
+        BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, Qp::truncate(0x12), 7)
+            .emit(&mut packet)
+            .unwrap();
+        let reth = Reth {
+            address: 0x1122_3344_5566_7788,
+            rkey: 9,
+            length: 0,
+        };
+        packet[12..28].copy_from_slice(&reth.to_bytes());
+        packet[28..32].copy_from_slice(&[1, 2, 3, 4]);
+        let roce = Roce::new_checked(&packet).unwrap();
+        assert_eq!(
+            (roce.reth(), roce.immediate()),
+            (Some(reth), Some(0x0102_0304))
+        );
+        assert_eq!((roce.aeth(), roce.payload().len()), (None, 0));
+        assert_eq!(
+            Roce::new_checked(&packet[..35]).unwrap_err(),
+            Error::short(Layer::Bth, 36, 35)
+        );
+    }
+}

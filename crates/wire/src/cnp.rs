@@ -1,0 +1,210 @@
+//! The Congestion Notification Packet (InfiniBand volume 1, Annex A17.9.3): BTH, 16 reserved octets, ICRC.
+//!
+//! A Fast CNP is a CNP behind an IPv6 destination option: the option is in `fast_cnp.rs`.
+
+use crate::bth::{BTH_LEN, Bth, BthRepr, Opcode, Qp};
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::icrc::ICRC_LEN;
+use crate::layer::Layer;
+use crate::octets::{array, put, u32_at};
+
+/// Octets between BTH and ICRC.
+pub const RESERVED_LEN: usize = 16;
+/// Octets of a CNP: what UDP carries.
+pub const CNP_LEN: usize = BTH_LEN + RESERVED_LEN + ICRC_LEN;
+/// Octets of a CNP without its ICRC.
+pub const CNP_BODY_LEN: usize = CNP_LEN - ICRC_LEN;
+/// UDP source port of a CNP unless told otherwise: what a ConnectX-4 Lx sends.
+pub const DEFAULT_UDP_SOURCE: u16 = 0;
+/// DSCP and ECN of a CNP unless told otherwise, as one octet: DSCP 48, ECT(0), what a ConnectX-4 Lx sends.
+pub const DEFAULT_TRAFFIC_CLASS: u8 = 48 << 2 | 0b10;
+
+/// View of a CNP.
+#[derive(Clone, Copy, Debug)]
+pub struct Cnp<'a> {
+    bth: Bth<'a>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Cnp<'a> {
+    /// The CNP in `bytes`, which is the whole UDP payload.
+    ///
+    /// # Errors
+    /// Not opcode 0x81, or not exactly as long as a CNP.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        let bth = Bth::new_checked(bytes)?;
+        if bth.opcode() != Opcode::CNP {
+            return Err(Error::value(
+                Layer::Cnp,
+                0,
+                "OpCode",
+                u64::from(bth.opcode().0),
+                "0x81",
+            ));
+        }
+        if bytes.len() < CNP_LEN {
+            return Err(Error::short(Layer::Cnp, CNP_LEN, bytes.len()));
+        }
+        if bytes.len() > CNP_LEN {
+            return Err(Error::length(
+                Layer::Cnp,
+                0,
+                "UDP payload length",
+                bytes.len(),
+                CNP_LEN,
+                CNP_LEN,
+            ));
+        }
+        Ok(Self { bth, bytes })
+    }
+
+    /// The Base Transport Header.
+    #[must_use]
+    pub const fn bth(&self) -> Bth<'a> {
+        self.bth
+    }
+
+    /// The QP notified about: the sender's own in a plain CNP, the receiver's in a Fast CNP.
+    #[must_use]
+    pub fn dest_qp(&self) -> Qp {
+        self.bth.dest_qp()
+    }
+
+    /// The reserved octets.
+    #[must_use]
+    pub fn reserved(&self) -> [u8; RESERVED_LEN] {
+        array(self.bytes, BTH_LEN)
+    }
+
+    /// The ICRC field as a number.
+    #[must_use]
+    pub fn icrc(&self) -> u32 {
+        u32_at(self.bytes, CNP_BODY_LEN).swap_bytes()
+    }
+
+    /// Adds the rules that the packet breaks; offsets from the BTH.
+    pub fn check(&self, findings: &mut Findings) {
+        if self.bth.version() != 0 {
+            findings.push(Rule::RoceTver, 1, 1);
+        }
+        if !self.bth.becn() {
+            findings.push(Rule::CnpBecn, 4, 1);
+        }
+        if self.bth.psn() != 0 {
+            findings.push(Rule::CnpPsn, 9, 3);
+        }
+        if self.reserved() != [0; RESERVED_LEN] {
+            findings.push(Rule::CnpReserved, BTH_LEN, RESERVED_LEN);
+        }
+    }
+}
+
+/// The values of a CNP, without its ICRC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CnpRepr {
+    /// The Base Transport Header.
+    pub bth: BthRepr,
+    /// The reserved octets, zero in a well-formed CNP.
+    pub reserved: [u8; RESERVED_LEN],
+}
+
+impl CnpRepr {
+    /// A well-formed CNP about `qp`.
+    #[must_use]
+    pub const fn new(qp: Qp) -> Self {
+        let mut bth = BthRepr::new(Opcode::CNP, qp, 0);
+        bth.becn = true;
+        Self {
+            bth,
+            reserved: [0; RESERVED_LEN],
+        }
+    }
+
+    /// The values of `cnp`.
+    #[must_use]
+    pub fn parse(cnp: &Cnp<'_>) -> Self {
+        Self {
+            bth: BthRepr::parse(&cnp.bth()),
+            reserved: cnp.reserved(),
+        }
+    }
+
+    /// Octets written by [`emit`](Self::emit): a CNP without its ICRC.
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        CNP_BODY_LEN
+    }
+
+    /// Writes BTH and reserved octets; the ICRC covers the IP header too and is `icrc::fill`'s business.
+    ///
+    /// # Errors
+    /// `out` is shorter than 28 octets.
+    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
+        if out.len() < CNP_BODY_LEN {
+            return Err(Error::buffer(Layer::Cnp, CNP_BODY_LEN, out.len()));
+        }
+        self.bth.emit(out)?;
+        put(out, BTH_LEN, &self.reserved);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_new_cnp_breaks_no_rule() {
+        let mut bytes = [0u8; CNP_LEN];
+        CnpRepr::new(Qp::truncate(0x12)).emit(&mut bytes).unwrap();
+        let mut findings = Findings::new();
+        Cnp::new_checked(&bytes).unwrap().check(&mut findings);
+        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(
+            bytes[..12],
+            [0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 0x12, 0, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn each_rule_is_found_where_it_is_broken() {
+        for (at, value, rule, offset) in [
+            (1, 0x01, Rule::RoceTver, 1),
+            (4, 0x00, Rule::CnpBecn, 4),
+            (11, 0x01, Rule::CnpPsn, 9),
+            (27, 0x01, Rule::CnpReserved, 12),
+        ] {
+            let mut bytes = [0u8; CNP_LEN];
+            CnpRepr::new(Qp::truncate(0x12)).emit(&mut bytes).unwrap();
+            bytes[at] = value;
+            let mut findings = Findings::new();
+            Cnp::new_checked(&bytes).unwrap().check(&mut findings);
+            assert_eq!(findings.as_slice().len(), 1);
+            assert_eq!(
+                (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+                (rule, offset)
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parse_and_emit_are_inverse(mut bytes: [u8; CNP_LEN]) {
+            bytes[0] = 0x81;
+            let repr = CnpRepr::parse(&Cnp::new_checked(&bytes).unwrap());
+            let mut out = bytes;
+            out[..CNP_BODY_LEN].fill(0);
+            repr.emit(&mut out).unwrap();
+            prop_assert_eq!(out, bytes);
+            prop_assert_eq!(CnpRepr::parse(&Cnp::new_checked(&out).unwrap()), repr);
+        }
+
+        #[test]
+        fn only_32_octets_with_the_opcode_are_a_cnp(bytes in proptest::collection::vec(any::<u8>(), 0..70)) {
+            let is = Cnp::new_checked(&bytes).is_ok();
+            prop_assert_eq!(is, bytes.len() == CNP_LEN && bytes[0] == 0x81);
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! The Fast CNP options (draft-xiao-rtgwg-rocev2-fast-cnp section 4): IPv6 destination options in front of a CNP.
+//!
+//! The CNP itself is in `cnp.rs`, the trace that option 2 carries in `ioam.rs`.
+
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, OptType, Trace};
+use crate::ipv6_ext::OptionsWriter;
+use crate::layer::Layer;
+use crate::octets::{array, ipv6_at, put};
+use crate::profile::Profile;
+use std::net::Ipv6Addr;
+
+/// Octets of an IPv6 address.
+const ADDRESS_LEN: usize = 16;
+/// Opt Data Len of option 1.
+pub const OPTION1_LEN: usize = ADDRESS_LEN;
+/// Alignment of option 1: its type octet at 4n+2, so that the address is at 4n.
+pub const OPTION1_ALIGN: (usize, usize) = (4, 2);
+/// Alignment of option 2: its type octet at 4n.
+pub const OPTION2_ALIGN: (usize, usize) = (4, 0);
+/// Longest IOAM trace (header and node data list) that option 2 can carry.
+pub const MAX_TRACE_LEN: usize = 255 - OPTION_PREFIX_LEN - ADDRESS_LEN;
+
+/// One of the two Fast CNP options, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastCnp<'a> {
+    /// Option 1: the data packet carried no IOAM trace.
+    Option1 {
+        /// Destination address of the data packet that met congestion: the receiver.
+        original_destination: Ipv6Addr,
+    },
+    /// Option 2: with the IOAM trace of the data packet.
+    Option2 {
+        /// Reserved octet, IOAM option type and trace.
+        ioam: IoamOption<'a>,
+        /// Destination address of the data packet that met congestion: the receiver.
+        original_destination: Ipv6Addr,
+    },
+}
+
+impl<'a> FastCnp<'a> {
+    /// The option of type `kind` with option data `data`; `None` where `kind` is neither Fast CNP option.
+    ///
+    /// # Errors
+    /// `data` is too short for the address (option 1), or for address and IOAM header (option 2); offsets from the
+    /// start of the option data. Longer data of option 1 are read and named by [`check`](Self::check).
+    pub fn parse(kind: u8, data: &'a [u8], profile: &Profile) -> Option<Result<Self>> {
+        if kind == profile.fast_cnp_option1 {
+            return Some(if data.len() < ADDRESS_LEN {
+                Err(Error::length(
+                    Layer::FastCnp,
+                    0,
+                    "Opt Data Len",
+                    data.len(),
+                    OPTION1_LEN,
+                    OPTION1_LEN,
+                ))
+            } else {
+                Ok(Self::Option1 {
+                    original_destination: ipv6_at(data, 0),
+                })
+            });
+        }
+        (kind == profile.fast_cnp_option2).then(|| {
+            let Some((ioam, address)) = data.split_last_chunk::<ADDRESS_LEN>() else {
+                let min = OPTION_PREFIX_LEN + ADDRESS_LEN;
+                return Err(Error::length(
+                    Layer::FastCnp,
+                    0,
+                    "Opt Data Len",
+                    data.len(),
+                    min,
+                    255,
+                ));
+            };
+            Ok(Self::Option2 {
+                ioam: IoamOption::parse(ioam).map_err(|e| Error {
+                    layer: Layer::FastCnp,
+                    ..e
+                })?,
+                original_destination: Ipv6Addr::from(*address),
+            })
+        })
+    }
+
+    /// 1 or 2.
+    #[must_use]
+    pub const fn number(&self) -> u8 {
+        match self {
+            Self::Option1 { .. } => 1,
+            Self::Option2 { .. } => 2,
+        }
+    }
+
+    /// The receiver whose QP the CNP names.
+    #[must_use]
+    pub const fn original_destination(&self) -> Ipv6Addr {
+        match self {
+            Self::Option1 {
+                original_destination,
+            }
+            | Self::Option2 {
+                original_destination,
+                ..
+            } => *original_destination,
+        }
+    }
+
+    /// Where the original destination lies in option data of `data_len` octets.
+    #[must_use]
+    pub const fn address_at(&self, data_len: usize) -> usize {
+        match self {
+            Self::Option1 { .. } => 0,
+            Self::Option2 { .. } => data_len.saturating_sub(ADDRESS_LEN),
+        }
+    }
+
+    /// The IOAM trace of option 2, where there is one that can be read.
+    #[must_use]
+    pub fn trace(&self) -> Option<Trace<'a>> {
+        match self {
+            Self::Option1 { .. } => None,
+            Self::Option2 { ioam, .. } => ioam.trace()?.ok(),
+        }
+    }
+
+    /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks.
+    ///
+    /// `data` is the option data. Offsets are counted from the start of that header.
+    pub fn check(
+        kind: u8,
+        data: &'a [u8],
+        header: Layer,
+        offset: usize,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) {
+        let Some(parsed) = Self::parse(kind, data, profile) else {
+            return;
+        };
+        if kind >> 6 != 0b10 {
+            findings.push(Rule::FastCnpAction, offset, 1);
+        }
+        if kind & 0x20 != 0 {
+            findings.push(Rule::FastCnpChange, offset, 1);
+        }
+        if header == Layer::HopByHop {
+            findings.push(Rule::FastCnpHopByHop, offset, 1);
+        }
+        let data_at = offset + 2;
+        let option = match parsed {
+            Ok(option) => option,
+            Err(_) if kind == profile.fast_cnp_option1 => {
+                findings.push(Rule::FastCnpLength1, offset + 1, 1);
+                return;
+            }
+            Err(_) => {
+                findings.push(Rule::FastCnpMalformed, offset + 1, 1);
+                return;
+            }
+        };
+        let (multiple, rest) = match option {
+            Self::Option1 { .. } => OPTION1_ALIGN,
+            Self::Option2 { .. } => OPTION2_ALIGN,
+        };
+        if offset % multiple != rest {
+            findings.push(Rule::FastCnpAlignment, offset, 1);
+        }
+        match option {
+            Self::Option1 { .. } if data.len() != OPTION1_LEN => {
+                findings.push(Rule::FastCnpLength1, offset + 1, 1)
+            }
+            Self::Option1 { .. } => {}
+            Self::Option2 { ioam, .. } => {
+                if ioam.reserved != 0 {
+                    findings.push(Rule::FastCnpReserved, data_at, 1);
+                }
+                match ioam.trace() {
+                    None => findings.push(Rule::FastCnpIoamType, data_at + 1, 1),
+                    Some(Ok(trace)) => {
+                        findings.within(data_at + OPTION_PREFIX_LEN, |f| trace.check(f))
+                    }
+                    Some(Err(e)) => findings.push(Rule::IoamMalformed, data_at + e.offset, 1),
+                }
+            }
+        }
+        if !can_be_a_node(option.original_destination()) {
+            findings.push(
+                Rule::FastCnpOriginal,
+                data_at + option.address_at(data.len()),
+                ADDRESS_LEN,
+            );
+        }
+    }
+}
+
+/// Whether a packet can be sent to one node at `address` from another.
+pub(crate) const fn can_be_a_node(address: Ipv6Addr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
+}
+
+/// The values of a Fast CNP option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastCnpRepr<'a> {
+    /// Option 1.
+    Option1 {
+        /// Destination address of the data packet.
+        original_destination: Ipv6Addr,
+    },
+    /// Option 2.
+    Option2 {
+        /// Zero in a well-formed option.
+        reserved: u8,
+        /// IOAM option type of the trace in the data packet.
+        opt_type: OptType,
+        /// The trace as the data packet carried it; at most [`MAX_TRACE_LEN`] octets.
+        trace: &'a [u8],
+        /// Destination address of the data packet.
+        original_destination: Ipv6Addr,
+    },
+}
+
+impl<'a> FastCnpRepr<'a> {
+    /// The values of `option`.
+    #[must_use]
+    pub const fn parse(option: &FastCnp<'a>) -> Self {
+        match *option {
+            FastCnp::Option1 {
+                original_destination,
+            } => Self::Option1 {
+                original_destination,
+            },
+            FastCnp::Option2 {
+                ioam,
+                original_destination,
+            } => Self::Option2 {
+                reserved: ioam.reserved,
+                opt_type: ioam.opt_type,
+                trace: ioam.body,
+                original_destination,
+            },
+        }
+    }
+
+    /// The option for a data packet to `original_destination`: option 2 with the packet's trace where it had one that
+    /// fits, else option 1. The second value says whether a trace had to be left out.
+    #[must_use]
+    pub fn for_data_packet(
+        original_destination: Ipv6Addr,
+        trace: Option<Trace<'a>>,
+    ) -> (Self, bool) {
+        match trace {
+            Some(trace) if trace.bytes().len() <= MAX_TRACE_LEN => {
+                let (opt_type, trace) = (trace.opt_type(), trace.bytes());
+                (
+                    Self::Option2 {
+                        reserved: 0,
+                        opt_type,
+                        trace,
+                        original_destination,
+                    },
+                    false,
+                )
+            }
+            Some(_) => (
+                Self::Option1 {
+                    original_destination,
+                },
+                true,
+            ),
+            None => (
+                Self::Option1 {
+                    original_destination,
+                },
+                false,
+            ),
+        }
+    }
+
+    /// Opt Data Len.
+    #[must_use]
+    pub const fn data_len(&self) -> usize {
+        match self {
+            Self::Option1 { .. } => OPTION1_LEN,
+            Self::Option2 { trace, .. } => OPTION_PREFIX_LEN + trace.len() + ADDRESS_LEN,
+        }
+    }
+
+    /// Octets of a Destination Options header that holds this option alone.
+    #[must_use]
+    pub const fn header_len(&self) -> usize {
+        let (multiple, rest) = self.align();
+        let lead = if rest >= 2 { rest } else { rest + multiple };
+        (lead + 2 + self.data_len()).div_ceil(8) * 8
+    }
+
+    const fn align(&self) -> (usize, usize) {
+        match self {
+            Self::Option1 { .. } => OPTION1_ALIGN,
+            Self::Option2 { .. } => OPTION2_ALIGN,
+        }
+    }
+
+    /// Adds the option, aligned, to the header that `writer` writes.
+    ///
+    /// # Errors
+    /// The buffer is too small, or the trace is longer than [`MAX_TRACE_LEN`].
+    pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
+        let kind = match self {
+            Self::Option1 { .. } => profile.fast_cnp_option1,
+            Self::Option2 { .. } => profile.fast_cnp_option2,
+        };
+        writer.option(self.align(), kind, self.data_len(), |data| {
+            self.emit_data(data);
+            Ok(())
+        })
+    }
+
+    fn emit_data(&self, data: &mut [u8]) {
+        match self {
+            Self::Option1 {
+                original_destination,
+            } => put(data, 0, &original_destination.octets()),
+            Self::Option2 {
+                reserved,
+                opt_type,
+                trace,
+                original_destination,
+            } => {
+                put(data, 0, &[*reserved, opt_type.code()]);
+                put(data, OPTION_PREFIX_LEN, trace);
+                put(
+                    data,
+                    OPTION_PREFIX_LEN + trace.len(),
+                    &original_destination.octets(),
+                );
+            }
+        }
+    }
+}
+
+/// Reads the address of an option whose data are just one IPv6 address.
+pub(crate) fn address_of(data: &[u8]) -> Ipv6Addr {
+    Ipv6Addr::from(array::<ADDRESS_LEN>(data, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipv6_ext::Options;
+    use proptest::prelude::*;
+
+    const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0x10);
+
+    fn header(repr: &FastCnpRepr<'_>) -> Vec<u8> {
+        let mut out = vec![0; repr.header_len()];
+        let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut out);
+        repr.emit(&Profile::DEFAULT, &mut writer).unwrap();
+        assert_eq!(writer.finish(17).unwrap(), out.len());
+        out
+    }
+
+    fn rules(header: &[u8], layer: Layer) -> Vec<Rule> {
+        let mut findings = Findings::new();
+        for option in Options::new(layer, header).flatten() {
+            FastCnp::check(
+                option.kind,
+                option.data,
+                layer,
+                option.offset,
+                &Profile::DEFAULT,
+                &mut findings,
+            );
+        }
+        findings.into_iter().map(|f| f.rule).collect()
+    }
+
+    #[test]
+    fn option_1_is_laid_out_as_drawn() {
+        let out = header(&FastCnpRepr::Option1 {
+            original_destination: RECEIVER,
+        });
+        assert_eq!((out.len(), &out[..4]), (24, &[17u8, 2, 0x9E, 16][..]));
+        assert_eq!(out[4..20], RECEIVER.octets());
+        assert_eq!(out[20..], [1, 2, 0, 0]);
+        assert_eq!(rules(&out, Layer::DestinationOptions), []);
+    }
+
+    #[test]
+    fn option_2_starts_at_4n_and_ends_with_the_address() {
+        let trace = [
+            0, 7, 0x18, 0, 0xC2, 0, 0, 0, 64, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1, 0,
+        ];
+        let repr = FastCnpRepr::Option2 {
+            reserved: 0,
+            opt_type: OptType::Preallocated,
+            trace: &trace,
+            original_destination: RECEIVER,
+        };
+        let out = header(&repr);
+        assert_eq!(out[2..8], [1, 0, 0x9F, 38, 0, 0]);
+        assert_eq!(out[8..28], trace);
+        assert_eq!(out[28..44], RECEIVER.octets());
+        assert_eq!(rules(&out, Layer::DestinationOptions), []);
+        assert_eq!(rules(&out, Layer::HopByHop), [Rule::FastCnpHopByHop]);
+    }
+
+    #[test]
+    fn the_rules_are_found() {
+        let good = header(&FastCnpRepr::Option1 {
+            original_destination: RECEIVER,
+        });
+        let mut bad = good.clone();
+        bad[3] = 15;
+        bad[19] = 0;
+        assert_eq!(
+            rules(&bad, Layer::DestinationOptions),
+            [Rule::FastCnpLength1]
+        );
+        bad = good.clone();
+        bad[3] = 20;
+        assert_eq!(
+            rules(&bad, Layer::DestinationOptions),
+            [Rule::FastCnpLength1]
+        );
+        bad = good.clone();
+        bad[4..20].fill(0);
+        assert_eq!(
+            rules(&bad, Layer::DestinationOptions),
+            [Rule::FastCnpOriginal]
+        );
+        bad = good.clone();
+        bad[2] = 0x9F;
+        assert_eq!(
+            rules(&bad, Layer::DestinationOptions),
+            [Rule::FastCnpMalformed]
+        );
+        let shifted = [&[17, 2, 1, 2, 0, 0][..], &good[2..20]].concat();
+        assert_eq!(rules(&shifted, Layer::DestinationOptions), []);
+        let shifted = [&[17, 2, 0][..], &good[2..20], &[1, 1, 0]].concat();
+        assert_eq!(
+            rules(&shifted, Layer::DestinationOptions),
+            [Rule::FastCnpAlignment]
+        );
+    }
+
+    #[test]
+    fn a_code_point_that_the_draft_forbids_is_named_when_forced() {
+        let mut profile = Profile::DEFAULT;
+        profile.set("fast_cnp_option1=0x3E", true).unwrap();
+        let mut findings = Findings::new();
+        FastCnp::check(
+            0x3E,
+            &RECEIVER.octets(),
+            Layer::DestinationOptions,
+            2,
+            &profile,
+            &mut findings,
+        );
+        assert!(findings.has(Rule::FastCnpAction) && findings.has(Rule::FastCnpChange));
+    }
+
+    #[test]
+    fn a_trace_that_does_not_fit_gives_option_1() {
+        let long = [0; MAX_TRACE_LEN + 1];
+        for (len, number, dropped) in [(MAX_TRACE_LEN, 2, false), (MAX_TRACE_LEN + 1, 1, true)] {
+            let trace = Trace::new_checked(OptType::Incremental, &long[..len]).unwrap();
+            let (repr, left_out) = FastCnpRepr::for_data_packet(RECEIVER, Some(trace));
+            assert_eq!(left_out, dropped);
+            assert_eq!(matches!(repr, FastCnpRepr::Option2 { .. }), number == 2);
+            assert!(repr.data_len() <= 255);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parse_and_emit_are_inverse(
+            two: bool, reserved: u8, opt: u8, address: [u8; 16],
+            trace in proptest::collection::vec(any::<u8>(), 0..=MAX_TRACE_LEN),
+        ) {
+            let original_destination = Ipv6Addr::from(address);
+            let repr = if two {
+                FastCnpRepr::Option2 { reserved, opt_type: OptType::from(opt), trace: &trace, original_destination }
+            } else {
+                FastCnpRepr::Option1 { original_destination }
+            };
+            let out = header(&repr);
+            let option = Options::new(Layer::DestinationOptions, &out)
+                .map(std::result::Result::unwrap)
+                .find(|o| !o.is_padding())
+                .unwrap();
+            let parsed = FastCnp::parse(option.kind, option.data, &Profile::DEFAULT).unwrap().unwrap();
+            prop_assert_eq!(FastCnpRepr::parse(&parsed), repr);
+            let mut again = vec![0; option.data.len()];
+            FastCnpRepr::parse(&parsed).emit_data(&mut again);
+            prop_assert_eq!(&again[..], option.data);
+        }
+
+        #[test]
+        fn any_data_are_read_or_refused(two: bool, offset in 0usize..300, data in proptest::collection::vec(any::<u8>(), 0..=255)) {
+            let kind = if two { 0x9F } else { 0x9E };
+            let parsed = FastCnp::parse(kind, &data, &Profile::DEFAULT).unwrap();
+            prop_assert_eq!(parsed.is_ok(), data.len() >= if two { 18 } else { 16 });
+            let mut findings = Findings::new();
+            FastCnp::check(kind, &data, Layer::DestinationOptions, offset, &Profile::DEFAULT, &mut findings);
+            for finding in &findings {
+                prop_assert!(finding.offset >= offset && finding.offset + finding.len <= offset + 2 + data.len().max(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,1032 @@
+//! IOAM trace option data (RFC 9197 section 4.4), as an IPv6 option carries it (RFC 9486) or a Fast CNP copies it.
+//!
+//! Other IOAM option types (proof of transit, edge-to-edge, direct export) are named, not read.
+
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::layer::Layer;
+use crate::octets::{put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
+use core::fmt;
+
+/// Octets of the trace header in front of the node data list.
+pub const TRACE_HEADER_LEN: usize = 8;
+/// Octets in front of the trace in an IPv6 IOAM option: reserved and IOAM option type (RFC 9486 section 3).
+pub const OPTION_PREFIX_LEN: usize = 2;
+/// Largest NodeLen, in 4-octet units (5 bits).
+pub const MAX_NODE_LEN: usize = 31;
+/// Largest RemainingLen, in 4-octet units (7 bits).
+pub const MAX_REMAINING_LEN: usize = 127;
+/// Value of a 4-octet field that a node could not fill (RFC 9197 section 4.4.2).
+pub const NOT_AVAILABLE: u32 = u32::MAX;
+
+mod field {
+    pub const NAMESPACE: usize = 0;
+    /// NodeLen (5), flags (4), RemainingLen (7).
+    pub const LENGTHS: usize = 2;
+    pub const TRACE_TYPE: usize = 4;
+    pub const RESERVED: usize = 7;
+}
+
+/// IOAM option type (RFC 9197 section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OptType {
+    /// Pre-allocated trace: nodes fill room that the first node left.
+    Preallocated,
+    /// Incremental trace: nodes add their data and make the option longer.
+    Incremental,
+    /// Any other type.
+    Other(u8),
+}
+
+impl OptType {
+    /// The type's number.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Preallocated => 0,
+            Self::Incremental => 1,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// Whether this crate reads the option's data.
+    #[must_use]
+    pub const fn is_trace(self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+}
+
+impl From<u8> for OptType {
+    fn from(code: u8) -> Self {
+        match code {
+            0 => Self::Preallocated,
+            1 => Self::Incremental,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for OptType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preallocated => f.write_str("pre-allocated trace"),
+            Self::Incremental => f.write_str("incremental trace"),
+            Self::Other(2) => f.write_str("proof of transit"),
+            Self::Other(3) => f.write_str("edge to edge"),
+            Self::Other(4) => f.write_str("direct export"),
+            Self::Other(code) => write!(f, "unknown IOAM option type {code}"),
+        }
+    }
+}
+
+/// The data of an IPv6 IOAM option (RFC 9486 section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoamOption<'a> {
+    /// Reserved octet, zero on sending.
+    pub reserved: u8,
+    /// Which IOAM option.
+    pub opt_type: OptType,
+    /// What follows: a trace where `opt_type` is one.
+    pub body: &'a [u8],
+}
+
+impl<'a> IoamOption<'a> {
+    /// The parts of the option data `data`.
+    ///
+    /// # Errors
+    /// Fewer than 2 octets.
+    pub fn parse(data: &'a [u8]) -> Result<Self> {
+        let Some((prefix, body)) = data.split_first_chunk::<OPTION_PREFIX_LEN>() else {
+            return Err(Error::short(Layer::Ioam, OPTION_PREFIX_LEN, data.len()));
+        };
+        Ok(Self {
+            reserved: prefix[0],
+            opt_type: OptType::from(prefix[1]),
+            body,
+        })
+    }
+
+    /// The trace, `None` where the option is another one.
+    ///
+    /// # Errors
+    /// See [`Trace::new_checked`]; offsets from the start of the option data.
+    pub fn trace(&self) -> Option<Result<Trace<'a>>> {
+        self.opt_type.is_trace().then(|| {
+            Trace::new_checked(self.opt_type, self.body).map_err(|e| e.at(OPTION_PREFIX_LEN))
+        })
+    }
+
+    /// Adds the rules that the option breaks; offsets from the start of the option data.
+    pub fn check(&self, findings: &mut Findings) {
+        if self.reserved != 0 {
+            findings.push(Rule::IoamReserved, 0, 1);
+        }
+        match self.trace() {
+            None => {}
+            Some(Ok(trace)) => findings.within(OPTION_PREFIX_LEN, |f| trace.check(f)),
+            Some(Err(e)) => findings.push(Rule::IoamMalformed, e.offset, 1),
+        }
+    }
+
+    /// Octets written by [`emit`](Self::emit).
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        OPTION_PREFIX_LEN + self.body.len()
+    }
+
+    /// Writes the option data.
+    ///
+    /// # Errors
+    /// `out` is too short.
+    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
+        if out.len() < self.buffer_len() {
+            return Err(Error::buffer(Layer::Ioam, self.buffer_len(), out.len()));
+        }
+        put(out, 0, &[self.reserved, self.opt_type.code()]);
+        put(out, OPTION_PREFIX_LEN, self.body);
+        Ok(())
+    }
+}
+
+/// IOAM-Trace-Type: which data fields each node writes. Bit 0 is the most significant of the 24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TraceType(u32);
+
+impl TraceType {
+    /// Bit of the opaque state snapshot.
+    pub const OPAQUE: u8 = 22;
+    /// Bit that is reserved.
+    pub const RESERVED: u8 = 23;
+
+    /// From the 24-bit field; further bits are dropped.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & 0x00FF_FFFF)
+    }
+
+    /// With `bit` (0 to 23) set too.
+    #[must_use]
+    pub const fn with(self, bit: u8) -> Self {
+        if bit > 23 {
+            self
+        } else {
+            Self(self.0 | 1 << (23 - bit))
+        }
+    }
+
+    /// The 24-bit field.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether `bit` (0 to 23) is set.
+    #[must_use]
+    pub const fn has(self, bit: u8) -> bool {
+        bit <= 23 && self.0 & (1 << (23 - bit)) != 0
+    }
+
+    /// Whether any of the undefined bits 12 to 21 is set.
+    #[must_use]
+    pub const fn has_undefined(self) -> bool {
+        self.0 & 0x0000_0FFC != 0
+    }
+
+    /// NodeLen that the type asks for, in 4-octet units, the opaque snapshot not counted.
+    #[must_use]
+    pub const fn node_len(self) -> usize {
+        let wide = (self.has(8) as usize) + (self.has(9) as usize) + (self.has(10) as usize);
+        // Bits 0 to 21 are 4 octets each, three of them 8.
+        (self.0 >> 2).count_ones() as usize + wide
+    }
+}
+
+/// View of IOAM trace option data: header and node data list.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace<'a> {
+    opt_type: OptType,
+    bytes: &'a [u8],
+}
+
+impl<'a> Trace<'a> {
+    /// The trace in `bytes`, which is all that the option holds of it.
+    ///
+    /// # Errors
+    /// Shorter than its 8-octet header, or `RemainingLen` of a pre-allocated trace exceeds the list.
+    pub fn new_checked(opt_type: OptType, bytes: &'a [u8]) -> Result<Self> {
+        if bytes.len() < TRACE_HEADER_LEN {
+            return Err(Error::short(Layer::Ioam, TRACE_HEADER_LEN, bytes.len()));
+        }
+        Ok(Self { opt_type, bytes })
+    }
+
+    /// Pre-allocated or incremental.
+    #[must_use]
+    pub const fn opt_type(&self) -> OptType {
+        self.opt_type
+    }
+
+    /// All octets of the trace.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Namespace-ID.
+    #[must_use]
+    pub fn namespace_id(&self) -> u16 {
+        u16_at(self.bytes, field::NAMESPACE)
+    }
+
+    fn lengths(&self) -> u16 {
+        u16_at(self.bytes, field::LENGTHS)
+    }
+
+    /// NodeLen: the data of one node in 4-octet units, without an opaque snapshot; 0 to 31.
+    #[must_use]
+    pub fn node_len(&self) -> usize {
+        usize::from(self.lengths() >> 11)
+    }
+
+    /// The four flags; see [`overflow`](Self::overflow), [`loopback`](Self::loopback), [`active`](Self::active).
+    #[must_use]
+    pub fn flags(&self) -> u8 {
+        (self.lengths() >> 7 & 0x0F) as u8
+    }
+
+    /// Overflow: a node found no room.
+    #[must_use]
+    pub fn overflow(&self) -> bool {
+        self.flags() & 8 != 0
+    }
+
+    /// Loopback: nodes send a copy back (RFC 9322).
+    #[must_use]
+    pub fn loopback(&self) -> bool {
+        self.flags() & 4 != 0
+    }
+
+    /// Active: the packet is a probe (RFC 9322).
+    #[must_use]
+    pub fn active(&self) -> bool {
+        self.flags() & 2 != 0
+    }
+
+    /// RemainingLen: room still free, in 4-octet units; 0 to 127.
+    #[must_use]
+    pub fn remaining_len(&self) -> usize {
+        usize::from(self.lengths() & 0x7F)
+    }
+
+    /// IOAM-Trace-Type.
+    #[must_use]
+    pub fn trace_type(&self) -> TraceType {
+        TraceType::from_bits(u24_at(self.bytes, field::TRACE_TYPE))
+    }
+
+    /// The octet behind the trace type.
+    #[must_use]
+    pub fn reserved(&self) -> u8 {
+        u8_at(self.bytes, field::RESERVED)
+    }
+
+    /// Octets of the list that are still free, in front of the first node; 0 in an incremental trace.
+    ///
+    /// # Errors
+    /// RemainingLen is larger than the list.
+    pub fn free_len(&self) -> Result<usize> {
+        let list = self.bytes.len() - TRACE_HEADER_LEN;
+        match self.opt_type {
+            OptType::Preallocated if self.remaining_len() * 4 > list => Err(Error::length(
+                Layer::Ioam,
+                field::LENGTHS,
+                "RemainingLen",
+                self.remaining_len(),
+                0,
+                list / 4,
+            )),
+            OptType::Preallocated => Ok(self.remaining_len() * 4),
+            _ => Ok(0),
+        }
+    }
+
+    /// The nodes' data, the node passed **last** first.
+    #[must_use]
+    pub fn nodes(&self) -> Nodes<'a> {
+        let trace_type = self.trace_type();
+        let (at, failed) = match self.free_len() {
+            Ok(free) => (TRACE_HEADER_LEN + free, None),
+            Err(e) => (self.bytes.len(), Some(e)),
+        };
+        let mut nodes = Nodes {
+            bytes: self.bytes,
+            at,
+            trace_type,
+            node_len: self.node_len(),
+            failed,
+        };
+        if failed.is_none() && at < self.bytes.len() && self.node_len() != trace_type.node_len() {
+            nodes.failed = Some(Error::length(
+                Layer::Ioam,
+                field::LENGTHS,
+                "NodeLen",
+                self.node_len(),
+                trace_type.node_len(),
+                trace_type.node_len(),
+            ));
+            nodes.at = self.bytes.len();
+        }
+        nodes
+    }
+
+    /// The deepest queue that a node reports, in the unit the namespace defines.
+    #[must_use]
+    pub fn deepest_queue(&self) -> Option<u32> {
+        self.nodes()
+            .filter_map(Result::ok)
+            .filter_map(|node| node.queue_depth())
+            .max()
+    }
+
+    /// Adds the rules that the trace breaks; offsets from the start of the trace.
+    pub fn check(&self, findings: &mut Findings) {
+        let list = self.bytes.len() - TRACE_HEADER_LEN;
+        let trace_type = self.trace_type();
+        if trace_type.has_undefined() {
+            findings.push(Rule::IoamUndefined, field::TRACE_TYPE, 3);
+        }
+        if trace_type.has(TraceType::RESERVED) {
+            findings.push(Rule::IoamReservedBit, field::TRACE_TYPE, 3);
+        }
+        if self.flags() & 1 != 0 {
+            findings.push(Rule::IoamFlag, field::LENGTHS, 2);
+        }
+        if self.overflow() {
+            findings.push(Rule::IoamOverflow, field::LENGTHS, 2);
+        }
+        if self.reserved() != 0 {
+            findings.push(Rule::IoamReserved, field::RESERVED, 1);
+        }
+        if self.free_len().is_err() {
+            findings.push(Rule::IoamRemaining, field::LENGTHS, 2);
+            return;
+        }
+        if self.node_len() == 0 && trace_type.node_len() != 0 && list > 0 {
+            findings.push(Rule::IoamNodeLenZero, field::LENGTHS, 2);
+        } else if self.node_len() != trace_type.node_len() {
+            findings.push(Rule::IoamNodeLen, field::LENGTHS, 2);
+        } else if let Some(e) = self.nodes().find_map(Result::err) {
+            findings.push(
+                Rule::IoamRagged,
+                e.offset,
+                self.bytes.len().saturating_sub(e.offset),
+            );
+        }
+    }
+}
+
+/// Iterator over the nodes of a trace. Ends behind the first error.
+#[derive(Clone, Debug)]
+pub struct Nodes<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    trace_type: TraceType,
+    node_len: usize,
+    failed: Option<Error>,
+}
+
+impl<'a> Iterator for Nodes<'a> {
+    type Item = Result<Node<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(e) = self.failed.take() {
+            return Some(Err(e));
+        }
+        let rest = self.bytes.get(self.at..)?;
+        if rest.is_empty() {
+            return None;
+        }
+        let offset = self.at;
+        let mut len = self.node_len * 4;
+        if self.trace_type.has(TraceType::OPAQUE) {
+            // The snapshot's own length stands in its first octet, in units of its data alone.
+            len += 4 + rest.get(len).map_or(0, |units| usize::from(*units) * 4);
+        }
+        self.at = self.bytes.len();
+        if len == 0 {
+            return Some(Err(Error::length(
+                Layer::Ioam,
+                field::LENGTHS,
+                "NodeLen",
+                0,
+                1,
+                MAX_NODE_LEN,
+            )));
+        }
+        let Some(bytes) = rest.get(..len) else {
+            return Some(Err(Error::short(Layer::Ioam, len, rest.len()).at(offset)));
+        };
+        self.at = offset + len;
+        Some(Ok(Node {
+            offset,
+            bytes,
+            trace_type: self.trace_type,
+        }))
+    }
+}
+
+/// The data that one node wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Octets from the start of the trace.
+    pub offset: usize,
+    /// The node's data.
+    pub bytes: &'a [u8],
+    trace_type: TraceType,
+}
+
+impl<'a> Node<'a> {
+    /// The node's data fields, in the order of the trace type's bits.
+    #[must_use]
+    pub const fn fields(&self) -> Fields<'a> {
+        Fields {
+            node: *self,
+            bit: 0,
+            at: 0,
+        }
+    }
+
+    /// Queue depth, where the node wrote one.
+    #[must_use]
+    pub fn queue_depth(&self) -> Option<u32> {
+        self.fields().find_map(|field| match field.value {
+            Value::QueueDepth(depth) if depth != NOT_AVAILABLE => Some(depth),
+            _ => None,
+        })
+    }
+
+    /// Node identifier, where the node wrote one: the short one, else the wide one.
+    #[must_use]
+    pub fn node_id(&self) -> Option<u64> {
+        self.fields().find_map(|field| match field.value {
+            Value::HopLimitNodeId { node_id, .. } => Some(u64::from(node_id)),
+            Value::HopLimitNodeIdWide { node_id, .. } => Some(node_id),
+            _ => None,
+        })
+    }
+}
+
+/// One data field of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Bit of the trace type, 0 to 22.
+    pub bit: u8,
+    /// Octets from the start of the trace.
+    pub offset: usize,
+    /// Octets of the field.
+    pub len: usize,
+    /// What it says.
+    pub value: Value<'a>,
+}
+
+/// What a data field says (RFC 9197 section 4.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Bit 0: Hop Limit on leaving the node, and node identifier (24 bits).
+    HopLimitNodeId {
+        /// Hop Limit.
+        hop_limit: u8,
+        /// Node identifier.
+        node_id: u32,
+    },
+    /// Bit 1: interface identifiers, 16 bits each.
+    Interfaces {
+        /// Ingress.
+        ingress: u16,
+        /// Egress.
+        egress: u16,
+    },
+    /// Bit 2: seconds of the arrival time, in the namespace's timestamp format.
+    TimestampSeconds(u32),
+    /// Bit 3: fraction of the arrival time, in the namespace's timestamp format.
+    TimestampFraction(u32),
+    /// Bit 4: nanoseconds in the node; the top bit says that it is more.
+    TransitDelay(u32),
+    /// Bit 5: namespace-specific data.
+    NamespaceData(u32),
+    /// Bit 6: length of the egress queue, in a unit of the namespace (octets or buffers).
+    QueueDepth(u32),
+    /// Bit 7: checksum complement.
+    ChecksumComplement(u32),
+    /// Bit 8: Hop Limit and node identifier of 56 bits.
+    HopLimitNodeIdWide {
+        /// Hop Limit.
+        hop_limit: u8,
+        /// Node identifier.
+        node_id: u64,
+    },
+    /// Bit 9: interface identifiers, 32 bits each.
+    InterfacesWide {
+        /// Ingress.
+        ingress: u32,
+        /// Egress.
+        egress: u32,
+    },
+    /// Bit 10: namespace-specific data, 64 bits.
+    NamespaceDataWide(u64),
+    /// Bit 11: occupancy of the shared buffer pool, in a unit of the namespace.
+    BufferOccupancy(u32),
+    /// Bits 12 to 21, not defined.
+    Undefined(u32),
+    /// Bit 22: opaque state snapshot.
+    Opaque {
+        /// Schema identifier, 24 bits.
+        schema_id: u32,
+        /// The snapshot.
+        data: &'a [u8],
+    },
+}
+
+/// Iterator over the data fields of a node.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    node: Node<'a>,
+    bit: u8,
+    at: usize,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        while self.bit <= TraceType::OPAQUE {
+            let bit = self.bit;
+            self.bit += 1;
+            if !self.node.trace_type.has(bit) {
+                continue;
+            }
+            let (bytes, at) = (self.node.bytes, self.at);
+            let word = u32_at(bytes, at);
+            let (len, value) = match bit {
+                0 => (
+                    4,
+                    Value::HopLimitNodeId {
+                        hop_limit: u8_at(bytes, at),
+                        node_id: u24_at(bytes, at + 1),
+                    },
+                ),
+                1 => (
+                    4,
+                    Value::Interfaces {
+                        ingress: u16_at(bytes, at),
+                        egress: u16_at(bytes, at + 2),
+                    },
+                ),
+                2 => (4, Value::TimestampSeconds(word)),
+                3 => (4, Value::TimestampFraction(word)),
+                4 => (4, Value::TransitDelay(word)),
+                5 => (4, Value::NamespaceData(word)),
+                6 => (4, Value::QueueDepth(word)),
+                7 => (4, Value::ChecksumComplement(word)),
+                8 => {
+                    let wide = u64_at(bytes, at);
+                    (
+                        8,
+                        Value::HopLimitNodeIdWide {
+                            hop_limit: (wide >> 56) as u8,
+                            node_id: wide << 8 >> 8,
+                        },
+                    )
+                }
+                9 => (
+                    8,
+                    Value::InterfacesWide {
+                        ingress: word,
+                        egress: u32_at(bytes, at + 4),
+                    },
+                ),
+                10 => (8, Value::NamespaceDataWide(u64_at(bytes, at))),
+                11 => (4, Value::BufferOccupancy(word)),
+                TraceType::OPAQUE => {
+                    let len = usize::from(u8_at(bytes, at)) * 4;
+                    let data = bytes.get(at + 4..at + 4 + len)?;
+                    (
+                        4 + len,
+                        Value::Opaque {
+                            schema_id: u24_at(bytes, at + 1),
+                            data,
+                        },
+                    )
+                }
+                _ => (4, Value::Undefined(word)),
+            };
+            self.at = at + len;
+            return Some(Field {
+                bit,
+                offset: self.node.offset + at,
+                len,
+                value,
+            });
+        }
+        None
+    }
+}
+
+/// Header values of a trace, and its node data list as octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRepr<'a> {
+    /// Pre-allocated or incremental.
+    pub opt_type: OptType,
+    /// Namespace-ID.
+    pub namespace_id: u16,
+    /// NodeLen in 4-octet units, 0 to 31; [`TraceType::node_len`] gives the right one.
+    pub node_len: u8,
+    /// Overflow (8), Loopback (4), Active (2), undefined (1).
+    pub flags: u8,
+    /// RemainingLen in 4-octet units, 0 to 127.
+    pub remaining_len: u8,
+    /// IOAM-Trace-Type.
+    pub trace_type: TraceType,
+    /// Octet behind the trace type.
+    pub reserved: u8,
+    /// The node data list, free room included.
+    pub list: &'a [u8],
+}
+
+impl<'a> TraceRepr<'a> {
+    /// The values of `trace`.
+    #[must_use]
+    pub fn parse(trace: &Trace<'a>) -> Self {
+        Self {
+            opt_type: trace.opt_type,
+            namespace_id: trace.namespace_id(),
+            node_len: trace.node_len() as u8,
+            flags: trace.flags(),
+            remaining_len: trace.remaining_len() as u8,
+            trace_type: trace.trace_type(),
+            reserved: trace.reserved(),
+            list: trace.bytes.get(TRACE_HEADER_LEN..).unwrap_or_default(),
+        }
+    }
+
+    /// Octets written by [`emit`](Self::emit).
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        TRACE_HEADER_LEN + self.list.len()
+    }
+
+    /// Writes header and node data list; values wider than their field are cut to it.
+    ///
+    /// # Errors
+    /// `out` is too short.
+    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
+        if out.len() < self.buffer_len() {
+            return Err(Error::buffer(Layer::Ioam, self.buffer_len(), out.len()));
+        }
+        put(out, field::NAMESPACE, &self.namespace_id.to_be_bytes());
+        put(
+            out,
+            field::LENGTHS,
+            &lengths(self.node_len, self.flags, self.remaining_len).to_be_bytes(),
+        );
+        put_u24(out, field::TRACE_TYPE, self.trace_type.bits());
+        put(out, field::RESERVED, &[self.reserved]);
+        put(out, TRACE_HEADER_LEN, self.list);
+        Ok(())
+    }
+}
+
+fn lengths(node_len: u8, flags: u8, remaining_len: u8) -> u16 {
+    u16::from(node_len & 0x1F) << 11
+        | u16::from(flags & 0x0F) << 7
+        | u16::from(remaining_len & 0x7F)
+}
+
+/// What a node writes into a trace, one value per data field; those the trace type does not ask for are not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NodeValues<'a> {
+    /// Hop Limit on leaving the node.
+    pub hop_limit: u8,
+    /// Node identifier; 24 bits of it in the short form, 56 in the wide one.
+    pub node_id: u64,
+    /// Ingress interface; 16 bits of it in the short form.
+    pub ingress: u32,
+    /// Egress interface; 16 bits of it in the short form.
+    pub egress: u32,
+    /// Arrival time, seconds.
+    pub seconds: u32,
+    /// Arrival time, fraction.
+    pub fraction: u32,
+    /// Nanoseconds in the node.
+    pub transit_delay: u32,
+    /// Namespace-specific data; 32 bits of it in the short form.
+    pub namespace_data: u64,
+    /// Queue depth.
+    pub queue_depth: u32,
+    /// Checksum complement.
+    pub checksum_complement: u32,
+    /// Buffer occupancy.
+    pub buffer_occupancy: u32,
+    /// Schema identifier and data of the opaque snapshot; the data's length a multiple of 4, at most 1020.
+    pub opaque: (u32, &'a [u8]),
+}
+
+impl NodeValues<'_> {
+    /// Octets that a node writes for `trace_type`.
+    #[must_use]
+    pub const fn buffer_len(&self, trace_type: TraceType) -> usize {
+        let opaque = if trace_type.has(TraceType::OPAQUE) {
+            4 + self.opaque.1.len()
+        } else {
+            0
+        };
+        trace_type.node_len() * 4 + opaque
+    }
+
+    /// Writes the node's data for `trace_type` and returns its length.
+    ///
+    /// # Errors
+    /// `out` is too short, or the snapshot's length cannot be said in its length field.
+    pub fn emit(&self, trace_type: TraceType, out: &mut [u8]) -> Result<usize> {
+        let need = self.buffer_len(trace_type);
+        if out.len() < need {
+            return Err(Error::buffer(Layer::Ioam, need, out.len()));
+        }
+        let mut at = 0;
+        for bit in (0..=TraceType::OPAQUE).filter(|bit| trace_type.has(*bit)) {
+            let word = match bit {
+                0 => u32::from(self.hop_limit) << 24 | self.node_id as u32 & 0x00FF_FFFF,
+                1 => (self.ingress & 0xFFFF) << 16 | self.egress & 0xFFFF,
+                2 => self.seconds,
+                3 => self.fraction,
+                4 => self.transit_delay,
+                5 => self.namespace_data as u32,
+                6 => self.queue_depth,
+                7 => self.checksum_complement,
+                8..=10 => {
+                    let wide = match bit {
+                        8 => u64::from(self.hop_limit) << 56 | self.node_id << 8 >> 8,
+                        9 => u64::from(self.ingress) << 32 | u64::from(self.egress),
+                        _ => self.namespace_data,
+                    };
+                    put(out, at, &wide.to_be_bytes());
+                    at += 8;
+                    continue;
+                }
+                11 => self.buffer_occupancy,
+                TraceType::OPAQUE => {
+                    let (schema_id, data) = self.opaque;
+                    if data.len() % 4 != 0 || data.len() > 1020 {
+                        return Err(Error::length(
+                            Layer::Ioam,
+                            at,
+                            "opaque snapshot octets",
+                            data.len(),
+                            0,
+                            1020,
+                        ));
+                    }
+                    put(out, at, &[(data.len() / 4) as u8]);
+                    put_u24(out, at + 1, schema_id);
+                    put(out, at + 4, data);
+                    at += 4 + data.len();
+                    continue;
+                }
+                _ => NOT_AVAILABLE,
+            };
+            put(out, at, &word.to_be_bytes());
+            at += 4;
+        }
+        Ok(at)
+    }
+}
+
+/// Lets a node fill in its data in the pre-allocated trace `bytes`; where there is no room, sets Overflow.
+///
+/// Returns whether the data were written (RFC 9197 section 4.4.1).
+///
+/// # Errors
+/// Not a trace that can be read, or values that cannot be written.
+pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bool> {
+    let trace = Trace::new_checked(OptType::Preallocated, bytes)?;
+    let (free, trace_type) = (trace.free_len()?, trace.trace_type());
+    let (node_len, flags) = (trace.node_len() as u8, trace.flags());
+    let need = values.buffer_len(trace_type);
+    // RFC 9197: a node does not add data to a trace that has overflowed already.
+    if need > free || flags & 8 != 0 || need == 0 {
+        let full = lengths(node_len, flags | 8, (free / 4) as u8);
+        put(bytes, field::LENGTHS, &full.to_be_bytes());
+        return Ok(false);
+    }
+    let at = TRACE_HEADER_LEN + free - need;
+    if let Some(room) = bytes.get_mut(at..at + need) {
+        values.emit(trace_type, room).map_err(|e| e.at(at))?;
+    }
+    let left = lengths(node_len, flags, ((free - need) / 4) as u8);
+    put(bytes, field::LENGTHS, &left.to_be_bytes());
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOPS: TraceType = TraceType::from_bits(0b1100_0010 << 16);
+
+    fn empty(opt_type: OptType, trace_type: TraceType, list: &[u8], remaining: u8) -> Vec<u8> {
+        let repr = TraceRepr {
+            opt_type,
+            namespace_id: 7,
+            node_len: trace_type.node_len() as u8,
+            flags: 0,
+            remaining_len: remaining,
+            trace_type,
+            reserved: 0,
+            list,
+        };
+        let mut out = vec![0; repr.buffer_len()];
+        repr.emit(&mut out).unwrap();
+        out
+    }
+
+    fn findings_of(opt_type: OptType, bytes: &[u8]) -> Vec<Rule> {
+        let mut findings = Findings::new();
+        Trace::new_checked(opt_type, bytes)
+            .unwrap()
+            .check(&mut findings);
+        findings.into_iter().map(|f| f.rule).collect()
+    }
+
+    #[test]
+    fn node_len_follows_the_trace_type() {
+        assert_eq!(HOPS.node_len(), 3);
+        assert_eq!(TraceType::default().with(8).with(9).with(10).node_len(), 6);
+        assert_eq!(TraceType::from_bits(0xFF_FFFF).node_len(), 25);
+        assert_eq!(TraceType::default().with(22).with(23).node_len(), 0);
+        assert!(
+            TraceType::default().with(12).has_undefined()
+                && TraceType::default().with(21).has_undefined()
+        );
+        assert!(!TraceType::from_bits(0xFF_F003).has_undefined());
+    }
+
+    #[test]
+    fn nodes_fill_from_the_end_and_are_read_last_first() {
+        let mut bytes = empty(OptType::Preallocated, HOPS, &[0; 24], 6);
+        for (node_id, queue_depth) in [(1, 10), (2, 4000)] {
+            let values = NodeValues {
+                hop_limit: 64,
+                node_id,
+                queue_depth,
+                ..NodeValues::default()
+            };
+            assert!(fill_preallocated(&mut bytes, &values).unwrap());
+        }
+        assert!(!fill_preallocated(&mut bytes, &NodeValues::default()).unwrap());
+        let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
+        assert!(trace.overflow() && trace.remaining_len() == 0);
+        let ids: Vec<_> = trace
+            .nodes()
+            .map(|n| n.unwrap().node_id().unwrap())
+            .collect();
+        assert_eq!(ids, [2, 1]);
+        assert_eq!(trace.deepest_queue(), Some(4000));
+        assert_eq!(
+            findings_of(OptType::Preallocated, &bytes),
+            [Rule::IoamOverflow]
+        );
+    }
+
+    #[test]
+    fn every_field_is_written_and_read_in_its_place() {
+        let all = TraceType::from_bits(0xFF_FFFE);
+        let opaque = [9; 8];
+        let values = NodeValues {
+            hop_limit: 61,
+            node_id: 0x00AA_BBCC_DDEE_FF01,
+            ingress: 0x0001_0002,
+            egress: 0x0003_0004,
+            seconds: 5,
+            fraction: 6,
+            transit_delay: 7,
+            namespace_data: 0x0809_0A0B_0C0D_0E0F,
+            queue_depth: 8,
+            checksum_complement: 9,
+            buffer_occupancy: 10,
+            opaque: (0x00AB_CDEF, &opaque),
+        };
+        let mut list = vec![0; values.buffer_len(all)];
+        assert_eq!(values.emit(all, &mut list).unwrap(), 25 * 4 + 12);
+        let bytes = empty(OptType::Incremental, all, &list, 0);
+        let trace = Trace::new_checked(OptType::Incremental, &bytes).unwrap();
+        let nodes: Vec<_> = trace.nodes().map(Result::unwrap).collect();
+        assert_eq!(nodes.len(), 1);
+        let fields: Vec<_> = nodes[0].fields().collect();
+        assert_eq!(fields.len(), 23);
+        assert_eq!(
+            fields[8].value,
+            Value::HopLimitNodeIdWide {
+                hop_limit: 61,
+                node_id: values.node_id
+            }
+        );
+        assert_eq!(
+            fields[1].value,
+            Value::Interfaces {
+                ingress: 2,
+                egress: 4
+            }
+        );
+        assert_eq!(
+            fields[9].value,
+            Value::InterfacesWide {
+                ingress: 0x0001_0002,
+                egress: 0x0003_0004
+            }
+        );
+        assert_eq!(fields[12].value, Value::Undefined(NOT_AVAILABLE));
+        assert_eq!(
+            fields[22].value,
+            Value::Opaque {
+                schema_id: 0x00AB_CDEF,
+                data: &opaque
+            }
+        );
+        let end = fields[22].offset + fields[22].len;
+        assert_eq!(end, bytes.len());
+        assert_eq!(
+            findings_of(OptType::Incremental, &bytes),
+            [Rule::IoamUndefined]
+        );
+    }
+
+    #[test]
+    fn lengths_that_lie_are_named() {
+        let good = empty(OptType::Preallocated, HOPS, &[0; 24], 3);
+        assert_eq!(findings_of(OptType::Preallocated, &good), []);
+        let mut bad = good.clone();
+        put(&mut bad, 2, &lengths(0, 0, 3).to_be_bytes());
+        assert_eq!(
+            findings_of(OptType::Preallocated, &bad),
+            [Rule::IoamNodeLenZero]
+        );
+        put(&mut bad, 2, &lengths(4, 0, 3).to_be_bytes());
+        assert_eq!(
+            findings_of(OptType::Preallocated, &bad),
+            [Rule::IoamNodeLen]
+        );
+        put(&mut bad, 2, &lengths(3, 0, 7).to_be_bytes());
+        assert_eq!(
+            findings_of(OptType::Preallocated, &bad),
+            [Rule::IoamRemaining]
+        );
+        put(&mut bad, 2, &lengths(3, 0, 2).to_be_bytes());
+        assert_eq!(findings_of(OptType::Preallocated, &bad), [Rule::IoamRagged]);
+        bad = good.clone();
+        bad[6] = 0x01;
+        bad[7] = 1;
+        assert_eq!(
+            findings_of(OptType::Preallocated, &bad),
+            [Rule::IoamReservedBit, Rule::IoamReserved]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_end_or_panic(opt in 0u8..3, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let opt_type = OptType::from(opt);
+            let Ok(trace) = Trace::new_checked(opt_type, &bytes) else {
+                prop_assert!(bytes.len() < TRACE_HEADER_LEN);
+                return Ok(());
+            };
+            let mut findings = Findings::new();
+            trace.check(&mut findings);
+            let mut covered = 0;
+            for node in trace.nodes().flatten() {
+                for field in node.fields() {
+                    prop_assert!(field.offset + field.len <= bytes.len());
+                    covered += field.len;
+                }
+            }
+            prop_assert!(covered <= bytes.len());
+            let repr = TraceRepr::parse(&trace);
+            let mut out = vec![0; repr.buffer_len()];
+            repr.emit(&mut out).unwrap();
+            prop_assert_eq!(&out, &bytes);
+            prop_assert_eq!(TraceRepr::parse(&Trace::new_checked(opt_type, &out).unwrap()), repr);
+        }
+
+        #[test]
+        fn filling_never_spoils_what_is_there(bits: u32, mut bytes in proptest::collection::vec(any::<u8>(), 8..120)) {
+            put_u24(&mut bytes, 4, bits);
+            let before = bytes.clone();
+            if let Ok(true) = fill_preallocated(&mut bytes, &NodeValues::default()) {
+                let old = Trace::new_checked(OptType::Preallocated, &before).unwrap().free_len().unwrap();
+                let new = Trace::new_checked(OptType::Preallocated, &bytes).unwrap().free_len().unwrap();
+                prop_assert!(new < old);
+                prop_assert_eq!(&bytes[TRACE_HEADER_LEN + old..], &before[TRACE_HEADER_LEN + old..]);
+            }
+        }
+    }
+}

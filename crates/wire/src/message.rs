@@ -1,0 +1,332 @@
+//! What the innermost packet of a frame means, and which rules it breaks.
+//!
+//! Where its layers lie is found by `frame.rs`; what every tool builds on, the [`Notification`](crate::Notification),
+//! is in `notification.rs`.
+
+use crate::bth::{Bth, Opcode, Roce};
+use crate::cnp::Cnp;
+use crate::error::Result;
+use crate::fast_cnp::FastCnp;
+use crate::finding::{Findings, Rule};
+use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
+use crate::icrc::Verdict;
+use crate::ioam::{IoamOption, Trace};
+use crate::ipv6_ext::Ipv6Option;
+use crate::layer::Layer;
+use crate::pfc::{self, PfcView};
+use crate::proxy_address::ProxyAddress;
+use crate::proxy_cn::{Family, ProxyCn};
+use crate::wan_fcn::WanFcn;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A Fast CNP: its option, and the CNP behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct FastCnpMessage<'a> {
+    /// The options header that the option was found in; a Hop-by-Hop header is a defect.
+    pub header: OptionsHeader<'a>,
+    /// The option as it lies in that header; the first one where there are several.
+    pub option: Ipv6Option<'a>,
+    /// The option, read.
+    pub parsed: Result<FastCnp<'a>>,
+    /// The CNP, where a whole one follows.
+    pub cnp: Option<Cnp<'a>>,
+    /// The transport header, where RoCEv2 follows and that much was captured.
+    pub bth: Option<Bth<'a>>,
+}
+
+impl FastCnpMessage<'_> {
+    /// First octet of the option in the frame.
+    #[must_use]
+    pub const fn option_at(&self) -> usize {
+        self.header.start + self.option.offset
+    }
+}
+
+/// What the innermost packet of a frame is.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// A plain CNP.
+    Cnp(Cnp<'a>),
+    /// A Fast CNP, well-formed or not: whatever carries one of its options.
+    FastCnp(FastCnpMessage<'a>),
+    /// Notification to the proxy node.
+    ProxyCn(ProxyCn<'a>),
+    /// Fast CNP in the WAN.
+    WanFcn(WanFcn<'a>),
+    /// Any other RoCEv2 packet; the whole packet where all of it was captured and can be read.
+    Roce(Bth<'a>, Option<Roce<'a>>),
+    /// Priority-based flow control.
+    Pfc(PfcView<'a>),
+    /// Nothing of ours, or nothing that can be read.
+    Other,
+}
+
+/// Whether a check includes the ICRC, whose cost grows with the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcrcCheck {
+    /// Verify it.
+    On,
+    /// Leave it.
+    Off,
+}
+
+impl<'a> Frame<'a> {
+    /// What the innermost packet is.
+    #[must_use]
+    pub fn message(&self) -> Message<'a> {
+        if let Some(found) = self.fast_cnp() {
+            return Message::FastCnp(found);
+        }
+        match self.upper() {
+            Upper::Udp(datagram) => self.udp_message(datagram),
+            Upper::MacControl(_, bytes, _) => {
+                PfcView::new(bytes).map_or(Message::Other, Message::Pfc)
+            }
+            _ => Message::Other,
+        }
+    }
+
+    fn udp_message(&self, datagram: &Datagram<'a>) -> Message<'a> {
+        let (port, payload) = (datagram.destination_port, datagram.payload);
+        let profile = self.profile();
+        if port == profile.rocev2_port {
+            let Ok(bth) = Bth::new_checked(payload) else {
+                return Message::Other;
+            };
+            if let (Opcode::CNP, Ok(cnp)) = (bth.opcode(), Cnp::new_checked(payload)) {
+                return Message::Cnp(cnp);
+            }
+            let whole = datagram
+                .is_whole()
+                .then(|| Roce::new_checked(payload).ok())
+                .flatten();
+            return Message::Roce(bth, whole);
+        }
+        if port == profile.proxy_cn_port {
+            let outer = Family::of(datagram.ip.source);
+            return ProxyCn::new_checked(payload, outer).map_or(Message::Other, Message::ProxyCn);
+        }
+        if port == profile.wan_fcn_port {
+            return WanFcn::new_checked(payload).map_or(Message::Other, Message::WanFcn);
+        }
+        Message::Other
+    }
+
+    fn fast_cnp(&self) -> Option<FastCnpMessage<'a>> {
+        let (header, option, parsed) = self.options_headers().find_map(|header| {
+            header.readable().find_map(|option| {
+                let parsed = FastCnp::parse(option.kind, option.data, self.profile())?;
+                Some((header, option, parsed))
+            })
+        })?;
+        let roce = self
+            .datagram()
+            .filter(|_| self.is_roce())
+            .map(|datagram| datagram.payload);
+        Some(FastCnpMessage {
+            header,
+            option,
+            parsed,
+            cnp: roce.and_then(|payload| Cnp::new_checked(payload).ok()),
+            bth: roce.and_then(|payload| Bth::new_checked(payload).ok()),
+        })
+    }
+
+    /// The IOAM trace in a Hop-by-Hop header of the innermost packet, with its place in the frame.
+    #[must_use]
+    pub fn ioam_trace(&self) -> Option<(usize, Trace<'a>)> {
+        self.options_headers()
+            .filter(|header| header.layer == Layer::HopByHop)
+            .find_map(|header| {
+                let option = header
+                    .readable()
+                    .find(|option| option.kind == self.profile().ioam_option)?;
+                let trace = IoamOption::parse(option.data).ok()?.trace()?.ok()?;
+                Some((header.start + option.offset + 4, trace))
+            })
+    }
+
+    /// The proxy node's address that a data packet carries in its Destination Options.
+    #[must_use]
+    pub fn proxy_address(&self) -> Option<Ipv6Addr> {
+        self.options_headers()
+            .filter(|header| header.layer == Layer::DestinationOptions)
+            .find_map(|header| {
+                header
+                    .readable()
+                    .find_map(|option| {
+                        ProxyAddress::parse(option.kind, option.data, self.profile())?.ok()
+                    })
+                    .map(|option| option.0)
+            })
+    }
+
+    /// Adds every rule that the innermost packet breaks; offsets from the start of the frame.
+    ///
+    /// That the frame itself cannot be read, or only in part, is said by [`end`](Self::end).
+    pub fn check(&self, icrc: IcrcCheck, findings: &mut Findings) {
+        self.check_options(findings);
+        match self.upper() {
+            Upper::Udp(datagram) => self.check_datagram(datagram, icrc, findings),
+            Upper::MacControl(at, bytes, destination) => {
+                let cut = self.wire_len() > self.bytes().len();
+                findings.within(*at, |f| pfc::inspect(bytes, cut, *destination, f));
+            }
+            _ => {}
+        }
+    }
+
+    fn check_options(&self, findings: &mut Findings) {
+        let profile = self.profile();
+        let (mut fast, mut proxies, mut destination_headers) = (0usize, 0usize, 0usize);
+        for header in self.options_headers() {
+            destination_headers += usize::from(header.layer == Layer::DestinationOptions);
+            findings.within(header.start, |findings| {
+                for option in header.options() {
+                    let option = match option {
+                        Ok(option) => option,
+                        Err(e) => {
+                            check_overrun(&header, e.offset, self, findings);
+                            return;
+                        }
+                    };
+                    let (kind, data, at) = (option.kind, option.data, option.offset);
+                    if profile.is_fast_cnp(kind) {
+                        fast += 1;
+                        FastCnp::check(kind, data, header.layer, at, profile, findings);
+                    } else if kind == profile.proxy_address_option {
+                        proxies += 1;
+                        ProxyAddress::check(kind, data, header.layer, at, profile, findings);
+                    } else if kind == profile.ioam_option {
+                        findings.within(at + 2, |findings| match IoamOption::parse(data) {
+                            Ok(option) => option.check(findings),
+                            Err(_) => findings.push(Rule::IoamMalformed, 0, 1),
+                        });
+                    }
+                }
+            });
+        }
+        if proxies > 1 {
+            findings.push(Rule::ProxyAddressSeveral, 0, 0);
+        }
+        if let Some(message) = self.fast_cnp() {
+            let at = message.option_at();
+            if fast > 1 {
+                findings.push(Rule::FastCnpSeveral, at, message.option.len());
+            }
+            if destination_headers > 1 {
+                findings.push(
+                    Rule::FastCnpSeveralHeaders,
+                    message.header.start,
+                    message.header.bytes.len(),
+                );
+            }
+            self.check_fast_cnp(&message, at, findings);
+        }
+    }
+
+    fn check_fast_cnp(&self, message: &FastCnpMessage<'a>, at: usize, findings: &mut Findings) {
+        let not_cnp = match (message.bth, self.end()) {
+            (Some(bth), _) => bth.opcode() != Opcode::CNP,
+            // What was cut off may be a CNP.
+            (None, End::Cut { .. }) => false,
+            (None, _) => true,
+        };
+        if not_cnp {
+            findings.push(Rule::FastCnpNotCnp, at, message.option.len());
+        }
+        let (Some(ip), Ok(option)) = (self.ip(), message.parsed) else {
+            return;
+        };
+        let original = IpAddr::V6(option.original_destination());
+        if ip.destination == original && ip.source != original {
+            findings.push(Rule::FastCnpAddressed, ip.start + 24, 16);
+        }
+        if let IpAddr::V6(source) = ip.source {
+            let link_local = source.segments()[0] & 0xFFC0 == 0xFE80;
+            if link_local
+                || source.is_multicast()
+                || source.is_unspecified()
+                || source.is_loopback()
+            {
+                findings.push(Rule::FastCnpSource, ip.start + 8, 16);
+            }
+        }
+    }
+
+    fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
+        if !datagram.is_whole() {
+            return;
+        }
+        let profile = self.profile();
+        let (port, payload) = (datagram.destination_port, datagram.payload);
+        findings.within(datagram.payload_at(), |findings| {
+            if port == profile.rocev2_port {
+                check_roce(payload, findings);
+                if icrc == IcrcCheck::On {
+                    check_icrc(self.verify_icrc(), payload.len(), findings);
+                }
+            } else if port == profile.proxy_cn_port {
+                let outer = Family::of(datagram.ip.source);
+                match ProxyCn::new_checked(payload, outer) {
+                    Ok(message) => {
+                        message.check(outer, datagram.ip.end - datagram.ip.start, findings)
+                    }
+                    Err(_) => findings.push(Rule::ProxyCnMalformed, 0, payload.len()),
+                }
+            } else if port == profile.wan_fcn_port {
+                match WanFcn::new_checked(payload) {
+                    Ok(message) => message.check(findings),
+                    Err(_) => findings.push(Rule::WanFcnMalformed, 0, payload.len()),
+                }
+            }
+        });
+    }
+}
+
+/// Names an option of ours whose length field at `length_at` runs past its header.
+fn check_overrun(
+    header: &OptionsHeader<'_>,
+    length_at: usize,
+    frame: &Frame<'_>,
+    findings: &mut Findings,
+) {
+    let profile = frame.profile();
+    let Some(kind) = length_at.checked_sub(1).and_then(|at| header.bytes.get(at)) else {
+        return;
+    };
+    if profile.is_fast_cnp(*kind) {
+        findings.push(Rule::FastCnpMalformed, length_at, 1);
+    } else if *kind == profile.proxy_address_option {
+        findings.push(Rule::ProxyAddressLength, length_at, 1);
+    } else if *kind == profile.ioam_option {
+        findings.push(Rule::IoamMalformed, length_at, 1);
+    }
+}
+
+/// Adds the rules that a whole RoCEv2 packet breaks, the ICRC apart; offsets from the BTH.
+pub fn check_roce(payload: &[u8], findings: &mut Findings) {
+    match Bth::new_checked(payload) {
+        Ok(bth) if bth.opcode() == Opcode::CNP => match Cnp::new_checked(payload) {
+            Ok(cnp) => cnp.check(findings),
+            Err(_) => findings.push(Rule::CnpMalformed, 0, payload.len()),
+        },
+        Ok(_) => match Roce::new_checked(payload) {
+            Ok(roce) => roce.check(findings),
+            Err(_) => findings.push(Rule::RoceMalformed, 0, payload.len()),
+        },
+        Err(_) => findings.push(Rule::RoceMalformed, 0, payload.len()),
+    }
+}
+
+/// Adds what an ICRC's verdict shows, for a packet of `len` octets from the BTH on; offsets from the BTH.
+pub fn check_icrc(verdict: Verdict, len: usize, findings: &mut Findings) {
+    let at = len.saturating_sub(4);
+    match verdict {
+        Verdict::Bad { .. } => findings.push(Rule::RoceIcrcBad, at, 4),
+        Verdict::Good(Some(reading)) if reading != crate::icrc::Reading::default() => {
+            findings.push(Rule::RoceIcrcReading, at, 4);
+        }
+        Verdict::Good(_) | Verdict::Unchecked => {}
+    }
+}

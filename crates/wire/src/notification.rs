@@ -1,0 +1,256 @@
+//! The `Notification`: who tells which sender about congestion on which QP or flow, however it is said.
+//!
+//! One type for every mechanism, made from a [`Frame`]; the dissector shows it, the monitor counts it, the roles act on
+//! it. The formats themselves are in their own modules.
+
+use crate::bth::{Bth, Qp};
+use crate::fast_cnp::FastCnp;
+use crate::finding::Findings;
+use crate::frame::{Frame, LinkType};
+use crate::message::{FastCnpMessage, IcrcCheck, Message};
+use crate::proxy_cn::{FiveTuple, ProxyCn};
+use core::fmt;
+use std::net::IpAddr;
+
+/// How congestion is notified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Plain CNP, from the receiver (or a proxy or ingress PE in its place).
+    Cnp,
+    /// Fast CNP with option 1.
+    FastCnp1,
+    /// Fast CNP with option 2, the one that carries an IOAM trace.
+    FastCnp2,
+    /// Notification to the proxy node.
+    ProxyCn,
+    /// Fast CNP in the WAN, to the ingress PE.
+    WanFcn,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::Cnp,
+        Self::FastCnp1,
+        Self::FastCnp2,
+        Self::ProxyCn,
+        Self::WanFcn,
+    ];
+
+    /// The kind's name in JSON, filters and reports.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Cnp => "cnp",
+            Self::FastCnp1 => "fast_cnp_1",
+            Self::FastCnp2 => "fast_cnp_2",
+            Self::ProxyCn => "proxy_cn",
+            Self::WanFcn => "wan_fcn",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cnp => "CNP",
+            Self::FastCnp1 | Self::FastCnp2 => "Fast CNP",
+            Self::ProxyCn => "proxy notification",
+            Self::WanFcn => "WAN FCN",
+        })
+    }
+}
+
+/// What a notification is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// The QP at the sender (a plain CNP).
+    SenderQp(Qp),
+    /// The QP at the receiver, from which the sender finds its own (a Fast CNP).
+    ReceiverQp {
+        /// The data packet's destination address.
+        receiver: IpAddr,
+        /// The data packet's DestQP.
+        qp: Qp,
+    },
+    /// A five-tuple (proxy notification), and the QP at the receiver where the quoted packet shows it.
+    Flow {
+        /// The data packet's five-tuple.
+        tuple: FiveTuple,
+        /// The data packet's DestQP.
+        receiver_qp: Option<Qp>,
+    },
+    /// The flow label of the outer header (WAN FCN), 20 bits.
+    FlowLabel(u32),
+}
+
+/// Who a notification comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The receiver: a plain CNP, or a Fast CNP whose source is the original destination.
+    Receiver,
+    /// A congestion point on the way.
+    Switch,
+}
+
+/// A congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// How it is said.
+    pub kind: Kind,
+    /// Receiver or switch.
+    pub origin: Origin,
+    /// Who says it: source of the IP packet.
+    pub notifier: IpAddr,
+    /// Whom it is sent to: destination of the IP packet (the sender, the proxy node or the ingress PE).
+    pub told: IpAddr,
+    /// The data sender that is to slow down, where the notification names it.
+    pub sender: Option<IpAddr>,
+    /// The QP or flow that is to slow down.
+    pub subject: Subject,
+    /// Congestion level, where the format has one: 0 or 1 lowest to 7 highest.
+    pub level: Option<u8>,
+    /// Deepest queue of the IOAM trace, in the unit of its namespace.
+    pub deepest_queue: Option<u32>,
+    /// Nodes that wrote into the IOAM trace.
+    pub hops: usize,
+    /// The rules that the packet breaks; offsets from the start of the frame.
+    pub findings: Findings,
+}
+
+impl Notification {
+    /// The notification in `frame`, if it is one that can be read.
+    ///
+    /// `None` is also what a Fast CNP option without a CNP gives: [`Frame::check`] names the defect.
+    #[must_use]
+    pub fn of(frame: &Frame<'_>, icrc: IcrcCheck) -> Option<Self> {
+        let message = frame.message();
+        let ip = frame.ip()?;
+        let (notifier, told) = (ip.source, ip.destination);
+        let plain = |kind, origin, sender, subject| Self {
+            kind,
+            origin,
+            notifier,
+            told,
+            sender,
+            subject,
+            level: None,
+            deepest_queue: None,
+            hops: 0,
+            findings: Findings::new(),
+        };
+        let mut notification = match message {
+            Message::Cnp(cnp) => plain(
+                Kind::Cnp,
+                Origin::Receiver,
+                Some(told),
+                Subject::SenderQp(cnp.dest_qp()),
+            ),
+            Message::FastCnp(message) => {
+                let (option, cnp) = (message.parsed.ok()?, message.cnp?);
+                let receiver = IpAddr::V6(option.original_destination());
+                let subject = Subject::ReceiverQp {
+                    receiver,
+                    qp: cnp.dest_qp(),
+                };
+                let origin = if notifier == receiver {
+                    Origin::Receiver
+                } else {
+                    Origin::Switch
+                };
+                let kind = kind_of(&message)?;
+                let trace = option.trace();
+                Self {
+                    deepest_queue: trace.and_then(|trace| trace.deepest_queue()),
+                    hops: trace.map_or(0, |trace| trace.nodes().flatten().count()),
+                    ..plain(kind, origin, Some(told), subject)
+                }
+            }
+            Message::ProxyCn(message) => {
+                let tuple = message.five_tuple();
+                let subject = Subject::Flow {
+                    tuple,
+                    receiver_qp: quoted_qp(&message, frame),
+                };
+                Self {
+                    level: Some(message.level()),
+                    ..plain(Kind::ProxyCn, Origin::Switch, Some(tuple.source), subject)
+                }
+            }
+            Message::WanFcn(message) => Self {
+                level: Some(message.level()),
+                ..plain(
+                    Kind::WanFcn,
+                    Origin::Switch,
+                    None,
+                    Subject::FlowLabel(message.flow_label()),
+                )
+            },
+            Message::Roce(..) | Message::Pfc(_) | Message::Other => return None,
+        };
+        frame.check(icrc, &mut notification.findings);
+        Some(notification)
+    }
+}
+
+fn kind_of(message: &FastCnpMessage<'_>) -> Option<Kind> {
+    Some(match message.parsed.ok()? {
+        FastCnp::Option1 { .. } => Kind::FastCnp1,
+        FastCnp::Option2 { .. } => Kind::FastCnp2,
+    })
+}
+
+/// Octets that an IP packet can have without a jumbo payload.
+const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
+
+/// The DestQP of the RoCEv2 packet that a proxy notification quotes.
+fn quoted_qp(message: &ProxyCn<'_>, frame: &Frame<'_>) -> Option<Qp> {
+    let quoted = message.invoking_packet();
+    // The quoted packet is cut by design: its own length fields tell what was there.
+    let quoted = Frame::parse(quoted, LONGEST_PACKET, LinkType::RawIp, frame.profile());
+    if !quoted.is_roce() {
+        return None;
+    }
+    Bth::new_checked(quoted.datagram()?.payload)
+        .ok()
+        .map(|bth| bth.dest_qp())
+}
+
+impl fmt::Display for Notification {
+    /// One line: who notifies whom about what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let notifier = self.notifier;
+        match (self.kind, self.origin) {
+            (Kind::Cnp, _) => write!(f, "CNP from {notifier}")?,
+            (kind, Origin::Switch) => write!(f, "{kind} from switch {notifier}")?,
+            (kind, Origin::Receiver) => write!(f, "{kind} from receiver {notifier}")?,
+        }
+        match self.kind {
+            Kind::ProxyCn => write!(f, " → proxy {}", self.told)?,
+            Kind::WanFcn => write!(f, " → ingress PE {}", self.told)?,
+            _ => write!(f, " → sender {}", self.told)?,
+        }
+        match self.subject {
+            Subject::SenderQp(qp) => write!(f, ", QP {qp}")?,
+            Subject::ReceiverQp { receiver, qp } => write!(f, ", QP {qp} at {receiver}")?,
+            Subject::Flow { tuple, receiver_qp } => {
+                write!(
+                    f,
+                    ", sender {}, flow to {}",
+                    tuple.source, tuple.destination
+                )?;
+                if let Some(qp) = receiver_qp {
+                    write!(f, " QP {qp}")?;
+                }
+            }
+            Subject::FlowLabel(label) => write!(f, ", flow label {label:#07x}")?,
+        }
+        if let Some(level) = self.level {
+            write!(f, ", level {level}")?;
+        }
+        if let Some(depth) = self.deepest_queue {
+            write!(f, ", deepest queue {depth}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! Priority-based flow control (IEEE 802.1Q clause 36.1, formerly 802.1Qbb): the MAC control frame's payload.
+//!
+//! The Ethernet header around it is `frame.rs`'s business; plain PAUSE (opcode 1) is not read here.
+
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::layer::Layer;
+use crate::octets::{put, u16_at};
+use core::num::NonZeroU64;
+
+/// EtherType of MAC control frames.
+pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
+/// MAC control opcode of PFC.
+pub const OPCODE_PFC: u16 = 0x0101;
+/// Where PFC frames go: a reserved group address, never forwarded by a bridge.
+pub const PFC_DESTINATION: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x01];
+/// Octets from the opcode to the last pause time; the frame's padding follows.
+pub const PFC_LEN: usize = 20;
+/// Traffic classes.
+pub const CLASSES: usize = 8;
+/// Bit times of one quantum of a pause time.
+pub const QUANTUM_BITS: u64 = 512;
+
+mod field {
+    pub(super) const OPCODE: usize = 0;
+    pub(super) const VECTOR: usize = 2;
+    pub(super) const TIMES: usize = 4;
+}
+
+/// View of a PFC frame's payload, from the opcode behind EtherType 0x8808.
+///
+/// Accessors never panic: [`new`](Self::new) has checked that every field is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcView<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> PfcView<'a> {
+    /// Views `bytes`, which begin with the MAC control opcode; padding behind is left out.
+    ///
+    /// # Errors
+    /// The opcode is not that of PFC, or the pause times are not whole.
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+        if bytes.len() >= 2 {
+            let opcode = u16_at(bytes, field::OPCODE);
+            if opcode != OPCODE_PFC {
+                return Err(Error::value(
+                    Layer::Pfc,
+                    field::OPCODE,
+                    "opcode",
+                    opcode.into(),
+                    "0x0101",
+                ));
+            }
+        }
+        match bytes.get(..PFC_LEN) {
+            Some(bytes) => Ok(Self { bytes }),
+            None => Err(Error::short(Layer::Pfc, PFC_LEN, bytes.len())),
+        }
+    }
+
+    /// The class-enable vector: bit n says that the pause time of class n counts. The upper octet is reserved.
+    #[must_use]
+    pub fn vector(&self) -> u16 {
+        u16_at(self.bytes, field::VECTOR)
+    }
+
+    /// Whether `class` (0 to 7) is enabled, so that its pause time counts; others are not there.
+    #[must_use]
+    pub fn is_enabled(&self, class: usize) -> bool {
+        class < CLASSES && self.vector() >> class & 1 != 0
+    }
+
+    /// The pause time of `class` (0 to 7) in quanta, as written: 0 lets the class send again. `None` where there is no such class.
+    #[must_use]
+    pub fn time(&self, class: usize) -> Option<u16> {
+        (class < CLASSES).then(|| u16_at(self.bytes, field::TIMES + 2 * class))
+    }
+
+    /// The enabled classes and their pause times in quanta.
+    pub fn enabled(&self) -> impl Iterator<Item = (usize, u16)> + use<'a> {
+        let view = *self;
+        (0..CLASSES)
+            .filter(move |class| view.is_enabled(*class))
+            .filter_map(move |class| Some((class, view.time(class)?)))
+    }
+
+    /// Whether any class is told to stop, as opposed to being let go.
+    #[must_use]
+    pub fn pauses(&self) -> bool {
+        self.enabled().any(|(_, time)| time != 0)
+    }
+
+    /// Reports what breaks a rule of clause 36.1; `destination` is the frame's. Offsets count from the opcode.
+    ///
+    /// [`Rule::PfcDestination`] has no octets here: its offset is 0 and its length 0.
+    pub fn check(&self, destination: [u8; 6], findings: &mut Findings) {
+        if destination != PFC_DESTINATION {
+            findings.push(Rule::PfcDestination, 0, 0);
+        }
+        if self.vector() >> CLASSES != 0 {
+            findings.push(Rule::PfcVector, field::VECTOR, 1);
+        }
+    }
+}
+
+/// Reads a PFC frame's payload and reports what breaks a rule, [`Rule::PfcMalformed`] included.
+///
+/// `None`, and no finding, for a MAC control frame that is not PFC. `cut` says that the capture has cut the frame
+/// short: then nothing is called malformed.
+pub fn inspect<'a>(
+    bytes: &'a [u8],
+    cut: bool,
+    destination: [u8; 6],
+    findings: &mut Findings,
+) -> Option<PfcView<'a>> {
+    if let Ok(view) = PfcView::new(bytes) {
+        view.check(destination, findings);
+        return Some(view);
+    }
+    if !cut && bytes.first_chunk() == Some(&OPCODE_PFC.to_be_bytes()) {
+        findings.push(Rule::PfcMalformed, 0, bytes.len());
+    }
+    None
+}
+
+/// The values of a PFC frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Pfc {
+    /// The class-enable vector, the reserved upper octet included (0 unless a test wants it broken).
+    pub vector: u16,
+    /// Pause times of classes 0 to 7 in quanta of 512 bit times.
+    pub times: [u16; CLASSES],
+}
+
+impl Pfc {
+    /// Pauses `class` (0 to 7) for `quanta`, or lets it go with 0; other classes are not touched.
+    ///
+    /// `None` where there is no such class.
+    #[must_use]
+    pub fn one(class: usize, quanta: u16) -> Option<Self> {
+        let mut pfc = Self {
+            vector: 1u16.checked_shl(u32::try_from(class).ok()?)?,
+            ..Self::default()
+        };
+        *pfc.times.get_mut(class)? = quanta;
+        Some(pfc)
+    }
+
+    /// Reads a PFC frame's payload from the opcode on.
+    ///
+    /// # Errors
+    /// As [`PfcView::new`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        PfcView::new(bytes).map(|view| Self::from(&view))
+    }
+
+    /// Writes the payload from the opcode on and returns its 20 octets; padding the frame is the caller's business.
+    ///
+    /// # Errors
+    /// `out` is too small.
+    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
+        let have = out.len();
+        let Some(out) = out.get_mut(..PFC_LEN) else {
+            return Err(Error::buffer(Layer::Pfc, PFC_LEN, have));
+        };
+        put(out, field::OPCODE, &OPCODE_PFC.to_be_bytes());
+        put(out, field::VECTOR, &self.vector.to_be_bytes());
+        for (class, time) in self.times.iter().enumerate() {
+            put(out, field::TIMES + 2 * class, &time.to_be_bytes());
+        }
+        Ok(PFC_LEN)
+    }
+}
+
+impl From<&PfcView<'_>> for Pfc {
+    fn from(view: &PfcView<'_>) -> Self {
+        Self {
+            vector: view.vector(),
+            times: core::array::from_fn(|class| view.time(class).unwrap_or(0)),
+        }
+    }
+}
+
+/// How long `quanta` last on a link of `bits_per_second`, in nanoseconds, rounded down.
+#[must_use]
+pub fn pause_nanoseconds(quanta: u16, bits_per_second: NonZeroU64) -> u64 {
+    // At most 65535 · 512 · 10⁹ < 2⁵⁵ at 1 bit/s.
+    u64::from(quanta) * QUANTUM_BITS * 1_000_000_000 / bits_per_second
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_where_the_standard_draws_them() {
+        let pfc = Pfc {
+            vector: 0b1000_0001,
+            times: [1, 2, 3, 4, 5, 6, 7, 0xFFFF],
+        };
+        let mut out = [0xEE; PFC_LEN + 1];
+        assert_eq!(pfc.emit(&mut out).unwrap(), PFC_LEN);
+        assert_eq!(
+            out,
+            [
+                1, 1, 0, 0x81, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0xFF, 0xFF, 0xEE
+            ]
+        );
+        let view = PfcView::new(&out).unwrap();
+        assert_eq!(
+            view.enabled().collect::<Vec<_>>(),
+            [(0, 1), (7, u16::MAX)],
+            "only enabled classes count"
+        );
+        assert!(view.pauses());
+        assert_eq!(Pfc::parse(&out), Ok(pfc));
+        assert_eq!((view.time(8), view.is_enabled(8)), (None, false));
+        assert!(!view.is_enabled(usize::MAX));
+    }
+
+    #[test]
+    fn one_class_is_paused_and_let_go() {
+        let pause = Pfc::one(3, 500).unwrap();
+        assert_eq!((pause.vector, pause.times[3]), (8, 500));
+        let mut out = [0; PFC_LEN];
+        Pfc::one(7, 0).unwrap().emit(&mut out).unwrap();
+        assert!(!PfcView::new(&out).unwrap().pauses());
+        for class in [8, 15, 16, 1 << 40] {
+            assert_eq!(Pfc::one(class, 1), None);
+        }
+    }
+
+    #[test]
+    fn quanta_are_512_bit_times() {
+        let speed = |gigabit: u64| NonZeroU64::new(gigabit * 1_000_000_000).unwrap();
+        assert_eq!(pause_nanoseconds(1, speed(1)), 512);
+        assert_eq!(pause_nanoseconds(u16::MAX, speed(100)), 335_539);
+        assert_eq!(pause_nanoseconds(0, speed(400)), 0);
+        assert_eq!(
+            pause_nanoseconds(u16::MAX, NonZeroU64::MIN),
+            33_553_920_000_000_000
+        );
+        assert_eq!(pause_nanoseconds(u16::MAX, NonZeroU64::MAX), 0);
+    }
+
+    #[test]
+    fn broken_rules_are_found_where_they_are() {
+        let mut out = [0; PFC_LEN];
+        Pfc {
+            vector: 0x0100,
+            ..Pfc::default()
+        }
+        .emit(&mut out)
+        .unwrap();
+        let mut findings = Findings::new();
+        PfcView::new(&out).unwrap().check([0xFF; 6], &mut findings);
+        let found: Vec<_> = findings.into_iter().map(|f| (f.rule, f.offset)).collect();
+        assert_eq!(found, [(Rule::PfcDestination, 0), (Rule::PfcVector, 2)]);
+
+        out[2] = 0;
+        let mut findings = Findings::new();
+        assert!(inspect(&out, false, PFC_DESTINATION, &mut findings).is_some());
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+
+    #[test]
+    fn every_truncation_is_said_and_other_opcodes_are_let_alone() {
+        let mut out = [0; PFC_LEN];
+        Pfc::one(0, 1).unwrap().emit(&mut out).unwrap();
+        for len in 0..PFC_LEN {
+            let bytes = &out[..len];
+            assert_eq!(
+                PfcView::new(bytes),
+                Err(Error::short(Layer::Pfc, PFC_LEN, len))
+            );
+            let mut findings = Findings::new();
+            assert_eq!(inspect(bytes, false, PFC_DESTINATION, &mut findings), None);
+            assert_eq!(findings.has(Rule::PfcMalformed), len >= 2);
+            let mut findings = Findings::new();
+            assert_eq!(inspect(bytes, true, PFC_DESTINATION, &mut findings), None);
+            assert!(findings.is_empty());
+            assert_eq!(
+                Pfc::default().emit(&mut vec![0; len]),
+                Err(Error::buffer(Layer::Pfc, PFC_LEN, len))
+            );
+        }
+        // Plain PAUSE.
+        let pause = [0, 1, 0xFF, 0xFF];
+        assert_eq!(
+            PfcView::new(&pause),
+            Err(Error::value(Layer::Pfc, 0, "opcode", 1, "0x0101"))
+        );
+        let mut findings = Findings::new();
+        assert_eq!(inspect(&pause, false, PFC_DESTINATION, &mut findings), None);
+        assert!(findings.is_empty());
+    }
+}

@@ -1,0 +1,427 @@
+//! Proxy Node Capability (PNC) in routing: IS-IS, OSPFv2, OSPFv3 and BGP, read and written.
+//!
+//! Each protocol has its file, which walks a whole message (LSP, LS Update, TCP segment) as far as it takes to find
+//! every advertised prefix and what is said about its PNC. This file holds what they share: the [`Advertisement`],
+//! and [`walk`], which picks the right one. Authentication and checksums are not verified; nothing here keeps state
+//! between messages, so TCP reassembly, LSDBs and RIBs are somebody else's business.
+//!
+//! The number of items in a message is bounded by its length: every step of every walk consumes octets.
+//!
+//! draft-xiao-rtgwg-proxy-congestion-notification section 5.1.
+
+pub mod bgp;
+pub mod isis;
+pub mod ospf2;
+pub mod ospf3;
+mod tlv;
+
+use crate::error::Result;
+use crate::finding::{Findings, Rule};
+use crate::layer::Layer;
+use crate::profile::Profile;
+use core::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A routing protocol that can carry the PNC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// IS-IS: LSPs of level 1 and 2.
+    IsIs,
+    /// OSPFv2: Extended Prefix Opaque LSAs.
+    Ospf2,
+    /// OSPFv3: extended LSAs.
+    Ospf3,
+    /// BGP-4: UPDATE messages.
+    Bgp,
+}
+
+impl Protocol {
+    /// The protocol of a layer, if it is one of these.
+    #[must_use]
+    pub const fn from_layer(layer: Layer) -> Option<Self> {
+        match layer {
+            Layer::IsIs => Some(Self::IsIs),
+            Layer::Ospf2 => Some(Self::Ospf2),
+            Layer::Ospf3 => Some(Self::Ospf3),
+            Layer::Bgp => Some(Self::Bgp),
+            _ => None,
+        }
+    }
+
+    /// The layer's name for errors.
+    #[must_use]
+    pub const fn layer(self) -> Layer {
+        match self {
+            Self::IsIs => Layer::IsIs,
+            Self::Ospf2 => Layer::Ospf2,
+            Self::Ospf3 => Layer::Ospf3,
+            Self::Bgp => Layer::Bgp,
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.layer().name())
+    }
+}
+
+/// An IP prefix: an address whose bits behind the length are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    address: IpAddr,
+    len: u8,
+}
+
+impl Prefix {
+    /// The first `len` bits of `address`, the others cleared. `None`: `len` exceeds 32 (IPv4) or 128 (IPv6).
+    #[must_use]
+    pub fn new(address: IpAddr, len: u8) -> Option<Self> {
+        let address = match address {
+            IpAddr::V4(v4) => {
+                let behind = 32u32.checked_sub(u32::from(len))?;
+                let mask = u32::MAX.checked_shl(behind).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & mask))
+            }
+            IpAddr::V6(v6) => {
+                let behind = 128u32.checked_sub(u32::from(len))?;
+                let mask = u128::MAX.checked_shl(behind).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & mask))
+            }
+        };
+        Some(Self { address, len })
+    }
+
+    /// The prefix of one host: /32 or /128.
+    #[must_use]
+    pub const fn host(address: IpAddr) -> Self {
+        let len = if address.is_ipv4() { 32 } else { 128 };
+        Self { address, len }
+    }
+
+    /// The address; bits behind the length are 0.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Length in bits: 0 to 32 (IPv4) or 128 (IPv6).
+    #[must_use]
+    pub const fn bits(&self) -> u8 {
+        self.len
+    }
+
+    /// Whether it names one host: /32 or /128.
+    #[must_use]
+    pub const fn is_host(&self) -> bool {
+        match self.address {
+            IpAddr::V4(_) => self.len == 32,
+            IpAddr::V6(_) => self.len == 128,
+        }
+    }
+
+    /// As many octets as `bits` bits need.
+    pub(crate) const fn octets(bits: u8) -> usize {
+        (bits as usize).div_ceil(8)
+    }
+
+    /// From the leading octets of an address, as the IGPs and BGP write it; octets that are missing count as 0.
+    pub(crate) fn from_octets(v6: bool, leading: &[u8], bits: u8) -> Option<Self> {
+        let mut whole = [0u8; 16];
+        let n = Self::octets(bits).min(leading.len()).min(16);
+        if let (Some(to), Some(from)) = (whole.get_mut(..n), leading.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        let address = if v6 {
+            IpAddr::V6(Ipv6Addr::from(whole))
+        } else {
+            let [a, b, c, d, ..] = whole;
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        };
+        Self::new(address, bits)
+    }
+
+    /// The address's octets, an IPv4 address in the first four.
+    pub(crate) const fn padded(&self) -> [u8; 16] {
+        match self.address {
+            IpAddr::V4(v4) => {
+                let [a, b, c, d] = v4.octets();
+                [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+            }
+            IpAddr::V6(v6) => v6.octets(),
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.len)
+    }
+}
+
+/// IS-IS level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Within an area.
+    L1,
+    /// Between areas.
+    L2,
+}
+
+/// How far an OSPF LSA is flooded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flooding {
+    /// The link it was sent on (OSPFv2 LS type 9; OSPFv3 S bits 00).
+    Link,
+    /// One area (type 10; S bits 01).
+    Area,
+    /// The routing domain (type 11; S bits 10).
+    Domain,
+    /// OSPFv3 S bits 11.
+    Reserved,
+}
+
+/// Who advertises a prefix, and how far: the identity of the enclosing LSP, LSA or UPDATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// An IS-IS LSP.
+    IsIs {
+        /// Level of the LSP.
+        level: Level,
+        /// System ID (6 octets), pseudonode number, LSP number.
+        lsp_id: [u8; 8],
+        /// TLV type: 135, 235, 236, 237 or 27.
+        tlv: u8,
+        /// Multi-topology ID, 12 bits; 0 where the TLV has none.
+        topology: u16,
+        /// Up/down bit (D): the prefix was leaked down from level 2.
+        down: bool,
+    },
+    /// An OSPFv2 Extended Prefix Opaque LSA.
+    Ospf2 {
+        /// Area ID of the packet.
+        area: Ipv4Addr,
+        /// Advertising router of the LSA.
+        advertising_router: Ipv4Addr,
+        /// Opaque ID, 24 bits.
+        opaque_id: u32,
+        /// Flooding scope, from the LS type.
+        flooding: Flooding,
+        /// Route type of the TLV: 0 unspecified, 1 intra-area, 3 inter-area, 5 external, 7 NSSA external.
+        route_type: u8,
+    },
+    /// An OSPFv3 extended LSA.
+    Ospf3 {
+        /// Area ID of the packet.
+        area: Ipv4Addr,
+        /// Advertising router of the LSA.
+        advertising_router: Ipv4Addr,
+        /// LS type with its U and S bits.
+        ls_type: u16,
+        /// Link State ID.
+        link_state_id: u32,
+        /// Flooding scope, from the LS type.
+        flooding: Flooding,
+    },
+    /// A BGP UPDATE.
+    Bgp {
+        /// Address family of the route.
+        afi: u16,
+        /// Subsequent address family of the route.
+        safi: u8,
+        /// The route's next hop; the global address where there are two. `None`: absent or not IP.
+        next_hop: Option<IpAddr>,
+    },
+}
+
+/// The octets that say which capabilities a prefix (or next hop) has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier<'a> {
+    /// Octets from the start of the input to the first of them.
+    pub offset: usize,
+    /// IGPs: the value of the Prefix Attribute Flags sub-TLV. BGP: the characteristics of path attribute 39.
+    pub octets: &'a [u8],
+}
+
+/// One advertised prefix, and what is said about its PNC.
+///
+/// Prefixes that are advertised without flags or without attribute 39 appear too: a route that comes again without
+/// its PNC has lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advertisement<'a> {
+    /// The enclosing LSP, LSA or UPDATE.
+    pub origin: Origin,
+    /// The prefix. `None`: BGP routes of families other than IPv4 and IPv6 unicast.
+    pub prefix: Option<Prefix>,
+    /// Octets from the start of the input to the entry that holds the prefix (BGP without a prefix: to the UPDATE).
+    pub offset: usize,
+    /// The flags or characteristics, where there are any.
+    pub carrier: Option<Carrier<'a>>,
+    /// Octets from the start of the input to the flags octet that holds the PNC bit, or to the PNC characteristic's code.
+    pub flag_offset: Option<usize>,
+    /// Whether PNC is advertised and, for BGP, applies to the route.
+    pub pnc: bool,
+}
+
+impl Advertisement<'_> {
+    /// The routing protocol.
+    #[must_use]
+    pub const fn protocol(&self) -> Protocol {
+        match self.origin {
+            Origin::IsIs { .. } => Protocol::IsIs,
+            Origin::Ospf2 { .. } => Protocol::Ospf2,
+            Origin::Ospf3 { .. } => Protocol::Ospf3,
+            Origin::Bgp { .. } => Protocol::Bgp,
+        }
+    }
+}
+
+/// Where a walk puts what it finds broken: a list, or nowhere.
+pub(crate) struct Report<'f>(Option<&'f mut Findings>);
+
+impl<'f> Report<'f> {
+    pub(crate) const fn nowhere() -> Self {
+        Self(None)
+    }
+
+    pub(crate) const fn to(findings: &'f mut Findings) -> Self {
+        Self(Some(findings))
+    }
+
+    pub(crate) fn push(&mut self, rule: Rule, offset: usize, len: usize) {
+        if let Some(findings) = &mut self.0 {
+            findings.push(rule, offset, len);
+        }
+    }
+
+    /// PNC belongs to the local host prefix (section 5.1).
+    pub(crate) fn host_only(&mut self, found: &Advertisement<'_>) {
+        if let (true, Some(prefix), Some(at)) = (found.pnc, found.prefix, found.flag_offset)
+            && !prefix.is_host()
+        {
+            self.push(Rule::PncNotHost, at, 1);
+        }
+    }
+}
+
+/// The advertisements of a message of any of the four protocols.
+#[derive(Clone, Debug)]
+pub enum Walk<'a> {
+    /// Of an LSP.
+    IsIs(isis::Advertisements<'a>),
+    /// Of an OSPFv2 LS Update.
+    Ospf2(ospf2::Advertisements<'a>),
+    /// Of an OSPFv3 LS Update.
+    Ospf3(ospf3::Advertisements<'a>),
+    /// Of the BGP messages in a TCP segment.
+    Bgp(bgp::Advertisements<'a>),
+}
+
+impl<'a> Walk<'a> {
+    /// The next advertisement; rules found broken on the way to it, and in it, go to `findings`.
+    pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
+        match self {
+            Self::IsIs(w) => w.next_checked(findings),
+            Self::Ospf2(w) => w.next_checked(findings),
+            Self::Ospf3(w) => w.next_checked(findings),
+            Self::Bgp(w) => w.next_checked(findings),
+        }
+    }
+
+    /// Walks to the end, and puts all rules found broken into `findings`.
+    pub fn check(mut self, findings: &mut Findings) {
+        while self.next_checked(findings).is_some() {}
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Advertisement<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::IsIs(w) => w.next(),
+            Self::Ospf2(w) => w.next(),
+            Self::Ospf3(w) => w.next(),
+            Self::Bgp(w) => w.next(),
+        }
+    }
+}
+
+/// Walks `bytes`: an IS-IS PDU from its discriminator 0x83 on, an OSPF packet from its version octet on, or the
+/// payload of a TCP segment of a BGP session. Octets behind the message's own length are left alone.
+///
+/// With `cut`, the capture ended before the message did: what is there is walked, and the missing rest is no finding.
+/// `None`: a message of another kind, which advertises no prefixes.
+///
+/// # Errors
+/// The message's header cannot be read, or (unless `cut`) the message is longer than `bytes`.
+pub fn walk<'a>(
+    protocol: Protocol,
+    bytes: &'a [u8],
+    cut: bool,
+    profile: &Profile,
+) -> Result<Option<Walk<'a>>> {
+    Ok(match protocol {
+        Protocol::IsIs if !isis::is_lsp(bytes) => None,
+        Protocol::IsIs => Some(Walk::IsIs(isis::Lsp::read(bytes, cut)?.advertisements())),
+        Protocol::Ospf2 if !ospf2::is_ls_update(bytes) => None,
+        Protocol::Ospf2 => Some(Walk::Ospf2(
+            ospf2::LsUpdate::read(bytes, cut)?.advertisements(),
+        )),
+        Protocol::Ospf3 if !ospf3::is_ls_update(bytes) => None,
+        Protocol::Ospf3 => Some(Walk::Ospf3(
+            ospf3::LsUpdate::read(bytes, cut)?.advertisements(),
+        )),
+        Protocol::Bgp => Some(Walk::Bgp(bgp::Advertisements::new(
+            bytes,
+            profile.bgp_pnc_characteristic,
+        ))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_keep_only_their_own_bits() {
+        let p = Prefix::new(IpAddr::from([10, 1, 2, 255]), 17).unwrap();
+        assert_eq!(
+            (p.to_string().as_str(), p.is_host()),
+            ("10.1.0.0/17", false)
+        );
+        assert_eq!(
+            Prefix::new(IpAddr::from([10, 1, 2, 3]), 0)
+                .unwrap()
+                .address(),
+            IpAddr::from([0, 0, 0, 0])
+        );
+        assert_eq!(Prefix::new(IpAddr::from([0; 4]), 33), None);
+        let v6 = IpAddr::from([0xFFFF; 8]);
+        assert_eq!(Prefix::new(v6, 128), Some(Prefix::host(v6)));
+        assert_eq!(Prefix::new(v6, 129), None);
+        assert_eq!(
+            Prefix::from_octets(true, &[0xFD, 0xFF, 0xFF], 9)
+                .unwrap()
+                .to_string(),
+            "fd80::/9"
+        );
+    }
+
+    #[test]
+    fn other_messages_advertise_nothing() {
+        let hello = [0x83, 27, 1, 0, 17, 1, 0, 0];
+        for (protocol, bytes) in [
+            (Protocol::IsIs, &hello[..]),
+            (Protocol::Ospf2, &[2, 1, 0, 44]),
+            (Protocol::Ospf3, &[3, 1, 0, 36]),
+        ] {
+            assert!(
+                walk(protocol, bytes, false, &Profile::DEFAULT)
+                    .unwrap()
+                    .is_none()
+            );
+        }
+        assert!(walk(Protocol::Ospf2, &[2, 4, 0, 44], false, &Profile::DEFAULT).is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! The Proxy Network Node Address option (draft-xiao-rtgwg-proxy-congestion-notification section 5.2): where a data
+//! packet's sender wants congestion to be notified.
+
+use crate::error::{Error, Result};
+use crate::fast_cnp::{address_of, can_be_a_node};
+use crate::finding::{Findings, Rule};
+use crate::ipv6_ext::OptionsWriter;
+use crate::layer::Layer;
+use crate::octets::put;
+use crate::profile::Profile;
+use std::net::Ipv6Addr;
+
+/// Opt Data Len.
+pub const OPTION_LEN: usize = 16;
+/// Alignment: the type octet at 4n+2, so that the address is at 4n.
+pub const OPTION_ALIGN: (usize, usize) = (4, 2);
+
+/// The option's one value: the proxy node's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyAddress(pub Ipv6Addr);
+
+impl ProxyAddress {
+    /// The option of type `kind` with data `data`; `None` where `kind` is another option.
+    ///
+    /// # Errors
+    /// `data` is shorter than an address.
+    pub fn parse(kind: u8, data: &[u8], profile: &Profile) -> Option<Result<Self>> {
+        (kind == profile.proxy_address_option).then(|| {
+            if data.len() < OPTION_LEN {
+                return Err(Error::length(
+                    Layer::ProxyAddress,
+                    0,
+                    "Opt Data Len",
+                    data.len(),
+                    OPTION_LEN,
+                    OPTION_LEN,
+                ));
+            }
+            Ok(Self(address_of(data)))
+        })
+    }
+
+    /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks; offsets from the
+    /// start of that header.
+    pub fn check(
+        kind: u8,
+        data: &[u8],
+        header: Layer,
+        offset: usize,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) {
+        let Some(parsed) = Self::parse(kind, data, profile) else {
+            return;
+        };
+        if kind >> 5 != 0 {
+            findings.push(Rule::ProxyAddressType, offset, 1);
+        }
+        if header == Layer::HopByHop {
+            findings.push(Rule::ProxyAddressHopByHop, offset, 1);
+        }
+        if data.len() != OPTION_LEN {
+            findings.push(Rule::ProxyAddressLength, offset + 1, 1);
+        }
+        if parsed.is_ok_and(|option| !can_be_a_node(option.0)) {
+            findings.push(Rule::ProxyAddressInvalid, offset + 2, OPTION_LEN);
+        }
+    }
+
+    /// Adds the option, aligned, to the header that `writer` writes.
+    ///
+    /// # Errors
+    /// The buffer is too small.
+    pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
+        writer.option(
+            OPTION_ALIGN,
+            profile.proxy_address_option,
+            OPTION_LEN,
+            |data| {
+                put(data, 0, &self.0.octets());
+                Ok(())
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipv6_ext::Options;
+    use proptest::prelude::*;
+
+    const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0xf, 0, 0, 0, 1);
+
+    #[test]
+    fn the_rules_are_found() {
+        let rules = |kind, data: &[u8], layer| {
+            let mut profile = Profile::DEFAULT;
+            profile.proxy_address_option = kind;
+            let mut findings = Findings::new();
+            ProxyAddress::check(kind, data, layer, 2, &profile, &mut findings);
+            findings.into_iter().map(|f| f.rule).collect::<Vec<_>>()
+        };
+        let dst = Layer::DestinationOptions;
+        assert_eq!(rules(0x1E, &PROXY.octets(), dst), []);
+        assert_eq!(
+            rules(0x1E, &PROXY.octets(), Layer::HopByHop),
+            [Rule::ProxyAddressHopByHop]
+        );
+        assert_eq!(rules(0x1E, &[1; 15], dst), [Rule::ProxyAddressLength]);
+        assert_eq!(rules(0x1E, &[1; 17], dst), [Rule::ProxyAddressLength]);
+        assert_eq!(rules(0x3E, &PROXY.octets(), dst), [Rule::ProxyAddressType]);
+        assert_eq!(rules(0x1E, &[0xFF; 16], dst), [Rule::ProxyAddressInvalid]);
+    }
+
+    proptest! {
+        #[test]
+        fn parse_and_emit_are_inverse(address: [u8; 16]) {
+            let mut out = [0; 24];
+            let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut out);
+            ProxyAddress(address.into()).emit(&Profile::DEFAULT, &mut writer).unwrap();
+            prop_assert_eq!(writer.finish(17).unwrap(), 24);
+            let option = Options::new(Layer::DestinationOptions, &out).next().unwrap().unwrap();
+            prop_assert_eq!(option.data, address);
+            let parsed = ProxyAddress::parse(option.kind, option.data, &Profile::DEFAULT).unwrap().unwrap();
+            prop_assert_eq!(parsed.0.octets(), address);
+        }
+
+        #[test]
+        fn any_data_are_read_or_refused(data in proptest::collection::vec(any::<u8>(), 0..=255)) {
+            let parsed = ProxyAddress::parse(0x1E, &data, &Profile::DEFAULT).unwrap();
+            prop_assert_eq!(parsed.is_ok(), data.len() >= OPTION_LEN);
+        }
+    }
+}

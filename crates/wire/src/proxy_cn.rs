@@ -1,0 +1,575 @@
+//! Congestion notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification section 4): a UDP
+//! message with a five-tuple, a congestion level and the beginning of the packet that met congestion.
+//!
+//! The draft's figure is not to be had; the layout chosen here is in `mod field` and [`FIXED_LEN`], nowhere else. The
+//! option that names the proxy is in `proxy_address.rs`.
+
+use crate::error::{Error, Result};
+use crate::finding::{Findings, Rule};
+use crate::ipv6_ext::{ExtHeaders, next_header};
+use crate::layer::Layer;
+use crate::octets::{ipv4_at, ipv6_at, put, put_u24, u8_at, u16_at, u24_at};
+use std::net::IpAddr;
+
+/// Octets behind the two addresses and in front of the invoking packet: protocol, two ports, level and reserved.
+pub const FIXED_LEN: usize = 8;
+/// Longest IP packet that carries the message over IPv4.
+pub const MAX_IPV4_PACKET: usize = 576;
+/// Longest IP packet that carries the message over IPv6 (the minimum MTU).
+pub const MAX_IPV6_PACKET: usize = 1280;
+/// Largest congestion level (3 bits).
+pub const MAX_LEVEL: u8 = 7;
+
+/// Places behind the two addresses.
+mod field {
+    pub const PROTOCOL: usize = 0;
+    pub const SOURCE_PORT: usize = 1;
+    pub const DESTINATION_PORT: usize = 3;
+    /// Level (3 bits) and reserved (21 bits).
+    pub const LEVEL: usize = 5;
+}
+
+/// IP version of a five-tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Octets of an address.
+    #[must_use]
+    pub const fn address_len(self) -> usize {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 16,
+        }
+    }
+
+    /// Octets in front of the invoking packet.
+    #[must_use]
+    pub const fn header_len(self) -> usize {
+        2 * self.address_len() + FIXED_LEN
+    }
+
+    /// The family of `address`.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    /// Longest IP packet of this version that carries the message.
+    #[must_use]
+    pub const fn max_packet(self) -> usize {
+        match self {
+            Self::V4 => MAX_IPV4_PACKET,
+            Self::V6 => MAX_IPV6_PACKET,
+        }
+    }
+}
+
+/// What identifies the flow (RFC 6438).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FiveTuple {
+    /// Source of the data packet: the sender to slow down.
+    pub source: IpAddr,
+    /// Destination of the data packet: the receiver.
+    pub destination: IpAddr,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+}
+
+/// How sure the family of the five-tuple is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FamilyFrom {
+    /// The invoking packet's version and addresses agree with it.
+    InvokingPacket,
+    /// The invoking packet does not tell; it is the outer header's version.
+    OuterHeader,
+}
+
+/// View of the message.
+#[derive(Clone, Copy, Debug)]
+pub struct ProxyCn<'a> {
+    bytes: &'a [u8],
+    family: Family,
+    from: FamilyFrom,
+}
+
+impl<'a> ProxyCn<'a> {
+    /// The message in `bytes`, which is the whole UDP payload; `outer` is the version of the IP header around it.
+    ///
+    /// The family is read from the invoking packet at octet 16 or 40: the one whose version nibble and addresses (as far
+    /// as quoted) agree with the five-tuple, where exactly one does; else it is `outer`.
+    ///
+    /// # Errors
+    /// Too short for the five-tuple and the level.
+    pub fn new_checked(bytes: &'a [u8], outer: Family) -> Result<Self> {
+        let (family, from) = match (agrees(bytes, Family::V4), agrees(bytes, Family::V6)) {
+            (true, false) => (Family::V4, FamilyFrom::InvokingPacket),
+            (false, true) => (Family::V6, FamilyFrom::InvokingPacket),
+            _ => (outer, FamilyFrom::OuterHeader),
+        };
+        if bytes.len() < family.header_len() {
+            return Err(Error::short(
+                Layer::ProxyCn,
+                family.header_len(),
+                bytes.len(),
+            ));
+        }
+        Ok(Self {
+            bytes,
+            family,
+            from,
+        })
+    }
+
+    /// Version of the five-tuple's addresses.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// How the family was found.
+    #[must_use]
+    pub const fn family_from(&self) -> FamilyFrom {
+        self.from
+    }
+
+    fn address(&self, at: usize) -> IpAddr {
+        match self.family {
+            Family::V4 => ipv4_at(self.bytes, at).into(),
+            Family::V6 => ipv6_at(self.bytes, at).into(),
+        }
+    }
+
+    const fn fixed(&self) -> usize {
+        2 * self.family.address_len()
+    }
+
+    /// The flow to slow down.
+    #[must_use]
+    pub fn five_tuple(&self) -> FiveTuple {
+        let fixed = self.fixed();
+        FiveTuple {
+            source: self.address(0),
+            destination: self.address(self.family.address_len()),
+            protocol: u8_at(self.bytes, fixed + field::PROTOCOL),
+            source_port: u16_at(self.bytes, fixed + field::SOURCE_PORT),
+            destination_port: u16_at(self.bytes, fixed + field::DESTINATION_PORT),
+        }
+    }
+
+    /// Where the level's octet lies.
+    #[must_use]
+    pub const fn level_at(&self) -> usize {
+        self.fixed() + field::LEVEL
+    }
+
+    /// Congestion level: 0 lowest to 7 highest.
+    #[must_use]
+    pub fn level(&self) -> u8 {
+        u8_at(self.bytes, self.level_at()) >> 5
+    }
+
+    /// The 21 reserved bits.
+    #[must_use]
+    pub fn reserved(&self) -> u32 {
+        u24_at(self.bytes, self.level_at()) & 0x001F_FFFF
+    }
+
+    /// Where the invoking packet begins.
+    #[must_use]
+    pub const fn invoking_at(&self) -> usize {
+        self.family.header_len()
+    }
+
+    /// As much as there is of the packet that met congestion, from its IP header.
+    #[must_use]
+    pub fn invoking_packet(&self) -> &'a [u8] {
+        self.bytes.get(self.invoking_at()..).unwrap_or_default()
+    }
+
+    /// Adds the rules that the message breaks; offsets from its start. `outer_len` is the length in octets of the IP
+    /// packet around it, and `outer` that packet's version.
+    pub fn check(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
+        if self.reserved() != 0 {
+            findings.push(Rule::ProxyCnReserved, self.level_at(), 3);
+        }
+        let room = outer.max_packet();
+        if outer_len > room {
+            findings.push(Rule::ProxyCnTooLong, 0, self.bytes.len());
+        }
+        let (at, invoking) = (self.invoking_at(), self.invoking_packet());
+        if invoking.is_empty() {
+            findings.push(Rule::ProxyCnInvokingNone, at, 0);
+            return;
+        }
+        if self.from == FamilyFrom::OuterHeader {
+            findings.push(Rule::ProxyCnFamily, at, 1);
+        }
+        if !tuple_agrees(&self.five_tuple(), invoking) {
+            findings.push(Rule::ProxyCnTuple, 0, at);
+        }
+        if declared_len(invoking).is_some_and(|len| len > invoking.len()) && outer_len < room {
+            findings.push(Rule::ProxyCnInvokingShort, at, invoking.len());
+        }
+    }
+}
+
+/// Whether `bytes` read as `family` has an invoking packet of that version with the five-tuple's addresses.
+fn agrees(bytes: &[u8], family: Family) -> bool {
+    let at = family.header_len();
+    let (version, source_at) = match family {
+        Family::V4 => (4, 12),
+        Family::V6 => (6, 8),
+    };
+    let len = 2 * family.address_len();
+    match (
+        bytes.get(..len),
+        bytes
+            .get(at..)
+            .and_then(|packet| packet.get(source_at..source_at + len)),
+    ) {
+        (Some(tuple), Some(packet)) => u8_at(bytes, at) >> 4 == version && tuple == packet,
+        // Too little is quoted to compare addresses: the version is all there is.
+        (Some(_), None) => bytes.get(at).is_some_and(|octet| octet >> 4 == version),
+        _ => false,
+    }
+}
+
+/// Length that the IP header of `packet` states, where that much of it is quoted.
+fn declared_len(packet: &[u8]) -> Option<usize> {
+    match packet.first()? >> 4 {
+        4 if packet.len() >= 4 => Some(usize::from(u16_at(packet, 2))),
+        6 if packet.len() >= 6 => Some(40 + usize::from(u16_at(packet, 4))),
+        _ => None,
+    }
+}
+
+/// Whether what is quoted of `packet` agrees with `tuple`; what is not quoted cannot disagree.
+fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
+    match five_tuple_of(packet) {
+        Some(quoted) => {
+            let ports = quoted
+                .ports
+                .is_none_or(|ports| ports == (tuple.source_port, tuple.destination_port));
+            let protocol = quoted
+                .protocol
+                .is_none_or(|protocol| protocol == tuple.protocol);
+            (quoted.source, quoted.destination) == (tuple.source, tuple.destination)
+                && protocol
+                && ports
+        }
+        // No whole IP header: only the version can be compared.
+        None => match (
+            packet.first().map(|octet| octet >> 4),
+            Family::of(tuple.source),
+        ) {
+            (Some(4), Family::V4) | (Some(6), Family::V6) | (None, _) => true,
+            _ => false,
+        },
+    }
+}
+
+/// As much of a five-tuple as a quoted packet shows.
+struct Quoted {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: Option<u8>,
+    ports: Option<(u16, u16)>,
+}
+
+fn five_tuple_of(packet: &[u8]) -> Option<Quoted> {
+    let (source, destination, protocol, upper): (IpAddr, IpAddr, _, _) = match packet.first()? >> 4
+    {
+        4 if packet.len() >= 20 => {
+            let later_fragment = u16_at(packet, 6) & 0x1FFF != 0;
+            let upper = (!later_fragment).then(|| usize::from(packet[0] & 0x0F) * 4);
+            (
+                ipv4_at(packet, 12).into(),
+                ipv4_at(packet, 16).into(),
+                Some(u8_at(packet, 9)),
+                upper,
+            )
+        }
+        6 if packet.len() >= 40 => {
+            let mut chain = ExtHeaders::new(packet);
+            let whole = chain.by_ref().all(|header| {
+                header.is_ok_and(|h| {
+                    h.layer != Layer::Fragment || u16_at(packet, h.start + 2) >> 3 == 0
+                })
+            });
+            let upper = whole.then(|| chain.upper_start());
+            let protocol = whole.then(|| chain.upper_protocol());
+            (
+                ipv6_at(packet, 8).into(),
+                ipv6_at(packet, 24).into(),
+                protocol,
+                upper,
+            )
+        }
+        _ => return None,
+    };
+    let has_ports = matches!(protocol, Some(next_header::UDP | next_header::TCP));
+    let ports = upper
+        .filter(|at| has_ports && packet.len() >= at + 4)
+        .map(|at| (u16_at(packet, at), u16_at(packet, at + 2)));
+    Some(Quoted {
+        source,
+        destination,
+        protocol,
+        ports,
+    })
+}
+
+/// The values of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyCnRepr<'a> {
+    /// The flow; both addresses of one family.
+    pub five_tuple: FiveTuple,
+    /// Congestion level, 0 to 7.
+    pub level: u8,
+    /// 21 reserved bits, 0 in a well-formed message.
+    pub reserved: u32,
+    /// As much of the invoking packet as is to be quoted; see [`invoking_room`].
+    pub invoking: &'a [u8],
+}
+
+/// Octets of an invoking packet that fit, where the message is carried in an IP packet of version `outer` whose
+/// headers up to the UDP payload take `overhead` octets and its five-tuple is of `family`.
+#[must_use]
+pub const fn invoking_room(outer: Family, overhead: usize, family: Family) -> usize {
+    outer
+        .max_packet()
+        .saturating_sub(overhead + family.header_len())
+}
+
+impl<'a> ProxyCnRepr<'a> {
+    /// The values of `message`.
+    #[must_use]
+    pub fn parse(message: &ProxyCn<'a>) -> Self {
+        Self {
+            five_tuple: message.five_tuple(),
+            level: message.level(),
+            reserved: message.reserved(),
+            invoking: message.invoking_packet(),
+        }
+    }
+
+    /// Octets written by [`emit`](Self::emit).
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        Family::of(self.five_tuple.source).header_len() + self.invoking.len()
+    }
+
+    /// Writes the message; values wider than their field are cut to it.
+    ///
+    /// # Errors
+    /// `out` is too short, or the two addresses are of different families.
+    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
+        if out.len() < self.buffer_len() {
+            return Err(Error::buffer(Layer::ProxyCn, self.buffer_len(), out.len()));
+        }
+        let fixed = match (self.five_tuple.source, self.five_tuple.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                put(out, 0, &source.octets());
+                put(out, 4, &destination.octets());
+                8
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                put(out, 0, &source.octets());
+                put(out, 16, &destination.octets());
+                32
+            }
+            _ => {
+                return Err(Error::value(
+                    Layer::ProxyCn,
+                    0,
+                    "address family of the destination",
+                    if self.five_tuple.destination.is_ipv4() {
+                        4
+                    } else {
+                        6
+                    },
+                    "that of the source",
+                ));
+            }
+        };
+        put(out, fixed + field::PROTOCOL, &[self.five_tuple.protocol]);
+        put(
+            out,
+            fixed + field::SOURCE_PORT,
+            &self.five_tuple.source_port.to_be_bytes(),
+        );
+        put(
+            out,
+            fixed + field::DESTINATION_PORT,
+            &self.five_tuple.destination_port.to_be_bytes(),
+        );
+        put_u24(
+            out,
+            fixed + field::LEVEL,
+            u32::from(self.level & MAX_LEVEL) << 21 | self.reserved & 0x001F_FFFF,
+        );
+        put(out, fixed + FIXED_LEN, self.invoking);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An IPv4 or IPv6 UDP header chain as a congestion point would quote it.
+    fn invoking(family: Family, source: u8, ports: (u16, u16)) -> Vec<u8> {
+        let mut packet = match family {
+            Family::V4 => {
+                let mut p = vec![0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0];
+                p.extend([10, 0, 0, source, 10, 0, 0, 99]);
+                p
+            }
+            Family::V6 => {
+                let mut p = vec![0x60, 0, 0, 0, 0, 40, 17, 64];
+                p.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, source]);
+                p.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 99]);
+                p
+            }
+        };
+        packet.extend(ports.0.to_be_bytes());
+        packet.extend(ports.1.to_be_bytes());
+        packet.resize(packet.len() + 36, 0);
+        packet
+    }
+
+    fn tuple(family: Family) -> FiveTuple {
+        let packet = invoking(family, 1, (49152, 4791));
+        let quoted = five_tuple_of(&packet).unwrap();
+        FiveTuple {
+            source: quoted.source,
+            destination: quoted.destination,
+            protocol: 17,
+            source_port: 49152,
+            destination_port: 4791,
+        }
+    }
+
+    fn emit(repr: &ProxyCnRepr<'_>) -> Vec<u8> {
+        let mut out = vec![0; repr.buffer_len()];
+        repr.emit(&mut out).unwrap();
+        out
+    }
+
+    fn rules(bytes: &[u8], outer: Family, outer_len: usize) -> Vec<Rule> {
+        let mut findings = Findings::new();
+        ProxyCn::new_checked(bytes, outer)
+            .unwrap()
+            .check(outer, outer_len, &mut findings);
+        findings.into_iter().map(|f| f.rule).collect()
+    }
+
+    #[test]
+    fn both_families_are_told_apart_under_either_outer_header() {
+        for family in [Family::V4, Family::V6] {
+            for outer in [Family::V4, Family::V6] {
+                let packet = invoking(family, 1, (49152, 4791));
+                let bytes = emit(&ProxyCnRepr {
+                    five_tuple: tuple(family),
+                    level: 5,
+                    reserved: 0,
+                    invoking: &packet,
+                });
+                let message = ProxyCn::new_checked(&bytes, outer).unwrap();
+                assert_eq!((message.family(), message.level()), (family, 5));
+                assert_eq!(
+                    (message.five_tuple(), message.invoking_packet()),
+                    (tuple(family), &packet[..])
+                );
+                assert_eq!(rules(&bytes, outer, bytes.len() + 28), []);
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_are_found() {
+        let packet = invoking(Family::V4, 1, (49152, 4791));
+        let good = ProxyCnRepr {
+            five_tuple: tuple(Family::V4),
+            level: 0,
+            reserved: 0,
+            invoking: &packet,
+        };
+        let bytes = emit(&ProxyCnRepr {
+            reserved: 1,
+            ..good
+        });
+        assert_eq!(rules(&bytes, Family::V4, 100), [Rule::ProxyCnReserved]);
+        assert_eq!(rules(&emit(&good), Family::V4, 577), [Rule::ProxyCnTooLong]);
+        let none = emit(&ProxyCnRepr {
+            invoking: &[],
+            ..good
+        });
+        assert_eq!(rules(&none, Family::V4, 44), [Rule::ProxyCnInvokingNone]);
+        let short = emit(&ProxyCnRepr {
+            invoking: &packet[..30],
+            ..good
+        });
+        assert_eq!(rules(&short, Family::V4, 74), [Rule::ProxyCnInvokingShort]);
+        assert_eq!(rules(&short, Family::V4, 576), []);
+        let other = invoking(Family::V4, 1, (49153, 4791));
+        let differs = emit(&ProxyCnRepr {
+            invoking: &other,
+            ..good
+        });
+        assert_eq!(rules(&differs, Family::V4, 104), [Rule::ProxyCnTuple]);
+        let other = invoking(Family::V4, 2, (49152, 4791));
+        let differs = emit(&ProxyCnRepr {
+            invoking: &other,
+            ..good
+        });
+        assert_eq!(
+            rules(&differs, Family::V4, 104),
+            [Rule::ProxyCnFamily, Rule::ProxyCnTuple]
+        );
+    }
+
+    #[test]
+    fn mixed_families_are_refused() {
+        let mut five_tuple = tuple(Family::V4);
+        five_tuple.destination = tuple(Family::V6).destination;
+        let repr = ProxyCnRepr {
+            five_tuple,
+            level: 0,
+            reserved: 0,
+            invoking: &[],
+        };
+        assert!(repr.emit(&mut [0; 64]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(v6: bool, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let outer = if v6 { Family::V6 } else { Family::V4 };
+            if let Ok(message) = ProxyCn::new_checked(&bytes, outer) {
+                let mut findings = Findings::new();
+                message.check(outer, bytes.len() + 48, &mut findings);
+                let repr = ProxyCnRepr::parse(&message);
+                prop_assert_eq!(&emit(&repr), &bytes);
+                let again = emit(&repr);
+                prop_assert_eq!(ProxyCnRepr::parse(&ProxyCn::new_checked(&again, outer).unwrap()), repr);
+            } else {
+                prop_assert!(bytes.len() < Family::V6.header_len());
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The ICRC against what hardware and Linux put on the wire: the third-party captures in the folder `FCN_CAPTURES`.
+
+use fcn_wire::icrc::{Reading, Verdict, verify};
+use fcn_wire::ipv6_ext::ExtHeaders;
+use fcn_wire::{Layer, profile::ROCEV2_PORT};
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapReader;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// A RoCEv2 packet in an Ethernet frame: from the IP header to its end, and where UDP begins. `None` for all else,
+/// and for what a capture has cut short.
+fn rocev2(frame: &[u8]) -> Option<(&[u8], usize)> {
+    let ether_type = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let mut at = 12;
+    while matches!(ether_type(at)?, 0x8100 | 0x88A8) {
+        at += 4;
+    }
+    let kind = ether_type(at)?;
+    let ip = frame.get(at + 2..)?;
+    let length = |at: usize| {
+        Some(usize::from(u16::from_be_bytes(
+            *ip.get(at..)?.first_chunk()?,
+        )))
+    };
+    let (udp, end) = match kind {
+        0x0800 if *ip.get(9)? == 17 && length(6)? & 0x3FFF == 0 => {
+            (usize::from(ip[0] & 15) * 4, length(2)?)
+        }
+        0x86DD => {
+            let end = 40 + length(4)?;
+            let mut headers = ExtHeaders::new(ip.get(..end)?);
+            if headers
+                .any(|header| header.is_err() || header.is_ok_and(|h| h.layer == Layer::Fragment))
+            {
+                return None;
+            }
+            if headers.upper_protocol() != 17 {
+                return None;
+            }
+            (headers.upper_start(), end)
+        }
+        _ => return None,
+    };
+    let packet = ip.get(..end)?;
+    let port = u16::from_be_bytes(*packet.get(udp + 2..)?.first_chunk()?);
+    (port == ROCEV2_PORT).then_some((packet, udp))
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    plain: usize,
+    by_reading: BTreeMap<&'static str, usize>,
+}
+
+/// Verifies every whole RoCEv2 packet of a capture; any that is bad fails the test.
+fn check(path: &Path) -> Counts {
+    let mut counts = Counts::default();
+    let mut reader = PcapReader::new(File::open(path).unwrap()).unwrap();
+    assert_eq!(reader.header().datalink, DataLink::ETHERNET);
+    let mut number = 0;
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet.unwrap();
+        number += 1;
+        let Some((bytes, udp)) = rocev2(packet.data()) else {
+            continue;
+        };
+        match verify(bytes, udp) {
+            Verdict::Good(None) => counts.plain += 1,
+            Verdict::Good(Some(reading)) => {
+                *counts.by_reading.entry(reading.name()).or_default() += 1;
+            }
+            other => panic!("{} packet {number}: {other:?}", path.display()),
+        }
+    }
+    counts
+}
+
+#[test]
+fn every_captured_icrc_is_good() {
+    let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
+        println!("SKIPPED: FCN_CAPTURES is not set");
+        return;
+    };
+    let folder = Path::new(&folder);
+    let plain = |plain| Counts {
+        plain,
+        by_reading: BTreeMap::new(),
+    };
+    // Linux soft-RoCE over IPv4, and what hardware sent.
+    assert_eq!(check(&folder.join("rxe_v4.pcap")), plain(764));
+    assert_eq!(check(&folder.join("oferby_roce.pcap")), plain(105));
+    // Linux soft-RoCE over IPv6, some behind a Hop-by-Hop header with an IOAM trace, which it takes for UDP.
+    let v6 = check(&folder.join("kernel_ioam_prealloc_ingress.pcap"));
+    println!("{v6:?}");
+    assert!(v6.plain > 0, "{v6:?}");
+    assert_eq!(
+        v6.by_reading.keys().copied().collect::<Vec<_>>(),
+        [Reading::SoftRoce.name()],
+        "{v6:?}"
+    );
+}
