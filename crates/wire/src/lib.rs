@@ -10,6 +10,7 @@
 
 pub mod bth;
 pub mod cnp;
+pub mod compose;
 pub mod error;
 pub mod fast_cnp;
 pub mod finding;
