@@ -15,7 +15,7 @@ use crate::octets::put;
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use etherparse::{
-    EtherType, Ethernet2Header, IpFragOffset, IpNumber, Ipv4Dscp, Ipv4Header, Ipv4Options,
+    EtherType, Ethernet2Header, IpDscp, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options,
     Ipv6FlowLabel, Ipv6Header, SingleVlanHeader, UdpHeader, VlanId, VlanPcp,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -346,7 +346,7 @@ fn one(
             let options = Ipv4Options::try_from(options)
                 .map_err(|_| Error::length(Layer::Ipv4, 0, "options", options.len(), 0, 40))?;
             let mut header = Ipv4Header {
-                dscp: Ipv4Dscp::try_new(tos >> 2).unwrap_or_default(),
+                dscp: IpDscp::try_new(tos >> 2).unwrap_or_default(),
                 ecn: etherparse::IpEcn::try_new(tos & 3).unwrap_or_default(),
                 total_len: 0,
                 identification: id,

@@ -8,7 +8,7 @@ use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, Options, next_header, read_header};
 use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
-use crate::pfc::ETHERTYPE_MAC_CONTROL;
+use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::profile::{Profile, VXLAN_PORT};
 use arrayvec::ArrayVec;
 use etherparse::{
@@ -26,6 +26,8 @@ pub const MAX_TUNNELS: usize = 6;
 pub const ETHERTYPE_MPLS: u16 = 0x8847;
 /// EtherType of MPLS with an upstream-assigned label.
 pub const ETHERTYPE_MPLS_UPSTREAM: u16 = 0x8848;
+/// What a Linux cooked capture says instead of an EtherType where LLC follows.
+const LINUX_802_2: u16 = 4;
 /// TCP port of BGP.
 pub const BGP_PORT: u16 = 179;
 
@@ -189,7 +191,8 @@ pub struct Frame<'a> {
     ip: Option<Ip>,
     upper: Upper<'a>,
     end: End,
-    /// A length field that claims more than its carrier holds: the walk goes on within the carrier.
+    /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
+    /// the carrier.
     overlong: Option<Error>,
 }
 
@@ -263,6 +266,18 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Where the walk stopped, whatever a length field on the way may have claimed.
+    pub(crate) const fn stop(&self) -> End {
+        self.end
+    }
+
+    /// Whether the capture ends before the content of the innermost layer does.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let end = self.spans.last().map_or(self.wire_len, |span| span.end);
+        end > self.bytes.len()
+    }
+
     /// The innermost IP packet.
     #[must_use]
     pub const fn ip(&self) -> Option<&Ip> {
@@ -318,7 +333,9 @@ impl<'a> Frame<'a> {
         let Some(datagram) = self.datagram().filter(|datagram| datagram.is_whole()) else {
             return Verdict::Unchecked;
         };
-        if self.overlong.is_some() || !self.is_roce() {
+        // An option that runs past its header leaves it clear where the packet ends.
+        let unclear = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
+        if unclear.is_some() || !self.is_roce() {
             return Verdict::Unchecked;
         }
         let end = datagram.payload_at() + datagram.payload_len;
@@ -457,14 +474,36 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The end that a length field of `len` octets from here gives, within the carrier.
-    fn bounded(&mut self, layer: Layer, offset: usize, field: &'static str, len: usize) -> usize {
+    /// The end that the length field `field` at `field_at` gives, within the carrier. It is at least `min`, and counts
+    /// from here on without the first `uncounted` octets.
+    fn bounded(
+        &mut self,
+        layer: Layer,
+        (field, field_at): (&'static str, usize),
+        value: usize,
+        (min, uncounted): (usize, usize),
+    ) -> usize {
         let room = self.limit - self.at;
+        let len = uncounted + value;
         if len > room {
-            let error = Error::length(layer, self.at + offset, field, len, 0, room);
+            let max = room.saturating_sub(uncounted);
+            let error = Error::length(layer, field_at, field, value, min, max);
             self.frame.overlong.get_or_insert(error);
         }
         self.at + len.min(room)
+    }
+
+    /// Stops at a payload that ends at `end`: cut where the capture ends before.
+    fn payload(&self, layer: Layer, end: usize) -> Step {
+        let have = self.frame.bytes.len();
+        if end > have {
+            return Err(End::Cut {
+                layer,
+                need: end,
+                have,
+            });
+        }
+        Ok(Next::Stop)
     }
 
     fn link(&mut self, link: LinkType) -> Step {
@@ -474,9 +513,13 @@ impl<'a> Walk<'a> {
             LinkType::LinuxCooked => self.cooked(16, 14),
             LinkType::LinuxCooked2 => self.cooked(20, 0),
             LinkType::Null => {
-                self.have(Layer::Ethernet, 4)?;
+                let family = array::<4>(self.have(Layer::Ethernet, 4)?, 0);
                 self.push(Layer::Ethernet, 4, self.limit)?;
-                Ok(Next::Ip)
+                // In the byte order of the capturing host; the number of IPv6 differs between systems.
+                match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
+                    2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
+                    _ => Ok(Next::Stop),
+                }
             }
         }
     }
@@ -484,7 +527,12 @@ impl<'a> Walk<'a> {
     fn cooked(&mut self, header: usize, protocol_at: usize) -> Step {
         let number = u16_at(self.have(Layer::LinuxCooked, header)?, protocol_at);
         self.push(Layer::LinuxCooked, header, self.limit)?;
-        Ok(Next::EtherType(number))
+        match number {
+            LINUX_802_2 => self.llc(),
+            // Other small numbers are Linux's own, not lengths.
+            0..1536 => Ok(Next::Stop),
+            _ => Ok(Next::EtherType(number)),
+        }
     }
 
     fn ethernet(&mut self) -> Step {
@@ -496,7 +544,12 @@ impl<'a> Walk<'a> {
         if number == ETHERTYPE_MAC_CONTROL {
             let payload = self.have(Layer::Pfc, 0)?;
             self.frame.upper = Upper::MacControl(self.at, payload, destination);
-            return Ok(Next::Stop);
+            // What is behind the pause times is padding. Other opcodes are not read.
+            let read = match payload.first_chunk() {
+                Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
+                _ => PFC_LEN,
+            };
+            return self.payload(Layer::Pfc, self.limit.min(self.at + read));
         }
         Ok(Next::EtherType(number))
     }
@@ -515,21 +568,31 @@ impl<'a> Walk<'a> {
                 Ok(Next::EtherType(inner))
             }
             EtherType(ETHERTYPE_MPLS | ETHERTYPE_MPLS_UPSTREAM) => Ok(Next::Mpls),
-            // IEEE 802.3: a length, then LLC. IS-IS is FE FE 03 with discriminator 83.
+            // IEEE 802.3: a length, then LLC.
             EtherType(len @ 0..=1500) => {
-                let end = self.bounded(Layer::Ethernet, 0, "length", usize::from(len));
-                self.limit = end;
-                let here = self.have(Layer::Llc, 3)?;
-                if array::<3>(here, 0) == [0xFE, 0xFE, 0x03] && u8_at(here, 3) == 0x83 {
-                    self.push(Layer::Llc, 3, end)?;
-                    let pdu = self.have(Layer::IsIs, 1)?;
-                    self.frame.upper = Upper::IsIs(self.at, pdu);
-                    self.push(Layer::IsIs, 1, end)?;
-                }
-                Ok(Next::Stop)
+                let field = ("length", self.at - 2);
+                self.limit = self.bounded(Layer::Ethernet, field, usize::from(len), (3, 0));
+                self.llc()
             }
             _ => Ok(Next::Stop),
         }
+    }
+
+    /// LLC: IS-IS is FE FE 03 with discriminator 83.
+    fn llc(&mut self) -> Step {
+        let here = self.have(Layer::Llc, 3)?;
+        let end = self.limit;
+        if array::<3>(here, 0) != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
+            return Ok(Next::Stop);
+        }
+        if u8_at(self.have(Layer::Llc, 4)?, 3) != 0x83 {
+            return Ok(Next::Stop);
+        }
+        self.push(Layer::Llc, 3, end)?;
+        let pdu = self.have(Layer::IsIs, 1)?;
+        self.frame.upper = Upper::IsIs(self.at, pdu);
+        self.push(Layer::IsIs, 1, end)?;
+        self.payload(Layer::IsIs, end)
     }
 
     fn mpls(&mut self) -> Step {
@@ -596,7 +659,10 @@ impl<'a> Walk<'a> {
                     self.limit - self.at,
                 )));
             }
-            total => self.bounded(Layer::Ipv4, 2, "total length", total),
+            total => {
+                let field = ("total length", self.at + 2);
+                self.bounded(Layer::Ipv4, field, total, (header, 0))
+            }
         };
         let ip = Ip {
             start: self.at,
@@ -631,7 +697,10 @@ impl<'a> Walk<'a> {
         // 0: a jumbogram, or segmentation left to the sender's hardware.
         let end = match payload_len {
             0 => self.limit,
-            len => self.bounded(Layer::Ipv6, 4, "payload length", 40 + len),
+            len => {
+                let field = ("payload length", self.at + 4);
+                self.bounded(Layer::Ipv6, field, len, (0, 40))
+            }
         };
         let word = u32_at(here, 0);
         let start = self.at;
@@ -659,8 +728,10 @@ impl<'a> Walk<'a> {
             self.push(header.layer, header.len, end)?;
             ip.protocol = header.next;
             ip.payload = self.at;
-            if header.layer == Layer::Routing {
-                self.last_segment(&header, &mut ip);
+            match header.layer {
+                Layer::Routing => self.last_segment(&header, &mut ip),
+                Layer::HopByHop | Layer::DestinationOptions => self.options(&header),
+                _ => {}
             }
             self.frame.ip = Some(ip);
             if header.layer == Layer::Fragment {
@@ -673,6 +744,15 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(Next::Protocol(ip))
+    }
+
+    /// Sees whether an option runs past its header; what they say is read later.
+    fn options(&mut self, header: &ExtHeader) {
+        let (start, end) = (header.start, header.start + header.len);
+        let bytes = self.frame.bytes.get(start..end).unwrap_or_default();
+        if let Some(e) = Options::new(header.layer, bytes).find_map(Result::err) {
+            self.frame.overlong.get_or_insert(e.at(start));
+        }
     }
 
     /// Takes the final destination from a segment routing header (RFC 8754): segment 0 is the last one.
@@ -718,16 +798,13 @@ impl<'a> Walk<'a> {
             next_header::ETHERNET => Ok(Next::Ethernet),
             next_header::MPLS => Ok(Next::Mpls),
             next_header::OSPF => {
-                let packet = self.have(
-                    if ip.source.is_ipv4() {
-                        Layer::Ospf2
-                    } else {
-                        Layer::Ospf3
-                    },
-                    0,
-                )?;
-                self.frame.upper = Upper::Ospf(*ip, packet);
-                Ok(Next::Stop)
+                let layer = if ip.source.is_ipv4() {
+                    Layer::Ospf2
+                } else {
+                    Layer::Ospf3
+                };
+                self.frame.upper = Upper::Ospf(*ip, self.have(layer, 0)?);
+                self.payload(layer, self.limit)
             }
             _ => Ok(Next::Stop),
         }
@@ -750,6 +827,7 @@ impl<'a> Walk<'a> {
         self.push(Layer::Tcp, header, self.limit)?;
         if ports.contains(&BGP_PORT) {
             self.frame.upper = Upper::Bgp(self.at, self.have(Layer::Bgp, 0)?);
+            return self.payload(Layer::Bgp, self.limit);
         }
         Ok(Next::Stop)
     }
@@ -776,7 +854,7 @@ impl<'a> Walk<'a> {
                     room,
                 )));
             }
-            len => self.bounded(Layer::Udp, 4, "UDP length", len),
+            len => self.bounded(Layer::Udp, ("UDP length", self.at + 4), len, (8, 0)),
         };
         let start = self.at;
         self.push(Layer::Udp, 8, end)?;
@@ -798,14 +876,7 @@ impl<'a> Walk<'a> {
             payload_len: end - self.at,
         };
         self.frame.upper = Upper::Udp(datagram);
-        if !datagram.is_whole() {
-            return Err(End::Cut {
-                layer: Layer::Payload,
-                need: end,
-                have: self.frame.bytes.len(),
-            });
-        }
-        Ok(Next::Stop)
+        self.payload(Layer::Payload, end)
     }
 
     fn vxlan(&mut self) -> Step {

@@ -124,7 +124,7 @@ impl<'a> IoamOption<'a> {
         match self.trace() {
             None => {}
             Some(Ok(trace)) => findings.within(OPTION_PREFIX_LEN, |f| trace.check(f)),
-            Some(Err(e)) => findings.push(Rule::IoamMalformed, e.offset, 1),
+            Some(Err(e)) => findings.push(Rule::IoamMalformed, e.offset, self.body.len()),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::bth::{Bth, Opcode, Roce};
 use crate::cnp::Cnp;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::fast_cnp::FastCnp;
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
@@ -14,6 +14,7 @@ use crate::ioam::{IoamOption, Trace};
 use crate::ipv6_ext::Ipv6Option;
 use crate::layer::Layer;
 use crate::pfc::{self, PfcView};
+use crate::pnc::{self, Protocol};
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
 use crate::wan_fcn::WanFcn;
@@ -93,14 +94,14 @@ impl<'a> Frame<'a> {
             let Ok(bth) = Bth::new_checked(payload) else {
                 return Message::Other;
             };
-            if let (Opcode::CNP, Ok(cnp)) = (bth.opcode(), Cnp::new_checked(payload)) {
+            let whole = datagram.is_whole().then_some(payload);
+            if let Some(Ok(cnp)) = whole.map(Cnp::new_checked) {
                 return Message::Cnp(cnp);
             }
-            let whole = datagram
-                .is_whole()
-                .then(|| Roce::new_checked(payload).ok())
-                .flatten();
-            return Message::Roce(bth, whole);
+            return Message::Roce(
+                bth,
+                whole.and_then(|payload| Roce::new_checked(payload).ok()),
+            );
         }
         if port == profile.proxy_cn_port {
             let outer = Family::of(datagram.ip.source);
@@ -114,21 +115,21 @@ impl<'a> Frame<'a> {
 
     fn fast_cnp(&self) -> Option<FastCnpMessage<'a>> {
         let (header, option, parsed) = self.options_headers().find_map(|header| {
-            header.readable().find_map(|option| {
+            let mut options = header.readable().filter(|option| !option.is_padding());
+            options.find_map(|option| {
                 let parsed = FastCnp::parse(option.kind, option.data, self.profile())?;
                 Some((header, option, parsed))
             })
         })?;
-        let roce = self
-            .datagram()
-            .filter(|_| self.is_roce())
-            .map(|datagram| datagram.payload);
+        let roce = self.datagram().filter(|_| self.is_roce());
         Some(FastCnpMessage {
             header,
             option,
             parsed,
-            cnp: roce.and_then(|payload| Cnp::new_checked(payload).ok()),
-            bth: roce.and_then(|payload| Bth::new_checked(payload).ok()),
+            cnp: roce
+                .filter(|datagram| datagram.is_whole())
+                .and_then(|datagram| Cnp::new_checked(datagram.payload).ok()),
+            bth: roce.and_then(|datagram| Bth::new_checked(datagram.payload).ok()),
         })
     }
 
@@ -138,11 +139,13 @@ impl<'a> Frame<'a> {
         self.options_headers()
             .filter(|header| header.layer == Layer::HopByHop)
             .find_map(|header| {
-                let option = header
-                    .readable()
-                    .find(|option| option.kind == self.profile().ioam_option)?;
-                let trace = IoamOption::parse(option.data).ok()?.trace()?.ok()?;
-                Some((header.start + option.offset + 4, trace))
+                let kind = self.profile().ioam_option;
+                let mut options = header.readable().filter(|option| option.kind == kind);
+                // Beside the trace there may be other IOAM options (RFC 9197 section 4).
+                options.find_map(|option| {
+                    let trace = IoamOption::parse(option.data).ok()?.trace()?.ok()?;
+                    Some((header.start + option.offset + 4, trace))
+                })
             })
     }
 
@@ -169,16 +172,48 @@ impl<'a> Frame<'a> {
         match self.upper() {
             Upper::Udp(datagram) => self.check_datagram(datagram, icrc, findings),
             Upper::MacControl(at, bytes, destination) => {
-                let cut = self.wire_len() > self.bytes().len();
+                let cut = self.is_cut();
                 findings.within(*at, |f| pfc::inspect(bytes, cut, *destination, f));
             }
-            _ => {}
+            Upper::IsIs(at, bytes) => self.check_routing(Protocol::IsIs, *at, bytes, findings),
+            Upper::Bgp(at, bytes) => self.check_routing(Protocol::Bgp, *at, bytes, findings),
+            Upper::Ospf(ip, bytes) => {
+                let protocol = if ip.source.is_ipv4() {
+                    Protocol::Ospf2
+                } else {
+                    Protocol::Ospf3
+                };
+                self.check_routing(protocol, ip.payload, bytes, findings);
+            }
+            Upper::Other => {}
         }
+    }
+
+    fn check_routing(
+        &self,
+        protocol: Protocol,
+        at: usize,
+        bytes: &'a [u8],
+        findings: &mut Findings,
+    ) {
+        findings.within(at, |findings| {
+            match pnc::walk(protocol, bytes, self.is_cut(), self.profile()) {
+                Ok(Some(walk)) => walk.check(findings),
+                Ok(None) => {}
+                // A header that the capture has cut off is nobody's fault.
+                Err(e) if self.is_cut() && matches!(e.kind, ErrorKind::Short { .. }) => {}
+                Err(e) => findings.push(
+                    Rule::PncMalformed,
+                    e.offset,
+                    bytes.len().saturating_sub(e.offset).min(1),
+                ),
+            }
+        });
     }
 
     fn check_options(&self, findings: &mut Findings) {
         let profile = self.profile();
-        let (mut fast, mut proxies, mut destination_headers) = (0usize, 0usize, 0usize);
+        let (mut fast, mut proxy, mut destination_headers) = (0usize, false, 0usize);
         for header in self.options_headers() {
             destination_headers += usize::from(header.layer == Layer::DestinationOptions);
             findings.within(header.start, |findings| {
@@ -186,34 +221,36 @@ impl<'a> Frame<'a> {
                     let option = match option {
                         Ok(option) => option,
                         Err(e) => {
-                            check_overrun(&header, e.offset, self, findings);
+                            check_overrun(&header, &e, self, findings);
                             return;
                         }
                     };
                     let (kind, data, at) = (option.kind, option.data, option.offset);
+                    if option.is_padding() {
+                        continue;
+                    }
                     if profile.is_fast_cnp(kind) {
                         fast += 1;
+                        if fast == 2 {
+                            findings.push(Rule::FastCnpSeveral, at, option.len());
+                        }
                         FastCnp::check(kind, data, header.layer, at, profile, findings);
                     } else if kind == profile.proxy_address_option {
-                        proxies += 1;
+                        if core::mem::replace(&mut proxy, true) {
+                            findings.push(Rule::ProxyAddressSeveral, at, option.len());
+                        }
                         ProxyAddress::check(kind, data, header.layer, at, profile, findings);
                     } else if kind == profile.ioam_option {
-                        findings.within(at + 2, |findings| match IoamOption::parse(data) {
-                            Ok(option) => option.check(findings),
-                            Err(_) => findings.push(Rule::IoamMalformed, 0, 1),
-                        });
+                        match IoamOption::parse(data) {
+                            Ok(option) => findings.within(at + 2, |f| option.check(f)),
+                            Err(_) => findings.push(Rule::IoamMalformed, at + 1, 1),
+                        }
                     }
                 }
             });
         }
-        if proxies > 1 {
-            findings.push(Rule::ProxyAddressSeveral, 0, 0);
-        }
         if let Some(message) = self.fast_cnp() {
             let at = message.option_at();
-            if fast > 1 {
-                findings.push(Rule::FastCnpSeveral, at, message.option.len());
-            }
             if destination_headers > 1 {
                 findings.push(
                     Rule::FastCnpSeveralHeaders,
@@ -226,10 +263,10 @@ impl<'a> Frame<'a> {
     }
 
     fn check_fast_cnp(&self, message: &FastCnpMessage<'a>, at: usize, findings: &mut Findings) {
-        let not_cnp = match (message.bth, self.end()) {
+        let not_cnp = match (message.bth, self.stop()) {
             (Some(bth), _) => bth.opcode() != Opcode::CNP,
-            // What was cut off may be a CNP.
-            (None, End::Cut { .. }) => false,
+            // What was cut off, or is in another fragment, may be a CNP.
+            (None, End::Cut { .. } | End::Fragment { .. }) => false,
             (None, _) => true,
         };
         if not_cnp {
@@ -284,17 +321,23 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Names an option of ours whose length field at `length_at` runs past its header.
+/// Names an option of ours that runs past its header, as `e` says.
 fn check_overrun(
     header: &OptionsHeader<'_>,
-    length_at: usize,
+    e: &Error,
     frame: &Frame<'_>,
     findings: &mut Findings,
 ) {
     let profile = frame.profile();
-    let Some(kind) = length_at.checked_sub(1).and_then(|at| header.bytes.get(at)) else {
+    // The error is at the length field, or at the type where the header ends behind it.
+    let kind_at = match e.kind {
+        ErrorKind::Short { .. } => e.offset,
+        _ => e.offset.saturating_sub(1),
+    };
+    let Some(kind) = header.bytes.get(kind_at) else {
         return;
     };
+    let length_at = e.offset;
     if profile.is_fast_cnp(*kind) {
         findings.push(Rule::FastCnpMalformed, length_at, 1);
     } else if *kind == profile.proxy_address_option {

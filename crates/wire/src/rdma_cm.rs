@@ -807,7 +807,7 @@ impl ConnectReplyView<'_> {
         u24_at(self.mad.data(), field::rep::LOCAL_QPN)
     }
 
-    /// The sender's end-to-end context number (24 bits), for reliable datagram.
+    /// The sender's end-to-end context number (24 bits), for reliable datagram; with XRC Linux gives its QP number here.
     #[must_use]
     pub fn local_eecn(&self) -> u32 {
         u24_at(self.mad.data(), field::rep::LOCAL_EECN)

@@ -117,7 +117,9 @@ impl<'a> Messages<'a> {
         loop {
             let offset = self.at;
             let rest = self.segment.get(offset..).unwrap_or(&[]);
-            if rest.is_empty() || (self.aligned && rest.len() < HEADER && ones(rest) >= rest.len().min(MARKER)) {
+            if rest.is_empty()
+                || (self.aligned && rest.len() < HEADER && ones(rest) >= rest.len().min(MARKER))
+            {
                 // The end, or the beginning of a header that the next segment continues.
                 self.at = self.segment.len();
                 return None;
@@ -478,6 +480,17 @@ impl<'a> Iterator for Characteristics<'a> {
     }
 }
 
+/// How an NLRI field looks when read in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    /// As speakers write it.
+    Usual,
+    /// Readable, yet as hardly anyone writes it.
+    Odd,
+    /// Not readable to its end.
+    Broken,
+}
+
 /// The prefixes of one NLRI field of IPv4 or IPv6 unicast.
 #[derive(Clone, Debug)]
 struct Nlri<'a> {
@@ -501,8 +514,9 @@ impl<'a> Nlri<'a> {
     }
 
     /// Whether there are path identifiers is agreed on in OPEN messages that we may not have seen. Read without, they
-    /// give several default routes or bits behind a prefix's end, which no speaker sends: then they are tried.
-    fn guess(bytes: &'a [u8], base: usize, v6: bool) -> Self {
+    /// give several default routes or bits behind a prefix's end, which hardly a speaker sends: then they are tried.
+    /// What cannot be read either way gives no prefixes, and a finding.
+    fn guess(bytes: &'a [u8], base: usize, v6: bool, report: &mut Report<'_>) -> Self {
         let plain = Self {
             bytes,
             base,
@@ -514,27 +528,35 @@ impl<'a> Nlri<'a> {
             skip: 4,
             ..plain.clone()
         };
-        [plain, with_ids]
-            .into_iter()
-            .find(Self::is_plausible)
-            .unwrap_or(Self::none())
+        match (plain.looks(), with_ids.looks()) {
+            (Looks::Usual, _) => plain,
+            (_, Looks::Usual) => with_ids,
+            (Looks::Odd, _) => plain,
+            (Looks::Broken, Looks::Odd) => with_ids,
+            (Looks::Broken, Looks::Broken) => {
+                report.push(Rule::PncMalformed, base, bytes.len());
+                Self::none()
+            }
+        }
     }
 
-    fn is_plausible(&self) -> bool {
+    fn looks(&self) -> Looks {
         let mut walk = self.clone();
-        let mut defaults = 0;
+        let (mut defaults, mut odd) = (0, false);
         while walk.at < walk.bytes.len() {
             let Some((prefix, at)) = walk.next() else {
-                return false;
+                return Looks::Broken;
             };
             let len = Prefix::octets(prefix.bits());
             let written = self.bytes.get(at + 1..at + 1 + len).unwrap_or_default();
-            if prefix.padded().get(..len) != Some(written) {
-                return false;
-            }
+            odd |= prefix.padded().get(..len) != Some(written);
             defaults += usize::from(prefix.bits() == 0);
         }
-        self.skip > 0 || defaults <= 1
+        if odd || (self.skip == 0 && defaults > 1) {
+            Looks::Odd
+        } else {
+            Looks::Usual
+        }
     }
 
     /// The next prefix, and where its length octet is.
@@ -676,9 +698,14 @@ impl<'a> Advertisements<'a> {
         let applies = |hop: &[u8]| matches!(&nhc, Some((nhc, _)) if nhc.applies_to(hop));
 
         let nlri = update.bytes.get(update.nlri..).unwrap_or_default();
+        let nlri_at = update.offset + update.nlri;
+        if next_hop.is_none() && !nlri.is_empty() {
+            // RFC 4271 section 5: mandatory with an NLRI.
+            report.push(Rule::PncMalformed, nlri_at, nlri.len());
+        }
         let next_hop = next_hop.map_or(&[][..], |a| a.value);
         let plain = (!nlri.is_empty()).then(|| {
-            let nlri = Nlri::guess(nlri, update.offset + update.nlri, false);
+            let nlri = Nlri::guess(nlri, nlri_at, false, report);
             Routes {
                 afi: AFI_IPV4,
                 safi: SAFI_UNICAST,
@@ -701,7 +728,9 @@ impl<'a> Advertisements<'a> {
             let at = attribute.value_offset + nlri.start;
             let octets = attribute.value.get(nlri).unwrap_or_default();
             let nlri = match (afi, safi) {
-                (AFI_IPV4 | AFI_IPV6, SAFI_UNICAST) => Nlri::guess(octets, at, afi == AFI_IPV6),
+                (AFI_IPV4 | AFI_IPV6, SAFI_UNICAST) => {
+                    Nlri::guess(octets, at, afi == AFI_IPV6, report)
+                }
                 _ => Nlri::none(),
             };
             Some(Routes {

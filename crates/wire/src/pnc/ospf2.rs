@@ -114,15 +114,10 @@ impl<'a> Lsas<'a> {
     ) -> Option<(&'a [u8], usize, Region<'a>)> {
         let offset = self.region.at;
         if (self.left == 0) != (self.region.left() == 0) {
-            if self.left == 0 {
-                // More octets than the LSAs that were announced.
-                report.push(Rule::PncMalformed, offset, self.region.left());
-                self.region.stop();
-            } else {
-                report.push(Rule::PncMalformed, self.count_at, 4);
-                self.left = 0;
-            }
-            return None;
+            // More or fewer octets than the number of LSAs says.
+            report.push(Rule::PncMalformed, self.count_at, 4);
+            self.region.stop();
+            self.left = 0;
         }
         if self.left == 0 {
             return None;
@@ -330,12 +325,7 @@ pub fn emit_flags(flags: &[u8], out: &mut [u8]) -> Result<usize> {
     w.finish(Layer::Ospf2)
 }
 
-pub(super) fn write_flags(
-    w: &mut Writer<'_>,
-    layer: Layer,
-    kind: u16,
-    flags: &[u8],
-) -> Result<()> {
+pub(super) fn write_flags(w: &mut Writer<'_>, layer: Layer, kind: u16, flags: &[u8]) -> Result<()> {
     w.u16(kind);
     let at = w.at();
     w.u16(0);

@@ -50,7 +50,9 @@ impl<'a> Region<'a> {
     pub(crate) fn take(&mut self, n: usize, report: &mut Report<'_>) -> Option<&'a [u8]> {
         let (left, at) = (self.left(), self.at);
         if n > left {
-            report.push(Rule::PncMalformed, at, left);
+            if at + left.min(1) <= self.bytes.len() {
+                report.push(Rule::PncMalformed, at, left);
+            }
             self.stop();
             return None;
         }

@@ -114,7 +114,7 @@ pub struct V4 {
 
 impl V4 {
     pub fn packet(&self, source_port: u16, bth: [u8; 12], payload: &[u8]) -> Packet {
-        assert!(self.options.len() <= 40 && self.options.len() % 4 == 0);
+        assert!(self.options.len() <= 40 && self.options.len().is_multiple_of(4));
         let rest = transport(source_port, bth, payload);
         let udp = 20 + self.options.len();
         let total = u16::try_from(udp + rest.len()).unwrap();
@@ -188,7 +188,7 @@ impl V6 {
                         }
                         headers.extend(data);
                     }
-                    while (headers.len() - start) % 8 != 0 {
+                    while !(headers.len() - start).is_multiple_of(8) {
                         headers.push(0);
                     }
                     headers[start + 1] = u8::try_from((headers.len() - start) / 8 - 1).unwrap();

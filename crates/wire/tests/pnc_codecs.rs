@@ -1,0 +1,1289 @@
+//! Proxy Node Capability in routing: what is written is read back, and nothing that is read does harm.
+
+use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{
+    Advertisement, Flooding, Level, Origin, Prefix, Protocol, bgp, isis, ospf2, ospf3, walk,
+};
+use fcn_wire::{Findings, Profile, Rule};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const PROFILE: Profile = Profile::DEFAULT;
+const PNC: u16 = PROFILE.bgp_pnc_characteristic;
+const V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
+const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7);
+
+fn prefix(text: &str) -> Prefix {
+    let (address, bits) = text.split_once('/').unwrap();
+    Prefix::new(address.parse().unwrap(), bits.parse().unwrap()).unwrap()
+}
+
+/// The advertisements of a whole message, and what it breaks.
+fn read(protocol: Protocol, bytes: &[u8]) -> (Vec<Advertisement<'_>>, Findings) {
+    let mut findings = Findings::new();
+    let mut ads = Vec::new();
+    let mut w = walk(protocol, bytes, false, &PROFILE).unwrap().unwrap();
+    let plain: Vec<_> = w.clone().collect();
+    while let Some(ad) = w.next_checked(&mut findings) {
+        ads.push(ad);
+    }
+    assert_eq!(plain, ads, "with and without findings the same is read");
+    (ads, findings)
+}
+
+fn emit(len: usize, f: impl Fn(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
+    let mut out = vec![0xEE; len];
+    assert_eq!(f(&mut out), Ok(len));
+    if len > 0 {
+        let mut small = vec![0; len - 1];
+        assert!(f(&mut small).is_err(), "a buffer too small by one");
+    }
+    let mut roomy = vec![0xEE; len + 3];
+    assert_eq!(f(&mut roomy), Ok(len));
+    assert_eq!(
+        (&roomy[..len], &roomy[len..]),
+        (&out[..], &[0xEE; 3][..]),
+        "no octet behind the message is touched"
+    );
+    out
+}
+
+fn lsp(prefixes: &[ReachRepr<'_>]) -> Vec<u8> {
+    let repr = LspRepr {
+        level: Level::L2,
+        lsp_id: [0, 0, 0, 0, 0, 7, 0, 0],
+        sequence: 3,
+        lifetime: 1199,
+        area: &[0x49, 0, 1],
+        hostname: "proxy7",
+        prefixes,
+    };
+    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+}
+
+fn reach<'a>(kind: ReachKind, text: &str, flags: Option<&'a [u8]>) -> ReachRepr<'a> {
+    ReachRepr {
+        kind,
+        prefix: prefix(text),
+        metric: 10,
+        down: false,
+        flags,
+    }
+}
+
+const PNC_FLAGS: Option<&[u8]> = Some(&[isis::FLAG_PNC]);
+
+fn sample_lsp() -> Vec<u8> {
+    let mt = ReachKind::MultiTopology { id: 2 };
+    let locator = ReachKind::Srv6Locator {
+        id: 0,
+        algorithm: 0,
+    };
+    lsp(&[
+        reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS),
+        reach(ReachKind::Plain, "10.1.0.0/16", None),
+        reach(ReachKind::Plain, "2001:db8::7/128", PNC_FLAGS),
+        reach(mt, "192.0.2.8/32", Some(&[0x20])),
+        reach(mt, "2001:db8::8/128", Some(&[0x21, 0x80])),
+        reach(locator, "2001:db8:7::/48", PNC_FLAGS),
+    ])
+}
+
+fn lsu2(lsas: &[ospf2::LsaRepr<'_>]) -> Vec<u8> {
+    let repr = ospf2::LsUpdateRepr {
+        router_id: Ipv4Addr::new(10, 0, 0, 7),
+        area: Ipv4Addr::UNSPECIFIED,
+        lsas,
+    };
+    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+}
+
+fn sample_lsu2() -> Vec<u8> {
+    let one = |text, flags| ospf2::ExtendedPrefixRepr {
+        route_type: 1,
+        prefix: prefix(text),
+        tlv_flags: 0x40,
+        flags,
+    };
+    let prefixes = [
+        one("192.0.2.7/32", Some(&ospf2::FLAGS_PNC_ONLY[..])),
+        one("10.1.0.0/16", None),
+    ];
+    let more = [one("192.0.2.8/32", Some(&[0, 0, 0, 0, 0x20, 0, 0, 0][..]))];
+    let lsa = |flooding, opaque_id, prefixes| ospf2::LsaRepr {
+        age: 1,
+        flooding,
+        opaque_id,
+        advertising_router: Ipv4Addr::new(10, 0, 0, 7),
+        sequence: 0x8000_0001,
+        prefixes,
+    };
+    lsu2(&[
+        lsa(Flooding::Area, 1, &prefixes[..]),
+        lsa(Flooding::Domain, 2, &more[..]),
+    ])
+}
+
+fn lsu3(instance: u8, lsas: &[ospf3::LsaRepr<'_>]) -> Vec<u8> {
+    let repr = ospf3::LsUpdateRepr {
+        router_id: Ipv4Addr::new(10, 0, 0, 7),
+        area: Ipv4Addr::UNSPECIFIED,
+        instance,
+        lsas,
+    };
+    let (from, to) = (
+        "fe80::7".parse().unwrap(),
+        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5),
+    );
+    emit(repr.buffer_len().unwrap(), |out| repr.emit(from, to, out))
+}
+
+fn sample_lsu3() -> Vec<u8> {
+    let one = |text, flags| ospf3::PrefixRepr {
+        prefix: prefix(text),
+        options: 0x02,
+        metric: 10,
+        flags,
+    };
+    let pnc = Some(&ospf3::FLAGS_PNC_ONLY[..]);
+    let intra = [one("2001:db8::7/128", pnc), one("2001:db8:1::/49", None)];
+    let inter = [one("2001:db8::9/128", pnc)];
+    let external = [one("2001:db8::a/128", Some(&[0xDF, 0xFF, 0xFF, 0xFF][..]))];
+    let lsa = |kind, link_state_id, prefixes| ospf3::LsaRepr {
+        kind,
+        age: 1,
+        link_state_id,
+        advertising_router: Ipv4Addr::new(10, 0, 0, 7),
+        sequence: 0x8000_0001,
+        prefixes,
+    };
+    lsu3(
+        0,
+        &[
+            lsa(ospf3::LsaKind::IntraAreaPrefix, 1, &intra[..]),
+            lsa(ospf3::LsaKind::InterAreaPrefix, 2, &inter[..]),
+            lsa(ospf3::LsaKind::AsExternal, 3, &external[..]),
+        ],
+    )
+}
+
+fn update(
+    next_hop: IpAddr,
+    prefixes: &[Prefix],
+    nhc: Option<&[bgp::CharacteristicRepr<'_>]>,
+) -> Vec<u8> {
+    let afi = match prefixes.first().map(Prefix::address) {
+        Some(IpAddr::V4(_)) => bgp::AFI_IPV4,
+        _ => bgp::AFI_IPV6,
+    };
+    let repr = bgp::UpdateRepr {
+        origin: bgp::RouteOrigin::Igp,
+        as_path: &[64512, 4_200_000_000],
+        four_octet_as: true,
+        next_hop,
+        local_pref: None,
+        prefixes,
+        nhc: nhc.map(|characteristics| bgp::NhcRepr {
+            afi,
+            safi: bgp::SAFI_UNICAST,
+            next_hop,
+            characteristics,
+        }),
+    };
+    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+}
+
+const ONE_PNC: &[bgp::CharacteristicRepr<'_>] = &[
+    bgp::CharacteristicRepr {
+        code: 1,
+        value: &[],
+    },
+    bgp::CharacteristicRepr {
+        code: PNC,
+        value: &[],
+    },
+];
+
+fn sample_segment() -> Vec<u8> {
+    let mut segment = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
+    segment.extend(update(
+        V4.into(),
+        &[prefix("192.0.2.7/32"), prefix("192.0.2.8/32")],
+        Some(ONE_PNC),
+    ));
+    segment.extend(KEEPALIVE);
+    segment.extend(update(V4.into(), &[prefix("10.1.0.0/16")], None));
+    segment
+}
+
+const KEEPALIVE: [u8; 19] = {
+    let mut bytes = [0xFF; 19];
+    bytes[16] = 0;
+    bytes[17] = 19;
+    bytes[18] = 4;
+    bytes
+};
+
+fn samples() -> [(Protocol, Vec<u8>); 4] {
+    [
+        (Protocol::IsIs, sample_lsp()),
+        (Protocol::Ospf2, sample_lsu2()),
+        (Protocol::Ospf3, sample_lsu3()),
+        (Protocol::Bgp, sample_segment()),
+    ]
+}
+
+fn summary(ads: &[Advertisement<'_>]) -> Vec<(String, bool)> {
+    ads.iter()
+        .map(|ad| (ad.prefix.map_or("?".into(), |p| p.to_string()), ad.pnc))
+        .collect()
+}
+
+fn expect(ads: &[Advertisement<'_>], want: &[(&str, bool)]) {
+    let want: Vec<_> = want.iter().map(|(p, b)| ((*p).to_string(), *b)).collect();
+    assert_eq!(summary(ads), want);
+}
+
+#[test]
+fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
+    let bytes = sample_lsp();
+    let (ads, findings) = read(Protocol::IsIs, &bytes);
+    expect(
+        &ads,
+        &[
+            ("192.0.2.7/32", true),
+            ("10.1.0.0/16", false),
+            ("2001:db8::7/128", true),
+            ("192.0.2.8/32", false),
+            ("2001:db8::8/128", true),
+            ("2001:db8:7::/48", true),
+        ],
+    );
+    assert!(findings.is_empty(), "{findings:?}");
+    let tlvs: Vec<_> = ads
+        .iter()
+        .map(|ad| match ad.origin {
+            Origin::IsIs { tlv, topology, .. } => (tlv, topology),
+            _ => panic!("{ad:?}"),
+        })
+        .collect();
+    assert_eq!(
+        tlvs,
+        [(135, 0), (135, 0), (236, 0), (235, 2), (237, 2), (27, 0)]
+    );
+    for ad in &ads {
+        let Some(carrier) = ad.carrier else {
+            assert_eq!((ad.flag_offset, ad.pnc), (None, false));
+            continue;
+        };
+        let at = ad.flag_offset.unwrap();
+        assert_eq!(at, carrier.offset);
+        assert_eq!(&bytes[at..at + carrier.octets.len()], carrier.octets);
+        assert_eq!(
+            bytes[at - 2..at],
+            [isis::FLAGS_SUB_TLV, carrier.octets.len() as u8]
+        );
+        assert_eq!(ad.pnc, bytes[at] & isis::FLAG_PNC != 0);
+    }
+    let l = isis::Lsp::new(&bytes).unwrap();
+    assert_eq!(
+        (l.level(), l.sequence(), l.lifetime(), l.pdu_len()),
+        (Level::L2, 3, 1199, bytes.len())
+    );
+    assert_eq!(l.lsp_id(), [0, 0, 0, 0, 0, 7, 0, 0]);
+}
+
+#[test]
+fn a_hand_made_lsp_reads_as_rfc_5305_and_rfc_7794_say() {
+    // Written from the RFCs' figures, not by our emitter: metric 10, sub-TLVs present, /32, one sub-TLV of length 1.
+    let mut bytes = vec![0x83, 27, 1, 0, 18, 1, 0, 0, 0, 0, 4, 0xB0];
+    bytes.extend([1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 1, 0, 0, 1]);
+    bytes.extend([135, 21]);
+    bytes.extend([0, 0, 0, 10, 0xE0, 10, 0, 0, 1, 6, 1, 1, 9, 4, 1, 0x21]);
+    bytes.extend([0, 0, 0, 5, 0x00]);
+    bytes[9] = bytes.len() as u8;
+    let (ads, findings) = read(Protocol::IsIs, &bytes);
+    expect(&ads, &[("10.0.0.1/32", true), ("0.0.0.0/0", false)]);
+    assert!(findings.is_empty());
+    assert_eq!(
+        ads[0].origin,
+        Origin::IsIs {
+            level: Level::L1,
+            lsp_id: [1, 2, 3, 4, 5, 6, 0, 0],
+            tlv: 135,
+            topology: 0,
+            down: true
+        }
+    );
+    assert_eq!(
+        (ads[0].offset, ads[0].flag_offset, ads[1].offset),
+        (29, Some(44), 45)
+    );
+}
+
+#[test]
+fn an_ospf2_ls_update_gives_extended_prefixes() {
+    let bytes = sample_lsu2();
+    let (ads, findings) = read(Protocol::Ospf2, &bytes);
+    // The third sets a bit 2 in its second word, which is another flag.
+    expect(
+        &ads,
+        &[
+            ("192.0.2.7/32", true),
+            ("10.1.0.0/16", false),
+            ("192.0.2.8/32", false),
+        ],
+    );
+    assert!(findings.is_empty(), "{findings:?}");
+    let at = ads[0].flag_offset.unwrap();
+    assert_eq!(bytes[at - 4..at + 4], [0, 11, 0, 4, 0x20, 0, 0, 0]);
+    assert_eq!(
+        ads[2].origin,
+        Origin::Ospf2 {
+            area: Ipv4Addr::UNSPECIFIED,
+            advertising_router: Ipv4Addr::new(10, 0, 0, 7),
+            opaque_id: 2,
+            flooding: Flooding::Domain,
+            route_type: 1
+        }
+    );
+}
+
+#[test]
+fn an_ospf3_ls_update_gives_the_prefixes_of_extended_lsas() {
+    let bytes = sample_lsu3();
+    let (ads, findings) = read(Protocol::Ospf3, &bytes);
+    expect(
+        &ads,
+        &[
+            ("2001:db8::7/128", true),
+            ("2001:db8:1::/49", false),
+            ("2001:db8::9/128", true),
+            ("2001:db8::a/128", false),
+        ],
+    );
+    assert!(findings.is_empty(), "{findings:?}");
+    let at = ads[2].flag_offset.unwrap();
+    assert_eq!(bytes[at - 4..at + 4], [0, 37, 0, 4, 0x20, 0, 0, 0]);
+    let kinds: Vec<_> = ads
+        .iter()
+        .map(|ad| match ad.origin {
+            Origin::Ospf3 {
+                ls_type, flooding, ..
+            } => (ls_type, flooding),
+            _ => panic!("{ad:?}"),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (0xA029, Flooding::Area),
+            (0xA029, Flooding::Area),
+            (0xA023, Flooding::Area),
+            (0xC025, Flooding::Domain)
+        ]
+    );
+}
+
+#[test]
+fn ospf3_instances_from_64_on_carry_ipv4() {
+    let one = [ospf3::PrefixRepr {
+        prefix: prefix("192.0.2.7/32"),
+        options: 0,
+        metric: 1,
+        flags: Some(&ospf3::FLAGS_PNC_ONLY),
+    }];
+    let lsa = [ospf3::LsaRepr {
+        kind: ospf3::LsaKind::InterAreaPrefix,
+        age: 0,
+        link_state_id: 9,
+        advertising_router: V4,
+        sequence: 0x8000_0001,
+        prefixes: &one,
+    }];
+    let bytes = lsu3(64, &lsa);
+    expect(&read(Protocol::Ospf3, &bytes).0, &[("192.0.2.7/32", true)]);
+    let wrong = ospf3::LsUpdateRepr {
+        router_id: V4,
+        area: V4,
+        instance: 0,
+        lsas: &lsa,
+    };
+    assert!(wrong.buffer_len().is_err());
+}
+
+#[test]
+fn hand_made_extended_lsas_read_as_rfc_8362_says() {
+    // E-Link-LSA 0x8028: priority and options, an IPv6 Link-Local Address TLV (7), an Intra-Area-Prefix TLV (6) with a
+    // Prefix-SID (4) before the flags, and an Inter-Area-Prefix TLV (3), which has no place here and is ignored.
+    let mut body = vec![1, 0, 0, 0x13, 0, 7, 0, 16];
+    body.extend("fe80::7".parse::<Ipv6Addr>().unwrap().octets());
+    body.extend([0, 6, 0, 36, 0, 0, 0, 0, 64, 0, 0, 0]);
+    body.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 1]);
+    body.extend([0, 4, 0, 7, 0, 0, 0, 0, 0, 0, 9, 0]);
+    body.extend([0, 37, 0, 4, 0x20, 0, 0, 0]);
+    body.extend([0, 3, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let link = lsa3(0x8028, &body);
+    // E-Type-7-LSA 0xA027: the second External-Prefix TLV (5) is ignored.
+    let one = [0, 5, 0, 8, 4, 0, 0, 10, 0, 0, 0, 0];
+    let type7 = lsa3(0xA027, &[one, one].concat());
+    let bytes = packet3(&[link, type7]);
+    let (ads, findings) = read(Protocol::Ospf3, &bytes);
+    expect(&ads, &[("2001:db8:0:1::/64", true), ("::/0", false)]);
+    let scopes: Vec<_> = ads
+        .iter()
+        .map(|ad| match ad.origin {
+            Origin::Ospf3 { flooding, .. } => flooding,
+            _ => panic!("{ad:?}"),
+        })
+        .collect();
+    assert_eq!(scopes, [Flooding::Link, Flooding::Area]);
+    let found: Vec<_> = findings.into_iter().map(|f| (f.rule, f.offset)).collect();
+    assert_eq!(
+        found,
+        [
+            (Rule::PncNotHost, ads[0].flag_offset.unwrap()),
+            (Rule::PncSeveral, ads[1].offset + 12)
+        ]
+    );
+}
+
+fn lsa3(kind: u16, body: &[u8]) -> Vec<u8> {
+    let mut lsa = vec![0, 1];
+    lsa.extend(kind.to_be_bytes());
+    lsa.extend([0, 0, 0, 1, 10, 0, 0, 7, 0x80, 0, 0, 1, 0, 0]);
+    lsa.extend((20 + body.len() as u16).to_be_bytes());
+    lsa.extend(body);
+    lsa
+}
+
+fn packet3(lsas: &[Vec<u8>]) -> Vec<u8> {
+    let mut packet = vec![3, 4, 0, 0, 10, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0];
+    packet.extend((lsas.len() as u32).to_be_bytes());
+    packet.extend(lsas.concat());
+    let len = packet.len() as u16;
+    packet[2..4].copy_from_slice(&len.to_be_bytes());
+    packet
+}
+
+#[test]
+fn a_multi_topology_tlv_without_its_topology_is_named() {
+    for tlv in [235, 237, 27] {
+        for len in [0, 1u8] {
+            let mut bytes = lsp(&[]);
+            let at = bytes.len();
+            bytes.extend([tlv, len]);
+            bytes.resize(at + 2 + usize::from(len), 0);
+            // A good TLV behind it.
+            bytes.extend([135, 5, 0, 0, 0, 1, 0]);
+            let total = bytes.len() as u16;
+            bytes[8..10].copy_from_slice(&total.to_be_bytes());
+            let (ads, findings) = read(Protocol::IsIs, &bytes);
+            expect(&ads, &[("0.0.0.0/0", false)]);
+            let found: Vec<_> = findings.into_iter().map(|f| (f.rule, f.offset)).collect();
+            assert_eq!(found, [(Rule::PncMalformed, at + 2)]);
+        }
+    }
+}
+
+#[test]
+fn headers_that_are_not_ours_are_refused_with_their_offset() {
+    let good = sample_lsp();
+    for (at, value) in [(0, 0x82), (1, 26), (3, 5), (4, 24), (8, 0xFF)] {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        let e = isis::Lsp::new(&bytes).unwrap_err();
+        assert_eq!((e.layer, e.offset), (fcn_wire::Layer::IsIs, at), "{e}");
+    }
+    for (at, value) in [(0, 9), (1, 1), (2, 0xFF)] {
+        let mut bytes = sample_lsu2();
+        bytes[at] = value;
+        assert_eq!(ospf2::LsUpdate::new(&bytes).unwrap_err().offset, at);
+        let mut bytes = sample_lsu3();
+        bytes[at] = value;
+        assert_eq!(ospf3::LsUpdate::new(&bytes).unwrap_err().offset, at);
+    }
+}
+
+#[test]
+fn a_segment_gives_the_prefixes_of_each_update() {
+    let bytes = sample_segment();
+    let (ads, findings) = read(Protocol::Bgp, &bytes);
+    expect(
+        &ads,
+        &[
+            ("2001:db8::7/128", true),
+            ("192.0.2.7/32", true),
+            ("192.0.2.8/32", true),
+            ("10.1.0.0/16", false),
+        ],
+    );
+    assert!(findings.is_empty(), "{findings:?}");
+    let at = ads[0].flag_offset.unwrap();
+    let [high, low] = PNC.to_be_bytes();
+    assert_eq!(bytes[at..at + 4], [high, low, 0, 0]);
+    assert_eq!(
+        ads[1].origin,
+        Origin::Bgp {
+            afi: 1,
+            safi: 1,
+            next_hop: Some(V4.into())
+        }
+    );
+    let kinds: Vec<_> = bgp::Messages::new(&bytes).map(|m| m.kind).collect();
+    assert_eq!(kinds, [2, 2, 4, 2]);
+    let first = bgp::Messages::new(&bytes).next().unwrap();
+    let update = bgp::Update::new(&first).unwrap();
+    let kinds: Vec<_> = update.attributes().map(|a| a.unwrap().kind).collect();
+    assert_eq!(kinds, [1, 2, 14, 39]);
+    let nhc = update.nhc().unwrap().unwrap();
+    assert_eq!((nhc.afi, nhc.safi, nhc.next_hop), (2, 1, &V6.octets()[..]));
+    let codes: Vec<_> = nhc
+        .characteristics()
+        .map(|c| (c.unwrap().code, c.unwrap().offset))
+        .collect();
+    assert_eq!(codes, [(1, at - 4), (PNC, at)]);
+}
+
+#[test]
+fn bgp_messages_are_found_wherever_the_segment_begins_and_ends() {
+    let whole = sample_segment();
+    let starts: Vec<_> = bgp::Messages::new(&whole).map(|m| m.offset).collect();
+    let ends: Vec<_> = bgp::Messages::new(&whole)
+        .map(|m| m.offset + m.bytes.len())
+        .collect();
+    let pnc = |ads: Vec<Advertisement<'_>>, base: usize| {
+        ads.iter()
+            .map(|ad| (ad.prefix, ad.pnc, ad.offset + base))
+            .collect::<Vec<_>>()
+    };
+    let all = pnc(read(Protocol::Bgp, &whole).0, 0);
+    for from in 0..whole.len() {
+        for to in from..=whole.len() {
+            let (ads, findings) = read(Protocol::Bgp, &whole[from..to]);
+            let inside = |offset: usize| {
+                (0..starts.len()).any(|i| {
+                    starts[i] >= from && ends[i] <= to && (starts[i]..ends[i]).contains(&offset)
+                })
+            };
+            let want: Vec<_> = all.iter().filter(|ad| inside(ad.2)).copied().collect();
+            assert_eq!(pnc(ads, from), want, "{from}..{to}");
+            assert!(findings.is_empty(), "{from}..{to}: {findings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_marker_inside_a_message_is_not_taken_for_a_beginning() {
+    let all_ones = Prefix::host(IpAddr::from([0xFFFF; 8]));
+    let good = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
+    let mut segment = update(V6.into(), &[all_ones, all_ones], Some(ONE_PNC));
+    segment.extend(&good);
+    for from in 1..segment.len() - good.len() {
+        let (ads, findings) = read(Protocol::Bgp, &segment[from..]);
+        expect(&ads, &[("2001:db8::7/128", true)]);
+        // A segment that begins with 16 octets of ones may be a broken message: that is said.
+        assert!(findings.is_empty() || segment[from..].starts_with(&[0xFF; 16]));
+    }
+}
+
+#[test]
+fn path_identifiers_are_noticed() {
+    let mut bytes = update(V4.into(), &[], Some(ONE_PNC));
+    for id in 1..=2u8 {
+        bytes.extend([0, 0, 0, id, 32, 192, 0, 2, id]);
+    }
+    let len = bytes.len() as u16;
+    bytes[16..18].copy_from_slice(&len.to_be_bytes());
+    let (ads, findings) = read(Protocol::Bgp, &bytes);
+    expect(&ads, &[("192.0.2.1/32", true), ("192.0.2.2/32", true)]);
+    assert!(findings.is_empty());
+}
+
+#[test]
+fn bgp_rules_are_checked() {
+    let c = |code, value| bgp::CharacteristicRepr { code, value };
+    let host = [prefix("2001:db8::7/128")];
+    let cases: [(&[bgp::CharacteristicRepr<'_>], Option<Rule>, bool); 6] = [
+        (&[c(PNC, &[])], None, true),
+        // Unknown ones are passed over in silence.
+        (&[c(3, &[1, 2]), c(PNC, &[]), c(0xFFFF, &[9])], None, true),
+        (&[c(PNC, &[0])], Some(Rule::PncNhcLength), false),
+        (&[c(PNC, &[]), c(1, &[])], Some(Rule::PncNhcOrder), true),
+        (
+            &[c(PNC, &[]), c(PNC, &[])],
+            Some(Rule::PncNhcDuplicate),
+            true,
+        ),
+        (&[c(1, &[])], None, false),
+    ];
+    for (characteristics, rule, pnc) in cases {
+        let bytes = update(V6.into(), &host, Some(characteristics));
+        let (ads, findings) = read(Protocol::Bgp, &bytes);
+        expect(&ads, &[("2001:db8::7/128", pnc)]);
+        let rules: Vec<_> = findings.into_iter().map(|f| f.rule).collect();
+        assert_eq!(rules, Vec::from_iter(rule), "{characteristics:?}");
+    }
+
+    // Another next hop than the route's.
+    let good = update(V6.into(), &host, Some(ONE_PNC));
+    let at = good.windows(16).rposition(|w| w == V6.octets()).unwrap();
+    let mut bad = good.clone();
+    bad[at + 15] ^= 1;
+    let (ads, findings) = read(Protocol::Bgp, &bad);
+    expect(&ads, &[("2001:db8::7/128", false)]);
+    assert!(ads[0].carrier.is_some());
+    assert_eq!(findings.as_slice().len(), 1);
+    assert_eq!(
+        (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+        (Rule::PncNhcNextHop, at)
+    );
+
+    // Next hop length 255: this attribute is discarded, the route and the next message are not.
+    let mut bad = good.clone();
+    bad[at - 1] = 255;
+    bad.extend(&good);
+    let (ads, findings) = read(Protocol::Bgp, &bad);
+    expect(
+        &ads,
+        &[("2001:db8::7/128", false), ("2001:db8::7/128", true)],
+    );
+    assert_eq!(ads[0].carrier, None);
+    assert_eq!(
+        (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+        (Rule::PncNhcMalformed, at - 1)
+    );
+
+    // Optional, but not transitive.
+    let mut bad = good.clone();
+    bad[at - 7] = 0x80;
+    assert!(read(Protocol::Bgp, &bad).1.has(Rule::PncNhcFlags));
+
+    // PNC on a prefix that many hosts share.
+    let bytes = update(V6.into(), &[prefix("2001:db8::/64")], Some(ONE_PNC));
+    assert!(read(Protocol::Bgp, &bytes).1.has(Rule::PncNotHost));
+}
+
+#[test]
+fn routes_of_families_not_read_still_tell_their_pnc() {
+    let mut bytes = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
+    let at = bytes.windows(3).position(|w| w == [0, 2, 1]).unwrap();
+    bytes[at + 2] = 128;
+    let (ads, _) = read(Protocol::Bgp, &bytes);
+    expect(&ads, &[("?", true)]);
+    assert_eq!(
+        ads[0].origin,
+        Origin::Bgp {
+            afi: 2,
+            safi: 128,
+            next_hop: Some(V6.into())
+        }
+    );
+}
+
+#[test]
+fn a_bad_part_does_not_hide_the_parts_behind_it() {
+    // IS-IS: the first entry's sub-TLV claims more than the entry has; the entry behind it is unharmed.
+    let mut bytes = lsp(&[
+        reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS),
+        reach(ReachKind::Plain, "192.0.2.8/32", PNC_FLAGS),
+    ]);
+    let (ads, _) = read(Protocol::IsIs, &bytes);
+    let at = ads[0].flag_offset.unwrap() - 1;
+    bytes[at] = 2;
+    let (ads, findings) = read(Protocol::IsIs, &bytes);
+    expect(&ads, &[("192.0.2.7/32", false), ("192.0.2.8/32", true)]);
+    assert_eq!(
+        (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+        (Rule::PncMalformed, at)
+    );
+
+    // OSPF: the flags of the first prefix run past their TLV; the other TLVs and LSAs are unharmed.
+    for (protocol, mut bytes, rest) in [
+        (
+            Protocol::Ospf2,
+            sample_lsu2(),
+            &[
+                ("192.0.2.7/32", false),
+                ("10.1.0.0/16", false),
+                ("192.0.2.8/32", false),
+            ][..],
+        ),
+        (
+            Protocol::Ospf3,
+            sample_lsu3(),
+            &[
+                ("2001:db8::7/128", false),
+                ("2001:db8:1::/49", false),
+                ("2001:db8::9/128", true),
+                ("2001:db8::a/128", false),
+            ][..],
+        ),
+    ] {
+        let at = read(protocol, &bytes).0[0].flag_offset.unwrap() - 2;
+        bytes[at..at + 2].copy_from_slice(&[0, 5]);
+        let (ads, findings) = read(protocol, &bytes);
+        expect(&ads, rest);
+        assert_eq!(
+            (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+            (Rule::PncMalformed, at)
+        );
+    }
+}
+
+#[test]
+fn flags_that_are_empty_ragged_or_repeated_are_named() {
+    let empty = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", Some(&[]))]);
+    let (ads, findings) = read(Protocol::IsIs, &empty);
+    expect(&ads, &[("192.0.2.7/32", false)]);
+    assert!(findings.has(Rule::PncFlagsLength));
+
+    let wide = lsp(&[reach(ReachKind::Plain, "192.0.2.0/24", PNC_FLAGS)]);
+    assert!(read(Protocol::IsIs, &wide).1.has(Rule::PncNotHost));
+
+    // Two flags sub-TLVs in one entry: the first counts.
+    let mut bytes = lsp(&[reach(
+        ReachKind::Plain,
+        "192.0.2.7/32",
+        Some(&[0, isis::FLAGS_SUB_TLV, 1, isis::FLAG_PNC]),
+    )]);
+    let at = read(Protocol::IsIs, &bytes).0[0].flag_offset.unwrap();
+    bytes[at - 1] = 1;
+    let (ads, findings) = read(Protocol::IsIs, &bytes);
+    expect(&ads, &[("192.0.2.7/32", false)]);
+    assert_eq!(
+        (findings.as_slice()[0].rule, findings.as_slice()[0].offset),
+        (Rule::PncSeveral, at + 1)
+    );
+
+    for flags in [&[][..], &[0x20], &[0x20, 0, 0], &[0x20, 0, 0, 0, 0]] {
+        let prefixes = [ospf2::ExtendedPrefixRepr {
+            route_type: 1,
+            prefix: prefix("192.0.2.7/32"),
+            tlv_flags: 0,
+            flags: Some(flags),
+        }];
+        let bytes = lsu2(&[ospf2::LsaRepr {
+            age: 0,
+            flooding: Flooding::Link,
+            opaque_id: 1,
+            advertising_router: V4,
+            sequence: 0x8000_0001,
+            prefixes: &prefixes,
+        }]);
+        let (ads, findings) = read(Protocol::Ospf2, &bytes);
+        expect(&ads, &[("192.0.2.7/32", false)]);
+        assert!(findings.has(Rule::PncFlagsLength), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
+    for (protocol, bytes) in samples() {
+        let (all, _) = read(protocol, &bytes);
+        for len in 0..bytes.len() {
+            let part = &bytes[..len];
+            let strict = walk(protocol, part, false, &PROFILE);
+            if protocol != Protocol::Bgp
+                && let Ok(Some(_)) = strict
+            {
+                panic!("{protocol} cut to {len} was read as whole");
+            }
+            if let Err(e) = strict {
+                assert_eq!(e.layer, protocol.layer());
+                assert!(e.offset <= len, "{e}");
+            }
+            let Ok(Some(mut lax)) = walk(protocol, part, true, &PROFILE) else {
+                continue;
+            };
+            let mut findings = Findings::new();
+            let mut n = 0;
+            while let Some(ad) = lax.next_checked(&mut findings) {
+                let whole = &all[n];
+                assert_eq!((ad.prefix, ad.origin), (whole.prefix, whole.origin));
+                assert!(ad.carrier.is_none() || ad.carrier == whole.carrier);
+                n += 1;
+            }
+            assert!(
+                findings.is_empty(),
+                "{protocol} cut to {len}: a cut is no rule broken: {findings:?}"
+            );
+        }
+        let lax: Vec<_> = walk(protocol, &bytes, true, &PROFILE)
+            .unwrap()
+            .unwrap()
+            .collect();
+        assert_eq!(lax, all);
+    }
+}
+
+/// Reads bytes that may be anything: offsets stay inside, and the items are bounded by the length.
+fn survives(protocol: Protocol, bytes: &[u8]) -> (usize, bool) {
+    let mut complained = false;
+    let mut count = 0;
+    for cut in [true, false] {
+        match walk(protocol, bytes, cut, &PROFILE) {
+            Err(e) => {
+                assert!(e.offset <= bytes.len(), "{e}");
+                complained |= !cut;
+            }
+            Ok(None) => {}
+            Ok(Some(mut w)) => {
+                let mut findings = Findings::new();
+                count = 0;
+                while let Some(ad) = w.next_checked(&mut findings) {
+                    assert!(ad.offset < bytes.len());
+                    assert!(ad.flag_offset.is_none_or(|at| at < bytes.len()));
+                    if let Some(c) = ad.carrier {
+                        assert_eq!(&bytes[c.offset..c.offset + c.octets.len()], c.octets);
+                    }
+                    assert!(!ad.pnc || ad.flag_offset.is_some());
+                    count += 1;
+                    assert!(count <= bytes.len());
+                }
+                for finding in &findings {
+                    assert!(finding.offset <= bytes.len(), "{finding}");
+                    assert!(
+                        cut || finding.offset + finding.len <= bytes.len(),
+                        "{finding}"
+                    );
+                }
+                complained |= !cut && !findings.is_empty();
+            }
+        }
+    }
+    (count, complained)
+}
+
+#[test]
+fn every_octet_set_to_every_value_does_no_harm() {
+    for (protocol, good) in samples() {
+        assert!(!survives(protocol, &good).1);
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            for value in 0..=255 {
+                bytes[at] = value;
+                survives(protocol, &bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_length_field_that_lies_is_noticed() {
+    // Offsets of length octets (the low one where there are two) in messages with one prefix each.
+    let isis = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS)]);
+    let base = read(Protocol::IsIs, &isis).0[0].offset;
+    // PDU length, TLV, sub-TLVs, sub-TLV.
+    let isis_at = vec![9, base - 1, base + 9, base + 11];
+
+    let p2 = [ospf2::ExtendedPrefixRepr {
+        route_type: 1,
+        prefix: prefix("192.0.2.7/32"),
+        tlv_flags: 0,
+        flags: Some(&ospf2::FLAGS_PNC_ONLY),
+    }];
+    let o2 = lsu2(&[ospf2::LsaRepr {
+        age: 0,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: V4,
+        sequence: 0x8000_0001,
+        prefixes: &p2,
+    }]);
+    // Packet length, number of LSAs, LSA, TLV, sub-TLV.
+    let o2_at = vec![3, 27, 28 + 19, 48 + 3, 48 + 15];
+
+    let p3 = [ospf3::PrefixRepr {
+        prefix: prefix("2001:db8::7/128"),
+        options: 0,
+        metric: 1,
+        flags: Some(&ospf3::FLAGS_PNC_ONLY),
+    }];
+    let o3 = lsu3(
+        0,
+        &[ospf3::LsaRepr {
+            kind: ospf3::LsaKind::InterAreaPrefix,
+            age: 0,
+            link_state_id: 1,
+            advertising_router: V4,
+            sequence: 0x8000_0001,
+            prefixes: &p3,
+        }],
+    );
+    let o3_at = vec![3, 19, 20 + 19, 40 + 3, 40 + 4 + 24 + 3];
+
+    let mut segment = update(V6.into(), &[prefix("2001:db8::7/128")], Some(ONE_PNC));
+    let mut bgp_at = vec![17, 20, 22];
+    {
+        let message = bgp::Messages::new(&segment).next().unwrap();
+        let u = bgp::Update::new(&message).unwrap();
+        bgp_at.extend(u.attributes().map(|a| a.unwrap().value_offset - 1));
+        let nhc = u.nhc().unwrap().unwrap();
+        bgp_at.push(nhc.offset + 3);
+        bgp_at.extend(nhc.characteristics().map(|c| c.unwrap().offset + 3));
+    }
+    segment.extend(KEEPALIVE);
+
+    for (protocol, good, places) in [
+        (Protocol::IsIs, isis, isis_at),
+        (Protocol::Ospf2, o2, o2_at),
+        (Protocol::Ospf3, o3, o3_at),
+        (Protocol::Bgp, segment, bgp_at),
+    ] {
+        assert!(!survives(protocol, &good).1);
+        for at in places {
+            let right = good[at];
+            for value in [0, 1, right.wrapping_sub(1), right.wrapping_add(1), 254, 255] {
+                if value == right {
+                    continue;
+                }
+                let mut bytes = good.clone();
+                bytes[at] = value;
+                let (count, complained) = survives(protocol, &bytes);
+                // A BGP message that is too long for its segment may end in the next one: then nothing is read.
+                let later = protocol == Protocol::Bgp && at == 17 && value > right && count == 0;
+                assert!(
+                    complained || later,
+                    "{protocol}: {value} for {right} at {at} was believed"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn flags_alone_can_be_written() {
+    type Case<'a> = (
+        fn(&[u8], &mut [u8]) -> fcn_wire::Result<usize>,
+        &'a [u8],
+        &'a [u8],
+    );
+    let flags: [Case<'_>; 4] = [
+        (isis::emit_flags, &[1], &[4, 1, 1]),
+        (
+            ospf2::emit_flags,
+            &[0x20, 0, 0, 0],
+            &[0, 11, 0, 4, 0x20, 0, 0, 0],
+        ),
+        (ospf2::emit_flags, &[0x20], &[0, 11, 0, 1, 0x20, 0, 0, 0]),
+        (
+            ospf3::emit_flags,
+            &[0x20, 0, 0, 0],
+            &[0, 37, 0, 4, 0x20, 0, 0, 0],
+        ),
+    ];
+    for (write, flags, want) in flags {
+        assert_eq!(emit(want.len(), |out| write(flags, out)), want);
+    }
+    assert!(isis::emit_flags(&[0; 256], &mut [0; 300]).is_err());
+    let nhc = bgp::NhcRepr {
+        afi: 1,
+        safi: 1,
+        next_hop: V4.into(),
+        characteristics: &ONE_PNC[1..],
+    };
+    let want = [0xC0, 39, 12, 0, 1, 1, 4, 192, 0, 2, 7, 0xFF, 0, 0, 0];
+    assert_eq!(emit(nhc.buffer_len().unwrap(), |out| nhc.emit(out)), want);
+}
+
+#[test]
+fn what_cannot_be_said_is_refused() {
+    let locator = ReachKind::Srv6Locator {
+        id: 0,
+        algorithm: 0,
+    };
+    let long = "x".repeat(256);
+    let base = LspRepr {
+        level: Level::L1,
+        lsp_id: [0; 8],
+        sequence: 1,
+        lifetime: 1,
+        area: &[],
+        hostname: "",
+        prefixes: &[],
+    };
+    assert!(base.buffer_len().is_ok());
+    let v4 = [reach(locator, "10.0.0.0/8", None)];
+    let wide = [reach(ReachKind::Plain, "10.0.0.0/8", Some(&[0; 250]))];
+    for bad in [
+        LspRepr {
+            hostname: &long,
+            ..base
+        },
+        LspRepr {
+            prefixes: &v4,
+            ..base
+        },
+        LspRepr {
+            prefixes: &wide,
+            ..base
+        },
+    ] {
+        assert!(bad.buffer_len().is_err());
+    }
+    let v6 = [prefix("2001:db8::7/128")];
+    let update = bgp::UpdateRepr {
+        origin: bgp::RouteOrigin::Igp,
+        as_path: &[],
+        four_octet_as: false,
+        next_hop: V4.into(),
+        local_pref: Some(100),
+        prefixes: &v6,
+        nhc: None,
+    };
+    assert!(update.buffer_len().is_err());
+}
+
+/// ISO 8473: a receiver's two sums over what the checksum covers vanish.
+fn fletcher_holds(covered: &[u8]) -> bool {
+    let (mut c0, mut c1) = (0u32, 0u32);
+    for octet in covered {
+        c0 = (c0 + u32::from(*octet)) % 255;
+        c1 = (c1 + c0) % 255;
+    }
+    (c0, c1) == (0, 0)
+}
+
+#[test]
+fn checksums_hold_for_a_receiver() {
+    assert!(fletcher_holds(&sample_lsp()[12..]));
+    let packet = sample_lsu2();
+    let mut at = 28;
+    for _ in 0..2 {
+        let len = usize::from(packet[at + 18]) << 8 | usize::from(packet[at + 19]);
+        assert!(fletcher_holds(&packet[at + 2..at + len]));
+        at += len;
+    }
+    assert_eq!(at, packet.len());
+    let sum = packet.chunks(2).fold(0u32, |sum, w| {
+        sum + (u32::from(w[0]) << 8 | u32::from(w[1]))
+    });
+    assert_eq!(sum % 0xFFFF, 0);
+}
+
+fn any_prefix(v6: bool) -> impl Strategy<Value = Prefix> {
+    let max = if v6 { 128u8 } else { 32 };
+    (any::<[u8; 16]>(), 0..=max).prop_map(move |(octets, bits)| {
+        let address = if v6 {
+            IpAddr::from(octets)
+        } else {
+            IpAddr::from([octets[0], octets[1], octets[2], octets[3]])
+        };
+        Prefix::new(address, bits).unwrap()
+    })
+}
+
+fn flags(words: usize) -> impl Strategy<Value = Option<Vec<u8>>> {
+    proptest::option::of(
+        proptest::collection::vec(any::<u8>(), 1..12).prop_map(move |mut v| {
+            v.resize(v.len().next_multiple_of(words), 0);
+            v
+        }),
+    )
+}
+
+proptest! {
+    #[test]
+    fn isis_reads_back_what_was_written(
+        entries in proptest::collection::vec(
+            (any::<bool>(), 0..3u8, 0..4096u16, any::<u32>(), any::<bool>(), flags(1))
+                .prop_flat_map(|e| (any_prefix(e.0 || e.1 == 2), Just(e))),
+            0..30,
+        ),
+        l1 in any::<bool>(),
+        lsp_id in any::<[u8; 8]>(),
+    ) {
+        let prefixes: Vec<_> = entries
+            .iter()
+            .filter(|(p, e)| e.1 != 2 || p.bits() > 0)
+            .map(|(prefix, (_, kind, id, metric, down, flags))| ReachRepr {
+                kind: match kind {
+                    0 => ReachKind::Plain,
+                    1 => ReachKind::MultiTopology { id: *id },
+                    _ => ReachKind::Srv6Locator { id: *id, algorithm: 128 },
+                },
+                prefix: *prefix,
+                metric: *metric,
+                down: *down,
+                flags: flags.as_deref(),
+            })
+            .collect();
+        let level = if l1 { Level::L1 } else { Level::L2 };
+        let repr = LspRepr {
+            level, lsp_id, sequence: 9, lifetime: 7, area: &[0x49], hostname: "h", prefixes: &prefixes,
+        };
+        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        prop_assert!(fletcher_holds(&bytes[12..]));
+        let (ads, findings) = read(Protocol::IsIs, &bytes);
+        prop_assert!(findings.into_iter().all(|f| f.rule == Rule::PncNotHost));
+        prop_assert_eq!(ads.len(), prefixes.len());
+        for (ad, want) in ads.iter().zip(&prefixes) {
+            prop_assert_eq!(ad.prefix, Some(want.prefix));
+            prop_assert_eq!(ad.carrier.map(|c| c.octets), want.flags);
+            prop_assert_eq!(ad.pnc, want.flags.is_some_and(|f| f[0] & 1 != 0));
+            let v6 = want.prefix.address().is_ipv6();
+            let (tlv, topology) = match want.kind {
+                ReachKind::Plain => (if v6 { 236 } else { 135 }, 0),
+                ReachKind::MultiTopology { id } => (if v6 { 237 } else { 235 }, id),
+                ReachKind::Srv6Locator { id, .. } => (27, id),
+            };
+            prop_assert_eq!(ad.origin, Origin::IsIs { level, lsp_id, tlv, topology, down: want.down });
+        }
+    }
+
+    #[test]
+    fn ospf2_reads_back_what_was_written(
+        lsas in proptest::collection::vec(
+            (0..3u8, 0..1u32 << 24, any::<u32>(),
+             proptest::collection::vec((any_prefix(false), any::<u8>(), flags(4)), 0..5)),
+            0..6,
+        ),
+        area in any::<u32>(),
+    ) {
+        let prefixes: Vec<Vec<_>> = lsas.iter().map(|lsa| lsa.3.iter().map(|(prefix, route_type, flags)| {
+            ospf2::ExtendedPrefixRepr {
+                route_type: *route_type, prefix: *prefix, tlv_flags: 0, flags: flags.as_deref(),
+            }
+        }).collect()).collect();
+        let scope = [Flooding::Link, Flooding::Area, Flooding::Domain];
+        let reprs: Vec<_> = lsas.iter().zip(&prefixes).map(|(lsa, prefixes)| ospf2::LsaRepr {
+            age: 3,
+            flooding: scope[usize::from(lsa.0)],
+            opaque_id: lsa.1,
+            advertising_router: lsa.2.into(),
+            sequence: 0x8000_0001,
+            prefixes,
+        }).collect();
+        let repr = ospf2::LsUpdateRepr { router_id: V4, area: area.into(), lsas: &reprs };
+        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        let (ads, findings) = read(Protocol::Ospf2, &bytes);
+        prop_assert!(findings.into_iter().all(|f| f.rule == Rule::PncNotHost));
+        let want: Vec<_> = reprs.iter().flat_map(|l| l.prefixes.iter().map(move |p| (l, p))).collect();
+        prop_assert_eq!(ads.len(), want.len());
+        for (ad, (lsa, p)) in ads.iter().zip(want) {
+            prop_assert_eq!(ad.prefix, Some(p.prefix));
+            prop_assert_eq!(ad.carrier.map(|c| c.octets), p.flags);
+            prop_assert_eq!(ad.pnc, p.flags.is_some_and(|f| f[0] & 0x20 != 0));
+            prop_assert_eq!(ad.origin, Origin::Ospf2 {
+                area: area.into(),
+                advertising_router: lsa.advertising_router,
+                opaque_id: lsa.opaque_id,
+                flooding: lsa.flooding,
+                route_type: p.route_type,
+            });
+        }
+    }
+
+    #[test]
+    fn ospf3_reads_back_what_was_written(
+        lsas in proptest::collection::vec(
+            (0..3u8, any::<u32>(), any::<u32>(),
+             proptest::collection::vec((any_prefix(true), 0..1u32 << 24, flags(4)), 1..5)),
+            0..6,
+        ),
+    ) {
+        let kinds = [
+            ospf3::LsaKind::IntraAreaPrefix, ospf3::LsaKind::InterAreaPrefix, ospf3::LsaKind::AsExternal,
+        ];
+        let prefixes: Vec<Vec<_>> = lsas.iter().map(|lsa| {
+            let most = if lsa.0 == 0 { 5 } else { 1 };
+            lsa.3.iter().take(most).map(|(prefix, metric, flags)| ospf3::PrefixRepr {
+                prefix: *prefix, options: 0, metric: *metric, flags: flags.as_deref(),
+            }).collect()
+        }).collect();
+        let reprs: Vec<_> = lsas.iter().zip(&prefixes).map(|(lsa, prefixes)| ospf3::LsaRepr {
+            kind: kinds[usize::from(lsa.0)],
+            age: 3,
+            link_state_id: lsa.1,
+            advertising_router: lsa.2.into(),
+            sequence: 0x8000_0001,
+            prefixes,
+        }).collect();
+        let bytes = lsu3(0, &reprs);
+        let (ads, findings) = read(Protocol::Ospf3, &bytes);
+        prop_assert!(findings.into_iter().all(|f| f.rule == Rule::PncNotHost));
+        let want: Vec<_> = reprs.iter().flat_map(|l| l.prefixes.iter().map(move |p| (l, p))).collect();
+        prop_assert_eq!(ads.len(), want.len());
+        for (ad, (lsa, p)) in ads.iter().zip(want) {
+            prop_assert_eq!(ad.prefix, Some(p.prefix));
+            prop_assert_eq!(ad.carrier.map(|c| c.octets), p.flags);
+            prop_assert_eq!(ad.pnc, p.flags.is_some_and(|f| f[0] & 0x20 != 0));
+            match ad.origin {
+                Origin::Ospf3 { advertising_router, link_state_id, .. } => {
+                    prop_assert_eq!(advertising_router, lsa.advertising_router);
+                    prop_assert_eq!(link_state_id, lsa.link_state_id);
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+
+    #[test]
+    fn bgp_reads_back_what_was_written(
+        updates in proptest::collection::vec(
+            (any::<bool>(), proptest::option::of(proptest::collection::btree_map(
+                any::<u16>(), proptest::collection::vec(any::<u8>(), 0..300), 0..4)), any::<bool>())
+                .prop_flat_map(|u| (proptest::collection::hash_set(any_prefix(u.0), 1..6), Just(u))),
+            0..5,
+        ),
+    ) {
+        let mut segment = Vec::new();
+        let mut want = Vec::new();
+        for (prefixes, (v6, nhc, pnc)) in &updates {
+            let next_hop = if *v6 { IpAddr::from(V6) } else { V4.into() };
+            let prefixes: Vec<_> = prefixes.iter().copied().collect();
+            let mut map = nhc.clone();
+            if let (Some(map), true) = (&mut map, *pnc) {
+                map.insert(PNC, Vec::new());
+            }
+            let list: Option<Vec<_>> = map.as_ref().map(|map| map.iter().map(|(code, value)| {
+                bgp::CharacteristicRepr { code: *code, value }
+            }).collect());
+            let bytes = update(next_hop, &prefixes, list.as_deref());
+            want.extend(prefixes.iter().map(|p| (Some(*p), nhc.is_some(), nhc.is_some() && *pnc)));
+            // What was written by hand above is what stands in the attribute.
+            let m = bgp::Messages::new(&bytes).next().unwrap();
+            let read: Option<Vec<_>> = bgp::Update::new(&m).unwrap().nhc().map(|n| {
+                n.unwrap().characteristics().map(|c| c.unwrap()).map(|c| (c.code, c.value.to_vec())).collect()
+            });
+            prop_assert_eq!(read, map.map(|m| m.into_iter().collect::<Vec<_>>()));
+            segment.extend(bytes);
+        }
+        let (ads, findings) = read(Protocol::Bgp, &segment);
+        prop_assert!(
+            findings.into_iter().all(|f| matches!(f.rule, Rule::PncNotHost | Rule::PncNhcLength)),
+            "{:?}", findings
+        );
+        let got: Vec<_> = ads.iter().map(|ad| (ad.prefix, ad.carrier.is_some(), ad.pnc)).collect();
+        prop_assert_eq!(got, want);
+    }
+
+    #[test]
+    fn arbitrary_octets_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400), which in 0..4usize) {
+        let protocol = [Protocol::IsIs, Protocol::Ospf2, Protocol::Ospf3, Protocol::Bgp][which];
+        survives(protocol, &bytes);
+        // Behind a good header, so that the inner walks see them too.
+        let (_, mut message) = samples().into_iter().nth(which).unwrap();
+        let keep = [27, 28, 20, 23][which];
+        message.truncate(keep);
+        message.extend(&bytes);
+        let len = (message.len() as u16).to_be_bytes();
+        let at = [8, 2, 2, 16][which];
+        message[at..at + 2].copy_from_slice(&len);
+        survives(protocol, &message);
+    }
+
+    #[test]
+    fn several_changed_octets_do_no_harm(
+        which in 0..4usize,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let (protocol, mut bytes) = samples().into_iter().nth(which).unwrap();
+        for (index, value) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = value;
+        }
+        survives(protocol, &bytes);
+    }
+}

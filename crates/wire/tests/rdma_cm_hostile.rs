@@ -1,0 +1,703 @@
+//! RDMA CM messages: written and read back, read and written back, cut short and broken in every field.
+
+use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, MadView};
+use fcn_wire::rdma_cm::{
+    Cm, CmView, ConnectReply, ConnectRequest, DREQ_PRIVATE_LEN, DisconnectReply, DisconnectRequest,
+    IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24, Message, Path, PathMtu, PrivateData,
+    REP_PRIVATE_LEN, REQ_PRIVATE_LEN, ReadyToUse, ServiceId, Transport, gid_from_ip, gid_to_ip,
+};
+use fcn_wire::{Error, ErrorKind, Layer};
+use proptest::array::uniform;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const KINDS: [Kind; 5] = [
+    Kind::ConnectRequest,
+    Kind::ConnectReply,
+    Kind::ReadyToUse,
+    Kind::DisconnectRequest,
+    Kind::DisconnectReply,
+];
+
+/// Octets of each message before its private data, MAD header included.
+const fn fixed(kind: Kind) -> usize {
+    MAD_LEN
+        - match kind {
+            Kind::ConnectRequest => REQ_PRIVATE_LEN,
+            Kind::ConnectReply => REP_PRIVATE_LEN,
+            Kind::DisconnectRequest => DREQ_PRIVATE_LEN,
+            _ => IDS_PRIVATE_LEN,
+        }
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    (
+        any::<(u16, u16, Ipv6Addr, Ipv6Addr, u8, u8, bool)>(),
+        (0u32..1 << 20, 0u8..64, 0u8..16, 0u8..32),
+    )
+        .prop_map(
+            |(
+                (
+                    local_lid,
+                    remote_lid,
+                    local_gid,
+                    remote_gid,
+                    traffic_class,
+                    hop_limit,
+                    subnet_local,
+                ),
+                (flow_label, packet_rate, sl, local_ack_timeout),
+            )| Path {
+                local_lid,
+                remote_lid,
+                local_gid,
+                remote_gid,
+                flow_label,
+                packet_rate,
+                traffic_class,
+                hop_limit,
+                sl,
+                subnet_local,
+                local_ack_timeout,
+            },
+        )
+}
+
+fn request() -> impl Strategy<Value = Message> {
+    let narrow = (
+        uniform::<_, 5>(0..=MAX_24),
+        uniform::<_, 2>(0u8..32),
+        uniform::<_, 3>(0u8..8),
+        uniform::<_, 2>(0u8..16),
+        0u8..4,
+    );
+    let wide = any::<(u32, u64, u64, u32, u8, u8, u16, bool, bool, bool)>();
+    (narrow, wide, path(), path(), uniform(any::<u8>())).prop_map(
+        |((n24, n5, n3, n4, transport), wide, primary, alternate, private)| {
+            Message::from(ConnectRequest {
+                local_comm_id: wide.0,
+                vendor_id: n24[0],
+                service_id: ServiceId(wide.1),
+                local_ca_guid: wide.2,
+                local_q_key: wide.3,
+                local_qpn: n24[1],
+                responder_resources: wide.4,
+                local_eecn: n24[2],
+                initiator_depth: wide.5,
+                remote_eecn: n24[3],
+                remote_cm_response_timeout: n5[0],
+                transport: [
+                    Transport::Rc,
+                    Transport::Uc,
+                    Transport::Rd,
+                    Transport::Extended,
+                ][usize::from(transport)],
+                end_to_end_flow_control: wide.7,
+                starting_psn: n24[4],
+                local_cm_response_timeout: n5[1],
+                retry_count: n3[0],
+                partition_key: wide.6,
+                path_mtu: PathMtu::from_code(n4[0]),
+                rdc_exists: wide.8,
+                rnr_retry_count: n3[1],
+                max_cm_retries: n4[1],
+                srq: wide.9,
+                extended_transport: n3[2],
+                primary,
+                alternate,
+                private_data: PrivateData::from(private),
+            })
+        },
+    )
+}
+
+fn reply() -> impl Strategy<Value = Message> {
+    let narrow = (uniform::<_, 4>(0..=MAX_24), 0u8..32, 0u8..4, 0u8..8);
+    let wide = any::<(u32, u32, u32, u8, u8, u64, bool, bool)>();
+    (narrow, wide, uniform(any::<u8>())).prop_map(|((n24, n5, n2, n3), wide, private)| {
+        Message::from(ConnectReply {
+            local_comm_id: wide.0,
+            remote_comm_id: wide.1,
+            vendor_id: n24[0],
+            local_q_key: wide.2,
+            local_qpn: n24[1],
+            local_eecn: n24[2],
+            starting_psn: n24[3],
+            responder_resources: wide.3,
+            initiator_depth: wide.4,
+            target_ack_delay: n5,
+            failover_accepted: n2,
+            end_to_end_flow_control: wide.6,
+            rnr_retry_count: n3,
+            srq: wide.7,
+            local_ca_guid: wide.5,
+            private_data: PrivateData::from(private),
+        })
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let ids = || any::<(u32, u32)>();
+    prop_oneof![
+        request(),
+        reply(),
+        (ids(), uniform(any::<u8>())).prop_map(|(ids, private)| {
+            Message::from(ReadyToUse {
+                local_comm_id: ids.0,
+                remote_comm_id: ids.1,
+                private_data: PrivateData::from(private),
+            })
+        }),
+        (ids(), 0..=MAX_24, uniform(any::<u8>())).prop_map(|(ids, remote_qpn, private)| {
+            Message::from(DisconnectRequest {
+                local_comm_id: ids.0,
+                remote_comm_id: ids.1,
+                remote_qpn,
+                private_data: PrivateData::from(private),
+            })
+        }),
+        (ids(), uniform(any::<u8>())).prop_map(|(ids, private)| {
+            Message::from(DisconnectReply {
+                local_comm_id: ids.0,
+                remote_comm_id: ids.1,
+                private_data: PrivateData::from(private),
+            })
+        }),
+    ]
+}
+
+fn cm() -> impl Strategy<Value = Cm> {
+    (any::<u64>(), any::<u32>(), message()).prop_map(
+        |(transaction_id, attribute_modifier, message)| Cm {
+            transaction_id,
+            attribute_modifier,
+            message,
+        },
+    )
+}
+
+/// Sets what every such MAD has alike, and the reserved bits of that message to 0.
+fn canonical(kind: Kind, mad: &mut [u8; MAD_LEN]) {
+    mad[..8].copy_from_slice(&[1, 7, 2, 3, 0, 0, 0, 0]);
+    mad[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
+    mad[18..20].fill(0);
+    let data = &mut mad[MAD_HEADER_LEN..];
+    match kind {
+        Kind::ConnectRequest => {
+            data[4] = 0;
+            data[24..28].fill(0);
+            for path in [52, 96] {
+                data[path + 38] &= 0xF0;
+                data[path + 39] &= 0x3F;
+                data[path + 42] &= 0xF8;
+                data[path + 43] &= 0xF8;
+            }
+        }
+        Kind::ConnectReply => data[27] &= 0xF0,
+        Kind::DisconnectRequest => data[11] = 0,
+        _ => {}
+    }
+}
+
+fn emitted(message: Message) -> [u8; MAD_LEN] {
+    let mut mad = [0xEE; MAD_LEN];
+    assert_eq!(Cm::new(7, message).emit(&mut mad), Ok(MAD_LEN));
+    mad
+}
+
+fn address() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![
+        any::<Ipv4Addr>().prop_map(IpAddr::V4),
+        any::<Ipv6Addr>().prop_map(IpAddr::V6)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn parse_after_emit_gives_back_the_value(cm in cm()) {
+        let mut mad = [0xEE; MAD_LEN + 1];
+        prop_assert_eq!(cm.emit(&mut mad), Ok(MAD_LEN));
+        prop_assert_eq!(mad[MAD_LEN], 0xEE);
+        prop_assert_eq!(Cm::parse(&mad), Ok(cm));
+        prop_assert_eq!(CmView::new(&mad).unwrap().kind(), cm.message.kind());
+    }
+
+    #[test]
+    fn emit_after_parse_gives_back_the_octets(
+        mad in uniform(any::<u8>()),
+        kind in proptest::sample::select(&KINDS[..]),
+    ) {
+        let mut mad: [u8; MAD_LEN] = mad;
+        canonical(kind, &mut mad);
+        let cm = Cm::parse(&mad).unwrap();
+        prop_assert_eq!(cm.message.kind(), kind);
+        let mut out = [0xEE; MAD_LEN];
+        prop_assert_eq!(cm.emit(&mut out), Ok(MAD_LEN));
+        prop_assert_eq!(out, mad);
+    }
+
+    #[test]
+    fn reserved_bits_are_ignored(
+        mad in uniform(any::<u8>()),
+        kind in proptest::sample::select(&KINDS[..]),
+    ) {
+        let mut mad: [u8; MAD_LEN] = mad;
+        mad[..4].copy_from_slice(&[1, 7, 2, 3]);
+        mad[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
+        let read = Cm::parse(&mad).unwrap();
+        canonical(kind, &mut mad);
+        prop_assert_eq!(Cm::parse(&mad), Ok(read));
+    }
+
+    #[test]
+    fn no_octets_make_it_panic(
+        bytes in vec(any::<u8>(), 0..300),
+        kind in proptest::sample::select(&KINDS[..]),
+        dress in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if dress && bytes.len() >= MAD_HEADER_LEN {
+            bytes[..4].copy_from_slice(&[1, 7, 2, 3]);
+            bytes[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
+        }
+        let _ = (format!("{:?}", MadView::new(&bytes)), Cm::parse(&bytes).is_ok());
+        if let Ok(view) = CmView::new_lax(&bytes) {
+            let _ = (view.kind(), view.local_comm_id(), view.remote_comm_id(), view.local_qpn());
+            if let CmView::ConnectRequest(request) = view {
+                let _ = request.ip_cm();
+                let _ = format!("{:?} {}", request.primary().local_ip(), request.service_id());
+            }
+        }
+    }
+
+    #[test]
+    fn ip_cm_headers_go_both_ways(
+        versions in (0u8..16, 0u8..16),
+        source_port in any::<u16>(),
+        source in address(),
+        destination in address(),
+    ) {
+        let header = IpCm { major: versions.0, minor: versions.1, source_port, source, destination };
+        let mut out = [0xEE; IP_CM_LEN + 1];
+        if source.is_ipv4() == destination.is_ipv4() {
+            prop_assert_eq!(header.emit(&mut out), Ok(IP_CM_LEN));
+            prop_assert_eq!(IpCm::parse(&out), Ok(header));
+            let again = out;
+            prop_assert_eq!(IpCm::parse(&again).unwrap().emit(&mut out), Ok(IP_CM_LEN));
+            prop_assert_eq!(again, out);
+        } else {
+            prop_assert!(header.emit(&mut out).is_err());
+        }
+    }
+
+    #[test]
+    fn gids_are_addresses(address in address()) {
+        let gid = gid_from_ip(address);
+        prop_assert_eq!(gid_to_ip(gid), address.to_canonical());
+    }
+
+    #[test]
+    fn service_ids_hold_ports(protocol in any::<u8>(), port in any::<u16>(), other in any::<u64>()) {
+        let id = ServiceId::ip(protocol, port);
+        prop_assert_eq!(id.ip_protocol_port(), Some((protocol, port)));
+        prop_assert_eq!(id.0 >> 24, 1);
+        let is_ip = other >> 24 == 1;
+        prop_assert_eq!(ServiceId(other).port().is_some(), is_ip);
+    }
+}
+
+fn one_of_each() -> [Message; 5] {
+    let v4 = |last| IpAddr::from([192, 0, 2, last]);
+    [
+        ConnectRequest::roce((v4(1), 40000), (v4(2), 18515))
+            .unwrap()
+            .into(),
+        ConnectReply::default().into(),
+        ReadyToUse::default().into(),
+        DisconnectRequest::default().into(),
+        DisconnectReply::default().into(),
+    ]
+}
+
+#[test]
+fn every_truncation_is_said() {
+    for message in one_of_each() {
+        let kind = message.kind();
+        let mad = emitted(message);
+        for len in 0..MAD_LEN {
+            let cut = &mad[..len];
+            let whole = Error::short(Layer::Mad, MAD_LEN, len);
+            assert_eq!(CmView::new(cut), Err(whole));
+            assert_eq!(Cm::parse(cut), Err(whole));
+            let lax = CmView::new_lax(cut);
+            if len < MAD_HEADER_LEN {
+                assert_eq!(lax, Err(Error::short(Layer::Mad, MAD_HEADER_LEN, len)));
+            } else if len < fixed(kind) {
+                assert_eq!(lax, Err(Error::short(Layer::RdmaCm, fixed(kind), len)));
+            } else {
+                let view = lax.unwrap();
+                assert_eq!(view.kind(), kind);
+                if let CmView::ConnectRequest(request) = view {
+                    assert_eq!(request.private_data().len(), len - fixed(kind));
+                    let have = len - fixed(kind);
+                    match request.ip_cm().unwrap() {
+                        Ok(header) => {
+                            assert!(have >= IP_CM_LEN);
+                            assert_eq!(header.source_port, 40000);
+                        }
+                        Err(e) => {
+                            let expected = Error::short(Layer::RdmaCm, IP_CM_LEN, have);
+                            assert_eq!(e, expected.at(fixed(kind)));
+                        }
+                    }
+                }
+            }
+            assert_eq!(
+                Cm::new(0, message).emit(&mut vec![0; len]),
+                Err(Error::buffer(Layer::Mad, MAD_LEN, len))
+            );
+        }
+    }
+    let mut header = [0; IP_CM_LEN];
+    header[1] = 0x40;
+    for len in 0..IP_CM_LEN {
+        assert_eq!(
+            IpCm::parse(&header[..len]),
+            Err(Error::short(Layer::RdmaCm, IP_CM_LEN, len))
+        );
+        assert_eq!(
+            IpCm::parse(&header).unwrap().emit(&mut vec![0; len]),
+            Err(Error::buffer(Layer::RdmaCm, IP_CM_LEN, len))
+        );
+    }
+}
+
+#[test]
+fn what_is_not_communication_management_is_refused_with_the_octet() {
+    let good = emitted(one_of_each()[0]);
+    for offset in 0..3 {
+        for wrong in [0, 255] {
+            let mut mad = good;
+            mad[offset] = wrong;
+            let e = CmView::new(&mad).unwrap_err();
+            assert_eq!((e.layer, e.offset), (Layer::RdmaCm, offset));
+        }
+    }
+    // Other methods and attributes are of the class, but none of the five messages.
+    for (offset, wrong) in [
+        (3, 0x81),
+        (3, 0),
+        (17, 0x11),
+        (17, 0x12),
+        (17, 0),
+        (16, 0xFF),
+    ] {
+        let mut mad = good;
+        mad[offset] = wrong;
+        let view = CmView::new(&mad).unwrap();
+        assert!(matches!(view, CmView::Other(_)), "{view:?}");
+        assert_eq!(
+            (
+                view.local_comm_id(),
+                view.remote_comm_id(),
+                view.local_qpn()
+            ),
+            (None, None, None)
+        );
+        let e = Cm::parse(&mad).unwrap_err();
+        assert_eq!(e.offset, if offset == 3 { 3 } else { 16 });
+    }
+    for version in (0..16).filter(|v| ![4, 6].contains(v)) {
+        let mut mad = good;
+        mad[fixed(Kind::ConnectRequest) + 1] = version << 4;
+        let CmView::ConnectRequest(request) = CmView::new(&mad).unwrap() else {
+            panic!("still a ConnectRequest");
+        };
+        let e = request.ip_cm().unwrap().unwrap_err();
+        assert_eq!(e.offset, fixed(Kind::ConnectRequest) + 1);
+        assert!(matches!(e.kind, ErrorKind::Value { value, .. } if value == u64::from(version)));
+    }
+    // A service ID that is not the RDMA IP CM service's promises no header.
+    let mut mad = good;
+    mad[MAD_HEADER_LEN + 8] = 1;
+    let CmView::ConnectRequest(request) = CmView::new(&mad).unwrap() else {
+        panic!("still a ConnectRequest");
+    };
+    assert_eq!(request.ip_cm(), None);
+}
+
+#[test]
+fn values_wider_than_their_fields_are_refused() {
+    fn path(request: ConnectRequest, alternate: Path) -> ConnectRequest {
+        ConnectRequest {
+            alternate,
+            ..request
+        }
+    }
+    let v4 = |last| IpAddr::from([192, 0, 2, last]);
+    let request = ConnectRequest::roce((v4(1), 40000), (v4(2), 18515)).unwrap();
+    let reply = ConnectReply::default();
+    let over = MAX_24 + 1;
+    let wide: Vec<(usize, Message)> = vec![
+        (
+            5,
+            ConnectRequest {
+                vendor_id: over,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            32,
+            ConnectRequest {
+                local_qpn: over,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            36,
+            ConnectRequest {
+                local_eecn: over,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            40,
+            ConnectRequest {
+                remote_eecn: over,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            43,
+            ConnectRequest {
+                remote_cm_response_timeout: 32,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            44,
+            ConnectRequest {
+                starting_psn: u32::MAX,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            47,
+            ConnectRequest {
+                local_cm_response_timeout: 32,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            47,
+            ConnectRequest {
+                retry_count: 8,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            50,
+            ConnectRequest {
+                path_mtu: PathMtu::Unknown(16),
+                ..request
+            }
+            .into(),
+        ),
+        (
+            50,
+            ConnectRequest {
+                rnr_retry_count: 8,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            51,
+            ConnectRequest {
+                max_cm_retries: 16,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            51,
+            ConnectRequest {
+                extended_transport: 8,
+                ..request
+            }
+            .into(),
+        ),
+        (
+            96 + 36,
+            path(
+                request,
+                Path {
+                    flow_label: 1 << 20,
+                    ..Path::NONE
+                },
+            )
+            .into(),
+        ),
+        (
+            96 + 39,
+            path(
+                request,
+                Path {
+                    packet_rate: 64,
+                    ..Path::NONE
+                },
+            )
+            .into(),
+        ),
+        (
+            96 + 42,
+            path(
+                request,
+                Path {
+                    sl: 16,
+                    ..Path::NONE
+                },
+            )
+            .into(),
+        ),
+        (
+            96 + 43,
+            path(
+                request,
+                Path {
+                    local_ack_timeout: 32,
+                    ..Path::NONE
+                },
+            )
+            .into(),
+        ),
+        (
+            12,
+            ConnectReply {
+                local_qpn: over,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            15,
+            ConnectReply {
+                vendor_id: over,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            16,
+            ConnectReply {
+                local_eecn: over,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            20,
+            ConnectReply {
+                starting_psn: over,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            26,
+            ConnectReply {
+                target_ack_delay: 32,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            26,
+            ConnectReply {
+                failover_accepted: 4,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            27,
+            ConnectReply {
+                rnr_retry_count: 8,
+                ..reply
+            }
+            .into(),
+        ),
+        (
+            8,
+            DisconnectRequest {
+                remote_qpn: over,
+                ..DisconnectRequest::default()
+            }
+            .into(),
+        ),
+    ];
+    for (offset, message) in wide {
+        let e = Cm::new(0, message).emit(&mut [0; MAD_LEN]).unwrap_err();
+        assert_eq!(e.offset, MAD_HEADER_LEN + offset, "{e}");
+        assert!(matches!(e.kind, ErrorKind::Value { .. }), "{e}");
+    }
+    assert_eq!(PrivateData::<4>::new(&[1; 5]), None);
+    assert_eq!(PrivateData::<4>::new(&[1]), Some([1, 0, 0, 0].into()));
+    let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+    assert!(ConnectRequest::roce((v4, 1), (v6, 2)).is_err());
+}
+
+#[test]
+fn a_request_says_who_wants_which_connection() {
+    let (client, server) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+    let request = ConnectRequest {
+        local_qpn: 0x12,
+        ..ConnectRequest::roce((client, 40000), (server, 18515)).unwrap()
+    };
+    let mad = emitted(request.into());
+    let view = CmView::new(&mad).unwrap();
+    assert_eq!(view.local_qpn(), Some(0x12));
+    assert_eq!(view.remote_comm_id(), None);
+    let CmView::ConnectRequest(view) = view else {
+        panic!("a ConnectRequest");
+    };
+    assert_eq!(view.service_id().port(), Some(18515));
+    assert_eq!(view.primary().local_ip(), client);
+    assert_eq!(view.primary().remote_ip(), server);
+    assert!(view.primary().is_present() && !view.alternate().is_present());
+    let header = view.ip_cm().unwrap().unwrap();
+    assert_eq!(
+        (header.source, header.source_port, header.destination),
+        (client, 40000, server)
+    );
+    assert_eq!(view.path_mtu().octets(), Some(1024));
+}
+
+#[test]
+fn names_and_codes_go_both_ways() {
+    for id in 0..=0xFFFF {
+        assert_eq!(Kind::from_attribute(id).attribute(), id);
+    }
+    for code in 0..16 {
+        let mtu = PathMtu::from_code(code);
+        assert_eq!(mtu.code(), code);
+        let octets = (1..=5).contains(&code).then(|| 128u16 << code);
+        assert_eq!(mtu.octets(), octets);
+    }
+    assert_eq!(Kind::ReadyToUse.to_string(), "ReadyToUse");
+    assert_eq!(Kind::Other(0x19).to_string(), "CM attribute 0x0019");
+    assert_eq!(
+        ServiceId::ip(6, 18515).to_string(),
+        "RDMA IP CM protocol 6 port 18515"
+    );
+    assert_eq!(ServiceId(2).to_string(), "0x0000000000000002");
+}

@@ -1,0 +1,250 @@
+//! The Proxy Node Capability in IS-IS, OSPFv2, OSPFv3 and BGP.
+
+use super::scene::{Capture, PROXY, PROXY4, RECEIVER4, SENDER4, Scene, v4, v6};
+use fcn_wire::compose::Part;
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
+use fcn_wire::{Profile, Result};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Prefix Attribute Flags of IS-IS with the PNC flag, bit 7, alone.
+pub const ISIS_PNC: &[u8] = &[0x01];
+/// Prefix Attribute Flags of OSPF with the PNC flag, bit 2, alone.
+pub const OSPF_PNC: &[u8] = &[0x20, 0, 0, 0];
+
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 15);
+const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
+const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0xf);
+
+/// The proxy's host prefixes.
+pub fn hosts() -> [Prefix; 2] {
+    [Prefix::host(PROXY4.into()), Prefix::host(PROXY.into())]
+}
+
+/// A prefix of an LSP.
+pub const fn reach(kind: ReachKind, prefix: Prefix, flags: Option<&[u8]>) -> ReachRepr<'_> {
+    ReachRepr {
+        kind,
+        prefix,
+        metric: 10,
+        down: false,
+        flags,
+    }
+}
+
+/// The LSP of the proxy node, as LLC and PDU.
+pub fn lsp(prefixes: &[ReachRepr<'_>]) -> Result<Vec<u8>> {
+    let repr = LspRepr {
+        level: Level::L2,
+        lsp_id: [0, 0, 0, 0, 0, 0x15, 0, 0],
+        sequence: 7,
+        lifetime: 1199,
+        area: &[0x49, 0x00, 0x01],
+        hostname: "proxy",
+        prefixes,
+    };
+    let mut out = vec![0; 3 + repr.buffer_len()?];
+    out[..3].copy_from_slice(&[0xFE, 0xFE, 0x03]);
+    repr.emit(&mut out[3..])?;
+    Ok(out)
+}
+
+/// An LSP in an Ethernet frame.
+pub const fn isis(bytes: &[u8]) -> [Part<'_>; 2] {
+    let all_l2 = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15];
+    [
+        Part::Ethernet {
+            source: [2, 0, 0, 0, 0, 0xF],
+            destination: all_l2,
+        },
+        Part::Payload {
+            ether_type: 0,
+            protocol: 0,
+            bytes,
+        },
+    ]
+}
+
+/// An OSPFv2 LS Update of the proxy node.
+pub fn ospf2_update(prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
+    let prefixes = [ospf2::ExtendedPrefixRepr {
+        route_type: 1,
+        prefix,
+        tlv_flags: 0x40,
+        flags,
+    }];
+    let lsa = ospf2::LsaRepr {
+        age: 1,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: ROUTER,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    };
+    let lsas = [lsa];
+    let repr = ospf2::LsUpdateRepr {
+        router_id: ROUTER,
+        area: Ipv4Addr::UNSPECIFIED,
+        lsas: &lsas,
+    };
+    let mut out = vec![0; repr.buffer_len()?];
+    repr.emit(&mut out)?;
+    Ok(out)
+}
+
+/// An OSPFv2 packet.
+pub const fn ospf2(bytes: &[u8]) -> [Part<'_>; 2] {
+    [
+        v4(ROUTER, ALL_SPF4, 0xC0),
+        Part::Payload {
+            ether_type: 0,
+            protocol: 89,
+            bytes,
+        },
+    ]
+}
+
+fn ospf3_update(kind: ospf3::LsaKind, prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
+    let prefixes = [ospf3::PrefixRepr {
+        prefix,
+        options: 0x02,
+        metric: 10,
+        flags,
+    }];
+    let lsas = [ospf3::LsaRepr {
+        kind,
+        age: 1,
+        link_state_id: 1,
+        advertising_router: ROUTER,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    }];
+    let repr = ospf3::LsUpdateRepr {
+        router_id: ROUTER,
+        area: Ipv4Addr::UNSPECIFIED,
+        instance: 0,
+        lsas: &lsas,
+    };
+    let mut out = vec![0; repr.buffer_len()?];
+    repr.emit(LINK_LOCAL, ALL_SPF6, &mut out)?;
+    Ok(out)
+}
+
+/// A BGP UPDATE for `prefixes` by `next_hop`, with attribute 39 for `characteristics_of`.
+pub fn update(
+    prefixes: &[Prefix],
+    next_hop: IpAddr,
+    characteristics_of: IpAddr,
+    characteristics: &[CharacteristicRepr<'_>],
+) -> Result<Vec<u8>> {
+    let afi = if prefixes.iter().all(|prefix| prefix.address().is_ipv4()) {
+        1
+    } else {
+        2
+    };
+    let repr = UpdateRepr {
+        origin: RouteOrigin::Igp,
+        as_path: &[],
+        four_octet_as: true,
+        next_hop,
+        local_pref: Some(100),
+        prefixes,
+        nhc: Some(NhcRepr {
+            afi,
+            safi: 1,
+            next_hop: characteristics_of,
+            characteristics,
+        }),
+    };
+    let mut out = vec![0; repr.buffer_len()?];
+    repr.emit(&mut out)?;
+    Ok(out)
+}
+
+/// A segment of a BGP session: TCP header and `bytes`. The checksum is left 0, as capturing before offload shows it.
+pub fn segment(sequence: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; 20];
+    out[..4].copy_from_slice(&[0xC3, 0x50, 0x00, 0xB3]);
+    out[4..8].copy_from_slice(&sequence.to_be_bytes());
+    out[8..12].copy_from_slice(&1u32.to_be_bytes());
+    out[12..16].copy_from_slice(&[0x50, 0x18, 0x40, 0x00]);
+    out.extend(bytes);
+    out
+}
+
+/// A BGP packet.
+pub const fn bgp(bytes: &[u8]) -> [Part<'_>; 2] {
+    [
+        v4(SENDER4, RECEIVER4, 0xC0),
+        Part::Payload {
+            ether_type: 0,
+            protocol: 6,
+            bytes,
+        },
+    ]
+}
+
+pub fn captures() -> Result<Vec<Capture>> {
+    let mut scene = Scene::new(
+        "pnc",
+        "Proxy Node Capability advertised by IS-IS, OSPFv2, OSPFv3 and BGP (the plugin shows routing as Wireshark does)",
+    );
+    let [host4, host6] = hosts();
+    let net = Prefix::new(PROXY4.into(), 24).unwrap_or(host4);
+    let locator = Prefix::new(PROXY.into(), 128).unwrap_or(host6);
+    let topology = ReachKind::MultiTopology { id: 2 };
+    let prefixes = [
+        reach(ReachKind::Plain, host4, Some(ISIS_PNC)),
+        reach(ReachKind::Plain, net, Some(&[0x20])),
+        reach(ReachKind::Plain, host6, Some(ISIS_PNC)),
+        reach(topology, host4, Some(ISIS_PNC)),
+        reach(topology, host6, Some(&[0x41, 0x80])),
+        reach(
+            ReachKind::Srv6Locator {
+                id: 0,
+                algorithm: 0,
+            },
+            locator,
+            Some(ISIS_PNC),
+        ),
+    ];
+    scene.framed(
+        "IS-IS LSP: the flag at TLVs 135, 236, 235, 237 and 27, and a prefix without it",
+        &isis(&lsp(&prefixes)?),
+    )?;
+    scene.say(
+        "OSPFv2: Extended Prefix Opaque LSA with PNC",
+        &ospf2(&ospf2_update(host4, Some(OSPF_PNC))?),
+    )?;
+    for (kind, name) in [
+        (ospf3::LsaKind::IntraAreaPrefix, "E-Intra-Area-Prefix"),
+        (ospf3::LsaKind::InterAreaPrefix, "E-Inter-Area-Prefix"),
+        (ospf3::LsaKind::AsExternal, "E-AS-External"),
+    ] {
+        let bytes = ospf3_update(kind, host6, Some(OSPF_PNC))?;
+        let parts = [
+            v6(LINK_LOCAL, ALL_SPF6, 0xC0),
+            Part::Payload {
+                ether_type: 0,
+                protocol: 89,
+                bytes: &bytes,
+            },
+        ];
+        scene.say(&format!("OSPFv3: {name} LSA with PNC"), &parts)?;
+    }
+    let pnc = CharacteristicRepr {
+        code: Profile::DEFAULT.bgp_pnc_characteristic,
+        value: &[],
+    };
+    let other = CharacteristicRepr {
+        code: 1,
+        value: &[0, 0, 0, 1],
+    };
+    let first = update(&[host4], PROXY4.into(), PROXY4.into(), &[other, pnc])?;
+    let second = update(&[host6], PROXY.into(), PROXY.into(), &[pnc])?;
+    let both = segment(1, &[first, second].concat());
+    scene.say("BGP: two UPDATEs in a segment, IPv4 by NEXT_HOP and IPv6 by MP_REACH_NLRI, attribute 39 with PNC", &bgp(&both))?;
+    Ok(vec![scene.done()])
+}

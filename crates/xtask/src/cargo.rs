@@ -1,0 +1,158 @@
+//! Cargo, called from a chore that cargo itself started: the workspace's root, its metadata, the built plugin.
+//! Not here: where the plugin goes (`install_plugin.rs`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Outcome};
+use crate::process;
+
+/// The package that builds the Wireshark plugin.
+pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
+
+/// The workspace's root folder.
+///
+/// # Errors
+/// Neither cargo's environment nor the present folder leads to it.
+pub fn root() -> Outcome<PathBuf> {
+    // Asked at run time: a binary in a target folder shared by two clones must serve both.
+    let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::current_dir()
+            .map_err(|error| Failure::new(format!("cannot tell the present folder: {error}")))?,
+    };
+    start
+        .ancestors()
+        .find(|folder| folder.join("crates/xtask/Cargo.toml").is_file())
+        .map(Path::to_path_buf)
+        .ok_or_else(|| {
+            Failure::new(format!("{} is not inside the project", start.display()))
+                .todo("run `cargo xtask` from the project's folder")
+        })
+}
+
+/// A cargo command in the workspace's root.
+///
+/// # Errors
+/// The root was not found.
+pub fn command(arguments: &[&str]) -> Outcome<Command> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root()?);
+    // What `cargo run` set for this program alone would make build scripts below run again.
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    Ok(command)
+}
+
+/// `cargo metadata` with further arguments.
+///
+/// # Errors
+/// Cargo failed, or wrote something else than JSON.
+pub fn metadata(arguments: &[&str]) -> Outcome<Value> {
+    let mut command = command(&["metadata", "--format-version", "1"])?;
+    let text = process::stdout(command.args(arguments))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::new(format!("`cargo metadata` wrote no JSON: {error}")))
+}
+
+/// Whether the plugin's build runs bindgen, which needs libclang on the machine.
+///
+/// # Errors
+/// Cargo's metadata could not be had.
+pub fn plugin_needs_libclang() -> Outcome<bool> {
+    Ok(needs_bindgen(&metadata(&["--no-deps"])?))
+}
+
+fn needs_bindgen(metadata: &Value) -> bool {
+    let empty = Vec::new();
+    metadata["packages"]
+        .as_array()
+        .unwrap_or(&empty)
+        .iter()
+        .filter(|package| package["name"] == PLUGIN_PACKAGE)
+        .flat_map(|package| package["dependencies"].as_array().unwrap_or(&empty))
+        .any(|d| d["name"] == "bindgen" && d["kind"] == "build" && d["optional"] != true)
+}
+
+/// Builds the plugin and returns the shared library's path, wherever the target folder is.
+///
+/// # Errors
+/// The build failed; cargo has said why on standard error.
+pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
+    let mut command = command(&["build", "--package", PLUGIN_PACKAGE])?;
+    command
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit());
+    if release {
+        command.arg("--release");
+    }
+    let output = process::output(&mut command)?;
+    if !output.status.success() {
+        return Err(Failure::new(format!("`{}` failed", process::command_line(&command)))
+            .todo("see cargo's message above; `cargo xtask install-plugin` installs the headers the build needs"));
+    }
+    shared_library(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+        Failure::new(format!(
+            "the build of {PLUGIN_PACKAGE} made no shared library"
+        ))
+        .todo("its Cargo.toml must say crate-type = [\"cdylib\"]")
+    })
+}
+
+/// Finds the plugin's shared library in cargo's JSON messages.
+fn shared_library(messages: &str) -> Option<PathBuf> {
+    let name = PLUGIN_PACKAGE.replace('-', "_");
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|m| m["reason"] == "compiler-artifact" && m["target"]["name"] == name.as_str())
+        .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|file| file.as_str().map(PathBuf::from))
+        .find(|file| file.extension().is_some_and(|e| e == "so"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_shared_library_among_the_messages() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"other"},"filenames":["/t/libother.so"]}"#,
+            "\nno json\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"fcn_dissector"},"filenames":["/t/libfcn_dissector.rlib","/t/libfcn_dissector.so"]}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        assert_eq!(
+            shared_library(messages),
+            Some(PathBuf::from("/t/libfcn_dissector.so"))
+        );
+        assert_eq!(shared_library(""), None);
+    }
+
+    #[test]
+    fn only_a_build_dependency_of_the_plugin_asks_for_libclang() {
+        let with = |package: &str, kind: &str, optional: bool| {
+            serde_json::json!({"packages": [{"name": package, "dependencies": [
+                {"name": "bindgen", "kind": kind, "optional": optional}]}]})
+        };
+        assert!(needs_bindgen(&with(PLUGIN_PACKAGE, "build", false)));
+        assert!(!needs_bindgen(&with(PLUGIN_PACKAGE, "build", true)));
+        assert!(!needs_bindgen(&with(PLUGIN_PACKAGE, "dev", false)));
+        assert!(!needs_bindgen(&with("other", "build", false)));
+        assert!(!needs_bindgen(&serde_json::json!({})));
+    }
+
+    #[test]
+    fn finds_the_root() {
+        assert!(root().unwrap().join("Cargo.lock").is_file());
+    }
+}

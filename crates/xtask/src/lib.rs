@@ -1,0 +1,138 @@
+//! The project's chores, one module each, behind `cargo xtask`.
+//! Not here: anything the tools or the plugin need at run time.
+#![forbid(unsafe_code)]
+
+pub mod captures;
+pub mod cargo;
+pub mod demo;
+pub mod failure;
+pub mod install_plugin;
+pub mod licences;
+pub mod packages;
+pub mod process;
+pub mod report;
+pub mod suite;
+pub mod tally;
+pub mod tshark;
+pub mod wireshark;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Outcome;
+
+/// The project's chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub struct Cli {
+    /// The chore.
+    #[command(subcommand)]
+    pub chore: Chore,
+}
+
+/// A chore.
+#[derive(Debug, Subcommand)]
+pub enum Chore {
+    /// Install what is missing, build and install the plugin, and show it decoding the sample captures
+    Demo,
+    /// Run every check: licences, rustfmt, clippy and all tests
+    Test {
+        /// Install nothing; what cannot be built or run without is skipped, and listed
+        #[arg(long)]
+        no_install: bool,
+        /// Run only tests with one of these in their names, and no other checks
+        filter: Vec<String>,
+    },
+    /// Write the sample captures and tshark's decodings of them with the plugin
+    Captures {
+        /// Compare with what is there, write nothing
+        #[arg(long)]
+        check: bool,
+    },
+    /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
+    InstallPlugin {
+        /// Remove it instead
+        #[arg(long)]
+        uninstall: bool,
+        /// The folder to put it in or remove it from, instead of where Wireshark looks
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+}
+
+impl Cli {
+    /// Does the chore.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn run(self) -> Outcome<ExitCode> {
+        match self.chore {
+            Chore::Demo => demo::run()?,
+            Chore::Test { no_install, filter } => {
+                return suite::run(&suite::Options {
+                    no_install,
+                    filters: filter,
+                });
+            }
+            Chore::Captures { check } => println!("{}", captures::run(check)?),
+            Chore::InstallPlugin {
+                uninstall: true,
+                dir,
+            } => println!("{}", install_plugin::uninstall(dir.as_deref())?),
+            Chore::InstallPlugin {
+                uninstall: false,
+                dir,
+            } => println!("{}", install_plugin::install(dir.as_deref())?),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn help_is_as_committed() {
+        let mut command = Cli::command();
+        command.build();
+        let mut text = command.render_help().to_string();
+        for sub in command
+            .get_subcommands_mut()
+            .filter(|sub| sub.get_name() != "help")
+        {
+            let help = sub.render_help();
+            text += &format!("\n--- {} ---\n{help}", sub.get_name());
+        }
+        let file = cargo::root().unwrap().join("crates/xtask/src/help.txt");
+        if std::env::var_os("XTASK_BLESS").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        let committed = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text,
+            committed,
+            "XTASK_BLESS=1 cargo test --package xtask writes {}",
+            file.display()
+        );
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        Cli::command().debug_assert();
+        let parse = |words: &str| Cli::try_parse_from(words.split(' '));
+        assert!(matches!(
+            parse("xtask install-plugin --uninstall --dir /x").unwrap().chore,
+            Chore::InstallPlugin { uninstall: true, dir: Some(dir) } if *dir == *"/x"
+        ));
+        assert!(matches!(
+            parse("xtask test --no-install icrc cnp").unwrap().chore,
+            Chore::Test { no_install: true, filter } if filter == ["icrc", "cnp"]
+        ));
+        assert!(parse("xtask").is_err());
+        assert!(parse("xtask no-such-chore").is_err());
+    }
+}

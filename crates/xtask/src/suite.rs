@@ -1,0 +1,256 @@
+//! `cargo xtask test`: every check of the project, and a summary that ends with the counts.
+//! Not here: reading what the tests print (`tally.rs`).
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode};
+
+use crate::failure::{Failure, Outcome};
+use crate::packages::{self, Use};
+use crate::report::{self, Done, Ink, Step, Took, ink};
+use crate::tally::{SKIP_MARK, Show, Skip, Tally};
+use crate::{cargo, install_plugin, licences, process};
+
+/// How to run the checks.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Install nothing; leave out what cannot be built without.
+    pub no_install: bool,
+    /// Run only tests with one of these in their names, and no other checks.
+    pub filters: Vec<String>,
+}
+
+/// Runs the checks. The last line printed has the counts.
+///
+/// # Errors
+/// A check could not begin.
+pub fn run(options: &Options) -> Outcome<ExitCode> {
+    let mut tally = Tally::default();
+    let with_plugin = can_build_plugin(options, &mut tally)?;
+    let scope: &[&str] = if with_plugin {
+        &[]
+    } else {
+        &["--exclude", cargo::PLUGIN_PACKAGE]
+    };
+
+    let mut packages = || system_packages(options);
+    let mut tests = || run_tests(scope, &options.filters, &mut tally);
+    let mut licences = licences::check;
+    let mut rustfmt = || checked(&["fmt", "--all", "--check"], &[], "cargo fmt --all");
+    let mut clippy = || {
+        let arguments = [&["clippy", "--workspace"], scope, &["--all-targets"]].concat();
+        checked(
+            &arguments,
+            &["-D", "warnings"],
+            "mend what clippy says above",
+        )
+    };
+    let mut steps = vec![
+        Step {
+            title: "System packages and Rust components",
+            work: &mut packages,
+        },
+        Step {
+            title: "Licences of what the plugin links",
+            work: &mut licences,
+        },
+        Step {
+            title: "rustfmt",
+            work: &mut rustfmt,
+        },
+        Step {
+            title: "clippy",
+            work: &mut clippy,
+        },
+        Step {
+            title: "Tests",
+            work: &mut tests,
+        },
+    ];
+    if !options.filters.is_empty() {
+        steps.retain(|s| s.title == "Tests" || s.title.starts_with("System"));
+    }
+
+    let of = steps.len();
+    let mut done: Vec<Done> = Vec::new();
+    for (index, step) in steps.iter_mut().enumerate() {
+        let one = report::step(index + 1, of, step);
+        let hopeless = index == 0 && one.result.is_err();
+        done.push(one);
+        if hopeless {
+            break;
+        }
+    }
+    drop(steps);
+    Ok(conclude(&done, &tally))
+}
+
+/// Prints the summary and decides the exit status.
+fn conclude(done: &[Done], tally: &Tally) -> ExitCode {
+    println!("\n{}", ink(Ink::Bold, "Summary"));
+    let mut good = true;
+    for one in done {
+        let word = if one.result.is_ok() {
+            ink(Ink::Green, "passed")
+        } else {
+            ink(Ink::Red, "FAILED")
+        };
+        println!(
+            "  {word}  {:<38} {:>12}",
+            one.title,
+            Took(one.took).to_string()
+        );
+        good &= one.result.is_ok();
+    }
+    if !tally.failures.is_empty() {
+        println!("{}", ink(Ink::Red, "Failed tests"));
+        for failure in &tally.failures {
+            println!("  {failure}");
+        }
+    }
+    println!("Lines with {SKIP_MARK} {}", tally.skip_lines);
+    for Skip { test, reason } in &tally.skips {
+        println!("  {} {reason}  [{test}]", ink(Ink::Yellow, "skipped:"));
+    }
+    if tally.ran() == 0 {
+        println!("{}", ink(Ink::Red, "No test ran."));
+        good = false;
+    }
+    println!("{}", tally.summary());
+    // Before cargo says that this program failed, where it says so.
+    let _ = std::io::stdout().flush();
+    if good && tally.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Whether the plugin's crate takes part; where it does not, that is noted as skipped.
+fn can_build_plugin(options: &Options, tally: &mut Tally) -> Outcome<bool> {
+    if !options.no_install {
+        return Ok(true);
+    }
+    let lacking: Vec<_> = packages::missing(&install_plugin::needs()?);
+    let lacking: Vec<_> = lacking
+        .into_iter()
+        .filter(|p| p.used_for != Use::Run)
+        .collect();
+    if !lacking.is_empty() {
+        let reason = format!("cannot be built without {}", packages::describe(&lacking));
+        println!("{SKIP_MARK} {}: {reason}", cargo::PLUGIN_PACKAGE);
+        tally.skip_lines += 1;
+        tally.skipped += 1;
+        tally.skips.push(Skip {
+            test: cargo::PLUGIN_PACKAGE.to_owned(),
+            reason,
+        });
+    }
+    Ok(lacking.is_empty())
+}
+
+fn system_packages(options: &Options) -> Outcome<String> {
+    let uses = [install_plugin::needs()?, vec![Use::Test]].concat();
+    let lacking = packages::missing(&uses);
+    let packages = if !options.no_install {
+        packages::ensure(&uses)
+            .map_err(|f| Failure::new(format!("{f}\n  or: cargo xtask test --no-install")))?
+    } else if lacking.is_empty() {
+        "nothing missing".to_owned()
+    } else {
+        let command = packages::apt_command(&lacking, process::is_root());
+        format!(
+            "missing {}; to install: {command}",
+            packages::describe(&lacking)
+        )
+    };
+    rust_components(options)?;
+    Ok(packages)
+}
+
+/// rustup's minimal profile has neither rustfmt nor clippy.
+fn rust_components(options: &Options) -> Outcome {
+    let mut absent = Vec::new();
+    for component in ["fmt", "clippy"] {
+        let output = process::output(&mut cargo::command(&[component, "--version"])?)?;
+        if !output.status.success() {
+            absent.push(if component == "fmt" {
+                "rustfmt"
+            } else {
+                component
+            });
+        }
+    }
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!("rustup component add {}", absent.join(" "));
+    if options.no_install || process::which("rustup").is_none() {
+        return Err(Failure::new(format!("Rust lacks {}", absent.join(" and "))).todo(by_hand));
+    }
+    process::stdout(
+        Command::new("rustup")
+            .args(["component", "add"])
+            .args(&absent),
+    )
+    .map(|_| ())
+}
+
+/// Runs cargo, which shows what it finds.
+fn checked(arguments: &[&str], behind: &[&str], todo: &str) -> Outcome<String> {
+    let mut command = cargo::command(arguments)?;
+    if !behind.is_empty() {
+        command.arg("--").args(behind);
+    }
+    let status = command
+        .status()
+        .map_err(|e| Failure::new(format!("cannot start cargo: {e}")))?;
+    if status.success() {
+        Ok(String::new())
+    } else {
+        Err(Failure::new(format!("`{}` failed", process::command_line(&command))).todo(todo))
+    }
+}
+
+/// Runs the tests, showing what they print as they print it.
+fn run_tests(scope: &[&str], filters: &[String], tally: &mut Tally) -> Outcome<String> {
+    let mut command = cargo::command(&["test", "--workspace", "--no-fail-fast"])?;
+    command
+        .args(scope)
+        .args(["--", "--show-output"])
+        .args(filters);
+    if report::colour() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    // One pipe for both streams: cargo's headings and the tests' results keep their order.
+    let no_pipe = |error| Failure::new(format!("cannot make a pipe: {error}"));
+    let (reader, writer) = std::io::pipe().map_err(no_pipe)?;
+    command
+        .stdout(writer.try_clone().map_err(no_pipe)?)
+        .stderr(writer);
+    let line = process::command_line(&command);
+    let mut child = command
+        .spawn()
+        .map_err(|e| Failure::new(format!("cannot start `{line}`: {e}")))?;
+    // It holds the pipe's writing end, which would keep the reader waiting.
+    drop(command);
+    for bytes in BufReader::new(reader).split(b'\n') {
+        let bytes = bytes.map_err(|e| Failure::new(format!("cannot read from `{line}`: {e}")))?;
+        let text = String::from_utf8_lossy(&bytes);
+        match tally.line(text.trim_end_matches('\r')) {
+            Show::Line => println!("{text}"),
+            Show::Instead(other) => println!("{}", ink(Ink::Yellow, &other)),
+            Show::Nothing => {}
+        }
+    }
+    let status = child
+        .wait()
+        .map_err(|e| Failure::new(format!("cannot wait for `{line}`: {e}")))?;
+    tally.finish(status.success());
+    if tally.failed == 0 && status.success() {
+        return Ok(tally.summary());
+    }
+    Err(
+        Failure::new(format!("`{line}` failed: {}", tally.summary()))
+            .todo("see the tests' output above; one test again: cargo xtask test NAME"),
+    )
+}

@@ -1,0 +1,355 @@
+//! tshark on captures with the plugin of a build, or with none, whatever is installed and however the user has set it.
+//! Not here: the installed plugin (`install_plugin.rs`).
+//!
+//! As root, Wireshark silently ignores `WIRESHARK_PLUGIN_DIR` and the personal folder. So root runs it as another user,
+//! from a folder which that user can read.
+
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::failure::{Failure, Outcome};
+use crate::process;
+use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders};
+
+/// User and group `nobody` on every Linux.
+const NOBODY: u32 = 65534;
+
+/// A tshark of its own: plugins, settings, locale and time zone do not depend on who runs it.
+#[derive(Debug)]
+pub struct Tshark {
+    folder: TempDir,
+    root: bool,
+}
+
+impl Tshark {
+    /// Stock tshark with the plugins that came with it, and without ours, installed or not.
+    ///
+    /// # Errors
+    /// tshark is not installed, or a temporary folder could not be made.
+    pub fn stock() -> Outcome<Self> {
+        wireshark::version()?;
+        let root = process::is_root();
+        let this = Self {
+            folder: TempDir::new(root)?,
+            root,
+        };
+        let global = PluginFolders::ask()?.global;
+        for kind in ["epan", "codecs", "wiretap"] {
+            let to = this.folder.subfolder(&Self::plugins(&global).join(kind))?;
+            let Ok(entries) = global.join(kind).read_dir() else {
+                continue;
+            };
+            for entry in entries
+                .flatten()
+                .filter(|entry| entry.file_name() != PLUGIN_FILE)
+            {
+                let link = to.join(entry.file_name());
+                symlink(entry.path(), &link).map_err(|e| Failure::io("link", &link, &e))?;
+            }
+        }
+        this.folder.subfolder(Path::new("home"))?;
+        Ok(this)
+    }
+
+    /// The same with this build of our plugin.
+    ///
+    /// # Errors
+    /// As [`Tshark::stock`]; or tshark does not load the library, with what it says about that.
+    pub fn with_plugin(library: &Path) -> Outcome<Self> {
+        let this = Self::stock()?;
+        let epan = Self::plugins(&PluginFolders::ask()?.global).join("epan");
+        let to = this.folder.subfolder(&epan)?.join(PLUGIN_FILE);
+        copy_readable(library, &to)?;
+        let (listed, said) = this.plugin()?;
+        match listed {
+            Some(plugin) if wireshark::same_file(&plugin.path, &to) => Ok(this),
+            _ => Err(Failure::new(format!(
+                "tshark does not load {}{}",
+                library.display(),
+                process::tail(&said, 8)
+            ))
+            .todo(
+                "see tshark's message; an undefined symbol means a build for another version, \
+                     \"failed to map\" a temporary folder mounted noexec (set TMPDIR)",
+            )),
+        }
+    }
+
+    /// Our plugin as this tshark lists it, and what it said on standard error.
+    ///
+    /// # Errors
+    /// tshark failed.
+    pub fn plugin(&self) -> Outcome<(Option<Plugin>, String)> {
+        wireshark::plugin_listed(self.command().args(["-G", "plugins"]))
+    }
+
+    /// The plugin folder, inside the temporary one: Wireshark appends its version, so it is named as the global one.
+    fn plugins(global: &Path) -> PathBuf {
+        Path::new("plugins").join(global.file_name().unwrap_or_default())
+    }
+
+    /// tshark in its own environment. Files to read go through [`Tshark::readable`].
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let folder = self.folder.path();
+        let mut command = Command::new("tshark");
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", folder.join("home"))
+            .env("LC_ALL", "C.UTF-8")
+            .env("TZ", "UTC")
+            .env("WIRESHARK_PLUGIN_DIR", folder.join("plugins"))
+            .current_dir(folder);
+        if self.root {
+            // Also drops the supplementary groups.
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// A path under which this tshark can read a file: the file's own, or that of a copy as long as `self` lives.
+    ///
+    /// # Errors
+    /// The file is not there, or could not be copied.
+    pub fn readable(&self, file: &Path) -> Outcome<PathBuf> {
+        let file = file
+            .canonicalize()
+            .map_err(|e| Failure::io("read", file, &e))?;
+        if !self.root {
+            return Ok(file);
+        }
+        let folder = self.folder.subfolder(Path::new("read"))?;
+        // Numbered, since two folders may hold files of one name.
+        let name = format!(
+            "{}-{}",
+            next_number(),
+            file.file_name().unwrap_or_default().to_string_lossy()
+        );
+        let copy = folder.join(name);
+        copy_readable(&file, &copy)?;
+        Ok(copy)
+    }
+
+    /// Runs tshark on a capture, with further arguments.
+    ///
+    /// # Errors
+    /// tshark could not be started, or the capture not read. A bad exit status is in the returned value: tshark gives one for
+    /// a capture cut short, after decoding what is there.
+    pub fn run(&self, capture: &Path, arguments: &[&str]) -> Outcome<Output> {
+        let copy = self.readable(capture)?;
+        let output = process::output(self.command().arg("-r").arg(&copy).args(arguments));
+        if self.root {
+            // Large captures would pile up; one that stays does no harm.
+            let _ = std::fs::remove_file(&copy);
+        }
+        output
+    }
+
+    /// Decodes a capture, and returns what tshark writes to standard output.
+    ///
+    /// # Errors
+    /// As [`Tshark::run`]; or tshark ended badly, or complained of a bug in a dissector.
+    pub fn decode(&self, capture: &Path, arguments: &[&str]) -> Outcome<String> {
+        let output = self.run(capture, arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() || said.contains("issector bug") || said.contains("** (") {
+            return Err(Failure::new(format!(
+                "tshark {} on {}: {}{}",
+                arguments.join(" "),
+                capture.display(),
+                output.status,
+                process::tail(&said, 8)
+            )));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+fn copy_readable(from: &Path, to: &Path) -> Outcome {
+    std::fs::copy(from, to).map_err(|e| Failure::io("copy", from, &e))?;
+    permit(to, 0o644)
+}
+
+fn permit(path: &Path, mode: u32) -> Outcome {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| Failure::io("set the rights of", path, &e))
+}
+
+fn next_number() -> u32 {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A folder that goes when its owner does.
+#[derive(Debug)]
+struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes one; for root, where other users can reach it.
+    fn new(root: bool) -> Outcome<Self> {
+        let reachable = |folder: &Path| {
+            folder.ancestors().all(|f| {
+                f.metadata()
+                    .is_ok_and(|m| m.permissions().mode() & 0o001 != 0)
+            })
+        };
+        let mut candidates = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+        candidates.retain(|folder| folder.is_absolute() && (!root || reachable(folder)));
+        let Some(parent) = candidates.first() else {
+            return Err(
+                Failure::new("no temporary folder that other users can reach")
+                    .todo("set TMPDIR to one, or run as another user than root"),
+            );
+        };
+        loop {
+            let path = parent.join(format!(
+                "fcn-xtask-{}-{}",
+                std::process::id(),
+                next_number()
+            ));
+            match std::fs::DirBuilder::new().mode(0o755).create(&path) {
+                Ok(()) => {
+                    let this = Self(path);
+                    permit(this.path(), 0o755)?;
+                    return Ok(this);
+                }
+                // Left behind by a process of the same number that was killed.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::io("create", &path, &error)),
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A folder in it, made if need be, that every user can read, whatever the umask.
+    fn subfolder(&self, relative: &Path) -> Outcome<PathBuf> {
+        let mut path = self.0.clone();
+        for component in relative.components() {
+            path.push(component);
+            if !path.is_dir() {
+                std::fs::create_dir(&path).map_err(|e| Failure::io("create", &path, &e))?;
+                permit(&path, 0o755)?;
+            }
+        }
+        Ok(path)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // Nothing to be done about a temporary folder that does not go.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_temporary_folder_goes() {
+        let folder = TempDir::new(process::is_root()).unwrap();
+        let path = folder.path().to_path_buf();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        let sub = folder.subfolder(Path::new("a/b")).unwrap();
+        assert_eq!(folder.subfolder(Path::new("a/b")).unwrap(), sub);
+        assert_eq!(sub, path.join("a/b"));
+        assert_eq!(sub.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn stock_has_its_own_plugins_and_not_ours() {
+        if process::which("tshark").is_none() {
+            println!("SKIPPED: tshark is not installed");
+            return;
+        }
+        let tshark = Tshark::stock().unwrap();
+        let (ours, said) = tshark.plugin().unwrap();
+        assert_eq!(ours, None, "{said}");
+        let listed = process::stdout(tshark.command().args(["-G", "plugins"])).unwrap();
+        let mut theirs: Vec<_> = PluginFolders::ask()
+            .unwrap()
+            .global
+            .join("epan")
+            .read_dir()
+            .map(|entries| {
+                entries
+                    .flatten()
+                    .map(|e| e.file_name().into_string().unwrap())
+                    .collect()
+            })
+            .unwrap_or_default();
+        theirs.retain(|name| name != PLUGIN_FILE && name.ends_with(".so"));
+        for name in theirs {
+            assert!(
+                listed.contains(&format!("/epan/{name}\n")),
+                "{name} is not in\n{listed}"
+            );
+        }
+    }
+
+    #[test]
+    fn reads_a_capture_that_only_its_owner_can_read() {
+        if process::which("tshark").is_none() {
+            println!("SKIPPED: tshark is not installed");
+            return;
+        }
+        let folder = TempDir::new(process::is_root()).unwrap();
+        permit(folder.path(), 0o700).unwrap();
+        let capture = folder.path().join("one.pcap");
+        // A capture of Ethernet frames, nanosecond stamps, with one frame of 14 octets.
+        let mut bytes = vec![
+            0x4D, 0x3C, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 1, 0, 0,
+            0,
+        ];
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 14, 0, 0, 0, 14, 0, 0, 0]);
+        bytes.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xB5]);
+        std::fs::write(&capture, bytes).unwrap();
+        permit(&capture, 0o600).unwrap();
+
+        let tshark = Tshark::stock().unwrap();
+        let fields = [
+            "-T",
+            "fields",
+            "-e",
+            "frame.number",
+            "-e",
+            "frame.time_relative",
+            "-e",
+            "eth.src",
+        ];
+        let text = tshark.decode(&capture, &fields).unwrap();
+        assert_eq!(text, "1\t0.000000000\t02:00:00:00:00:02\n");
+        assert!(tshark.decode(&capture, &["-Y", "no.such.field"]).is_err());
+        assert!(
+            tshark
+                .decode(&folder.path().join("none.pcap"), &[])
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_plugin_is_refused() {
+        if process::which("tshark").is_none() {
+            println!("SKIPPED: tshark is not installed");
+            return;
+        }
+        let folder = TempDir::new(process::is_root()).unwrap();
+        let library = folder.path().join("x.so");
+        std::fs::write(&library, "no library").unwrap();
+        let text = Tshark::with_plugin(&library).unwrap_err().to_string();
+        assert!(
+            text.contains("tshark does not load") && text.contains("what to do"),
+            "{text}"
+        );
+    }
+}

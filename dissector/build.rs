@@ -1,0 +1,178 @@
+//! Makes Rust bindings for the Wireshark that is installed, from its own headers.
+//!
+//! Bindings are generated for every version, 4.0 included: what epan-sys bundles fits early 4.0 only, lacks expert
+//! info and packet data, and links without a word against later versions whose structures differ. One way for all
+//! versions means that the way used for 4.4 and 4.6 is the one tested on 4.0. epan-sys stays for linking, and a test
+//! compares its layouts with ours.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::exit;
+
+/// Wireshark minor versions that this source is written for.
+const KNOWN: [(u32, u32); 3] = [(4, 0), (4, 4), (4, 6)];
+
+const FUNCTIONS: &[&str] = &[
+    "call_dissector_only",
+    "call_dissector_with_data",
+    "col_add_str",
+    "col_append_str",
+    "col_get_text",
+    "col_get_writable",
+    "col_set_str",
+    "create_dissector_handle",
+    "create_dissector_handle_with_name_and_description",
+    "dissector_add_for_decode_as",
+    "dissector_add_uint",
+    "dissector_add_uint_range_with_preference",
+    "dissector_change_uint",
+    "dissector_get_uint_handle",
+    "dissector_handle_get_protocol_index",
+    "expert_add_info",
+    "expert_add_info_format",
+    "expert_register_field_array",
+    "expert_register_protocol",
+    "find_dissector",
+    "find_dissector_table",
+    "find_tap_id",
+    "have_tap_listener",
+    "p_add_proto_data",
+    "p_get_proto_data",
+    "prefs_get_uint_value",
+    "prefs_register_bool_preference",
+    "prefs_register_protocol",
+    "prefs_register_uint_preference",
+    "prefs_find_module",
+    "prefs_find_preference",
+    "proto_get_id_by_filter_name",
+    "proto_item_add_subtree",
+    "proto_item_append_text",
+    "proto_item_set_text",
+    "proto_register_field_array",
+    "proto_register_plugin",
+    "proto_register_protocol",
+    "proto_register_subtree_array",
+    "proto_registrar_get_byname",
+    "proto_registrar_get_id_byname",
+    "proto_tree_add_boolean",
+    "proto_tree_add_checksum",
+    "proto_tree_add_expert",
+    "proto_tree_add_expert_format",
+    "proto_tree_add_ipv4",
+    "proto_tree_add_ipv6",
+    "proto_tree_add_item",
+    "proto_tree_add_string",
+    "proto_tree_add_uint",
+    "proto_tree_add_uint64",
+    "register_init_routine",
+    "register_postdissector",
+    "tvb_captured_length",
+    "tvb_get_ds_tvb",
+    "tvb_get_ptr",
+    "tvb_new_subset_length_caplen",
+    "tvb_raw_offset",
+    "tvb_reported_length",
+    "wmem_alloc",
+];
+
+const TYPES: &[&str] = &[
+    "address_type",
+    "ei_register_info",
+    "expert_field",
+    "field_display_e",
+    "ftenum",
+    "hf_register_info",
+    "module_t",
+    "packet_info",
+    "proto_plugin",
+    "proto_tree",
+    "tvbuff_t",
+    "value_string",
+];
+
+const CONSTANTS: &[&str] = &[
+    "COL_INFO",
+    "COL_PROTOCOL",
+    "ENC_.*",
+    "FI_GENERATED",
+    "FI_HIDDEN",
+    "PI_.*",
+    "PROTO_CHECKSUM_E_.*",
+    "WIRESHARK_VERSION_.*",
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=wireshark.h");
+    // An undefined symbol would otherwise be found only when Wireshark loads the plugin.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+
+    let wireshark = pkg_config::Config::new()
+        .cargo_metadata(false)
+        .probe("wireshark")
+        .unwrap_or_else(|e| {
+            stop(&format!(
+                "Wireshark's development files are not usable here.\n\
+                 On Debian: apt-get install libwireshark-dev libwsutil-dev libwiretap-dev libglib2.0-dev\n\
+                 (wireshark.pc needs glib's, which Debian's package does not ask for)\n\n{e}"
+            ))
+        });
+    let mut numbers = wireshark.version.split('.').map(|n| n.parse::<u32>().ok());
+    let version = (
+        numbers.next().flatten().unwrap_or(0),
+        numbers.next().flatten().unwrap_or(0),
+    );
+    if !KNOWN.contains(&version) {
+        stop(&format!(
+            "Wireshark {} is installed; this plugin is written for {}.",
+            wireshark.version,
+            KNOWN
+                .map(|(major, minor)| format!("{major}.{minor}"))
+                .join(", ")
+        ));
+    }
+    println!("cargo:rustc-check-cfg=cfg(wireshark, values(\"4.0\", \"4.4\", \"4.6\"))");
+    println!("cargo:rustc-cfg=wireshark=\"{}.{}\"", version.0, version.1);
+
+    let mut builder = bindgen::Builder::default()
+        .header("wireshark.h")
+        .clang_args(
+            wireshark
+                .include_paths
+                .iter()
+                .map(|path| format!("-I{}", path.display())),
+        )
+        .default_enum_style(bindgen::EnumVariation::Consts)
+        .prepend_enum_name(false)
+        .generate_comments(false)
+        .layout_tests(false)
+        .derive_default(false)
+        .merge_extern_blocks(true);
+    for name in FUNCTIONS {
+        builder = builder.allowlist_function(name);
+    }
+    for name in TYPES {
+        builder = builder.allowlist_type(name);
+    }
+    for name in CONSTANTS {
+        builder = builder.allowlist_var(name);
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("wireshark.rs");
+    // bindgen panics where it finds no libclang; the panic's text does not name the package.
+    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.generate()));
+    match made {
+        Ok(Ok(bindings)) => bindings
+            .write_to_file(&out)
+            .unwrap_or_else(|e| stop(&format!("cannot write {}: {e}", out.display()))),
+        Ok(Err(e)) => stop(&format!("cannot read Wireshark's headers: {e}")),
+        Err(_) => stop(
+            "bindgen needs libclang.\nOn Debian: apt-get install libclang-dev\n\
+             (or point LIBCLANG_PATH at the folder that holds libclang.so)",
+        ),
+    }
+}
+
+fn stop(message: &str) -> ! {
+    eprintln!("\n{message}\n");
+    exit(1)
+}

@@ -1,0 +1,127 @@
+//! Finding the IP header that carries something known: Wireshark tells a dissector where its own bytes begin, not
+//! where the IP packet around them does.
+//!
+//! Searched backwards from the known place, so that neither link type nor tunnels need to be understood.
+
+use fcn_wire::ipv6_ext::ExtHeaders;
+
+/// UDP's protocol number.
+const UDP: u8 = 17;
+/// How far back an IPv6 header may lie: its extension headers are seldom more than a few hundred octets.
+const FARTHEST: usize = 4096;
+
+/// What is known of a place behind an IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// A UDP header begins there.
+    Udp,
+    /// An IPv6 extension header begins there.
+    ExtensionHeader,
+}
+
+/// Where the IP header of the packet begins that has `what` at `place` and comes from `source` (4 or 16 octets).
+pub fn ip_header(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize> {
+    match source.len() {
+        4 if what == Known::Udp => ipv4(bytes, place, source),
+        16 => ipv6(bytes, place, what, source),
+        _ => None,
+    }
+}
+
+fn ipv4(bytes: &[u8], place: usize, source: &[u8]) -> Option<usize> {
+    (5..=15u8).find_map(|words| {
+        let start = place.checked_sub(usize::from(words) * 4)?;
+        let header = bytes.get(start..place)?;
+        let fits = header[0] == 0x40 | words && header[9] == UDP && &header[12..16] == source;
+        fits.then_some(start)
+    })
+}
+
+fn ipv6(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize> {
+    let nearest = place.checked_sub(40)?;
+    (nearest.saturating_sub(FARTHEST)..=nearest)
+        .rev()
+        .step_by(8)
+        .find(|start| {
+            let Some(packet) = bytes.get(*start..) else {
+                return false;
+            };
+            if packet.len() < 40 || packet[0] >> 4 != 6 || &packet[8..24] != source {
+                return false;
+            }
+            let inside = place - start;
+            let mut chain = ExtHeaders::new(packet);
+            match what {
+                Known::Udp => {
+                    // A header that runs past the capture ends the chain before it reaches the place.
+                    chain.by_ref().for_each(drop);
+                    chain.upper_start() == inside && chain.upper_protocol() == UDP
+                }
+                Known::ExtensionHeader => {
+                    inside == 40 && packet[6] != UDP
+                        || chain.flatten().any(|header| {
+                            header.start == inside || header.start + header.len == inside
+                        })
+                }
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+
+    fn ipv6_packet(next: u8, rest: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, rest.len() as u8, next, 64];
+        packet.extend(SOURCE);
+        packet.extend([9; 16]);
+        packet.extend(rest);
+        packet
+    }
+
+    #[test]
+    fn headers_are_found_whatever_lies_in_front() {
+        let mut v4 = vec![
+            0x45, 0, 0, 48, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        v4.extend([0; 28]);
+        for lead in [0, 14, 18, 51] {
+            let mut bytes = vec![0x66; lead];
+            bytes.extend(&v4);
+            assert_eq!(
+                ip_header(&bytes, lead + 20, Known::Udp, &[10, 0, 0, 1]),
+                Some(lead)
+            );
+            assert_eq!(
+                ip_header(&bytes, lead + 20, Known::Udp, &[10, 0, 0, 9]),
+                None
+            );
+            let mut options = vec![17, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0];
+            options.swap(0, 8);
+            options.extend([0; 8]);
+            let mut bytes = vec![0x66; lead];
+            bytes.extend(ipv6_packet(60, &options));
+            assert_eq!(
+                ip_header(&bytes, lead + 56, Known::Udp, &SOURCE),
+                Some(lead)
+            );
+            for place in [40, 48] {
+                assert_eq!(
+                    ip_header(&bytes, lead + place, Known::ExtensionHeader, &SOURCE),
+                    Some(lead)
+                );
+            }
+            assert_eq!(ip_header(&bytes, lead + 48, Known::Udp, &SOURCE), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_outside_the_bytes() {
+        for place in 0..64 {
+            assert_eq!(ip_header(&[0x60; 8], place, Known::Udp, &SOURCE), None);
+            assert_eq!(ip_header(&[], place, Known::Udp, &[1, 2, 3, 4]), None);
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Protocols and fields as Wireshark shows and filters them: names, types, masks, value texts. Data only; what is
+//! shown of a packet is decided in `show`, and registering is `register.rs`'s business.
+
+use fcn_wire::finding::{Family, Rule};
+
+/// Text for values: value, name.
+pub type Values = &'static [(u32, &'static str)];
+
+/// How Wireshark stores and prints a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Carries nothing itself; opens a subtree.
+    Node,
+    /// Unsigned number of that many bits (8, 16, 24, 32, 56 or 64), decimal.
+    Dec(u8),
+    /// Unsigned number of that many bits, hexadecimal.
+    Hex(u8),
+    /// Flag, drawn within that many bits.
+    Flag(u8),
+    /// IPv4 address.
+    Ipv4,
+    /// IPv6 address.
+    Ipv6,
+    /// Octets of the packet.
+    Bytes,
+    /// Text.
+    Text,
+}
+
+/// A protocol of this plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// Full name.
+    pub name: &'static str,
+    /// Name in the protocol column and in preferences.
+    pub short: &'static str,
+    /// Name in filters.
+    pub filter: &'static str,
+}
+
+macro_rules! protocols {
+    ($( $id:ident = $filter:literal, $short:literal, $name:literal; )+) => {
+        /// Index of a protocol.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum P { $( $id, )+ }
+
+        impl P {
+            /// Every protocol, in the order of the list.
+            pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
+
+            /// What the list says about it.
+            pub const fn def(self) -> Protocol {
+                match self { $( Self::$id => Protocol { name: $name, short: $short, filter: $filter }, )+ }
+            }
+        }
+    };
+}
+
+protocols! {
+    Roce = "rocev2", "RoCEv2", "RoCEv2 congestion marks and ICRC";
+    Cnp = "cnp", "CNP", "RoCEv2 Congestion Notification Packet";
+    FastCnp = "fastcnp", "Fast CNP", "RoCEv2 Fast Congestion Notification Packet";
+    ProxyOption = "proxycn.option", "Proxy address option", "Proxy Network Node Address option";
+    ProxyCn = "proxycn", "Proxy CN", "Congestion Notification to the Proxy Node";
+    WanFcn = "wanfcn", "WAN FCN", "Fast Congestion Notification in the WAN";
+}
+
+/// What is registered for a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The protocol it belongs to.
+    pub protocol: P,
+    /// Name in filters.
+    pub filter: &'static str,
+    /// Name in the tree.
+    pub name: &'static str,
+    /// Type.
+    pub kind: Kind,
+    /// Bits of the word that hold it; 0 where it is the whole word.
+    pub mask: u64,
+    /// Texts for its values.
+    pub values: Values,
+}
+
+macro_rules! fields {
+    ($( $id:ident = $protocol:ident, $filter:literal, $name:literal, $kind:expr $(, mask $mask:literal)? $(, values $values:expr)?; )+) => {
+        /// Index of a field.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum F { $( $id, )+ }
+
+        impl F {
+            /// Every field, in the order of the list.
+            pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
+
+            /// What the list says about it.
+            pub const fn def(self) -> Field {
+                match self { $( Self::$id => Field {
+                    protocol: P::$protocol,
+                    filter: $filter,
+                    name: $name,
+                    kind: $kind,
+                    mask: 0 $( | $mask )?,
+                    values: fields!(@values $($values)?),
+                }, )+ }
+            }
+        }
+    };
+    (@values) => { &[] };
+    (@values $values:expr) => { $values };
+}
+
+/// What a node does that does not know an option (RFC 8200 section 4.2).
+pub const ACTIONS: Values = &[
+    (0, "Skip and continue"),
+    (1, "Discard"),
+    (2, "Discard and send ICMPv6 Parameter Problem, code 2"),
+    (
+        3,
+        "Discard and send ICMPv6 Parameter Problem, code 2, unless multicast",
+    ),
+];
+/// Wireshark's own texts for the state of a checksum.
+pub const CHECKSUM: Values = &[(0, "Bad"), (1, "Good"), (2, "Unverified")];
+/// Value of a checksum's state: not verified.
+pub const UNVERIFIED: u32 = 2;
+/// IOAM option types (RFC 9197 section 7.1, RFC 9326).
+pub const IOAM_TYPES: Values = &[
+    (0, "Pre-allocated Trace"),
+    (1, "Incremental Trace"),
+    (2, "Proof of Transit"),
+    (3, "Edge to Edge"),
+    (4, "Direct Export"),
+];
+const OPCODES: Values = &[(0x81, "CNP")];
+
+fields! {
+    RoceFecn = Roce, "rocev2.fecn", "FECN", Kind::Flag(8), mask 0x80;
+    RoceBecn = Roce, "rocev2.becn", "BECN", Kind::Flag(8), mask 0x40;
+    RoceIcrc = Roce, "rocev2.icrc", "ICRC", Kind::Hex(32);
+    RoceIcrcStatus = Roce, "rocev2.icrc.status", "ICRC Status", Kind::Dec(8), values CHECKSUM;
+    RoceIcrcMatches = Roce, "rocev2.icrc.matches", "ICRC reading that matches", Kind::Text;
+    RoceIcrcUnchecked = Roce, "rocev2.icrc.unchecked", "ICRC unchecked because", Kind::Text;
+
+    CnpQuoted = Cnp, "cnp.quoted", "Quoted Congestion Notification Packet", Kind::Node;
+    CnpSender4 = Cnp, "cnp.sender_ipv4", "Notified sender", Kind::Ipv4;
+    CnpSender6 = Cnp, "cnp.sender_ipv6", "Notified sender", Kind::Ipv6;
+    CnpOpcode = Cnp, "cnp.opcode", "Opcode", Kind::Hex(8), values OPCODES;
+    CnpPkey = Cnp, "cnp.p_key", "Partition Key", Kind::Hex(16);
+    CnpFecn = Cnp, "cnp.fecn", "FECN", Kind::Flag(8), mask 0x80;
+    CnpBecn = Cnp, "cnp.becn", "BECN", Kind::Flag(8), mask 0x40;
+    CnpDestQp = Cnp, "cnp.dest_qp", "Destination QP (at the sender)", Kind::Hex(24);
+    CnpPsn = Cnp, "cnp.psn", "PSN", Kind::Dec(24);
+    CnpReserved = Cnp, "cnp.reserved", "Reserved", Kind::Bytes;
+
+    FastQuoted = FastCnp, "fastcnp.quoted", "Quoted Fast Congestion Notification Packet", Kind::Node;
+    FastSwitch = FastCnp, "fastcnp.switch", "Congested switch", Kind::Ipv6;
+    FastFromReceiver = FastCnp, "fastcnp.from_receiver", "Sent by the receiver itself", Kind::Flag(0);
+    FastSender = FastCnp, "fastcnp.sender", "Notified sender", Kind::Ipv6;
+    FastReceiver = FastCnp, "fastcnp.receiver", "Receiver of the flow", Kind::Ipv6;
+    FastOpcode = FastCnp, "fastcnp.cnp.opcode", "Opcode", Kind::Hex(8), values OPCODES;
+    FastPkey = FastCnp, "fastcnp.cnp.p_key", "Partition Key", Kind::Hex(16);
+    FastFecn = FastCnp, "fastcnp.cnp.fecn", "FECN", Kind::Flag(8), mask 0x80;
+    FastBecn = FastCnp, "fastcnp.cnp.becn", "BECN", Kind::Flag(8), mask 0x40;
+    FastDestQp = FastCnp, "fastcnp.cnp.dest_qp", "Destination QP (at the receiver)", Kind::Hex(24);
+    FastPsn = FastCnp, "fastcnp.cnp.psn", "PSN", Kind::Dec(24);
+    FastReserved = FastCnp, "fastcnp.cnp.reserved", "Reserved", Kind::Bytes;
+
+    FastOption = FastCnp, "fastcnp.option", "Fast CNP option", Kind::Node;
+    FastOptionNumber = FastCnp, "fastcnp.option.number", "Fast CNP option number", Kind::Dec(8);
+    FastOptionType = FastCnp, "fastcnp.option.type", "Option Type", Kind::Hex(8);
+    FastOptionAction = FastCnp, "fastcnp.option.type.action", "Action", Kind::Dec(8), mask 0xC0, values ACTIONS;
+    FastOptionChange = FastCnp, "fastcnp.option.type.change", "May Change", Kind::Flag(8), mask 0x20;
+    FastOptionRest = FastCnp, "fastcnp.option.type.rest", "Rest", Kind::Hex(8), mask 0x1F;
+    FastOptionLength = FastCnp, "fastcnp.option.length", "Opt Data Len", Kind::Dec(8);
+    FastOptionReserved = FastCnp, "fastcnp.option.reserved", "Reserved", Kind::Hex(8);
+    FastOptionIoamType = FastCnp, "fastcnp.option.ioam_opt_type", "IOAM Opt-Type", Kind::Dec(8), values IOAM_TYPES;
+    FastOptionIoamBody = FastCnp, "fastcnp.option.ioam_data", "IOAM data", Kind::Bytes;
+    FastOptionDestination = FastCnp, "fastcnp.option.original_destination", "Original destination", Kind::Ipv6;
+
+    Trace = FastCnp, "fastcnp.trace", "IOAM trace", Kind::Node;
+    TraceNamespace = FastCnp, "fastcnp.trace.namespace", "Namespace-ID", Kind::Dec(16);
+    TraceNodeLen = FastCnp, "fastcnp.trace.node_len", "NodeLen (4-octet units)", Kind::Dec(16), mask 0xF800;
+    TraceFlags = FastCnp, "fastcnp.trace.flags", "Flags", Kind::Hex(16), mask 0x0780;
+    TraceOverflow = FastCnp, "fastcnp.trace.flags.overflow", "Overflow", Kind::Flag(16), mask 0x0400;
+    TraceLoopback = FastCnp, "fastcnp.trace.flags.loopback", "Loopback", Kind::Flag(16), mask 0x0200;
+    TraceActive = FastCnp, "fastcnp.trace.flags.active", "Active", Kind::Flag(16), mask 0x0100;
+    TraceFlagUndefined = FastCnp, "fastcnp.trace.flags.undefined", "Undefined", Kind::Flag(16), mask 0x0080;
+    TraceRemainingLen = FastCnp, "fastcnp.trace.remaining_len", "RemainingLen (4-octet units)", Kind::Dec(16), mask 0x007F;
+    TraceType = FastCnp, "fastcnp.trace.type", "IOAM-Trace-Type", Kind::Hex(24);
+    TraceBit0 = FastCnp, "fastcnp.trace.type.bit0", "Bit 0: Hop Limit and node identifier", Kind::Flag(24), mask 0x80_0000;
+    TraceBit1 = FastCnp, "fastcnp.trace.type.bit1", "Bit 1: interface identifiers", Kind::Flag(24), mask 0x40_0000;
+    TraceBit2 = FastCnp, "fastcnp.trace.type.bit2", "Bit 2: timestamp seconds", Kind::Flag(24), mask 0x20_0000;
+    TraceBit3 = FastCnp, "fastcnp.trace.type.bit3", "Bit 3: timestamp fraction", Kind::Flag(24), mask 0x10_0000;
+    TraceBit4 = FastCnp, "fastcnp.trace.type.bit4", "Bit 4: transit delay", Kind::Flag(24), mask 0x08_0000;
+    TraceBit5 = FastCnp, "fastcnp.trace.type.bit5", "Bit 5: namespace data", Kind::Flag(24), mask 0x04_0000;
+    TraceBit6 = FastCnp, "fastcnp.trace.type.bit6", "Bit 6: queue depth", Kind::Flag(24), mask 0x02_0000;
+    TraceBit7 = FastCnp, "fastcnp.trace.type.bit7", "Bit 7: checksum complement", Kind::Flag(24), mask 0x01_0000;
+    TraceBit8 = FastCnp, "fastcnp.trace.type.bit8", "Bit 8: Hop Limit and wide node identifier", Kind::Flag(24), mask 0x8000;
+    TraceBit9 = FastCnp, "fastcnp.trace.type.bit9", "Bit 9: wide interface identifiers", Kind::Flag(24), mask 0x4000;
+    TraceBit10 = FastCnp, "fastcnp.trace.type.bit10", "Bit 10: wide namespace data", Kind::Flag(24), mask 0x2000;
+    TraceBit11 = FastCnp, "fastcnp.trace.type.bit11", "Bit 11: buffer occupancy", Kind::Flag(24), mask 0x1000;
+    TraceUndefined = FastCnp, "fastcnp.trace.type.undefined", "Bits 12 to 21: undefined", Kind::Hex(24), mask 0x0FFC;
+    TraceBit22 = FastCnp, "fastcnp.trace.type.bit22", "Bit 22: opaque state snapshot", Kind::Flag(24), mask 0x02;
+    TraceBit23 = FastCnp, "fastcnp.trace.type.bit23", "Bit 23: reserved", Kind::Flag(24), mask 0x01;
+    TraceReserved = FastCnp, "fastcnp.trace.reserved", "Reserved", Kind::Hex(8);
+    TraceFree = FastCnp, "fastcnp.trace.free", "Free space", Kind::Bytes;
+    TraceUnread = FastCnp, "fastcnp.trace.unread", "Node data that cannot be read", Kind::Bytes;
+    Node = FastCnp, "fastcnp.node", "Node data", Kind::Node;
+    NodeHopLimit = FastCnp, "fastcnp.node.hop_limit", "Hop Limit", Kind::Dec(8);
+    NodeId = FastCnp, "fastcnp.node.id", "Node identifier", Kind::Hex(24);
+    NodeIngress = FastCnp, "fastcnp.node.ingress_if", "Ingress interface", Kind::Dec(16);
+    NodeEgress = FastCnp, "fastcnp.node.egress_if", "Egress interface", Kind::Dec(16);
+    NodeSeconds = FastCnp, "fastcnp.node.timestamp_seconds", "Timestamp seconds", Kind::Dec(32);
+    NodeFraction = FastCnp, "fastcnp.node.timestamp_fraction", "Timestamp fraction", Kind::Dec(32);
+    NodeDelay = FastCnp, "fastcnp.node.transit_delay", "Transit delay (nanoseconds; top bit: more)", Kind::Dec(32);
+    NodeData = FastCnp, "fastcnp.node.namespace_data", "Namespace data", Kind::Hex(32);
+    NodeQueue = FastCnp, "fastcnp.node.queue_depth", "Queue depth", Kind::Dec(32);
+    NodeComplement = FastCnp, "fastcnp.node.checksum_complement", "Checksum complement", Kind::Hex(32);
+    NodeIdWide = FastCnp, "fastcnp.node.id_wide", "Wide node identifier", Kind::Hex(56);
+    NodeIngressWide = FastCnp, "fastcnp.node.ingress_if_wide", "Wide ingress interface", Kind::Dec(32);
+    NodeEgressWide = FastCnp, "fastcnp.node.egress_if_wide", "Wide egress interface", Kind::Dec(32);
+    NodeDataWide = FastCnp, "fastcnp.node.namespace_data_wide", "Wide namespace data", Kind::Hex(64);
+    NodeBuffer = FastCnp, "fastcnp.node.buffer_occupancy", "Buffer occupancy", Kind::Dec(32);
+    NodeUndefined = FastCnp, "fastcnp.node.undefined", "Data of an undefined bit", Kind::Hex(32);
+    NodeOpaque = FastCnp, "fastcnp.node.opaque", "Opaque state snapshot", Kind::Node;
+    NodeOpaqueLength = FastCnp, "fastcnp.node.opaque.length", "Length (4-octet units)", Kind::Dec(8);
+    NodeOpaqueSchema = FastCnp, "fastcnp.node.opaque.schema", "Schema identifier", Kind::Hex(24);
+    NodeOpaqueData = FastCnp, "fastcnp.node.opaque.data", "Opaque data", Kind::Bytes;
+
+    ProxyOptionType = ProxyOption, "proxycn.option.opt_type", "Option Type", Kind::Hex(8);
+    ProxyOptionAction = ProxyOption, "proxycn.option.opt_type.action", "Action", Kind::Dec(8), mask 0xC0, values ACTIONS;
+    ProxyOptionChange = ProxyOption, "proxycn.option.opt_type.change", "May Change", Kind::Flag(8), mask 0x20;
+    ProxyOptionRest = ProxyOption, "proxycn.option.opt_type.rest", "Rest", Kind::Hex(8), mask 0x1F;
+    ProxyOptionLength = ProxyOption, "proxycn.option.opt_len", "Opt Data Len", Kind::Dec(8);
+    ProxyOptionAddress = ProxyOption, "proxycn.option.proxy_address", "Proxy node", Kind::Ipv6;
+
+    ProxySource4 = ProxyCn, "proxycn.source_ipv4", "Source of the flow (the sender)", Kind::Ipv4;
+    ProxySource6 = ProxyCn, "proxycn.source_ipv6", "Source of the flow (the sender)", Kind::Ipv6;
+    ProxyDestination4 = ProxyCn, "proxycn.destination_ipv4", "Destination of the flow (the receiver)", Kind::Ipv4;
+    ProxyDestination6 = ProxyCn, "proxycn.destination_ipv6", "Destination of the flow (the receiver)", Kind::Ipv6;
+    ProxyProtocol = ProxyCn, "proxycn.protocol", "Protocol", Kind::Dec(8);
+    ProxySourcePort = ProxyCn, "proxycn.source_port", "Source port", Kind::Dec(16);
+    ProxyDestinationPort = ProxyCn, "proxycn.destination_port", "Destination port", Kind::Dec(16);
+    ProxyLevel = ProxyCn, "proxycn.level", "Congestion level (0 lowest, 7 highest)", Kind::Dec(24), mask 0xE0_0000;
+    ProxyReserved = ProxyCn, "proxycn.reserved", "Reserved", Kind::Hex(24), mask 0x1F_FFFF;
+    ProxyInvoking = ProxyCn, "proxycn.invoking_packet", "Invoking packet", Kind::Node;
+
+    WanFlowLabel = WanFcn, "wanfcn.flow_label", "Flow label of the outer IPv6 header", Kind::Hex(32), mask 0xFFFF_F000;
+    WanLevel = WanFcn, "wanfcn.level", "Congestion level (1 lowest, 7 highest, 0 not used)", Kind::Dec(32), mask 0x0E00;
+    WanReserved = WanFcn, "wanfcn.reserved", "Reserved", Kind::Hex(32), mask 0x01FF;
+    WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
+}
+
+impl F {
+    /// The trace type's bits that have a flag of their own.
+    pub const TRACE_BITS: [Self; 14] = [
+        Self::TraceBit0,
+        Self::TraceBit1,
+        Self::TraceBit2,
+        Self::TraceBit3,
+        Self::TraceBit4,
+        Self::TraceBit5,
+        Self::TraceBit6,
+        Self::TraceBit7,
+        Self::TraceBit8,
+        Self::TraceBit9,
+        Self::TraceBit10,
+        Self::TraceBit11,
+        Self::TraceBit22,
+        Self::TraceBit23,
+    ];
+}
+
+/// The name under which Wireshark filters the expert item of `rule`.
+///
+/// It is the rule's own id; the rules of formats that are no protocol here stand under the one that shows them.
+pub fn expert_name(rule: Rule) -> (P, String) {
+    let info = rule.info();
+    match info.family {
+        Family::Cnp => (P::Cnp, info.id.to_owned()),
+        Family::FastCnp => (P::FastCnp, info.id.to_owned()),
+        Family::Ioam => (P::FastCnp, format!("fastcnp.{}", info.id)),
+        Family::ProxyCn => (P::ProxyCn, info.id.to_owned()),
+        Family::ProxyAddress => (P::ProxyOption, info.id.to_owned()),
+        Family::WanFcn => (P::WanFcn, info.id.to_owned()),
+        Family::Roce => (P::Roce, info.id.to_owned()),
+        Family::Pnc | Family::Pfc => (P::Roce, format!("rocev2.{}", info.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Words of Wireshark's filter language; no protocol may be called so.
+    const RESERVED: &[&str] = &[
+        "eq",
+        "ne",
+        "all_eq",
+        "any_eq",
+        "all_ne",
+        "any_ne",
+        "gt",
+        "ge",
+        "lt",
+        "le",
+        "bitwise_and",
+        "contains",
+        "matches",
+        "not",
+        "and",
+        "or",
+        "xor",
+        "in",
+        "any",
+        "all",
+        "true",
+        "false",
+        "nan",
+        "inf",
+    ];
+
+    fn is_filter_name(name: &str) -> bool {
+        !name.is_empty()
+            && !name.contains("..")
+            && name.split('.').all(|part| {
+                !part.is_empty()
+                    && part
+                        .bytes()
+                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+            })
+            && name.as_bytes()[0].is_ascii_lowercase()
+    }
+
+    #[test]
+    fn protocols_are_named_as_wireshark_asks() {
+        let mut names = HashSet::new();
+        for protocol in P::ALL {
+            let def = protocol.def();
+            assert!(is_filter_name(def.filter), "{}", def.filter);
+            assert!(!RESERVED.contains(&def.filter), "{}", def.filter);
+            for name in [def.name, def.short, def.filter] {
+                assert_eq!(name, name.trim());
+            }
+            assert!(names.insert(def.filter), "{} twice", def.filter);
+            assert!(names.insert(def.name), "{} twice", def.name);
+            assert!(
+                def.short == def.name || names.insert(def.short),
+                "{} twice",
+                def.short
+            );
+        }
+    }
+
+    #[test]
+    fn fields_are_named_under_their_protocol_in_lower_case_and_once() {
+        let mut names: HashSet<String> = P::ALL.iter().map(|p| p.def().filter.to_owned()).collect();
+        for field in F::ALL {
+            let def = field.def();
+            let prefix = format!("{}.", def.protocol.def().filter);
+            assert!(def.filter.starts_with(&prefix), "{}", def.filter);
+            assert!(is_filter_name(def.filter), "{}", def.filter);
+            assert!(!def.name.trim().is_empty(), "{} has no name", def.filter);
+            assert_eq!(def.name, def.name.trim(), "{}", def.filter);
+            assert!(names.insert(def.filter.to_owned()), "{} twice", def.filter);
+        }
+        for rule in Rule::ALL {
+            let (protocol, name) = expert_name(*rule);
+            assert!(
+                name.starts_with(&format!("{}.", protocol.def().filter)),
+                "{name}"
+            );
+            assert!(is_filter_name(&name), "{name}");
+            assert!(names.insert(name.clone()), "{name} twice");
+        }
+    }
+
+    #[test]
+    fn every_name_is_under_one_of_the_five_prefixes() {
+        for name in F::ALL
+            .iter()
+            .map(|f| f.def().filter.to_owned())
+            .chain(Rule::ALL.iter().map(|r| expert_name(*r).1))
+        {
+            assert!(
+                ["fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2."]
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn masks_fit_their_words_and_values_have_one_text_each() {
+        for field in F::ALL {
+            let def = field.def();
+            let width = match def.kind {
+                Kind::Dec(bits) | Kind::Hex(bits) | Kind::Flag(bits) => u32::from(bits),
+                _ => {
+                    assert_eq!(def.mask, 0, "{}", def.filter);
+                    continue;
+                }
+            };
+            assert!(
+                [0, 8, 16, 24, 32, 56, 64].contains(&width),
+                "{}",
+                def.filter
+            );
+            assert!(
+                width == 64 || def.mask >> width == 0,
+                "{} is wider than its word",
+                def.filter
+            );
+            if def.mask != 0 {
+                let ones = def.mask >> def.mask.trailing_zeros();
+                assert_eq!(ones & (ones + 1), 0, "{}: the mask has a hole", def.filter);
+            }
+            if let Kind::Flag(bits) = def.kind {
+                assert_eq!(bits == 0, def.mask == 0, "{}", def.filter);
+            }
+            let mut seen = HashSet::new();
+            for (value, text) in def.values {
+                assert!(seen.insert(value), "{}: {value} twice", def.filter);
+                assert!(!text.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A plan: what to add to Wireshark's tree, as plain values. Made by safe code in `show`, carried out by `draw.rs`.
+//!
+//! Wireshark's functions may leave through `longjmp`, past every Rust frame. So nothing of Wireshark is called while a
+//! plan is made, and nothing that would have to be dropped is alive while one is carried out: a plan lives in memory
+//! that Wireshark frees with the packet.
+
+use crate::names::{F, P};
+use core::fmt;
+use core::mem::MaybeUninit;
+use fcn_wire::finding::Rule;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Octets in a data source: where an item of the tree points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// First octet.
+    pub start: u32,
+    /// How many.
+    pub len: u32,
+}
+
+/// `len` octets from `start`.
+pub fn at(start: usize, len: usize) -> At {
+    At {
+        start: u32::try_from(start).unwrap_or(u32::MAX),
+        len: u32::try_from(len).unwrap_or(u32::MAX),
+    }
+}
+
+/// Where a part of a plan goes in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// Below everything else, at top level.
+    Root,
+    /// Into the IPv6 option that begins there.
+    Ipv6Option(u32),
+    /// Into the Base Transport Header that begins there.
+    Bth(u32),
+    /// Into the InfiniBand packet that begins there.
+    InfiniBand(u32),
+}
+
+/// A text in the plan's store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its first octet.
+    pub start: u32,
+    /// Its length, without the NUL behind it.
+    pub len: u32,
+}
+
+/// How an item is shown beside its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It stands in the packet.
+    Plain,
+    /// It does not stand in the packet: Wireshark puts it in brackets.
+    Generated,
+    /// Filterable, but not shown.
+    Hidden,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Go to a place in the tree; closes what is open.
+    Goto(Anchor),
+    /// Add a protocol and open it.
+    Protocol(P, At, Mark),
+    /// Add a field and open it.
+    Open(F, At),
+    /// Add a number and open it, for its parts.
+    OpenUint(F, At, u32),
+    /// Close what was opened last.
+    Close,
+    /// Add a number. With a mask, `value` is the whole word.
+    Uint(F, At, u32, Mark),
+    /// Add a number of more than 32 bits.
+    Uint64(F, At, u64),
+    /// Add a flag. With a mask, `value` is the whole word.
+    Flag(F, At, u32, Mark),
+    /// Add an IPv4 address.
+    Ipv4(F, At, Ipv4Addr, Mark),
+    /// Add an IPv6 address, from the store.
+    Ipv6(F, At, u32, Mark),
+    /// Add octets of the packet.
+    Bytes(F, At),
+    /// Add a text.
+    Text(F, At, Stored, Mark),
+    /// Replace the text of the item added last.
+    Label(Stored),
+    /// Append to the text of the item added last.
+    Append(Stored),
+    /// Add the ICRC at that place: the right value, and whether it was verified.
+    Icrc(u32, u32, bool),
+    /// Add expert info for a broken rule here; a text of no length stands for the rule's own.
+    Expert(Rule, At, Stored),
+}
+
+const NO_TEXT: Stored = Stored { start: 0, len: 0 };
+/// Longest text stored; Wireshark's own labels end at 240.
+const MAX_TEXT: usize = 239;
+
+/// A list of steps and the texts they use, in memory that the caller lends.
+#[derive(Debug)]
+pub struct Plan<'m> {
+    ops: &'m mut [MaybeUninit<Op>],
+    len: usize,
+    store: &'m mut [u8],
+    stored: usize,
+    lost: usize,
+}
+
+impl<'m> Plan<'m> {
+    /// An empty plan with room for as many steps and octets of text as the slices have.
+    pub fn new(ops: &'m mut [MaybeUninit<Op>], store: &'m mut [u8]) -> Self {
+        Self {
+            ops,
+            len: 0,
+            store,
+            stored: 0,
+            lost: 0,
+        }
+    }
+
+    /// The steps.
+    pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
+        self.ops.iter().take(self.len).map(|op| {
+            // SAFETY: the first `len` elements were written by `push`, and `Op` is `Copy`.
+            unsafe { op.assume_init_read() }
+        })
+    }
+
+    /// How many steps did not fit.
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+
+    /// The texts.
+    pub fn store(&self) -> &[u8] {
+        self.store
+    }
+
+    /// Adds a step.
+    pub fn push(&mut self, op: Op) {
+        match self.ops.get_mut(self.len) {
+            Some(place) => {
+                place.write(op);
+                self.len += 1;
+            }
+            None => self.lost += 1,
+        }
+    }
+
+    /// Stores a text, followed by a NUL, cut where it is too long.
+    pub fn text(&mut self, text: fmt::Arguments<'_>) -> Stored {
+        let start = self.stored;
+        let room = self
+            .store
+            .get_mut(start..)
+            .unwrap_or_default()
+            .iter()
+            .take(MAX_TEXT + 1)
+            .count();
+        if room < 2 {
+            self.lost += 1;
+            return NO_TEXT;
+        }
+        let mut line = Line {
+            out: &mut self.store[start..start + room - 1],
+            len: 0,
+        };
+        // An error only says that the text was cut.
+        let _ = fmt::write(&mut line, text);
+        let len = line.len;
+        self.store[start + len] = 0;
+        self.stored = start + len + 1;
+        Stored {
+            start: u32::try_from(start).unwrap_or(0),
+            len: u32::try_from(len).unwrap_or(0),
+        }
+    }
+
+    /// Adds a number that stands in the packet.
+    pub fn uint(&mut self, field: F, at: At, value: impl Into<u32>) {
+        self.push(Op::Uint(field, at, value.into(), Mark::Plain));
+    }
+
+    /// Adds a flag that stands in the packet; `word` is the word that holds it.
+    pub fn flag(&mut self, field: F, at: At, word: impl Into<u32>) {
+        self.push(Op::Flag(field, at, word.into(), Mark::Plain));
+    }
+
+    /// Adds an address, as the field of its family.
+    pub fn address(&mut self, (v4, v6): (F, F), at: At, address: IpAddr, mark: Mark) {
+        match address {
+            IpAddr::V4(address) => self.push(Op::Ipv4(v4, at, address, mark)),
+            IpAddr::V6(address) => self.ipv6(v6, at, address, mark),
+        }
+    }
+
+    /// Adds an IPv6 address.
+    pub fn ipv6(&mut self, field: F, at: At, address: Ipv6Addr, mark: Mark) {
+        let start = self.stored;
+        match self.store.get_mut(start..start + 16) {
+            Some(place) => {
+                place.copy_from_slice(&address.octets());
+                self.stored += 16;
+                self.push(Op::Ipv6(field, at, u32::try_from(start).unwrap_or(0), mark));
+            }
+            None => self.lost += 1,
+        }
+    }
+
+    /// Replaces the text of the item added last.
+    pub fn label(&mut self, text: fmt::Arguments<'_>) {
+        let stored = self.text(text);
+        self.push(Op::Label(stored));
+    }
+
+    /// Appends to the text of the item added last.
+    pub fn append(&mut self, text: fmt::Arguments<'_>) {
+        let stored = self.text(text);
+        self.push(Op::Append(stored));
+    }
+
+    /// Adds expert info for `rule`, in the rule's own words.
+    pub fn expert(&mut self, rule: Rule, at: At) {
+        self.push(Op::Expert(rule, at, NO_TEXT));
+    }
+
+    /// Adds expert info for `rule` that ends with `detail`.
+    pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
+        let info = rule.info();
+        let stored = self.text(format_args!("{}: {detail} [{}]", info.text, info.section));
+        self.push(Op::Expert(rule, at, stored));
+    }
+}
+
+/// Writes into a slice, cutting between characters.
+pub struct Line<'a> {
+    out: &'a mut [u8],
+    len: usize,
+}
+
+impl fmt::Write for Line<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.out.len() - self.len;
+        let mut take = text.len().min(room);
+        while !text.is_char_boundary(take) {
+            take -= 1;
+        }
+        self.out[self.len..self.len + take].copy_from_slice(&text.as_bytes()[..take]);
+        self.len += take;
+        if take < text.len() {
+            // Nothing may follow a text that was cut.
+            self.out = &mut core::mem::take(&mut self.out)[..self.len];
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+/// A line of text for Wireshark's columns: NUL-terminated, without heap.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnText {
+    bytes: [u8; Self::ROOM],
+}
+
+impl ColumnText {
+    const ROOM: usize = 256;
+
+    /// `text`, cut where it is too long.
+    pub fn new(text: fmt::Arguments<'_>) -> Self {
+        let mut bytes = [0; Self::ROOM];
+        let mut line = Line {
+            out: &mut bytes[..Self::ROOM - 1],
+            len: 0,
+        };
+        // An error only says that the text was cut.
+        let _ = fmt::write(&mut line, text);
+        Self { bytes }
+    }
+
+    /// For Wireshark: always ends with a NUL.
+    pub fn as_ptr(&self) -> *const core::ffi::c_char {
+        self.bytes.as_ptr().cast()
+    }
+
+    /// The text as Rust sees it.
+    #[cfg(test)]
+    pub fn as_str(&self) -> &str {
+        let end = self.bytes.iter().position(|b| *b == 0).unwrap();
+        core::str::from_utf8(&self.bytes[..end]).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters_and_end_with_a_nul() {
+        let mut ops = [const { MaybeUninit::uninit() }; 4];
+        let mut store = [0xFF; 12];
+        let mut plan = Plan::new(&mut ops, &mut store);
+        let a = plan.text(format_args!("abc"));
+        let b = plan.text(format_args!("→→→"));
+        assert_eq!((a.len, b.len), (3, 6));
+        assert_eq!(&plan.store()[..4], b"abc\0");
+        assert_eq!(
+            &plan.store()[b.start as usize..b.start as usize + 7],
+            "→→\0".as_bytes()
+        );
+        assert_eq!(plan.text(format_args!("x")), NO_TEXT);
+        assert_eq!(plan.lost(), 1);
+    }
+
+    #[test]
+    fn steps_that_do_not_fit_are_counted() {
+        let mut ops = [const { MaybeUninit::uninit() }; 2];
+        let mut store = [0; 8];
+        let mut plan = Plan::new(&mut ops, &mut store);
+        for _ in 0..3 {
+            plan.push(Op::Close);
+        }
+        assert_eq!(
+            (plan.ops().collect::<Vec<_>>(), plan.lost()),
+            (vec![Op::Close, Op::Close], 1)
+        );
+    }
+
+    #[test]
+    fn column_texts_always_end() {
+        let long = "→".repeat(200);
+        let text = ColumnText::new(format_args!("x{long}"));
+        assert_eq!(text.as_str().chars().count(), 1 + 254 / 3);
+    }
+}

@@ -1,0 +1,131 @@
+//! Congestion notification to the proxy node.
+
+use super::Scene;
+use crate::names::{F, P};
+use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
+use fcn_wire::finding::{Findings, Rule};
+use fcn_wire::message::IcrcCheck;
+use fcn_wire::notification::Notification;
+use fcn_wire::proxy_cn::{Family, ProxyCn};
+use std::net::IpAddr;
+
+/// What the caller does once the plan is carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct ProxyShown {
+    /// For the Info column.
+    pub info: ColumnText,
+    /// Where the invoking packet begins in the payload, and whether it is IPv6; `None` where there is none.
+    pub invoking: Option<(usize, bool)>,
+    /// Octets of the payload that were needed but not captured.
+    pub missing: Option<usize>,
+}
+
+/// Plans the message whose UDP payload begins at `start` of the data source, `captured` octets of `reported`.
+///
+/// The plan's offsets are counted from the start of the payload. The tree stays open for the invoking packet.
+pub fn proxy_cn(
+    plan: &mut Plan<'_>,
+    scene: &Scene<'_>,
+    start: usize,
+    (captured, reported): (usize, usize),
+    addresses: Option<(IpAddr, IpAddr)>,
+) -> ProxyShown {
+    let payload = scene.slice(start, captured);
+    let outer = addresses.map_or(Family::V6, |(source, _)| Family::of(source));
+    plan.push(Op::Goto(Anchor::Root));
+    plan.push(Op::Protocol(P::ProxyCn, at(0, payload.len()), Mark::Plain));
+    let message = match ProxyCn::new_checked(payload, outer) {
+        Ok(message) => message,
+        Err(e) => {
+            let cut = captured < reported;
+            if !cut {
+                plan.expert_with(
+                    Rule::ProxyCnMalformed,
+                    at(0, payload.len()),
+                    format_args!("{e}"),
+                );
+            }
+            return ProxyShown {
+                info: ColumnText::new(format_args!("Proxy notification, too short")),
+                invoking: None,
+                missing: cut.then(|| reported.min(outer.header_len())),
+            };
+        }
+    };
+    let tuple = message.five_tuple();
+    plan.append(format_args!(
+        ", flow {} → {}, level {}",
+        tuple.source,
+        tuple.destination,
+        message.level()
+    ));
+    let address = message.family().address_len();
+    let fixed = 2 * address;
+    plan.address(
+        (F::ProxySource4, F::ProxySource6),
+        at(0, address),
+        tuple.source,
+        Mark::Plain,
+    );
+    plan.address(
+        (F::ProxyDestination4, F::ProxyDestination6),
+        at(address, address),
+        tuple.destination,
+        Mark::Plain,
+    );
+    plan.uint(F::ProxyProtocol, at(fixed, 1), tuple.protocol);
+    plan.uint(F::ProxySourcePort, at(fixed + 1, 2), tuple.source_port);
+    plan.uint(
+        F::ProxyDestinationPort,
+        at(fixed + 3, 2),
+        tuple.destination_port,
+    );
+    let word = u32::from(message.level()) << 21 | message.reserved();
+    plan.uint(F::ProxyLevel, at(message.level_at(), 3), word);
+    plan.uint(F::ProxyReserved, at(message.level_at(), 3), word);
+
+    let frame = scene
+        .frame_of_payload(start, addresses.map(|(source, _)| source))
+        .map(|(_, frame)| frame);
+    if captured == reported {
+        let ip = frame.as_ref().and_then(|frame| frame.ip());
+        let outer_len = match (ip, outer) {
+            (Some(ip), _) => ip.end - ip.start,
+            (None, Family::V4) => 20 + 8 + reported,
+            (None, Family::V6) => 40 + 8 + reported,
+        };
+        let mut findings = Findings::new();
+        message.check(outer, outer_len, &mut findings);
+        for finding in &findings {
+            plan.expert(finding.rule, at(finding.offset, finding.len));
+        }
+    }
+    let invoking = message.invoking_packet();
+    if !invoking.is_empty() {
+        plan.push(Op::Open(
+            F::ProxyInvoking,
+            at(message.invoking_at(), invoking.len()),
+        ));
+        plan.append(format_args!(", {} octets", invoking.len()));
+    }
+    let notification = frame.and_then(|frame| Notification::of(&frame, IcrcCheck::Off));
+    let info = match notification {
+        Some(notification) => ColumnText::new(format_args!("{notification}")),
+        None => ColumnText::new(format_args!(
+            "proxy notification, sender {}, flow to {}, level {}",
+            tuple.source,
+            tuple.destination,
+            message.level()
+        )),
+    };
+    let version = invoking.first().map(|octet| octet >> 4);
+    ProxyShown {
+        info,
+        invoking: match version {
+            Some(4) => Some((message.invoking_at(), false)),
+            Some(6) => Some((message.invoking_at(), true)),
+            _ => None,
+        },
+        missing: None,
+    }
+}

@@ -1,0 +1,60 @@
+//! Fast CNP in the WAN.
+
+use crate::names::{F, P};
+use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
+use fcn_wire::finding::{Findings, Rule};
+use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn};
+use std::net::IpAddr;
+
+/// Plans the message in `payload`, of which there were `reported` octets on the wire; gives the Info column's text.
+///
+/// Offsets are counted from the start of the payload.
+pub fn wan_fcn(
+    plan: &mut Plan<'_>,
+    payload: &[u8],
+    reported: usize,
+    addresses: Option<(IpAddr, IpAddr)>,
+) -> ColumnText {
+    plan.push(Op::Goto(Anchor::Root));
+    plan.push(Op::Protocol(P::WanFcn, at(0, payload.len()), Mark::Plain));
+    let message = match WanFcn::new_checked(payload) {
+        Ok(message) => message,
+        Err(e) => {
+            // A message that the capture cut off is not malformed.
+            if payload.len() == reported {
+                plan.expert_with(
+                    Rule::WanFcnMalformed,
+                    at(0, payload.len()),
+                    format_args!("{e}"),
+                );
+            }
+            return ColumnText::new(format_args!("WAN FCN, too short"));
+        }
+    };
+    let (label, level) = (message.flow_label(), message.level());
+    plan.append(format_args!(", flow label {label:#07x}, level {level}"));
+    let word = label << 12 | u32::from(level) << 9 | u32::from(message.reserved());
+    let here = at(0, WAN_FCN_LEN);
+    plan.uint(F::WanFlowLabel, here, word);
+    plan.uint(F::WanLevel, here, word);
+    plan.uint(F::WanReserved, here, word);
+    if payload.len() > WAN_FCN_LEN {
+        plan.push(Op::Bytes(
+            F::WanExtra,
+            at(WAN_FCN_LEN, payload.len() - WAN_FCN_LEN),
+        ));
+    }
+    let mut findings = Findings::new();
+    message.check(&mut findings);
+    for finding in &findings {
+        plan.expert(finding.rule, at(finding.offset, finding.len));
+    }
+    match addresses {
+        Some((source, destination)) => ColumnText::new(format_args!(
+            "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level}"
+        )),
+        None => ColumnText::new(format_args!(
+            "WAN FCN, flow label {label:#07x}, level {level}"
+        )),
+    }
+}

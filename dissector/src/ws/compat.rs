@@ -1,0 +1,57 @@
+//! What differs between Wireshark 4.0, 4.4 and 4.6, under one name each. Layouts and constants come from bindgen.
+
+use super::sys;
+use core::ffi::c_int;
+
+/// What a Boolean preference is stored in: `gboolean` up to 4.0, `bool` later.
+#[cfg(wireshark = "4.0")]
+pub type BoolPreference = core::sync::atomic::AtomicI32;
+/// What a Boolean preference is stored in: `gboolean` up to 4.0, `bool` later.
+#[cfg(not(wireshark = "4.0"))]
+pub type BoolPreference = core::sync::atomic::AtomicBool;
+
+/// A Boolean preference that is on.
+#[cfg(wireshark = "4.0")]
+pub const fn preference_on() -> BoolPreference {
+    BoolPreference::new(1)
+}
+/// A Boolean preference that is on.
+#[cfg(not(wireshark = "4.0"))]
+pub const fn preference_on() -> BoolPreference {
+    BoolPreference::new(true)
+}
+
+/// Whether a Boolean preference is on.
+pub fn is_on(preference: &BoolPreference) -> bool {
+    is_true(preference.load(core::sync::atomic::Ordering::Relaxed))
+}
+
+/// Truth of a C Boolean, whichever of the two types it has.
+pub fn is_true<T: Default + PartialEq>(value: T) -> bool {
+    value != T::default()
+}
+
+/// The number of an address type or of a column as Wireshark's functions take it.
+pub const COL_INFO: c_int = sys::COL_INFO as c_int;
+/// See [`COL_INFO`].
+pub const COL_PROTOCOL: c_int = sys::COL_PROTOCOL as c_int;
+
+/// Wireshark's own "compare with what was computed" for checksums (`PROTO_CHECKSUM_VERIFY`, a macro).
+pub const CHECKSUM_VERIFY: u32 = 1;
+
+/// Marks an item (an inline function in C, so not exported).
+///
+/// # Safety
+/// `item` is an item that Wireshark just returned.
+pub unsafe fn set_flag(item: *mut sys::proto_item, flag: u32) {
+    if item.is_null() {
+        return;
+    }
+    // SAFETY: a node is live as long as its tree; faked ones may have no field information.
+    unsafe {
+        let info = (*item).finfo;
+        if !info.is_null() {
+            (*info).flags |= flag;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Carries a plan out: finds the places in Wireshark's tree, and adds the items.
+//!
+//! Wireshark may leave any of its functions through `longjmp`. Nothing in here has to be dropped.
+
+use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
+use super::{register, sys};
+use crate::names::{F, P};
+use crate::plan::{Anchor, At, Mark, Op, Plan, Stored};
+use core::ffi::{CStr, c_char, c_int};
+use core::ptr;
+use fcn_wire::finding::Rule;
+
+/// Where a plan is carried out.
+#[derive(Clone, Copy)]
+pub struct Canvas {
+    /// The packet.
+    pub pinfo: *mut sys::packet_info,
+    /// The tree's root, or the tree that a dissector was given; may be null.
+    pub root: *mut sys::proto_tree,
+    /// What the plan's offsets are counted in.
+    pub tvb: *mut sys::tvbuff_t,
+}
+
+/// Deepest nesting of a plan.
+const DEPTH: usize = 8;
+const AS_IS: &CStr = c"%s";
+
+/// Carries `plan` out and gives the tree that it leaves open.
+///
+/// # Safety
+/// The canvas holds pointers that Wireshark just handed over, and `canvas.tvb` covers the plan's offsets as far as
+/// they are captured.
+pub unsafe fn draw(canvas: Canvas, plan: &Plan<'_>) -> *mut sys::proto_tree {
+    let mut pen = Pen {
+        canvas,
+        // SAFETY: asking a live tvbuff for its length.
+        captured: unsafe { sys::tvb_captured_length(canvas.tvb) },
+        store: plan.store(),
+        open: [canvas.root; DEPTH],
+        depth: 0,
+        last: ptr::null_mut(),
+    };
+    for op in plan.ops() {
+        // SAFETY: passed on.
+        unsafe { pen.step(op) };
+    }
+    pen.tree()
+}
+
+struct Pen<'a> {
+    canvas: Canvas,
+    captured: u32,
+    store: &'a [u8],
+    open: [*mut sys::proto_tree; DEPTH],
+    depth: usize,
+    last: *mut sys::proto_item,
+}
+
+impl Pen<'_> {
+    fn tree(&self) -> *mut sys::proto_tree {
+        self.open[self.depth]
+    }
+
+    /// Start and length within what was captured, so that adding an item throws no exception.
+    fn clamp(&self, at: At) -> (c_int, c_int) {
+        let start = at.start.min(self.captured);
+        let len = at.len.min(self.captured - start);
+        (
+            c_int::try_from(start).unwrap_or(0),
+            c_int::try_from(len).unwrap_or(0),
+        )
+    }
+
+    fn stored(&self, text: Stored) -> *const c_char {
+        let start = text.start as usize;
+        match self.store.get(start..=start + text.len as usize) {
+            // `Plan::text` put a NUL behind it.
+            Some(text) => text.as_ptr().cast(),
+            None => c"".as_ptr(),
+        }
+    }
+
+    unsafe fn step(&mut self, op: Op) {
+        let Canvas { pinfo, tvb, .. } = self.canvas;
+        let tree = self.tree();
+        // SAFETY: everywhere below, `tree` is a live tree or null (which Wireshark takes for "no tree wanted"), `tvb`
+        // is live, start and length are within it, the field was registered with the type that the function asks for,
+        // and texts end with a NUL.
+        unsafe {
+            match op {
+                Op::Goto(anchor) => {
+                    self.depth = 0;
+                    self.open[0] = self.find(anchor);
+                    self.last = ptr::null_mut();
+                }
+                Op::Protocol(protocol, at, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::protocol(protocol);
+                    let item =
+                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
+                    self.added(item, mark);
+                    self.descend(item, register::protocol_ett(protocol));
+                }
+                Op::Open(field, at) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let item =
+                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
+                    self.added(item, Mark::Plain);
+                    self.descend(item, register::field_ett(field));
+                }
+                Op::OpenUint(field, at, value) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
+                    self.added(item, Mark::Plain);
+                    self.descend(item, register::field_ett(field));
+                }
+                Op::Close => self.depth = self.depth.saturating_sub(1),
+                Op::Uint(field, at, value, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
+                    self.added(item, mark);
+                }
+                Op::Uint64(field, at, value) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let item = sys::proto_tree_add_uint64(tree, id, tvb, start, len, value);
+                    self.added(item, Mark::Plain);
+                }
+                Op::Flag(field, at, value, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    // 32 bits in 4.0, 64 later.
+                    #[allow(clippy::useless_conversion)]
+                    let item = sys::proto_tree_add_boolean(tree, id, tvb, start, len, value.into());
+                    self.added(item, mark);
+                }
+                Op::Ipv4(field, at, address, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    // Wireshark keeps IPv4 addresses in network order.
+                    let value = u32::from_ne_bytes(address.octets());
+                    let item = sys::proto_tree_add_ipv4(tree, id, tvb, start, len, value);
+                    self.added(item, mark);
+                }
+                Op::Ipv6(field, at, stored, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let from = stored as usize;
+                    if let Some(octets) = self.store.get(from..from + 16) {
+                        let address = octets.as_ptr().cast();
+                        let item = sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address);
+                        self.added(item, mark);
+                    }
+                }
+                Op::Bytes(field, at) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let item =
+                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
+                    self.added(item, Mark::Plain);
+                }
+                Op::Text(field, at, text, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let text = self.stored(text);
+                    let item = sys::proto_tree_add_string(tree, id, tvb, start, len, text);
+                    self.added(item, mark);
+                }
+                Op::Label(text) => {
+                    if !self.last.is_null() {
+                        sys::proto_item_set_text(self.last, AS_IS.as_ptr(), self.stored(text));
+                    }
+                }
+                Op::Append(text) => {
+                    if !self.last.is_null() {
+                        sys::proto_item_append_text(self.last, AS_IS.as_ptr(), self.stored(text));
+                    }
+                }
+                Op::Icrc(at, expected, verified) => {
+                    if at.saturating_add(4) <= self.captured {
+                        let flags = if verified { CHECKSUM_VERIFY } else { 0 };
+                        let item = sys::proto_tree_add_checksum(
+                            tree,
+                            tvb,
+                            at as _,
+                            register::field(F::RoceIcrc),
+                            register::field(F::RoceIcrcStatus),
+                            register::expert(Rule::RoceIcrcBad),
+                            pinfo,
+                            expected,
+                            sys::ENC_LITTLE_ENDIAN,
+                            flags,
+                        );
+                        self.added(item, Mark::Plain);
+                    }
+                }
+                Op::Expert(rule, at, text) => {
+                    let (start, len) = self.clamp(at);
+                    let expert = register::expert(rule);
+                    if text.len == 0 {
+                        sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
+                    } else {
+                        sys::proto_tree_add_expert_format(
+                            tree,
+                            pinfo,
+                            expert,
+                            tvb,
+                            start,
+                            len,
+                            AS_IS.as_ptr(),
+                            self.stored(text),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    unsafe fn added(&mut self, item: *mut sys::proto_item, mark: Mark) {
+        self.last = item;
+        // SAFETY: passed on.
+        unsafe {
+            match mark {
+                Mark::Plain => {}
+                Mark::Generated => set_flag(item, sys::FI_GENERATED),
+                Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
+            }
+        }
+    }
+
+    unsafe fn descend(&mut self, item: *mut sys::proto_item, ett: c_int) {
+        // SAFETY: `item` was returned just now.
+        let tree = unsafe { sys::proto_item_add_subtree(item, ett) };
+        if self.depth + 1 < DEPTH {
+            self.depth += 1;
+        }
+        self.open[self.depth] = tree;
+    }
+
+    /// The tree at `anchor`; the root where it is not there (not wanted by a filter, or its protocol is disabled).
+    unsafe fn find(&self, anchor: Anchor) -> *mut sys::proto_tree {
+        let root = self.canvas.root;
+        let (name, start) = match anchor {
+            Anchor::Root => return root,
+            Anchor::Ipv6Option(start) => (register::Anchors::Ipv6Option, start),
+            Anchor::Bth(start) => (register::Anchors::Bth, start),
+            Anchor::InfiniBand(start) => (register::Anchors::InfiniBand, start),
+        };
+        if root.is_null() {
+            return root;
+        }
+        // SAFETY: the root and its nodes are live while the packet is dissected.
+        unsafe {
+            let data = (*root).tree_data;
+            // In a tree made for a filter alone the anchors are mostly not there; where a field stands is of no
+            // matter then.
+            if data.is_null() || !is_true((*data).visible) {
+                return root;
+            }
+            let found = node(root, register::anchor(name), self.canvas.tvb, start);
+            if found.is_null() { root } else { found }
+        }
+    }
+}
+
+/// The node of field `id` that begins at `start` of data source `ds`, or null.
+///
+/// # Safety
+/// `root` is a live tree.
+unsafe fn node(
+    root: *mut sys::proto_node,
+    id: c_int,
+    ds: *mut sys::tvbuff_t,
+    start: u32,
+) -> *mut sys::proto_node {
+    // SAFETY: Wireshark's trees are linked by these pointers, and not changed meanwhile.
+    unsafe {
+        let mut at = (*root).first_child;
+        while !at.is_null() {
+            let info = (*at).finfo;
+            if !info.is_null()
+                && !(*info).hfinfo.is_null()
+                && (*(*info).hfinfo).id == id
+                && (*info).ds_tvb == ds
+                && u32::try_from((*info).start) == Ok(start)
+            {
+                return at;
+            }
+            if !(*at).first_child.is_null() {
+                at = (*at).first_child;
+                continue;
+            }
+            while (*at).next.is_null() {
+                at = (*at).parent;
+                if at.is_null() || at == root {
+                    return ptr::null_mut();
+                }
+            }
+            at = (*at).next;
+        }
+    }
+    ptr::null_mut()
+}
+
+/// Only to keep the names of protocols and their numbers together.
+const _: () = assert!(P::ALL.len() == register::PROTOCOLS);

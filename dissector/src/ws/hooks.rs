@@ -1,0 +1,530 @@
+//! The callbacks that Wireshark calls: wrappers in front of its own dissectors, our own dissectors, the postdissector.
+//!
+//! A wrapper only notes what it saw and calls the original; what is to be added to the tree is added by the
+//! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
+
+use super::draw::{Canvas, draw};
+use super::{addresses, bytes, compat, guard, register, scratch, source, sys, text_room};
+use crate::names::P;
+use crate::plan::{ColumnText, Op, Plan};
+use crate::show::{self, OptionsAt, RoceAt, Scene};
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use fcn_wire::Profile;
+use std::net::IpAddr;
+
+/// Most messages noted in one frame; more than that is no traffic but an attack.
+const MAX_NOTES: usize = 16;
+
+/// What a wrapper saw.
+#[derive(Clone, Copy)]
+struct Note {
+    kind: NoteKind,
+    /// The data source, and where in it the noted part begins.
+    ds: *mut sys::tvbuff_t,
+    start: usize,
+    /// Octets captured and on the wire.
+    captured: usize,
+    reported: usize,
+    addresses: Option<(IpAddr, IpAddr)>,
+    quoted: bool,
+    /// The RoCEv2 port it came by; 0 for options.
+    port: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NoteKind {
+    Roce,
+    Options {
+        hop_by_hop: bool,
+        fast: bool,
+    },
+    /// The original refused the packet.
+    Void,
+}
+
+/// The notes of one packet, in its pool.
+#[derive(Clone, Copy)]
+struct Notes {
+    len: usize,
+    list: [Note; MAX_NOTES],
+}
+
+/// The packet's notes, or null.
+unsafe fn notes(pinfo: *mut sys::packet_info) -> *mut Notes {
+    // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
+    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, register::protocol(P::Roce), 0).cast() }
+}
+
+/// Notes something, and gives its place; null where there are too many.
+unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
+    // SAFETY: `pinfo` is live; the memory is the packet's, and `len` never exceeds the list.
+    unsafe {
+        let mut all = notes(pinfo);
+        if all.is_null() {
+            let room = scratch::<Notes>(pinfo, 1);
+            all = room.as_mut_ptr().cast();
+            (*all).len = 0;
+            sys::p_add_proto_data(
+                (*pinfo).pool,
+                pinfo,
+                register::protocol(P::Roce),
+                0,
+                all.cast(),
+            );
+        }
+        let len = (*all).len;
+        if len == MAX_NOTES {
+            return ptr::null_mut();
+        }
+        (*all).len = len + 1;
+        let place = (&raw mut (*all).list).cast::<Note>().add(len);
+        place.write(new);
+        place
+    }
+}
+
+unsafe fn in_error(pinfo: *mut sys::packet_info) -> bool {
+    // SAFETY: `pinfo` is live.
+    unsafe { (*pinfo).flags.in_error_pkt() != 0 }
+}
+
+/// Calls the dissector that a wrapper stands in front of, as if there were no wrapper.
+unsafe fn call_original(
+    wrapped: &register::Wrapped,
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are Wireshark's own.
+    unsafe {
+        // Every call counts this down by one; the wrapper is not to be counted.
+        (*pinfo).can_desegment = (*pinfo).saved_can_desegment;
+        sys::call_dissector_only(wrapped.original(), tvb, pinfo, tree, data)
+    }
+}
+
+/// In front of InfiniBand at the RoCEv2 port.
+pub unsafe extern "C" fn roce(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let port = (*pinfo).destport;
+        if port != (*pinfo).match_uint {
+            // RoCEv2 goes *to* the port. What comes from it belongs to whoever is known for the other port; without
+            // us, that one would have been asked first or next.
+            if register::has_udp_port(port) {
+                return 0;
+            }
+            return call_original(&register::ROCE, tvb, pinfo, tree, data);
+        }
+        let (ds, start) = source(tvb);
+        let new = Note {
+            kind: NoteKind::Roce,
+            ds,
+            start,
+            captured: sys::tvb_captured_length(tvb) as usize,
+            reported: sys::tvb_reported_length(tvb) as usize,
+            addresses: addresses(pinfo),
+            quoted: in_error(pinfo),
+            port: port as u16,
+        };
+        let noted = note(pinfo, new);
+        let done = call_original(&register::ROCE, tvb, pinfo, tree, data);
+        if done == 0 {
+            if !noted.is_null() {
+                (*noted).kind = NoteKind::Void;
+            }
+            return 0;
+        }
+        if !new.quoted {
+            columns(pinfo, &new);
+        }
+        done
+    }
+}
+
+/// Names a CNP of either kind in the columns.
+unsafe fn columns(pinfo: *mut sys::packet_info, seen: &Note) {
+    // SAFETY: `pinfo` is live.
+    unsafe {
+        let info = (*pinfo).cinfo;
+        if info.is_null() || !compat::is_true(sys::col_get_writable(info, compat::COL_INFO)) {
+            return;
+        }
+        let bytes = bytes(seen.ds);
+        // Most packets are no CNP: look before anything is searched.
+        if bytes.get(seen.start) != Some(&CNP_OPCODE) {
+            return;
+        }
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let elsewhere = option_elsewhere(pinfo, seen);
+        let profile = register::profile(seen.port);
+        let text = guard(|| {
+            let scene = scene(bytes, wire_len, &profile, seen);
+            show::info(&scene, &roce_at(seen, elsewhere))
+        });
+        if let Some(Some((protocol, text))) = text {
+            set_columns(pinfo, protocol, &text);
+        }
+    }
+}
+
+const CNP_OPCODE: u8 = fcn_wire::bth::Opcode::CNP.0;
+
+unsafe fn set_columns(pinfo: *mut sys::packet_info, protocol: P, text: &ColumnText) {
+    let name = match protocol {
+        P::FastCnp => c"Fast CNP",
+        P::ProxyCn => c"Proxy CN",
+        P::WanFcn => c"WAN FCN",
+        _ => c"CNP",
+    };
+    // SAFETY: `pinfo` is live, both texts end with a NUL; the one of the Info column is copied.
+    unsafe {
+        sys::col_set_str((*pinfo).cinfo, compat::COL_PROTOCOL, name.as_ptr());
+        sys::col_add_str((*pinfo).cinfo, compat::COL_INFO, text.as_ptr());
+    }
+}
+
+fn scene<'a>(bytes: &'a [u8], wire_len: usize, profile: &'a Profile, seen: &Note) -> Scene<'a> {
+    Scene {
+        bytes,
+        wire_len,
+        profile,
+        check_icrc: register::checks_icrc(),
+        quoted: seen.quoted,
+    }
+}
+
+const fn roce_at(seen: &Note, option_elsewhere: bool) -> RoceAt {
+    RoceAt {
+        payload: seen.start,
+        captured: seen.captured,
+        reported: seen.reported,
+        addresses: seen.addresses,
+        option_elsewhere,
+    }
+}
+
+/// Whether a Fast CNP option was noted that belongs to `seen` though it lies in another data source: reassembly
+/// leaves the extension headers in front of the Fragment header behind.
+unsafe fn option_elsewhere(pinfo: *mut sys::packet_info, seen: &Note) -> bool {
+    // SAFETY: passed on.
+    unsafe {
+        counterpart(pinfo, seen, |kind| {
+            matches!(kind, NoteKind::Options { fast: true, .. })
+        })
+    }
+    .is_some()
+}
+
+unsafe fn counterpart(
+    pinfo: *mut sys::packet_info,
+    seen: &Note,
+    wanted: impl Fn(NoteKind) -> bool,
+) -> Option<Note> {
+    // SAFETY: the first `len` notes are written.
+    unsafe {
+        let all = notes(pinfo);
+        if all.is_null() {
+            return None;
+        }
+        (0..(*all).len).map(|i| (*all).list[i]).find(|other| {
+            wanted(other.kind)
+                && other.ds != seen.ds
+                && other.quoted == seen.quoted
+                && other.addresses == seen.addresses
+        })
+    }
+}
+
+/// In front of the Destination Options header.
+pub unsafe extern "C" fn destination_options(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        note_options(tvb, pinfo, false);
+        call_original(&register::DESTINATION_OPTIONS, tvb, pinfo, tree, data)
+    }
+}
+
+/// In front of the Hop-by-Hop Options header.
+pub unsafe extern "C" fn hop_by_hop(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        note_options(tvb, pinfo, true);
+        call_original(&register::HOP_BY_HOP, tvb, pinfo, tree, data)
+    }
+}
+
+/// Notes an options header that has options of ours in it.
+unsafe fn note_options(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, hop_by_hop: bool) {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let here = bytes(tvb);
+        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        let found = guard(|| {
+            let len = (usize::from(*here.get(1)?) + 1) * 8;
+            let header = &here[..len.min(here.len())];
+            Some((show::has_ours(header, &profile), header.len()))
+        });
+        let Some(Some(((true, fast), captured))) = found else {
+            return;
+        };
+        let (ds, start) = source(tvb);
+        let new = Note {
+            kind: NoteKind::Options { hop_by_hop, fast },
+            ds,
+            start,
+            captured,
+            reported: captured,
+            addresses: addresses(pinfo),
+            quoted: in_error(pinfo),
+            port: 0,
+        };
+        note(pinfo, new);
+    }
+}
+
+/// Adds to the finished tree what the wrappers noted.
+pub unsafe extern "C" fn post(
+    _tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    _data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers; the first `len` notes are written.
+    unsafe {
+        let all = notes(pinfo);
+        if all.is_null() {
+            return 0;
+        }
+        if tree.is_null() && !compat::is_true(sys::have_tap_listener(register::expert_tap())) {
+            return 0;
+        }
+        for i in 0..(*all).len {
+            let seen = (*all).list[i];
+            add(pinfo, tree, &seen);
+        }
+    }
+    0
+}
+
+/// Adds what is to be shown of one note.
+unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
+    let size = match seen.kind {
+        NoteKind::Void => return,
+        NoteKind::Roce => ROCE_PLAN,
+        NoteKind::Options { .. } => options_plan(seen.captured),
+    };
+    // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
+    unsafe {
+        let (ops, store) = (scratch::<Op>(pinfo, size.0), text_room(pinfo, size.1));
+        let bytes = bytes(seen.ds);
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let profile = register::profile(port_of(pinfo, seen));
+        let elsewhere = match seen.kind {
+            NoteKind::Roce => option_elsewhere(pinfo, seen),
+            _ => false,
+        };
+        let roce_elsewhere = match seen.kind {
+            NoteKind::Options { fast: true, .. } => {
+                counterpart(pinfo, seen, |kind| kind == NoteKind::Roce)
+            }
+            _ => None,
+        };
+        let plan = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            let scene = scene(bytes, wire_len, &profile, seen);
+            match seen.kind {
+                NoteKind::Roce => show::roce(&mut plan, &scene, &roce_at(seen, elsewhere)),
+                NoteKind::Options { hop_by_hop, .. } => {
+                    let place = OptionsAt {
+                        start: seen.start,
+                        hop_by_hop,
+                        addresses: seen.addresses,
+                        roce_elsewhere: roce_elsewhere.map(|roce| roce_at(&roce, true)),
+                    };
+                    show::options(&mut plan, &scene, &place);
+                }
+                NoteKind::Void => {}
+            }
+            plan
+        });
+        if let Some(plan) = plan {
+            let canvas = Canvas {
+                pinfo,
+                root: tree,
+                tvb: seen.ds,
+            };
+            draw(canvas, &plan);
+        }
+    }
+}
+
+/// The RoCEv2 port that the packet around an options header came by.
+unsafe fn port_of(pinfo: *mut sys::packet_info, seen: &Note) -> u16 {
+    if seen.port != 0 {
+        return seen.port;
+    }
+    // SAFETY: the first `len` notes are written.
+    unsafe {
+        let all = notes(pinfo);
+        (0..(*all).len)
+            .map(|i| (*all).list[i])
+            .find(|other| other.kind == NoteKind::Roce)
+            .map_or(Profile::DEFAULT.rocev2_port, |other| other.port)
+    }
+}
+
+/// Room for steps and texts of a RoCEv2 packet.
+const ROCE_PLAN: (usize, usize) = (64, 4096);
+
+/// Room for steps and texts of an options header of `len` octets.
+///
+/// A node with one data field of 4 octets takes 5 steps, the most for the least; an option takes at most 50 beside its
+/// nodes.
+const fn options_plan(len: usize) -> (usize, usize) {
+    (128 + len * 4, 4096 + len * 16)
+}
+
+/// The dissector of notifications to the proxy node.
+pub unsafe extern "C" fn proxy_cn(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
+    unsafe {
+        let (ds, start) = source(tvb);
+        let lengths = (
+            sys::tvb_captured_length(tvb) as usize,
+            sys::tvb_reported_length(tvb) as usize,
+        );
+        let (ops, store) = (scratch::<Op>(pinfo, 64), text_room(pinfo, 4096));
+        let bytes = bytes(ds);
+        let wire_len = sys::tvb_reported_length(ds) as usize;
+        let ends = addresses(pinfo);
+        let quoted = in_error(pinfo);
+        // Decode As may have brought the message here from any port.
+        let profile = Profile {
+            proxy_cn_port: (*pinfo).destport as u16,
+            ..register::profile(Profile::DEFAULT.rocev2_port)
+        };
+        let planned = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            let scene = Scene {
+                bytes,
+                wire_len,
+                profile: &profile,
+                check_icrc: false,
+                quoted,
+            };
+            let shown = show::proxy_cn(&mut plan, &scene, start, lengths, ends);
+            (plan, shown)
+        });
+        let Some((plan, shown)) = planned else {
+            return 0;
+        };
+        set_columns(pinfo, P::ProxyCn, &shown.info);
+        let canvas = Canvas {
+            pinfo,
+            root: tree,
+            tvb,
+        };
+        let open = draw(canvas, &plan);
+        if let Some((at, ipv6)) = shown.invoking {
+            invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6), data);
+        }
+        if let Some(need) = shown.missing {
+            demand(tvb, need);
+        }
+        sys::tvb_captured_length(tvb) as c_int
+    }
+}
+
+/// Dissects the packet that a notification quotes, marked as a quotation: so it feeds no conversation, and the columns
+/// and addresses stay those of the packet around it.
+unsafe fn invoking_packet(
+    tvb: *mut sys::tvbuff_t,
+    at: usize,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    handle: sys::dissector_handle_t,
+    data: *mut c_void,
+) {
+    let _ = data;
+    if handle.is_null() {
+        return;
+    }
+    // SAFETY: the pointers are live, and `at` is within the captured octets.
+    unsafe {
+        let at = at as c_int;
+        let captured = sys::tvb_captured_length(tvb) as c_int - at;
+        let reported = sys::tvb_reported_length(tvb) as c_int - at;
+        if captured <= 0 {
+            return;
+        }
+        let quoted = sys::tvb_new_subset_length_caplen(tvb, at, captured, reported);
+        let before = (*pinfo).flags.in_error_pkt();
+        (*pinfo).flags.set_in_error_pkt(1);
+        sys::call_dissector_only(handle, quoted, pinfo, tree, ptr::null_mut());
+        (*pinfo).flags.set_in_error_pkt(before);
+    }
+}
+
+/// Asks for octets that were not captured: Wireshark then says so in its own words.
+unsafe fn demand(tvb: *mut sys::tvbuff_t, need: usize) {
+    // SAFETY: throws, past frames with nothing to drop.
+    unsafe { sys::tvb_get_ptr(tvb, 0, c_int::try_from(need).unwrap_or(c_int::MAX)) };
+}
+
+/// The dissector of Fast CNPs in the WAN.
+pub unsafe extern "C" fn wan_fcn(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    _data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
+    unsafe {
+        let (ops, store) = (scratch::<Op>(pinfo, 32), text_room(pinfo, 2048));
+        let payload = bytes(tvb);
+        let reported = sys::tvb_reported_length(tvb) as usize;
+        let ends = addresses(pinfo);
+        let planned = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            let info = show::wan_fcn(&mut plan, payload, reported, ends);
+            (plan, info)
+        });
+        let Some((plan, info)) = planned else {
+            return 0;
+        };
+        set_columns(pinfo, P::WanFcn, &info);
+        let canvas = Canvas {
+            pinfo,
+            root: tree,
+            tvb,
+        };
+        draw(canvas, &plan);
+        if payload.len() < reported && payload.len() < fcn_wire::wan_fcn::WAN_FCN_LEN {
+            demand(tvb, fcn_wire::wan_fcn::WAN_FCN_LEN);
+        }
+        payload.len() as c_int
+    }
+}

@@ -1,0 +1,523 @@
+//! Registers protocols, fields, expert infos, preferences and handles with Wireshark, and keeps the numbers it gives.
+
+use super::compat::{self, BoolPreference};
+use super::{hooks, sys};
+use crate::names::{F, Field, Kind, P, expert_name};
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use fcn_wire::Profile;
+use fcn_wire::finding::{Rule, Severity};
+use std::ffi::CString;
+
+/// How many protocols there are.
+pub const PROTOCOLS: usize = P::ALL.len();
+const FIELDS: usize = F::ALL.len();
+const RULES: usize = Rule::ALL.len();
+
+/// Numbers that Wireshark writes once, while it starts, and reads afterwards.
+static PROTOCOL_IDS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
+static FIELD_IDS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
+static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
+static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
+static ANCHOR_IDS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
+static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
+
+struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
+
+// SAFETY: written by Wireshark while it starts, on its one thread, and only read by it afterwards; Rust code hands out
+// the address alone.
+unsafe impl Sync for ExpertIds {}
+
+static EXPERT_IDS: ExpertIds =
+    ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES]);
+
+/// Preferences, which Wireshark writes between packets.
+static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
+static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
+static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
+static CHECK_ICRC: BoolPreference = compat::preference_on();
+
+/// Fields of Wireshark's own that ours stand beside.
+#[derive(Clone, Copy)]
+pub enum Anchors {
+    /// One IPv6 option.
+    Ipv6Option,
+    /// InfiniBand's Base Transport Header.
+    Bth,
+    /// The InfiniBand packet.
+    InfiniBand,
+}
+
+impl Anchors {
+    const ALL: [(Self, &'static CStr); 3] = [
+        (Self::Ipv6Option, c"ipv6.opt"),
+        (Self::Bth, c"infiniband.bth"),
+        (Self::InfiniBand, c"infiniband"),
+    ];
+}
+
+/// Wireshark's number of a protocol.
+pub fn protocol(protocol: P) -> c_int {
+    PROTOCOL_IDS[protocol as usize].load(Ordering::Relaxed)
+}
+
+/// Wireshark's number of a protocol's subtree.
+pub fn protocol_ett(protocol: P) -> c_int {
+    PROTOCOL_ETTS[protocol as usize].load(Ordering::Relaxed)
+}
+
+/// Wireshark's number of a field.
+pub fn field(field: F) -> c_int {
+    FIELD_IDS[field as usize].load(Ordering::Relaxed)
+}
+
+/// Wireshark's number of a field's subtree.
+pub fn field_ett(field: F) -> c_int {
+    FIELD_ETTS[field as usize].load(Ordering::Relaxed)
+}
+
+/// Wireshark's number of an anchor.
+pub fn anchor(anchor: Anchors) -> c_int {
+    ANCHOR_IDS[anchor as usize].load(Ordering::Relaxed)
+}
+
+/// Wireshark's place for the expert info of a rule.
+pub fn expert(rule: Rule) -> *mut sys::expert_field {
+    EXPERT_IDS.0[rule as usize].get()
+}
+
+/// Wireshark's number of the tap that collects expert infos.
+pub fn expert_tap() -> c_int {
+    EXPERT_TAP.load(Ordering::Relaxed)
+}
+
+/// The code points by the preferences; the RoCEv2 port is the one that a packet was handed over by.
+pub fn profile(rocev2_port: u16) -> Profile {
+    let octet = |preference: &AtomicU32| (preference.load(Ordering::Relaxed) & 0xFF) as u8;
+    Profile {
+        fast_cnp_option1: octet(&OPTION1),
+        fast_cnp_option2: octet(&OPTION2),
+        proxy_address_option: octet(&PROXY_OPTION),
+        rocev2_port,
+        ..Profile::DEFAULT
+    }
+}
+
+/// Whether ICRCs are to be verified.
+pub fn checks_icrc() -> bool {
+    compat::is_on(&CHECK_ICRC)
+}
+
+/// A text that Wireshark keeps for as long as it runs.
+fn forever(text: &str) -> *const c_char {
+    match CString::new(text) {
+        Ok(text) => text.into_raw(),
+        Err(_) => c"".as_ptr(),
+    }
+}
+
+/// Registers the plugin; Wireshark looks it up by `plugin_register`.
+pub fn plugin() {
+    let plugin = Box::leak(Box::new(sys::proto_plugin {
+        register_protoinfo: Some(protocols),
+        register_handoff: Some(handoff),
+    }));
+    // SAFETY: Wireshark keeps the pointer; the structure is never freed.
+    unsafe { sys::proto_register_plugin(plugin) };
+}
+
+unsafe extern "C" fn protocols() {
+    for p in P::ALL {
+        let def = p.def();
+        // SAFETY: three texts that live forever.
+        let id = unsafe {
+            sys::proto_register_protocol(forever(def.name), forever(def.short), forever(def.filter))
+        };
+        PROTOCOL_IDS[*p as usize].store(id, Ordering::Relaxed);
+    }
+    for p in P::ALL {
+        register_fields(*p);
+        register_experts(*p);
+    }
+    register_subtrees();
+    register_preferences();
+}
+
+fn register_fields(protocol_of: P) {
+    let records: Vec<sys::hf_register_info> = F::ALL
+        .iter()
+        .filter(|f| f.def().protocol == protocol_of)
+        .map(|f| {
+            let def = f.def();
+            let (type_, display) = wireshark_type(&def);
+            // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
+            let mut info: sys::header_field_info = unsafe { core::mem::zeroed() };
+            info.name = forever(def.name);
+            info.abbrev = forever(def.filter);
+            info.type_ = type_;
+            info.display = display;
+            info.strings = value_strings(&def);
+            info.bitmask = def.mask;
+            info.id = -1;
+            info.same_name_prev_id = -1;
+            sys::hf_register_info {
+                p_id: FIELD_IDS[*f as usize].as_ptr(),
+                hfinfo: info,
+            }
+        })
+        .collect();
+    let records = records.leak();
+    // SAFETY: the records live forever, and so do the places for the numbers.
+    unsafe {
+        sys::proto_register_field_array(
+            protocol(protocol_of),
+            records.as_mut_ptr(),
+            records.len() as c_int,
+        );
+    }
+}
+
+fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
+    let number = |bits: u8| match bits {
+        8 => sys::FT_UINT8,
+        16 => sys::FT_UINT16,
+        24 => sys::FT_UINT24,
+        56 => sys::FT_UINT56,
+        64 => sys::FT_UINT64,
+        _ => sys::FT_UINT32,
+    };
+    let (type_, display) = match def.kind {
+        Kind::Node => (sys::FT_NONE, sys::BASE_NONE as c_int),
+        Kind::Dec(bits) => (number(bits), sys::BASE_DEC as c_int),
+        Kind::Hex(bits) => (number(bits), sys::BASE_HEX as c_int),
+        Kind::Flag(bits) => (sys::FT_BOOLEAN, c_int::from(bits)),
+        Kind::Ipv4 => (sys::FT_IPv4, sys::BASE_NONE as c_int),
+        Kind::Ipv6 => (sys::FT_IPv6, sys::BASE_NONE as c_int),
+        Kind::Bytes => (sys::FT_BYTES, sys::BASE_NONE as c_int),
+        Kind::Text => (sys::FT_STRING, sys::BASE_NONE as c_int),
+    };
+    (type_, display)
+}
+
+fn value_strings(def: &Field) -> *const c_void {
+    if def.values.is_empty() {
+        return ptr::null();
+    }
+    let mut strings: Vec<sys::value_string> = def
+        .values
+        .iter()
+        .map(|(value, text)| sys::value_string {
+            value: *value,
+            strptr: forever(text),
+        })
+        .collect();
+    strings.push(sys::value_string {
+        value: 0,
+        strptr: ptr::null(),
+    });
+    strings.leak().as_ptr().cast()
+}
+
+fn register_experts(protocol_of: P) {
+    let records: Vec<sys::ei_register_info> = Rule::ALL
+        .iter()
+        .filter_map(|rule| {
+            let (of, name) = expert_name(*rule);
+            (of == protocol_of).then_some((rule, name))
+        })
+        .map(|(rule, name)| {
+            let info = rule.info();
+            // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
+            let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
+            record.ids = expert(*rule);
+            record.eiinfo.name = forever(&name);
+            record.eiinfo.group = group(*rule) as c_int;
+            record.eiinfo.severity = match info.severity {
+                Severity::Note => sys::PI_NOTE,
+                Severity::Warning => sys::PI_WARN,
+                Severity::Error => sys::PI_ERROR,
+            } as c_int;
+            record.eiinfo.summary = forever(&format!("{} [{}]", info.text, info.section));
+            record.eiinfo.hf_info.hfinfo.type_ = sys::FT_NONE;
+            record.eiinfo.hf_info.hfinfo.id = -1;
+            record.eiinfo.hf_info.hfinfo.same_name_prev_id = -1;
+            record
+        })
+        .collect();
+    if records.is_empty() {
+        return;
+    }
+    let records = records.leak();
+    // SAFETY: the records live forever, and so do the places for the numbers.
+    unsafe {
+        let module = sys::expert_register_protocol(protocol(protocol_of));
+        sys::expert_register_field_array(module, records.as_mut_ptr(), records.len() as c_int);
+    }
+}
+
+fn group(rule: Rule) -> u32 {
+    if rule == Rule::RoceIcrcBad {
+        sys::PI_CHECKSUM
+    } else if rule.info().id.ends_with("malformed") {
+        sys::PI_MALFORMED
+    } else {
+        sys::PI_PROTOCOL
+    }
+}
+
+fn register_subtrees() {
+    let places: Vec<*mut c_int> = PROTOCOL_ETTS
+        .iter()
+        .chain(&FIELD_ETTS)
+        .map(AtomicI32::as_ptr)
+        .collect();
+    let places = places.leak();
+    // SAFETY: the places live forever.
+    unsafe { sys::proto_register_subtree_array(places.as_ptr(), places.len() as c_int) };
+}
+
+fn register_preferences() {
+    type OptionPreference = (
+        P,
+        &'static CStr,
+        &'static CStr,
+        &'static CStr,
+        &'static AtomicU32,
+    );
+    const OPTIONS: [OptionPreference; 3] = [
+        (
+            P::FastCnp,
+            c"option1_type",
+            c"IPv6 option type of Fast CNP option 1",
+            c"The option that carries the original destination alone, 0x00 to 0xff (default 0x9e, experimental)",
+            &OPTION1,
+        ),
+        (
+            P::FastCnp,
+            c"option2_type",
+            c"IPv6 option type of Fast CNP option 2",
+            c"The option that carries an IOAM trace as well, 0x00 to 0xff (default 0x9f, experimental)",
+            &OPTION2,
+        ),
+        (
+            P::ProxyCn,
+            c"option_type",
+            c"IPv6 option type of the Proxy Network Node Address option",
+            c"The option of data packets that names the proxy, 0x00 to 0xff (default 0x1e, experimental)",
+            &PROXY_OPTION,
+        ),
+    ];
+    let modules = [P::Roce, P::FastCnp, P::ProxyCn].map(|p| {
+        // SAFETY: the protocol was registered just now.
+        (p, unsafe {
+            sys::prefs_register_protocol(protocol(p), None)
+        })
+    });
+    for (p, name, title, description, place) in OPTIONS {
+        for (_, module) in modules.iter().filter(|(of, _)| *of == p) {
+            // SAFETY: the module was registered just now; texts and place live forever.
+            unsafe {
+                sys::prefs_register_uint_preference(
+                    *module,
+                    name.as_ptr(),
+                    title.as_ptr(),
+                    description.as_ptr(),
+                    16,
+                    place.as_ptr(),
+                );
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        sys::prefs_register_bool_preference(
+            modules[0].1,
+            c"check_icrc".as_ptr(),
+            c"Verify the ICRC".as_ptr(),
+            c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried".as_ptr(),
+            CHECK_ICRC.as_ptr(),
+        );
+    }
+}
+
+unsafe extern "C" fn handoff() {
+    for (anchor, name) in Anchors::ALL {
+        // SAFETY: a lookup by a text that ends with a NUL.
+        let id = unsafe { sys::proto_registrar_get_id_byname(name.as_ptr()) };
+        ANCHOR_IDS[anchor as usize].store(id, Ordering::Relaxed);
+    }
+    // SAFETY: as above.
+    let tap = unsafe { sys::find_tap_id(c"expert".as_ptr()) };
+    EXPERT_TAP.store(tap, Ordering::Relaxed);
+
+    // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
+    unsafe {
+        let proxy = sys::create_dissector_handle(Some(hooks::proxy_cn), protocol(P::ProxyCn));
+        let wan = sys::create_dissector_handle(Some(hooks::wan_fcn), protocol(P::WanFcn));
+        let (proxy_port, wan_port) = (
+            forever(&Profile::DEFAULT.proxy_cn_port.to_string()),
+            forever(&Profile::DEFAULT.wan_fcn_port.to_string()),
+        );
+        sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
+        sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
+        let post = sys::create_dissector_handle(Some(hooks::post), protocol(P::Roce));
+        sys::register_postdissector(post);
+        INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);
+        INVOKING[1].store(sys::find_dissector(c"ipv6".as_ptr()), Ordering::Relaxed);
+        hook();
+        // Another file, and new preferences, may have brought InfiniBand's own handle back.
+        sys::register_init_routine(Some(hook_again));
+    }
+}
+
+const UDP_PORT: &CStr = c"udp.port";
+const IP_PROTO: &CStr = c"ip.proto";
+type Handle = AtomicPtr<sys::dissector_handle>;
+
+/// Dissectors for the packet that a proxy notification quotes: IPv4, IPv6.
+static INVOKING: [Handle; 2] = [const { Handle::new(ptr::null_mut()) }; 2];
+
+/// A handle of Wireshark's own that a wrapper of ours stands in front of.
+pub struct Wrapped {
+    ours: Handle,
+    original: Handle,
+}
+
+impl Wrapped {
+    const fn new() -> Self {
+        Self {
+            ours: Handle::new(ptr::null_mut()),
+            original: Handle::new(ptr::null_mut()),
+        }
+    }
+
+    /// Wireshark's own handle.
+    pub fn original(&self) -> sys::dissector_handle_t {
+        self.original.load(Ordering::Relaxed)
+    }
+
+    /// The wrapper's handle, made once.
+    unsafe fn ours(
+        &self,
+        callback: sys::dissector_t,
+        description: &CStr,
+    ) -> sys::dissector_handle_t {
+        let mut ours = self.ours.load(Ordering::Relaxed);
+        if ours.is_null() {
+            // No protocol: Wireshark's own handle then enters its own name into the packet's list of protocols, once.
+            // SAFETY: a callback of the right type and a text that lives forever.
+            ours = unsafe {
+                sys::create_dissector_handle_with_name_and_description(
+                    callback,
+                    -1,
+                    ptr::null(),
+                    description.as_ptr(),
+                )
+            };
+            self.ours.store(ours, Ordering::Relaxed);
+        }
+        ours
+    }
+}
+
+/// RoCEv2 at its UDP port.
+pub static ROCE: Wrapped = Wrapped::new();
+/// Destination Options headers.
+pub static DESTINATION_OPTIONS: Wrapped = Wrapped::new();
+/// Hop-by-Hop Options headers.
+pub static HOP_BY_HOP: Wrapped = Wrapped::new();
+
+/// The dissector for an invoking packet.
+pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
+    INVOKING[usize::from(ipv6)].load(Ordering::Relaxed)
+}
+
+/// Whether Wireshark has a dissector at UDP port `port`.
+///
+/// # Safety
+/// Called while a packet is dissected.
+pub unsafe fn has_udp_port(port: u32) -> bool {
+    // SAFETY: lookups in tables that exist since start.
+    unsafe {
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        !table.is_null() && !sys::dissector_get_uint_handle(table, port).is_null()
+    }
+}
+
+unsafe extern "C" fn hook_again() {
+    // SAFETY: Wireshark calls this between packets.
+    unsafe { hook() };
+}
+
+/// Puts the wrappers in front, where they are not there yet.
+unsafe fn hook() {
+    // SAFETY: tables and handles that exist since start; texts end with a NUL.
+    unsafe {
+        for (wrapped, callback, number, description) in [
+            (
+                &DESTINATION_OPTIONS,
+                hooks::destination_options as Callback,
+                60,
+                c"IPv6 Destination Options, with congestion notification",
+            ),
+            (
+                &HOP_BY_HOP,
+                hooks::hop_by_hop as Callback,
+                0,
+                c"IPv6 Hop-by-Hop Options, with congestion notification",
+            ),
+        ] {
+            let ours = wrapped.ours(Some(callback), description);
+            let table = sys::find_dissector_table(IP_PROTO.as_ptr());
+            let present = sys::dissector_get_uint_handle(table, number);
+            if !present.is_null() && present != ours {
+                wrapped.original.store(present, Ordering::Relaxed);
+                sys::dissector_add_uint(IP_PROTO.as_ptr(), number, ours);
+            }
+        }
+        hook_roce();
+    }
+}
+
+type Callback = unsafe extern "C" fn(
+    *mut sys::tvbuff_t,
+    *mut sys::packet_info,
+    *mut sys::proto_tree,
+    *mut c_void,
+) -> c_int;
+
+/// Puts the wrapper in front of InfiniBand's handle at the port that InfiniBand's own preference names.
+///
+/// It is put there the way that Decode As does, which UDP tries before a protocol that claims the other port: so
+/// RoCEv2 wins over whatever is known for its source port, which RoCEv2 uses for entropy. What a user has chosen by
+/// Decode As, for either port, stays.
+unsafe fn hook_roce() {
+    // SAFETY: as in `hook`.
+    unsafe {
+        let ours = ROCE.ours(Some(hooks::roce), c"RoCEv2, with congestion notification");
+        let module = sys::prefs_find_module(c"infiniband".as_ptr());
+        let port = if !module.is_null()
+            && !sys::prefs_find_preference(module, c"rroce.port".as_ptr()).is_null()
+        {
+            sys::prefs_get_uint_value(c"infiniband".as_ptr(), c"rroce.port".as_ptr())
+        } else {
+            u32::from(Profile::DEFAULT.rocev2_port)
+        };
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        if table.is_null() {
+            return;
+        }
+        let present = sys::dissector_get_uint_handle(table, port);
+        if present.is_null() || present == ours {
+            return;
+        }
+        let infiniband = sys::proto_get_id_by_filter_name(c"infiniband".as_ptr());
+        if sys::dissector_handle_get_protocol_index(present) == infiniband {
+            ROCE.original.store(present, Ordering::Relaxed);
+            sys::dissector_add_for_decode_as(UDP_PORT.as_ptr(), ours);
+            sys::dissector_change_uint(UDP_PORT.as_ptr(), port, ours);
+        }
+    }
+}

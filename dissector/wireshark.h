@@ -1,0 +1,7 @@
+/* What the plugin uses of Wireshark: build.rs makes bindings for the installed version from these headers. */
+#include <ws_version.h>
+#include <epan/packet.h>
+#include <epan/expert.h>
+#include <epan/prefs.h>
+#include <epan/proto_data.h>
+#include <epan/tap.h>
