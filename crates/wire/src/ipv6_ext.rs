@@ -217,6 +217,7 @@ pub struct Options<'a> {
     header: &'a [u8],
     layer: Layer,
     at: usize,
+    failed_at: Option<usize>,
 }
 
 impl<'a> Options<'a> {
@@ -227,7 +228,14 @@ impl<'a> Options<'a> {
             header,
             layer,
             at: 2,
+            failed_at: None,
         }
+    }
+
+    /// Where the option begins that runs past the header, once the iterator has ended on it; from the header's start.
+    #[must_use]
+    pub const fn failed_at(&self) -> Option<usize> {
+        self.failed_at
     }
 }
 
@@ -248,11 +256,13 @@ impl<'a> Iterator for Options<'a> {
         let room = self.header.len() - offset;
         if room < 2 {
             self.at = self.header.len();
+            self.failed_at = Some(offset);
             return Some(Err(Error::short(Layer::Ipv6Option, 2, room).at(offset)));
         }
         let len = usize::from(u8_at(self.header, offset + 1));
         let Some(data) = self.header.get(offset + 2..offset + 2 + len) else {
             self.at = self.header.len();
+            self.failed_at = Some(offset);
             let field = if self.layer == Layer::HopByHop {
                 "Opt Data Len in Hop-by-Hop Options"
             } else {

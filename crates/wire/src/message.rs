@@ -5,16 +5,17 @@
 
 use crate::bth::{Bth, Opcode, Roce};
 use crate::cnp::Cnp;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::fast_cnp::FastCnp;
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
 use crate::icrc::Verdict;
 use crate::ioam::{IoamOption, Trace};
-use crate::ipv6_ext::Ipv6Option;
+use crate::ipv6_ext::{Ipv6Option, Options};
 use crate::layer::Layer;
 use crate::pfc::{self, PfcView};
 use crate::pnc::{self, Protocol};
+use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
 use crate::wan_fcn::WanFcn;
@@ -114,13 +115,9 @@ impl<'a> Frame<'a> {
     }
 
     fn fast_cnp(&self) -> Option<FastCnpMessage<'a>> {
-        let (header, option, parsed) = self.options_headers().find_map(|header| {
-            let mut options = header.readable().filter(|option| !option.is_padding());
-            options.find_map(|option| {
-                let parsed = FastCnp::parse(option.kind, option.data, self.profile())?;
-                Some((header, option, parsed))
-            })
-        })?;
+        let (header, option, parsed) = self
+            .options_headers()
+            .find_map(|header| fast_cnp_in(header, self))?;
         let roce = self.datagram().filter(|_| self.is_roce());
         Some(FastCnpMessage {
             header,
@@ -217,14 +214,9 @@ impl<'a> Frame<'a> {
         for header in self.options_headers() {
             destination_headers += usize::from(header.layer == Layer::DestinationOptions);
             findings.within(header.start, |findings| {
-                for option in header.options() {
-                    let option = match option {
-                        Ok(option) => option,
-                        Err(e) => {
-                            check_overrun(&header, &e, self, findings);
-                            return;
-                        }
-                    };
+                let mut options = header.options();
+                for option in options.by_ref() {
+                    let Ok(option) = option else { break };
                     let (kind, data, at) = (option.kind, option.data, option.offset);
                     if option.is_padding() {
                         continue;
@@ -246,6 +238,9 @@ impl<'a> Frame<'a> {
                             Err(_) => findings.push(Rule::IoamMalformed, at + 1, 1),
                         }
                     }
+                }
+                if let Some((at, kind)) = overrunning(&header, &options) {
+                    check_overrun(kind, at, profile, findings);
                 }
             });
         }
@@ -321,28 +316,45 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Names an option of ours that runs past its header, as `e` says.
-fn check_overrun(
-    header: &OptionsHeader<'_>,
-    e: &Error,
+/// The first Fast CNP option of `header`, also one that runs past it: it is no less meant to be one.
+fn fast_cnp_in<'a>(
+    header: OptionsHeader<'a>,
     frame: &Frame<'_>,
-    findings: &mut Findings,
-) {
-    let profile = frame.profile();
-    // The error is at the length field, or at the type where the header ends behind it.
-    let kind_at = match e.kind {
-        ErrorKind::Short { .. } => e.offset,
-        _ => e.offset.saturating_sub(1),
-    };
-    let Some(kind) = header.bytes.get(kind_at) else {
-        return;
-    };
-    let length_at = e.offset;
-    if profile.is_fast_cnp(*kind) {
+) -> Option<(OptionsHeader<'a>, Ipv6Option<'a>, Result<FastCnp<'a>>)> {
+    let mut options = header.options();
+    for option in options.by_ref() {
+        match option {
+            Ok(option) => {
+                if let Some(parsed) = FastCnp::parse(option.kind, option.data, frame.profile()) {
+                    return Some((header, option, parsed));
+                }
+            }
+            Err(e) => {
+                let (offset, kind) = overrunning(&header, &options)?;
+                let data = header.bytes.get(offset + 2..).unwrap_or_default();
+                let option = Ipv6Option { kind, offset, data };
+                let is_ours = frame.profile().is_fast_cnp(kind);
+                return is_ours.then_some((header, option, Err(e)));
+            }
+        }
+    }
+    None
+}
+
+/// Place and type of the option on which the walk over `header` has ended.
+fn overrunning(header: &OptionsHeader<'_>, options: &Options<'_>) -> Option<(usize, u8)> {
+    let offset = options.failed_at()?;
+    Some((offset, *header.bytes.get(offset)?))
+}
+
+/// Names an option of ours, of type `kind`, that runs past its header; offsets from that header.
+fn check_overrun(kind: u8, at: usize, profile: &Profile, findings: &mut Findings) {
+    let length_at = at + 1;
+    if profile.is_fast_cnp(kind) {
         findings.push(Rule::FastCnpMalformed, length_at, 1);
-    } else if *kind == profile.proxy_address_option {
+    } else if kind == profile.proxy_address_option {
         findings.push(Rule::ProxyAddressLength, length_at, 1);
-    } else if *kind == profile.ioam_option {
+    } else if kind == profile.ioam_option {
         findings.push(Rule::IoamMalformed, length_at, 1);
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::failure::{Failure, Outcome};
 use crate::packages;
 use crate::report::{self, Ink, Step, ink};
-use crate::{cargo, install_plugin, process};
+use crate::{captures, install_plugin, process};
 
 /// Matches the messages that the plugin exists for.
 const OUR_MESSAGES: &str = "fastcnp || cnp || proxycn || wanfcn";
@@ -23,10 +23,14 @@ const WIDTH: usize = 118;
 /// # Errors
 /// A step failed; those after it were not begun.
 pub fn run() -> Outcome {
-    let captures = cargo::root()?.join("captures");
+    let folder = captures::folder()?;
     let mut packages = || packages::ensure(&install_plugin::needs()?);
     let mut plugin = || install_plugin::install(None);
-    let mut show = || show(&captures);
+    let mut write = || {
+        let count = captures::write(&folder, None)?;
+        Ok(format!("{count} captures in {}", folder.display()))
+    };
+    let mut show = || show(&folder);
     let mut steps = [
         Step {
             title: "Install what is missing",
@@ -35,6 +39,10 @@ pub fn run() -> Outcome {
         Step {
             title: "Build the plugin and install it",
             work: &mut plugin,
+        },
+        Step {
+            title: "Write the sample captures",
+            work: &mut write,
         },
         Step {
             title: "Decode the sample captures",
@@ -52,7 +60,7 @@ pub fn run() -> Outcome {
             )));
         }
     }
-    let files = captures_in(&captures)?;
+    let files = captures_in(&folder)?;
     if let Some(file) = files
         .iter()
         .find(|f| file_name(f).starts_with("fast-cnp"))

@@ -212,7 +212,7 @@ fn cut() -> Result<Capture> {
         let comment = if offset == 0 {
             "First fragment of a Fast CNP"
         } else {
-            "Its last fragment"
+            "Last fragment of a Fast CNP"
         };
         scene.framed(comment, &[ETHERNET, FAST_V6, fragment, piece])?;
     }

@@ -97,7 +97,14 @@ pub fn ospf2_update(prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
 /// An OSPFv2 packet.
 pub const fn ospf2(bytes: &[u8]) -> [Part<'_>; 2] {
     [
-        v4(ROUTER, ALL_SPF4, 0xC0),
+        Part::Ipv4 {
+            source: ROUTER,
+            destination: ALL_SPF4,
+            tos: 0xC0,
+            ttl: 1,
+            id: 0,
+            options: &[],
+        },
         Part::Payload {
             ether_type: 0,
             protocol: 89,
@@ -225,7 +232,13 @@ pub fn captures() -> Result<Vec<Capture>> {
     ] {
         let bytes = ospf3_update(kind, host6, Some(OSPF_PNC))?;
         let parts = [
-            v6(LINK_LOCAL, ALL_SPF6, 0xC0),
+            Part::Ipv6 {
+                source: LINK_LOCAL,
+                destination: ALL_SPF6,
+                traffic_class: 0xC0,
+                flow_label: 0,
+                hop_limit: 1,
+            },
             Part::Payload {
                 ether_type: 0,
                 protocol: 89,
