@@ -38,6 +38,8 @@ pub enum Anchor {
     Bth(u32),
     /// Into the InfiniBand packet that begins there.
     InfiniBand(u32),
+    /// Into the MAC control frame that begins there.
+    MacControl(u32),
 }
 
 /// A text in the plan's store.
@@ -288,10 +290,10 @@ impl ColumnText {
     }
 
     /// The text as Rust sees it.
-    #[cfg(test)]
     pub fn as_str(&self) -> &str {
-        let end = self.bytes.iter().position(|b| *b == 0).unwrap();
-        core::str::from_utf8(&self.bytes[..end]).unwrap()
+        let end = self.bytes.iter().position(|b| *b == 0);
+        let text = self.bytes.get(..end.unwrap_or(0)).unwrap_or_default();
+        core::str::from_utf8(text).unwrap_or_default()
     }
 }
 

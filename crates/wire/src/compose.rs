@@ -506,7 +506,7 @@ fn options_header(
                 writer.option(align, kind, data.len(), |place| {
                     place.copy_from_slice(data);
                     Ok(())
-                })?
+                })?;
             }
         }
     }

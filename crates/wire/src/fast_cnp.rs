@@ -169,7 +169,7 @@ impl<'a> FastCnp<'a> {
         }
         match option {
             Self::Option1 { .. } if data.len() != OPTION1_LEN => {
-                findings.push(Rule::FastCnpLength1, offset + 1, 1)
+                findings.push(Rule::FastCnpLength1, offset + 1, 1);
             }
             Self::Option1 { .. } => {}
             Self::Option2 { ioam, .. } => {
@@ -179,7 +179,7 @@ impl<'a> FastCnp<'a> {
                 match ioam.trace() {
                     None => findings.push(Rule::FastCnpIoamType, data_at + 1, 1),
                     Some(Ok(trace)) => {
-                        findings.within(data_at + OPTION_PREFIX_LEN, |f| trace.check(f))
+                        findings.within(data_at + OPTION_PREFIX_LEN, |f| trace.check(f));
                     }
                     Some(Err(e)) => findings.push(Rule::IoamMalformed, data_at + e.offset, 1),
                 }

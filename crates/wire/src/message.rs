@@ -240,6 +240,8 @@ impl<'a> Frame<'a> {
                     }
                 }
                 if let Some((at, kind)) = overrunning(&header, &options) {
+                    // The length field, or the type where the header ends behind it.
+                    let at = (at + 1).min(header.bytes.len() - 1);
                     check_overrun(kind, at, profile, findings);
                 }
             });
@@ -302,7 +304,7 @@ impl<'a> Frame<'a> {
                 let outer = Family::of(datagram.ip.source);
                 match ProxyCn::new_checked(payload, outer) {
                     Ok(message) => {
-                        message.check(outer, datagram.ip.end - datagram.ip.start, findings)
+                        message.check(outer, datagram.ip.end - datagram.ip.start, findings);
                     }
                     Err(_) => findings.push(Rule::ProxyCnMalformed, 0, payload.len()),
                 }
@@ -324,6 +326,7 @@ fn fast_cnp_in<'a>(
     let mut options = header.options();
     for option in options.by_ref() {
         match option {
+            Ok(option) if option.is_padding() => {}
             Ok(option) => {
                 if let Some(parsed) = FastCnp::parse(option.kind, option.data, frame.profile()) {
                     return Some((header, option, parsed));
@@ -331,7 +334,8 @@ fn fast_cnp_in<'a>(
             }
             Err(e) => {
                 let (offset, kind) = overrunning(&header, &options)?;
-                let data = header.bytes.get(offset + 2..).unwrap_or_default();
+                // A type without a length is the end of the header, not an option.
+                let data = header.bytes.get(offset + 2..)?;
                 let option = Ipv6Option { kind, offset, data };
                 let is_ours = frame.profile().is_fast_cnp(kind);
                 return is_ours.then_some((header, option, Err(e)));
@@ -347,15 +351,14 @@ fn overrunning(header: &OptionsHeader<'_>, options: &Options<'_>) -> Option<(usi
     Some((offset, *header.bytes.get(offset)?))
 }
 
-/// Names an option of ours, of type `kind`, that runs past its header; offsets from that header.
+/// Names an option of ours, of type `kind`, that runs past its header, as the octet at `at` says.
 fn check_overrun(kind: u8, at: usize, profile: &Profile, findings: &mut Findings) {
-    let length_at = at + 1;
     if profile.is_fast_cnp(kind) {
-        findings.push(Rule::FastCnpMalformed, length_at, 1);
+        findings.push(Rule::FastCnpMalformed, at, 1);
     } else if kind == profile.proxy_address_option {
-        findings.push(Rule::ProxyAddressLength, length_at, 1);
+        findings.push(Rule::ProxyAddressLength, at, 1);
     } else if kind == profile.ioam_option {
-        findings.push(Rule::IoamMalformed, length_at, 1);
+        findings.push(Rule::IoamMalformed, at, 1);
     }
 }
 

@@ -271,13 +271,13 @@ fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
                 && ports
         }
         // No whole IP header: only the version can be compared.
-        None => match (
-            packet.first().map(|octet| octet >> 4),
-            Family::of(tuple.source),
-        ) {
-            (Some(4), Family::V4) | (Some(6), Family::V6) | (None, _) => true,
-            _ => false,
-        },
+        None => matches!(
+            (
+                packet.first().map(|octet| octet >> 4),
+                Family::of(tuple.source)
+            ),
+            (Some(4), Family::V4) | (Some(6), Family::V6) | (None, _)
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use super::roce::{FAST, RoceAt, cnp_part};
 use super::{Scene, ioam};
 use crate::locate::Known;
 use crate::names::{F, P};
-use crate::plan::{Anchor, Mark, Op, Plan, at};
+use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::Layer;
 use fcn_wire::bth::{Bth, Opcode};
 use fcn_wire::error::Error;
@@ -137,6 +137,15 @@ fn is_fast_already_shown(
             .find(|header| has_ours(header.bytes, scene.profile).1)
             .is_some_and(|header| header.start + start < place.start)
     })
+}
+
+/// The text that the Info column of a packet gets which quotes a Fast CNP: an ICMPv6 error from a sender that does not
+/// know the option, mostly.
+pub fn quotation(scene: &Scene<'_>, place: &OptionsAt) -> Option<ColumnText> {
+    let (source, _) = place.addresses?;
+    let start = scene.ip_header(place.start, Known::ExtensionHeader, source)?;
+    let notification = Notification::of(&scene.frame(start), IcrcCheck::Off)?;
+    Some(ColumnText::new(format_args!(" [quotes {notification}]")))
 }
 
 struct Packet<'a> {

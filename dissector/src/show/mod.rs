@@ -2,13 +2,15 @@
 
 mod fast_cnp;
 mod ioam;
+mod pfc;
 mod proxy_cn;
 mod roce;
 mod wan_fcn;
 
-pub use fast_cnp::{OptionsAt, has_ours, options};
+pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
+pub use pfc::mac_control;
 pub use proxy_cn::proxy_cn;
-pub use roce::{RoceAt, info, roce};
+pub use roce::{RoceAt, info, roce, with_remark};
 pub use wan_fcn::wan_fcn;
 
 use crate::locate::{Known, ip_header};

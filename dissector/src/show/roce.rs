@@ -31,6 +31,17 @@ impl RoceAt {
     const fn is_whole(&self) -> bool {
         self.captured == self.reported
     }
+
+    /// With the length that the packet's own headers state, where that is more: a quotation ends early.
+    fn told_by(self, frame: Option<&Frame<'_>>) -> Self {
+        let stated = frame
+            .and_then(|frame| frame.datagram())
+            .map_or(0, |datagram| datagram.payload_len);
+        Self {
+            reported: self.reported.max(stated),
+            ..self
+        }
+    }
 }
 
 /// Fields of the CNP part, which a plain CNP and a Fast CNP name differently.
@@ -69,6 +80,7 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
     let payload = scene.slice(place.payload, place.captured);
     let found = scene.frame_of_payload(place.payload, place.addresses.map(|(source, _)| source));
     let frame = found.as_ref().map(|(_, frame)| frame);
+    let place = &place.told_by(frame);
 
     if !scene.quoted {
         plan.push(Op::Goto(Anchor::Root));
@@ -276,6 +288,18 @@ pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
         if fast { P::FastCnp } else { P::Cnp },
         ColumnText::new(format_args!("{line}")),
     ))
+}
+
+/// `text`, with the remark in brackets that ends what is in the Info column at present.
+pub fn with_remark(text: &ColumnText, present: &[u8]) -> ColumnText {
+    let remark = present
+        .iter()
+        .position(|octet| *octet == b'[')
+        .and_then(|at| core::str::from_utf8(&present[at..]).ok());
+    match remark {
+        Some(remark) => ColumnText::new(format_args!("{} {remark}", text.as_str())),
+        None => *text,
+    }
 }
 
 /// One line about a CNP of either kind.

@@ -248,6 +248,7 @@ impl Pen<'_> {
             Anchor::Ipv6Option(start) => (register::Anchors::Ipv6Option, start),
             Anchor::Bth(start) => (register::Anchors::Bth, start),
             Anchor::InfiniBand(start) => (register::Anchors::InfiniBand, start),
+            Anchor::MacControl(start) => (register::Anchors::MacControl, start),
         };
         if root.is_null() {
             return root;

@@ -8,7 +8,7 @@ use super::{addresses, bytes, compat, guard, register, scratch, source, sys, tex
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, OptionsAt, RoceAt, Scene};
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use fcn_wire::Profile;
 use std::net::IpAddr;
@@ -28,8 +28,10 @@ struct Note {
     reported: usize,
     addresses: Option<(IpAddr, IpAddr)>,
     quoted: bool,
-    /// The RoCEv2 port it came by; 0 for options.
+    /// The RoCEv2 port it came by; 0 for others.
     port: u16,
+    /// Whether the original came back, instead of throwing an exception.
+    returned: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,7 @@ enum NoteKind {
         hop_by_hop: bool,
         fast: bool,
     },
+    MacControl,
     /// The original refused the packet.
     Void,
 }
@@ -133,16 +136,17 @@ pub unsafe extern "C" fn roce(
             addresses: addresses(pinfo),
             quoted: in_error(pinfo),
             port: port as u16,
+            returned: false,
         };
         let noted = note(pinfo, new);
         let done = call_original(&register::ROCE, tvb, pinfo, tree, data);
-        if done == 0 {
-            if !noted.is_null() {
+        if !noted.is_null() {
+            (*noted).returned = true;
+            if done == 0 {
                 (*noted).kind = NoteKind::Void;
             }
-            return 0;
         }
-        if !new.quoted {
+        if done != 0 && !new.quoted {
             columns(pinfo, &new);
         }
         done
@@ -169,8 +173,40 @@ unsafe fn columns(pinfo: *mut sys::packet_info, seen: &Note) {
             let scene = scene(bytes, wire_len, &profile, seen);
             show::info(&scene, &roce_at(seen, elsewhere))
         });
-        if let Some(Some((protocol, text))) = text {
-            set_columns(pinfo, protocol, &text);
+        let Some(Some((protocol, mut text))) = text else {
+            return;
+        };
+        if !seen.returned {
+            // An exception ended the dissection, and Wireshark has said so behind what it knew; that stays.
+            let present = sys::col_get_text(info, compat::COL_INFO);
+            if !present.is_null() {
+                let present = CStr::from_ptr(present).to_bytes();
+                if let Some(longer) = guard(|| show::with_remark(&text, present)) {
+                    text = longer;
+                }
+            }
+        }
+        set_columns(pinfo, protocol, &text);
+    }
+}
+
+/// Says in the Info column of a packet that it quotes a Fast CNP.
+unsafe fn say_quotation(pinfo: *mut sys::packet_info, seen: &Note, hop_by_hop: bool) {
+    // SAFETY: `pinfo` is live.
+    unsafe {
+        let info = (*pinfo).cinfo;
+        if info.is_null() {
+            return;
+        }
+        let bytes = bytes(seen.ds);
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let profile = register::profile(port_of(pinfo, seen));
+        let text = guard(|| {
+            let place = options_at(seen, hop_by_hop, None);
+            show::quotation(&scene(bytes, wire_len, &profile, seen), &place)
+        });
+        if let Some(Some(text)) = text {
+            sys::col_append_str(info, compat::COL_INFO, text.as_ptr());
         }
     }
 }
@@ -208,6 +244,15 @@ const fn roce_at(seen: &Note, option_elsewhere: bool) -> RoceAt {
         reported: seen.reported,
         addresses: seen.addresses,
         option_elsewhere,
+    }
+}
+
+fn options_at(seen: &Note, hop_by_hop: bool, roce_elsewhere: Option<Note>) -> OptionsAt {
+    OptionsAt {
+        start: seen.start,
+        hop_by_hop,
+        addresses: seen.addresses,
+        roce_elsewhere: roce_elsewhere.map(|roce| roce_at(&roce, true)),
     }
 }
 
@@ -295,8 +340,48 @@ unsafe fn note_options(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, ho
             addresses: addresses(pinfo),
             quoted: in_error(pinfo),
             port: 0,
+            returned: false,
         };
         note(pinfo, new);
+    }
+}
+
+/// In front of MAC control frames.
+pub unsafe extern "C" fn mac_control(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let (ds, start) = source(tvb);
+        let new = Note {
+            kind: NoteKind::MacControl,
+            ds,
+            start,
+            captured: sys::tvb_captured_length(tvb) as usize,
+            reported: sys::tvb_reported_length(tvb) as usize,
+            addresses: None,
+            quoted: in_error(pinfo),
+            port: 0,
+            returned: false,
+        };
+        note(pinfo, new);
+        call_original(&register::MAC_CONTROL, tvb, pinfo, tree, data)
+    }
+}
+
+/// The destination MAC address; zeros where there is none.
+unsafe fn mac_destination(pinfo: *mut sys::packet_info) -> [u8; 6] {
+    // SAFETY: `pinfo` is live, and an address of 6 octets has them.
+    unsafe {
+        let address = &(*pinfo).dl_dst;
+        if address.len == 6 && !address.data.is_null() {
+            address.data.cast::<[u8; 6]>().read_unaligned()
+        } else {
+            [0; 6]
+        }
     }
 }
 
@@ -313,6 +398,17 @@ pub unsafe extern "C" fn post(
         if all.is_null() {
             return 0;
         }
+        for i in 0..(*all).len {
+            let seen = (*all).list[i];
+            match seen.kind {
+                NoteKind::Roce if !seen.returned && !seen.quoted => columns(pinfo, &seen),
+                NoteKind::Options {
+                    hop_by_hop,
+                    fast: true,
+                } if seen.quoted => say_quotation(pinfo, &seen, hop_by_hop),
+                _ => {}
+            }
+        }
         if tree.is_null() && !compat::is_true(sys::have_tap_listener(register::expert_tap())) {
             return 0;
         }
@@ -328,7 +424,7 @@ pub unsafe extern "C" fn post(
 unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
     let size = match seen.kind {
         NoteKind::Void => return,
-        NoteKind::Roce => ROCE_PLAN,
+        NoteKind::Roce | NoteKind::MacControl => ROCE_PLAN,
         NoteKind::Options { .. } => options_plan(seen.captured),
     };
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
@@ -347,19 +443,21 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
             }
             _ => None,
         };
+        let destination = mac_destination(pinfo);
         let plan = guard(|| {
             let mut plan = Plan::new(ops, store);
             let scene = scene(bytes, wire_len, &profile, seen);
             match seen.kind {
                 NoteKind::Roce => show::roce(&mut plan, &scene, &roce_at(seen, elsewhere)),
                 NoteKind::Options { hop_by_hop, .. } => {
-                    let place = OptionsAt {
-                        start: seen.start,
-                        hop_by_hop,
-                        addresses: seen.addresses,
-                        roce_elsewhere: roce_elsewhere.map(|roce| roce_at(&roce, true)),
-                    };
+                    let place = options_at(seen, hop_by_hop, roce_elsewhere);
                     show::options(&mut plan, &scene, &place);
+                }
+                NoteKind::MacControl => {
+                    let end = (seen.start + seen.captured).min(bytes.len());
+                    let frame = bytes.get(seen.start..end).unwrap_or_default();
+                    let cut = seen.captured < seen.reported;
+                    show::mac_control(&mut plan, frame, cut, destination, seen.start);
                 }
                 NoteKind::Void => {}
             }

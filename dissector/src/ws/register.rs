@@ -21,7 +21,7 @@ static PROTOCOL_IDS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PRO
 static FIELD_IDS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
-static ANCHOR_IDS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
+static ANCHOR_IDS: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
 static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
 
 struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
@@ -48,13 +48,16 @@ pub enum Anchors {
     Bth,
     /// The InfiniBand packet.
     InfiniBand,
+    /// The MAC control frame.
+    MacControl,
 }
 
 impl Anchors {
-    const ALL: [(Self, &'static CStr); 3] = [
+    const ALL: [(Self, &'static CStr); 4] = [
         (Self::Ipv6Option, c"ipv6.opt"),
         (Self::Bth, c"infiniband.bth"),
         (Self::InfiniBand, c"infiniband"),
+        (Self::MacControl, c"macc"),
     ];
 }
 
@@ -224,7 +227,7 @@ fn register_experts(protocol_of: P) {
     let records: Vec<sys::ei_register_info> = Rule::ALL
         .iter()
         .filter_map(|rule| {
-            let (of, name) = expert_name(*rule);
+            let (of, name) = expert_name(*rule)?;
             (of == protocol_of).then_some((rule, name))
         })
         .map(|(rule, name)| {
@@ -374,6 +377,7 @@ unsafe extern "C" fn handoff() {
 
 const UDP_PORT: &CStr = c"udp.port";
 const IP_PROTO: &CStr = c"ip.proto";
+const ETHERTYPE: &CStr = c"ethertype";
 type Handle = AtomicPtr<sys::dissector_handle>;
 
 /// Dissectors for the packet that a proxy notification quotes: IPv4, IPv6.
@@ -428,6 +432,8 @@ pub static ROCE: Wrapped = Wrapped::new();
 pub static DESTINATION_OPTIONS: Wrapped = Wrapped::new();
 /// Hop-by-Hop Options headers.
 pub static HOP_BY_HOP: Wrapped = Wrapped::new();
+/// MAC control frames.
+pub static MAC_CONTROL: Wrapped = Wrapped::new();
 
 /// The dissector for an invoking packet.
 pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
@@ -455,26 +461,38 @@ unsafe extern "C" fn hook_again() {
 unsafe fn hook() {
     // SAFETY: tables and handles that exist since start; texts end with a NUL.
     unsafe {
-        for (wrapped, callback, number, description) in [
+        for (table_name, wrapped, callback, number, description) in [
             (
+                IP_PROTO,
                 &DESTINATION_OPTIONS,
                 hooks::destination_options as Callback,
                 60,
                 c"IPv6 Destination Options, with congestion notification",
             ),
             (
+                IP_PROTO,
                 &HOP_BY_HOP,
                 hooks::hop_by_hop as Callback,
                 0,
                 c"IPv6 Hop-by-Hop Options, with congestion notification",
             ),
+            (
+                ETHERTYPE,
+                &MAC_CONTROL,
+                hooks::mac_control as Callback,
+                u32::from(fcn_wire::frame::ETHERTYPE_MAC_CONTROL),
+                c"MAC control, with the rules of PFC",
+            ),
         ] {
             let ours = wrapped.ours(Some(callback), description);
-            let table = sys::find_dissector_table(IP_PROTO.as_ptr());
+            let table = sys::find_dissector_table(table_name.as_ptr());
+            if table.is_null() {
+                continue;
+            }
             let present = sys::dissector_get_uint_handle(table, number);
             if !present.is_null() && present != ours {
                 wrapped.original.store(present, Ordering::Relaxed);
-                sys::dissector_add_uint(IP_PROTO.as_ptr(), number, ours);
+                sys::dissector_add_uint(table_name.as_ptr(), number, ours);
             }
         }
         hook_roce();

@@ -1,6 +1,6 @@
 //! The Proxy Node Capability in IS-IS, OSPFv2, OSPFv3 and BGP.
 
-use super::scene::{Capture, PROXY, PROXY4, RECEIVER4, SENDER4, Scene, v4, v6};
+use super::scene::{Capture, PROXY, PROXY4, RECEIVER4, SENDER4, Scene, v4};
 use fcn_wire::compose::Part;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
