@@ -133,7 +133,8 @@ impl<'m> Plan<'m> {
         })
     }
 
-    /// How many steps did not fit.
+    /// How many steps and texts did not fit.
+    #[cfg(test)]
     pub fn lost(&self) -> usize {
         self.lost
     }

@@ -256,8 +256,8 @@ impl<'a> Frame<'a> {
         &self.spans
     }
 
-    /// How far the frame could be followed. A length field that claims more than its carrier holds makes it malformed,
-    /// even though what lies behind that field was read.
+    /// How far the frame could be followed. A length field that claims more than its carrier holds makes it malformed
+    /// (an IPv6 option's too, in a header of any of its packets), even though what lies behind that field was read.
     #[must_use]
     pub fn end(&self) -> End {
         match (self.end, self.overlong) {

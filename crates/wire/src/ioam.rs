@@ -340,12 +340,15 @@ impl<'a> Trace<'a> {
     }
 
     /// The deepest queue that a node reports, in the unit the namespace defines.
+    ///
+    /// `None` too where the node list is ragged: then nobody knows where its nodes begin.
     #[must_use]
     pub fn deepest_queue(&self) -> Option<u32> {
-        self.nodes()
-            .filter_map(Result::ok)
-            .filter_map(|node| node.queue_depth())
-            .max()
+        let mut deepest = None;
+        for node in self.nodes() {
+            deepest = deepest.max(node.ok()?.queue_depth());
+        }
+        deepest
     }
 
     /// Adds the rules that the trace breaks; offsets from the start of the trace.

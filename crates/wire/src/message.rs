@@ -194,7 +194,8 @@ impl<'a> Frame<'a> {
         findings: &mut Findings,
     ) {
         findings.within(at, |findings| {
-            match pnc::walk(protocol, bytes, self.is_cut(), self.profile()) {
+            let wire_len = self.spans().last().map_or(0, |span| span.end - at);
+            match pnc::walk_within(protocol, bytes, wire_len, self.profile()) {
                 Ok(Some(walk)) => walk.check(findings),
                 Ok(None) => {}
                 // A header that the capture has cut off is nobody's fault.

@@ -55,7 +55,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Cnp => "CNP",
             Self::FastCnp1 | Self::FastCnp2 => "Fast CNP",
-            Self::ProxyCn => "proxy notification",
+            Self::ProxyCn => "Proxy notification",
             Self::WanFcn => "WAN FCN",
         })
     }

@@ -247,11 +247,11 @@ fn agrees(bytes: &[u8], family: Family) -> bool {
     }
 }
 
-/// Length that the IP header of `packet` states, where that much of it is quoted.
+/// Length that the IP header of `packet` states; that of the header alone where the length field is not quoted.
 fn declared_len(packet: &[u8]) -> Option<usize> {
     match packet.first()? >> 4 {
-        4 if packet.len() >= 4 => Some(usize::from(u16_at(packet, 2))),
-        6 if packet.len() >= 6 => Some(40 + usize::from(u16_at(packet, 4))),
+        4 => Some(usize::from(u16_at(packet, 2)).max(20)),
+        6 => Some(40 + usize::from(u16_at(packet, 4))),
         _ => None,
     }
 }

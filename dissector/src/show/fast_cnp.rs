@@ -1,6 +1,6 @@
 //! Options headers: the Fast CNP options in their place, the proxy address option, and the Fast CNP as a whole.
 
-use super::roce::{FAST, RoceAt, cnp_part};
+use super::roce::{FAST, OptionNoted, RoceAt, cnp_part};
 use super::{Scene, ioam};
 use crate::locate::Known;
 use crate::names::{F, P};
@@ -10,7 +10,7 @@ use fcn_wire::bth::{Bth, Opcode};
 use fcn_wire::error::Error;
 use fcn_wire::fast_cnp::FastCnp;
 use fcn_wire::finding::{Findings, Rule};
-use fcn_wire::frame::Frame;
+use fcn_wire::frame::{End, Frame};
 use fcn_wire::ipv6_ext::{Ipv6Option, Options};
 use fcn_wire::message::IcrcCheck;
 use fcn_wire::notification::Notification;
@@ -26,8 +26,8 @@ pub struct OptionsAt {
     pub hop_by_hop: bool,
     /// Source and destination of the IPv6 packet.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// The RoCEv2 packet behind it in another data source (the packet was reassembled).
-    pub roce_elsewhere: Option<RoceAt>,
+    /// A RoCEv2 packet with the same addresses in the same data source; counts where the packet was reassembled from fragments.
+    pub roce_noted: Option<RoceAt>,
 }
 
 impl OptionsAt {
@@ -39,6 +39,9 @@ impl OptionsAt {
         }
     }
 }
+
+/// Most options of ours shown in one header; a packet has one.
+pub const MAX_SHOWN: usize = 32;
 
 /// Whether an options header has an option of ours in it, and whether that is a Fast CNP option.
 pub fn has_ours(header: &[u8], scene: &fcn_wire::Profile) -> (bool, bool) {
@@ -78,17 +81,27 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
 
     let mut first_fast = None;
     let mut has_proxy = false;
+    let mut shown = 0;
     for option in Options::new(place.layer(), header) {
+        if let Ok(option) = option
+            && !scene.profile.is_fast_cnp(option.kind)
+            && option.kind != scene.profile.proxy_address_option
+        {
+            continue;
+        }
+        shown += 1;
+        if shown > MAX_SHOWN {
+            break;
+        }
         match option {
             Ok(option) if scene.profile.is_fast_cnp(option.kind) => {
                 first_fast.get_or_insert(option.offset);
                 fast_option(plan, scene, place, &option);
             }
-            Ok(option) if option.kind == scene.profile.proxy_address_option => {
+            Ok(option) => {
                 has_proxy = true;
                 proxy_option(plan, scene, place, &option);
             }
-            Ok(_) => {}
             // What the capture cut off does not run past its header.
             Err(_) if header.len() < len => {}
             Err(e) => {
@@ -156,6 +169,10 @@ struct Packet<'a> {
 
 /// Plans the Fast CNP as a whole: who notifies whom, the CNP behind the option, and the rules about all of it.
 fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
+    let reassembled = packet
+        .found
+        .as_ref()
+        .is_none_or(|(_, frame)| matches!(frame.end(), End::Fragment { .. }));
     let roce = packet
         .found
         .as_ref()
@@ -167,10 +184,10 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
                 captured: datagram.payload.len(),
                 reported: datagram.payload_len,
                 addresses: place.addresses,
-                option_elsewhere: false,
+                option_noted: OptionNoted::Here,
             })
         })
-        .or(place.roce_elsewhere);
+        .or(place.roce_noted.filter(|_| reassembled));
     let range = match roce {
         Some(roce) => at(roce.payload, roce.captured),
         None => at(packet.option_at, 0),

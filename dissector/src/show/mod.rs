@@ -7,10 +7,10 @@ mod proxy_cn;
 mod roce;
 mod wan_fcn;
 
-pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
+pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
 pub use pfc::mac_control;
 pub use proxy_cn::proxy_cn;
-pub use roce::{RoceAt, info, roce, with_remark};
+pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};
 pub use wan_fcn::wan_fcn;
 
 use crate::locate::{Known, ip_header};
@@ -68,5 +68,205 @@ impl<'a> Scene<'a> {
     fn slice(&self, start: usize, len: usize) -> &'a [u8] {
         let rest = self.bytes.get(start..).unwrap_or_default();
         rest.get(..len).unwrap_or(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::F;
+    use crate::plan::{Op, Plan};
+    use core::mem::MaybeUninit;
+    use fcn_wire::Profile;
+    use proptest::prelude::*;
+
+    /// Makes a plan in as much room as the callbacks lend, and gives its steps and how many were lost.
+    fn planned(
+        (ops, text): (usize, usize),
+        make: impl FnOnce(&mut Plan<'_>),
+    ) -> (Vec<Op>, usize, Vec<u8>) {
+        let mut ops = vec![MaybeUninit::uninit(); ops];
+        let mut store = vec![0; text];
+        let mut plan = Plan::new(&mut ops, &mut store);
+        make(&mut plan);
+        (plan.ops().collect(), plan.lost(), plan.store().to_vec())
+    }
+
+    fn scene(bytes: &[u8], quoted: bool) -> Scene<'_> {
+        Scene {
+            bytes,
+            wire_len: bytes.len(),
+            profile: &Profile::DEFAULT,
+            check_icrc: true,
+            quoted,
+        }
+    }
+
+    fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+        let at = |at: usize| -> Option<IpAddr> {
+            Some(IpAddr::from(*packet.get(at..)?.first_chunk::<16>()?))
+        };
+        Some((at(8)?, at(24)?))
+    }
+
+    /// IPv6 from 2001:db8::1 to 2001:db8::a, with `header` in front of UDP and a CNP for QP 0x12.
+    fn with_header(header: &[u8], next: u8) -> Vec<u8> {
+        let mut cnp = vec![0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 0x12, 0, 0, 0, 0];
+        cnp.extend([0; 20]);
+        let udp = (8 + cnp.len()) as u8;
+        let len = header.len() as u16 + u16::from(udp);
+        let mut packet = vec![0x60, 0, 0, 0];
+        packet.extend(len.to_be_bytes());
+        packet.extend([next, 64]);
+        for host in [1, 0xA] {
+            packet.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+        }
+        packet.extend(header);
+        packet.extend([0, 0, 0x12, 0xB7, 0, udp, 0, 0]);
+        packet.extend(cnp);
+        packet
+    }
+
+    fn shown(packet: &[u8], quoted: bool) -> (Vec<Op>, usize, Vec<u8>) {
+        let header_len = (usize::from(packet[41]) + 1) * 8;
+        let room = crate::ws::hooks::options_plan(header_len.min(packet.len() - 40));
+        planned(room, |plan| {
+            let place = OptionsAt {
+                start: 40,
+                hop_by_hop: packet[6] == 0,
+                addresses: addresses(packet),
+                roce_noted: None,
+            };
+            options(plan, &scene(packet, quoted), &place);
+        })
+    }
+
+    fn option1() -> Vec<u8> {
+        let mut header = vec![17, 2, 0x9E, 16];
+        header.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xB]);
+        header.extend([1, 2, 0, 0]);
+        header
+    }
+
+    #[test]
+    fn a_quotation_is_no_message() {
+        let packet = with_header(&option1(), 60);
+        let opens = |ops: &[Op], protocol| {
+            ops.iter()
+                .any(|op| matches!(op, Op::Protocol(p, ..) if *p == protocol))
+        };
+        use crate::names::P;
+        let (ops, lost, _) = shown(&packet, false);
+        assert!(opens(&ops, P::FastCnp) && !opens(&ops, P::Cnp));
+        assert_eq!(lost, 0);
+        let (ops, ..) = shown(&packet, true);
+        assert!(!opens(&ops, P::FastCnp));
+        assert!(
+            ops.iter()
+                .any(|op| matches!(op, Op::Open(F::FastQuoted, _)))
+        );
+    }
+
+    #[test]
+    fn what_is_opened_in_an_option_is_closed_in_it() {
+        let (ops, ..) = shown(&with_header(&option1(), 60), false);
+        let mut depth = 0i32;
+        for op in ops {
+            match op {
+                Op::Protocol(..) | Op::Open(..) | Op::OpenUint(..) => depth += 1,
+                Op::Close => depth -= 1,
+                Op::Goto(_) => {
+                    assert!(depth == 0, "still open: {depth}");
+                    depth = 0;
+                }
+                _ => {}
+            }
+            assert!((0..7).contains(&depth));
+        }
+    }
+
+    #[test]
+    fn the_fullest_headers_fit_into_their_plans() {
+        // One option with as many one-word nodes as fit, of the field that takes the most steps.
+        for (bits, words) in [(0x80u8, 57), (0x40, 57), (0x02, 57)] {
+            let mut data = vec![0, 1, 0, 1, 0x08, 0, bits, 0, 0, 0];
+            data.extend(vec![1; words * 4]);
+            data.truncate(255 - 17);
+            data.extend([9; 16]);
+            let mut header = vec![17, 0, 1, 0, 0x9F, data.len() as u8];
+            header.extend(data);
+            while header.len() % 8 != 0 {
+                header.push(0);
+            }
+            header[1] = (header.len() / 8 - 1) as u8;
+            let (ops, lost, _) = shown(&with_header(&header, 60), false);
+            assert_eq!(lost, 0);
+            assert!(ops.len() > 100, "{}", ops.len());
+        }
+        // As many options as fit, with every rule broken that can be, well-formed or not.
+        for one in [
+            &option1()[2..20],
+            &[0x9E, 0],
+            &[0x9F, 0],
+            &[0x1E, 0],
+            &[0xBE, 1, 7],
+        ] {
+            let mut header = vec![17, 255];
+            while header.len() + one.len() <= 2048 {
+                header.extend(one);
+            }
+            header.resize(2048, 0);
+            let (_, lost, _) = shown(&with_header(&header, 0), false);
+            assert_eq!(lost, 0, "{one:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_planned(
+            header in proptest::collection::vec(any::<u8>(), 8..300),
+            kinds in proptest::collection::vec(prop::sample::select(vec![0x9Eu8, 0x9F, 0x1E, 1, 0x31]), 0..6),
+            cut in 0usize..400,
+            quoted: bool,
+            payload in 0usize..100,
+        ) {
+            let mut header = header;
+            header.resize(header.len().div_ceil(8) * 8, 0);
+            header[0] = 17;
+            header[1] = (header.len() / 8 - 1) as u8;
+            let mut at = 2;
+            for kind in kinds {
+                if at + 1 < header.len() {
+                    header[at] = kind;
+                    at += 2 + usize::from(header[at + 1]);
+                }
+            }
+            let packet = with_header(&header, 60);
+            let packet = &packet[..packet.len().saturating_sub(cut).max(42)];
+            let (_, lost, store) = shown(packet, quoted);
+            prop_assert_eq!(lost, 0);
+            prop_assert!(!store.is_empty());
+            let at = payload.min(packet.len());
+            let (_, lost, _) = planned(crate::ws::hooks::ROCE_PLAN, |plan| {
+                let place = RoceAt {
+                    payload: at,
+                    captured: packet.len() - at,
+                    reported: packet.len() - at,
+                    addresses: addresses(packet),
+                    option_noted: OptionNoted::No,
+                };
+                roce(plan, &scene(packet, quoted), &place);
+                let _ = info(&scene(packet, quoted), &place);
+            });
+            prop_assert_eq!(lost, 0);
+            let (_, lost, _) = planned((64, 4096), |plan| {
+                proxy_cn(plan, &scene(packet, quoted), at, (packet.len() - at, packet.len()), addresses(packet));
+            });
+            prop_assert_eq!(lost, 0);
+            let (_, lost, _) = planned((32, 2048), |plan| {
+                wan_fcn(plan, &packet[at..], packet.len() - at, addresses(packet));
+            });
+            prop_assert_eq!(lost, 0);
+        }
     }
 }

@@ -46,7 +46,14 @@ pub fn proxy_cn(
                 );
             }
             return ProxyShown {
-                info: ColumnText::new(format_args!("Proxy notification, too short")),
+                info: ColumnText::new(format_args!(
+                    "Proxy notification, {}",
+                    if cut {
+                        "cut short by the capture"
+                    } else {
+                        "too short"
+                    }
+                )),
                 invoking: None,
                 missing: cut.then(|| reported.min(outer.header_len())),
             };
@@ -112,7 +119,7 @@ pub fn proxy_cn(
     let info = match notification {
         Some(notification) => ColumnText::new(format_args!("{notification}")),
         None => ColumnText::new(format_args!(
-            "proxy notification, sender {}, flow to {}, level {}",
+            "Proxy notification, sender {}, flow to {}, level {}",
             tuple.source,
             tuple.destination,
             message.level()

@@ -8,8 +8,9 @@ use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::icrc::{ICRC_LEN, Verdict};
+use fcn_wire::ioam::IoamOption;
 use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
-use fcn_wire::notification::Notification;
+use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
 
 /// A RoCEv2 packet, as Wireshark hands it over.
@@ -23,13 +24,30 @@ pub struct RoceAt {
     pub reported: usize,
     /// Source and destination of the IP packet, where it is IP.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// A Fast CNP option came with it in another data source (the packet was reassembled).
-    pub option_elsewhere: bool,
+    /// A Fast CNP option came with it, by its addresses; counts where the IP header cannot be found.
+    pub option_noted: OptionNoted,
+}
+
+/// Whether a Fast CNP option was seen that belongs to a RoCEv2 packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionNoted {
+    /// No.
+    No,
+    /// Yes, in the same data source.
+    Here,
+    /// Yes, in another data source: reassembly left it behind.
+    Elsewhere,
 }
 
 impl RoceAt {
     const fn is_whole(&self) -> bool {
         self.captured == self.reported
+    }
+
+    fn is_fast(&self, frame: Option<&Frame<'_>>) -> bool {
+        frame.map_or(self.option_noted != OptionNoted::No, |frame| {
+            matches!(frame.message(), Message::FastCnp(_))
+        })
     }
 
     /// With the length that the packet's own headers state, where that is more: a quotation ends early.
@@ -99,8 +117,7 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
     }
 
     let is_cnp = bth.is_some_and(|bth| bth.opcode() == Opcode::CNP);
-    let is_fast = place.option_elsewhere
-        || frame.is_some_and(|frame| matches!(frame.message(), Message::FastCnp(_)));
+    let is_fast = place.is_fast(frame);
     let mut findings = Findings::new();
     if place.is_whole() {
         check_roce(payload, &mut findings);
@@ -114,6 +131,9 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
                 at(place.payload + finding.offset, finding.len),
             );
         }
+    }
+    if let Some((base, frame)) = &found {
+        ioam_rules(plan, *base, frame);
     }
     if is_cnp && !is_fast {
         plan.push(Op::Goto(Anchor::Root));
@@ -134,6 +154,43 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
             plan.address(fields, at(place.payload, 0), sender, Mark::Generated);
         }
         cnp_part(plan, scene, place, &PLAIN);
+    } else if is_cnp && frame.is_none() && place.option_noted == OptionNoted::Elsewhere {
+        // The option is shown where it lies; the CNP behind it lies here.
+        plan.push(Op::Goto(Anchor::Root));
+        let whole = at(place.payload, place.captured);
+        if scene.quoted {
+            plan.push(Op::Open(F::FastQuoted, whole));
+        } else {
+            plan.push(Op::Protocol(P::FastCnp, whole, Mark::Plain));
+        }
+        if let Some(line) = line(frame, place, bth) {
+            plan.label(format_args!("{line}"));
+        }
+        cnp_part(plan, scene, place, &FAST);
+    }
+}
+
+/// Plans the rules that the packet's own IOAM trace breaks, in its option; Wireshark decodes the trace itself.
+fn ioam_rules(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
+    for header in frame.options_headers() {
+        for option in header.readable() {
+            if option.kind != frame.profile().ioam_option {
+                continue;
+            }
+            let option_at = base + header.start + option.offset;
+            let mut findings = Findings::new();
+            match IoamOption::parse(option.data) {
+                Ok(ioam) => ioam.check(&mut findings),
+                Err(_) => findings.push(Rule::IoamMalformed, 0, 1),
+            }
+            if !findings.is_empty() {
+                plan.push(Op::Goto(Anchor::Ipv6Option(start(option_at))));
+            }
+            for finding in &findings {
+                let here = at(option_at + 2 + finding.offset, finding.len);
+                plan.expert(finding.rule, here);
+            }
+        }
     }
 }
 
@@ -167,7 +224,7 @@ pub(super) fn cnp_part(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt, f
         let here = at(base + finding.offset, finding.len);
         match (finding.rule, Cnp::new_checked(payload)) {
             (Rule::CnpMalformed, Err(e)) => {
-                plan.expert_with(Rule::CnpMalformed, here, format_args!("{e}"))
+                plan.expert_with(Rule::CnpMalformed, here, format_args!("{e}"));
             }
             (rule, _) if is_cnp_rule(rule) => plan.expert(rule, here),
             _ => {}
@@ -274,18 +331,13 @@ fn why_unchecked(scene: &Scene<'_>, frame: Option<&Frame<'_>>) -> &'static str {
 /// The text for the Info column, and which protocol the packet is; `None` where it is no CNP of either kind.
 pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
     let bth = Bth::new_checked(scene.slice(place.payload, place.captured)).ok()?;
-    let found = scene.frame_of_payload(place.payload, place.addresses.map(|(source, _)| source));
-    let frame = found.as_ref().map(|(_, frame)| frame);
-    let fast = match frame.map(Frame::message) {
-        Some(Message::FastCnp(_)) => true,
-        _ => place.option_elsewhere,
-    };
     if bth.opcode() != Opcode::CNP {
         return None;
     }
-    let line = line(frame, place, Some(bth))?;
+    let found = scene.frame_of_payload(place.payload, place.addresses.map(|(source, _)| source));
+    let line = line(found.as_ref().map(|(_, frame)| frame), place, Some(bth))?;
     Some((
-        if fast { P::FastCnp } else { P::Cnp },
+        if line.fast { P::FastCnp } else { P::Cnp },
         ColumnText::new(format_args!("{line}")),
     ))
 }
@@ -310,10 +362,18 @@ fn line<'a>(
 ) -> Option<Line<'a>> {
     let bth = bth?;
     let notification = frame.and_then(|frame| Notification::of(frame, IcrcCheck::Off));
+    let (fast, option) = match (&notification, frame) {
+        (Some(notification), _) => (notification.kind != Kind::Cnp, None),
+        (None, Some(frame)) => match frame.message() {
+            Message::FastCnp(message) => (true, message.parsed.ok()),
+            _ => (false, None),
+        },
+        (None, None) => (place.option_noted != OptionNoted::No, None),
+    };
     Some(Line {
         notification,
-        fast: place.option_elsewhere
-            || frame.is_some_and(|frame| matches!(frame.message(), Message::FastCnp(_))),
+        fast,
+        receiver: option.map(|option| IpAddr::V6(option.original_destination())),
         place,
         bth,
     })
@@ -322,6 +382,7 @@ fn line<'a>(
 struct Line<'a> {
     notification: Option<Notification>,
     fast: bool,
+    receiver: Option<IpAddr>,
     place: &'a RoceAt,
     bth: Bth<'a>,
 }
@@ -331,11 +392,21 @@ impl core::fmt::Display for Line<'_> {
         if let Some(notification) = &self.notification {
             return write!(f, "{notification}");
         }
+        // Not a whole one: say as much as there is.
         f.write_str(if self.fast { "Fast CNP" } else { "CNP" })?;
         if let Some((source, destination)) = self.place.addresses {
-            write!(f, " from {source} → sender {destination}")?;
+            let role = match self.receiver {
+                Some(receiver) if receiver == source => "receiver ",
+                Some(_) => "switch ",
+                None => "",
+            };
+            write!(f, " from {role}{source} → sender {destination}")?;
         }
-        write!(f, ", QP {}", self.bth.dest_qp())
+        write!(f, ", QP {}", self.bth.dest_qp())?;
+        if let Some(receiver) = self.receiver {
+            write!(f, " at {receiver}")?;
+        }
+        Ok(())
     }
 }
 

@@ -21,14 +21,20 @@ pub fn wan_fcn(
         Ok(message) => message,
         Err(e) => {
             // A message that the capture cut off is not malformed.
-            if payload.len() == reported {
+            let cut = payload.len() < reported;
+            if !cut {
                 plan.expert_with(
                     Rule::WanFcnMalformed,
                     at(0, payload.len()),
                     format_args!("{e}"),
                 );
             }
-            return ColumnText::new(format_args!("WAN FCN, too short"));
+            let how = if cut {
+                "cut short by the capture"
+            } else {
+                "too short"
+            };
+            return ColumnText::new(format_args!("WAN FCN, {how}"));
         }
     };
     let (label, level) = (message.flow_label(), message.level());

@@ -7,7 +7,7 @@ use super::draw::{Canvas, draw};
 use super::{addresses, bytes, compat, guard, register, scratch, source, sys, text_room};
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
-use crate::show::{self, OptionsAt, RoceAt, Scene};
+use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use fcn_wire::Profile;
@@ -167,11 +167,11 @@ unsafe fn columns(pinfo: *mut sys::packet_info, seen: &Note) {
             return;
         }
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
-        let elsewhere = option_elsewhere(pinfo, seen);
+        let fast = option_noted(pinfo, seen);
         let profile = register::profile(seen.port);
         let text = guard(|| {
             let scene = scene(bytes, wire_len, &profile, seen);
-            show::info(&scene, &roce_at(seen, elsewhere))
+            show::info(&scene, &roce_at(seen, fast))
         });
         let Some(Some((protocol, mut text))) = text else {
             return;
@@ -237,35 +237,39 @@ fn scene<'a>(bytes: &'a [u8], wire_len: usize, profile: &'a Profile, seen: &Note
     }
 }
 
-const fn roce_at(seen: &Note, option_elsewhere: bool) -> RoceAt {
+const fn roce_at(seen: &Note, option_noted: OptionNoted) -> RoceAt {
     RoceAt {
         payload: seen.start,
         captured: seen.captured,
         reported: seen.reported,
         addresses: seen.addresses,
-        option_elsewhere,
+        option_noted,
     }
 }
 
-fn options_at(seen: &Note, hop_by_hop: bool, roce_elsewhere: Option<Note>) -> OptionsAt {
+fn options_at(seen: &Note, hop_by_hop: bool, roce_noted: Option<Note>) -> OptionsAt {
     OptionsAt {
         start: seen.start,
         hop_by_hop,
         addresses: seen.addresses,
-        roce_elsewhere: roce_elsewhere.map(|roce| roce_at(&roce, true)),
+        roce_noted: roce_noted.map(|roce| roce_at(&roce, OptionNoted::Here)),
     }
 }
 
-/// Whether a Fast CNP option was noted that belongs to `seen` though it lies in another data source: reassembly
-/// leaves the extension headers in front of the Fragment header behind.
-unsafe fn option_elsewhere(pinfo: *mut sys::packet_info, seen: &Note) -> bool {
+/// Whether a Fast CNP option was noted that belongs to `seen` by its addresses. This counts where the IP header cannot
+/// be found: reassembly leaves it behind, and the extension headers in front of the Fragment header with it.
+unsafe fn option_noted(pinfo: *mut sys::packet_info, seen: &Note) -> OptionNoted {
     // SAFETY: passed on.
-    unsafe {
+    let option = unsafe {
         counterpart(pinfo, seen, |kind| {
             matches!(kind, NoteKind::Options { fast: true, .. })
         })
+    };
+    match option {
+        None => OptionNoted::No,
+        Some(option) if option.ds == seen.ds => OptionNoted::Here,
+        Some(_) => OptionNoted::Elsewhere,
     }
-    .is_some()
 }
 
 unsafe fn counterpart(
@@ -280,10 +284,7 @@ unsafe fn counterpart(
             return None;
         }
         (0..(*all).len).map(|i| (*all).list[i]).find(|other| {
-            wanted(other.kind)
-                && other.ds != seen.ds
-                && other.quoted == seen.quoted
-                && other.addresses == seen.addresses
+            wanted(other.kind) && other.quoted == seen.quoted && other.addresses == seen.addresses
         })
     }
 }
@@ -433,13 +434,14 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         let bytes = bytes(seen.ds);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
         let profile = register::profile(port_of(pinfo, seen));
-        let elsewhere = match seen.kind {
-            NoteKind::Roce => option_elsewhere(pinfo, seen),
-            _ => false,
+        let fast = match seen.kind {
+            NoteKind::Roce => option_noted(pinfo, seen),
+            _ => OptionNoted::No,
         };
-        let roce_elsewhere = match seen.kind {
+        let roce_noted = match seen.kind {
             NoteKind::Options { fast: true, .. } => {
                 counterpart(pinfo, seen, |kind| kind == NoteKind::Roce)
+                    .filter(|roce| roce.ds == seen.ds)
             }
             _ => None,
         };
@@ -448,9 +450,9 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
             let mut plan = Plan::new(ops, store);
             let scene = scene(bytes, wire_len, &profile, seen);
             match seen.kind {
-                NoteKind::Roce => show::roce(&mut plan, &scene, &roce_at(seen, elsewhere)),
+                NoteKind::Roce => show::roce(&mut plan, &scene, &roce_at(seen, fast)),
                 NoteKind::Options { hop_by_hop, .. } => {
-                    let place = options_at(seen, hop_by_hop, roce_elsewhere);
+                    let place = options_at(seen, hop_by_hop, roce_noted);
                     show::options(&mut plan, &scene, &place);
                 }
                 NoteKind::MacControl => {
@@ -490,14 +492,17 @@ unsafe fn port_of(pinfo: *mut sys::packet_info, seen: &Note) -> u16 {
 }
 
 /// Room for steps and texts of a RoCEv2 packet.
-const ROCE_PLAN: (usize, usize) = (64, 4096);
+pub const ROCE_PLAN: (usize, usize) = (64, 4096);
 
-/// Room for steps and texts of an options header of `len` octets.
-///
-/// A node with one data field of 4 octets takes 5 steps, the most for the least; an option takes at most 50 beside its
-/// nodes.
-const fn options_plan(len: usize) -> (usize, usize) {
-    (128 + len * 4, 4096 + len * 16)
+/// Room for steps and texts of an options header of `len` octets: a node takes up to 5 steps for 4 octets, an option up
+/// to 30 beside its nodes.
+pub const fn options_plan(len: usize) -> (usize, usize) {
+    let options = if len / 2 < show::MAX_SHOWN {
+        len / 2
+    } else {
+        show::MAX_SHOWN
+    };
+    (96 + 30 * options + 2 * len, 1536 + 160 * options + 16 * len)
 }
 
 /// The dissector of notifications to the proxy node.
@@ -552,8 +557,14 @@ pub unsafe extern "C" fn proxy_cn(
         if let Some(need) = shown.missing {
             demand(tvb, need);
         }
-        sys::tvb_captured_length(tvb) as c_int
+        accepted(lengths.0)
     }
+}
+
+/// What a dissector returns that took a message of `len` octets. 0 would mean that it refused it, so that Wireshark would
+/// ask others about a message without any octets.
+fn accepted(len: usize) -> c_int {
+    c_int::try_from(len.max(1)).unwrap_or(c_int::MAX)
 }
 
 /// Dissects the packet that a notification quotes, marked as a quotation: so it feeds no conversation, and the columns
@@ -623,6 +634,6 @@ pub unsafe extern "C" fn wan_fcn(
         if payload.len() < reported && payload.len() < fcn_wire::wan_fcn::WAN_FCN_LEN {
             demand(tvb, fcn_wire::wan_fcn::WAN_FCN_LEN);
         }
-        payload.len() as c_int
+        accepted(payload.len())
     }
 }

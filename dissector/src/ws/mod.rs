@@ -77,13 +77,13 @@ unsafe fn ip_address(address: &sys::address) -> Option<IpAddr> {
     if address.data.is_null() {
         return None;
     }
-    match (address.type_ as u32, address.len) {
-        (kind, 4) if kind == sys::AT_IPv4 as u32 => {
+    match (address.type_, address.len) {
+        (kind, 4) if kind == sys::AT_IPv4 as c_int => {
             // SAFETY: an IPv4 address has 4 octets, of any alignment.
             let octets: [u8; 4] = unsafe { address.data.cast::<[u8; 4]>().read_unaligned() };
             Some(IpAddr::V4(Ipv4Addr::from(octets)))
         }
-        (kind, 16) if kind == sys::AT_IPv6 as u32 => {
+        (kind, 16) if kind == sys::AT_IPv6 as c_int => {
             // SAFETY: an IPv6 address has 16 octets, of any alignment.
             let octets: [u8; 16] = unsafe { address.data.cast::<[u8; 16]>().read_unaligned() };
             Some(IpAddr::V6(Ipv6Addr::from(octets)))

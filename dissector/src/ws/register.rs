@@ -351,10 +351,6 @@ unsafe extern "C" fn handoff() {
         let id = unsafe { sys::proto_registrar_get_id_byname(name.as_ptr()) };
         ANCHOR_IDS[anchor as usize].store(id, Ordering::Relaxed);
     }
-    // SAFETY: as above.
-    let tap = unsafe { sys::find_tap_id(c"expert".as_ptr()) };
-    EXPERT_TAP.store(tap, Ordering::Relaxed);
-
     // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
     unsafe {
         let proxy = sys::create_dissector_handle(Some(hooks::proxy_cn), protocol(P::ProxyCn));
@@ -453,8 +449,11 @@ pub unsafe fn has_udp_port(port: u32) -> bool {
 }
 
 unsafe extern "C" fn hook_again() {
-    // SAFETY: Wireshark calls this between packets.
-    unsafe { hook() };
+    // SAFETY: Wireshark calls this between packets; the tap is registered only after all handoffs.
+    unsafe {
+        EXPERT_TAP.store(sys::find_tap_id(c"expert".as_ptr()), Ordering::Relaxed);
+        hook();
+    }
 }
 
 /// Puts the wrappers in front, where they are not there yet.
@@ -480,7 +479,7 @@ unsafe fn hook() {
                 ETHERTYPE,
                 &MAC_CONTROL,
                 hooks::mac_control as Callback,
-                u32::from(fcn_wire::frame::ETHERTYPE_MAC_CONTROL),
+                u32::from(fcn_wire::pfc::ETHERTYPE_MAC_CONTROL),
                 c"MAC control, with the rules of PFC",
             ),
         ] {

@@ -80,7 +80,7 @@ impl<'a> Lsp<'a> {
     /// # Errors
     /// Not an LSP with 6-octet system IDs, or `bytes` end before it does.
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, false)
+        Self::read(bytes, bytes.len())
     }
 
     /// The same for an LSP of which a capture may have cut off the end.
@@ -88,10 +88,10 @@ impl<'a> Lsp<'a> {
     /// # Errors
     /// Not an LSP with 6-octet system IDs, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, true)
+        Self::read(bytes, usize::MAX)
     }
 
-    pub(super) fn read(bytes: &'a [u8], cut: bool) -> Result<Self> {
+    pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         const LAYER: Layer = Layer::IsIs;
         if bytes.len() < HEADER {
             return Err(Error::short(LAYER, HEADER, bytes.len()));
@@ -132,14 +132,14 @@ impl<'a> Lsp<'a> {
             ));
         }
         let end = usize::from(u16_at(bytes, field::PDU_LENGTH));
-        if end < HEADER || (end > bytes.len() && !cut) {
+        if end < HEADER || end > wire_len {
             return Err(Error::length(
                 LAYER,
                 field::PDU_LENGTH,
                 "PDU Length",
                 end,
                 HEADER,
-                bytes.len(),
+                wire_len,
             ));
         }
         Ok(Self { bytes, end })

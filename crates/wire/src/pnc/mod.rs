@@ -361,16 +361,33 @@ pub fn walk<'a>(
     cut: bool,
     profile: &Profile,
 ) -> Result<Option<Walk<'a>>> {
+    let wire_len = if cut { usize::MAX } else { bytes.len() };
+    walk_within(protocol, bytes, wire_len, profile)
+}
+
+/// The same for `bytes` of which there were `wire_len` octets on the wire: a message that claims more is no less wrong
+/// where the capture was cut.
+///
+/// # Errors
+/// The message's header cannot be read, or the message is longer than `wire_len`.
+pub fn walk_within<'a>(
+    protocol: Protocol,
+    bytes: &'a [u8],
+    wire_len: usize,
+    profile: &Profile,
+) -> Result<Option<Walk<'a>>> {
     Ok(match protocol {
         Protocol::IsIs if !isis::is_lsp(bytes) => None,
-        Protocol::IsIs => Some(Walk::IsIs(isis::Lsp::read(bytes, cut)?.advertisements())),
+        Protocol::IsIs => Some(Walk::IsIs(
+            isis::Lsp::read(bytes, wire_len)?.advertisements(),
+        )),
         Protocol::Ospf2 if !ospf2::is_ls_update(bytes) => None,
         Protocol::Ospf2 => Some(Walk::Ospf2(
-            ospf2::LsUpdate::read(bytes, cut)?.advertisements(),
+            ospf2::LsUpdate::read(bytes, wire_len)?.advertisements(),
         )),
         Protocol::Ospf3 if !ospf3::is_ls_update(bytes) => None,
         Protocol::Ospf3 => Some(Walk::Ospf3(
-            ospf3::LsUpdate::read(bytes, cut)?.advertisements(),
+            ospf3::LsUpdate::read(bytes, wire_len)?.advertisements(),
         )),
         Protocol::Bgp => Some(Walk::Bgp(bgp::Advertisements::new(
             bytes,

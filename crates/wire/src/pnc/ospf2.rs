@@ -60,7 +60,7 @@ pub(super) fn read_header(
     layer: Layer,
     version: u8,
     header: usize,
-    cut: bool,
+    wire_len: usize,
 ) -> Result<usize> {
     // The number of LSAs follows the header.
     let least = header + 4;
@@ -77,14 +77,14 @@ pub(super) fn read_header(
         return Err(Error::value(layer, 1, "Type", value, "4 (LS Update)"));
     }
     let end = usize::from(u16_at(bytes, field::LENGTH));
-    if end < least || (end > bytes.len() && !cut) {
+    if end < least || end > wire_len {
         return Err(Error::length(
             layer,
             field::LENGTH,
             "Packet Length",
             end,
             least,
-            bytes.len(),
+            wire_len,
         ));
     }
     Ok(end)
@@ -179,7 +179,7 @@ impl<'a> LsUpdate<'a> {
     /// # Errors
     /// Not an OSPFv2 LS Update, or `bytes` end before it does.
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, false)
+        Self::read(bytes, bytes.len())
     }
 
     /// The same for a packet of which a capture may have cut off the end.
@@ -187,11 +187,11 @@ impl<'a> LsUpdate<'a> {
     /// # Errors
     /// Not an OSPFv2 LS Update, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, true)
+        Self::read(bytes, usize::MAX)
     }
 
-    pub(super) fn read(bytes: &'a [u8], cut: bool) -> Result<Self> {
-        let end = read_header(bytes, Layer::Ospf2, VERSION, HEADER, cut)?;
+    pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+        let end = read_header(bytes, Layer::Ospf2, VERSION, HEADER, wire_len)?;
         Ok(Self { bytes, end })
     }
 

@@ -84,7 +84,7 @@ impl<'a> LsUpdate<'a> {
     /// # Errors
     /// Not an OSPFv3 LS Update, or `bytes` end before it does.
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, false)
+        Self::read(bytes, bytes.len())
     }
 
     /// The same for a packet of which a capture may have cut off the end.
@@ -92,11 +92,11 @@ impl<'a> LsUpdate<'a> {
     /// # Errors
     /// Not an OSPFv3 LS Update, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, true)
+        Self::read(bytes, usize::MAX)
     }
 
-    pub(super) fn read(bytes: &'a [u8], cut: bool) -> Result<Self> {
-        let end = read_header(bytes, Layer::Ospf3, VERSION, HEADER, cut)?;
+    pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+        let end = read_header(bytes, Layer::Ospf3, VERSION, HEADER, wire_len)?;
         Ok(Self { bytes, end })
     }
 

@@ -1,0 +1,250 @@
+//! Writes the seeds of every fuzz target into `corpus/`: messages as this crate composes them, and some with one octet
+//! wrong. Each run writes the same octets.
+
+#[path = "../tests/frame_support/mod.rs"]
+mod frame_support;
+
+use fcn_wire::bth::{BthRepr, Opcode, Qp};
+use fcn_wire::compose::Part;
+use fcn_wire::frame::LinkType;
+use fcn_wire::ioam::OptType;
+use fcn_wire_fuzz::targets::{FRAME_PREFIX, LINKS};
+use frame_support as frames;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+struct Seeds {
+    folder: PathBuf,
+    written: usize,
+}
+
+impl Seeds {
+    fn put(&mut self, target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let folder = self.folder.join(target);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(format!("seed_{name}")), bytes)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    /// For both targets that take a frame: whole, cut in the middle, of the default profile.
+    fn frame(&mut self, name: &str, link: LinkType, bytes: &[u8]) -> io::Result<()> {
+        let link = LINKS.iter().position(|known| *known == link).unwrap_or(0);
+        let prefix: [u8; FRAME_PREFIX] = [link as u8, 0, 0, 0, 0x80];
+        let bytes = [&prefix, bytes].concat();
+        self.put("frame", name, &bytes)?;
+        self.put("notification", name, &bytes)
+    }
+}
+
+fn main() -> io::Result<()> {
+    let mut seeds = Seeds {
+        folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"),
+        written: 0,
+    };
+    frames(&mut seeds)?;
+    options(&mut seeds)?;
+    messages(&mut seeds)?;
+    routing(&mut seeds)?;
+    profiles(&mut seeds)?;
+    println!("{} seeds in {}", seeds.written, seeds.folder.display());
+    Ok(())
+}
+
+fn frames(seeds: &mut Seeds) -> io::Result<()> {
+    let samples = frames::samples();
+    let fast_cnp = &samples[3];
+    assert_eq!(fast_cnp.name, "fast_cnp_1");
+    for sample in &samples {
+        seeds.frame(sample.name, LinkType::Ethernet, &sample.behind(&[]))?;
+    }
+    for (name, outer) in frames::wrappings() {
+        seeds.frame(name, LinkType::Ethernet, &fast_cnp.behind(&outer))?;
+    }
+    seeds.frame("isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
+    seeds.frame("pfc", LinkType::Ethernet, &frames::pfc_frame())?;
+    seeds.frame("raw", LinkType::RawIp, &fast_cnp.ip)?;
+    let mut cooked = [0; 16];
+    cooked[14..].copy_from_slice(&[0x86, 0xDD]);
+    let cooked = [&cooked[..], &fast_cnp.ip].concat();
+    seeds.frame("cooked", LinkType::LinuxCooked, &cooked)?;
+    let mut cooked = [0; 20];
+    cooked[..2].copy_from_slice(&[0x86, 0xDD]);
+    let cooked = [&cooked[..], &fast_cnp.ip].concat();
+    seeds.frame("cooked_2", LinkType::LinuxCooked2, &cooked)?;
+    let null = [&[30, 0, 0, 0][..], &fast_cnp.ip].concat();
+    seeds.frame("null", LinkType::Null, &null)
+}
+
+/// Options on their own: type, place, data; the IOAM option; the headers that they stand in.
+fn options(seeds: &mut Seeds) -> io::Result<()> {
+    let receiver = frames::RECEIVER.octets();
+    seeds.put(
+        "fast_cnp",
+        "option_1",
+        &[&[0x9E, 0][..], &receiver].concat(),
+    )?;
+    seeds.put(
+        "fast_cnp",
+        "hop_by_hop",
+        &[&[0x9E, 0x80][..], &receiver].concat(),
+    )?;
+    for (name, opt_type) in [
+        ("preallocated", OptType::Preallocated),
+        ("incremental", OptType::Incremental),
+    ] {
+        let trace = frames::trace(opt_type);
+        let ioam = [&[0, opt_type.code()][..], &trace].concat();
+        seeds.put("ioam", name, &ioam)?;
+        seeds.put(
+            "fast_cnp",
+            name,
+            &[&[0x9F, 2][..], &ioam, &receiver].concat(),
+        )?;
+        // NodeLen, trace type, RemainingLen (each without the trace's two octets in front).
+        for (what, at, value) in [
+            ("node_len_0", 4, 0x00),
+            ("undefined_bits", 7, 0xFC),
+            ("snapshot", 8, 0x02),
+            ("remaining_127", 5, 0x7F),
+            ("wide_fields", 7, 0xE0),
+        ] {
+            let mut broken = ioam.clone();
+            broken[at] |= value;
+            if value == 0 {
+                broken[at] = 0;
+            }
+            seeds.put("ioam", &format!("{name}_{what}"), &broken)?;
+        }
+    }
+    seeds.put(
+        "proxy_address",
+        "plain",
+        &[&[0x1E, 0][..], &receiver].concat(),
+    )?;
+    seeds.put("ioam", "nothing", &[0, 0])?;
+    seeds.put("proxy_address", "short", &[0x1E, 0x80, 1, 2, 3])?;
+    let trace = frames::trace(OptType::Preallocated);
+    let trace = Some((OptType::Preallocated, &trace[..]));
+    for (name, outer) in frames::wrappings() {
+        let outer = match outer.as_slice() {
+            [Part::Ipv6 { .. }, between @ ..] => between,
+            _ => continue,
+        };
+        if outer
+            .iter()
+            .any(|part| matches!(part, Part::Ethernet { .. }))
+        {
+            continue;
+        }
+        seeds.put("ipv6_options", name, &frames::fast_cnp(outer, trace))?;
+    }
+    // From the options header on.
+    let packet = frames::fast_cnp(&[], trace);
+    seeds.put("ipv6_options", "header", &packet[40..])?;
+    let data = frames::data_v6();
+    seeds.put("ipv6_options", "hop_by_hop", &data[40..])
+}
+
+fn messages(seeds: &mut Seeds) -> io::Result<()> {
+    for sample in frames::samples() {
+        let udp = match sample.ip[0] >> 4 {
+            4 => usize::from(sample.ip[0] & 15) * 4,
+            _ => {
+                fcn_wire::Frame::parse(&sample.ip, 0, LinkType::RawIp, &fcn_wire::Profile::DEFAULT)
+                    .ip()
+                    .map_or(40, |ip| ip.payload)
+            }
+        };
+        let payload = &sample.ip[udp + 8..];
+        match &sample.ip[udp + 2..udp + 4] {
+            [0x12, 0xB7] => {
+                seeds.put("roce", sample.name, payload)?;
+                let mut input = vec![udp as u8, 3];
+                input.extend(&sample.ip);
+                seeds.put("icrc", sample.name, &input)?;
+            }
+            [0x03, 0xFD] => {
+                let outer = u8::from(sample.ip[0] >> 4 == 6);
+                seeds.put(
+                    "proxy_cn",
+                    sample.name,
+                    &[&[outer | 4][..], payload].concat(),
+                )?;
+                let header = [&[outer][..], &payload[..payload.len().min(44)]].concat();
+                seeds.put("proxy_cn", &format!("{}_short", sample.name), &header)?;
+            }
+            [0x03, 0xFE] => seeds.put("wan_fcn", sample.name, payload)?,
+            _ => {}
+        }
+    }
+    seeds.put("wan_fcn", "reserved", &[0, 0, 1, 0xFF, 9])?;
+    for opcode in [
+        Opcode::RC_READ_REQUEST,
+        Opcode::RC_ATOMIC_ACKNOWLEDGE,
+        Opcode::RC_COMPARE_SWAP,
+        Opcode::UC_WRITE_ONLY_IMM,
+        Opcode::UD_SEND_ONLY_IMM,
+    ] {
+        let mut bytes = vec![0x11; 48];
+        BthRepr::new(opcode, Qp::GSI, 7)
+            .emit(&mut bytes)
+            .expect("room enough");
+        seeds.put("roce", &format!("opcode_{:02x}", opcode.0), &bytes)?;
+    }
+    seeds.put("pfc", "one_class", &frames::pfc_frame()[14..])?;
+    seeds.put("pfc", "pause", &[0, 1, 0xFF, 0xFF])?;
+    seeds.put("rdma_cm", "disconnect_request", &frames::mad())?;
+    for (name, attribute) in [
+        ("request", 0x10),
+        ("reply", 0x13),
+        ("ready", 0x14),
+        ("reject", 0x12),
+    ] {
+        let mut mad = frames::mad();
+        mad[17] = attribute;
+        mad[24..]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, octet)| *octet |= i as u8);
+        seeds.put("rdma_cm", name, &mad)?;
+    }
+    Ok(())
+}
+
+fn routing(seeds: &mut Seeds) -> io::Result<()> {
+    let two = [frames::bgp(), frames::bgp()].concat();
+    let messages = [
+        ("isis", frames::lsp()),
+        ("ospf2", frames::ospf2()),
+        ("ospf3", frames::ospf3()),
+        ("bgp", frames::bgp()),
+        ("bgp", two),
+    ];
+    for (i, (target, bytes)) in messages.iter().enumerate() {
+        seeds.put(target, &format!("message_{i}"), bytes)?;
+        let mut wrong = bytes.clone();
+        let at = wrong.len() * 2 / 3;
+        wrong[at] ^= 0xFF;
+        seeds.put(target, &format!("message_{i}_wrong"), &wrong)?;
+    }
+    // What the targets draw their values from.
+    let octets: Vec<u8> = (0..160).map(|i: u32| (i * 89 + 7) as u8).collect();
+    for target in ["isis", "ospf2", "ospf3", "bgp"] {
+        seeds.put(target, "drawn", &octets)?;
+        seeds.put(target, "drawn_other", &octets[1..])?;
+    }
+    Ok(())
+}
+
+fn profiles(seeds: &mut Seeds) -> io::Result<()> {
+    let toml =
+        "# Code points\nfast_cnp_option1 = 0x8A\nwan_fcn_port = 900\nicrc_reading = \"A2\"\n";
+    seeds.put("profile", "toml", toml.as_bytes())?;
+    seeds.put("profile", "refused", b"fast_cnp_option1 = 0x1E")?;
+    seeds.put(
+        "profile",
+        "overrides",
+        b"fast_cnp_option2=0x8B\nproxy_cn_port = 1000\nicrc_reading=c\nioam_option=0\nrocev2_port=0",
+    )
+}

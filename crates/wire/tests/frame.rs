@@ -1,0 +1,692 @@
+//! What `Frame` locates, octet by octet: every encapsulation and link type, extension headers in any order, fragments,
+//! lengths of zero, and what lies behind a packet; and how many messages it finds in captures of third parties.
+
+mod frame_support;
+
+use fcn_wire::cnp::CNP_LEN;
+use fcn_wire::compose::{OptionPart, Part};
+use fcn_wire::frame::Upper;
+use fcn_wire::icrc::Verdict;
+use fcn_wire::pnc;
+use fcn_wire::{
+    End, Error, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification, Profile,
+};
+use frame_support::{
+    ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, isis_frame, samples, udp, v4, v6,
+    wrappings,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+fn read(bytes: &[u8]) -> Frame<'_> {
+    Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT)
+}
+
+fn sample(name: &str) -> Sample {
+    let found = samples().into_iter().find(|sample| sample.name == name);
+    found.unwrap_or_else(|| panic!("there is no sample {name}"))
+}
+
+fn layers(frame: &Frame<'_>) -> Vec<Layer> {
+    frame.spans().iter().map(|span| span.layer).collect()
+}
+
+fn findings(frame: &Frame<'_>) -> Findings {
+    let mut findings = Findings::new();
+    frame.check(IcrcCheck::On, &mut findings);
+    findings
+}
+
+/// The headers in front of the sample's IPv6 header, by first octet and the octet behind the header.
+fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
+    use Layer::{
+        Authentication, DestinationOptions, Ethernet, Fragment, HopByHop, Ipv4, Ipv6, Mpls,
+        Routing, Udp, Vlan, Vxlan,
+    };
+    match name {
+        "plain" => &[(Ethernet, 0, 14)],
+        "vlan" => &[(Ethernet, 0, 14), (Vlan, 14, 18)],
+        "vlan_stack" => &[
+            (Ethernet, 0, 14),
+            (Vlan, 14, 18),
+            (Vlan, 18, 22),
+            (Vlan, 22, 26),
+        ],
+        "mpls" => &[(Ethernet, 0, 14), (Mpls, 14, 18), (Mpls, 18, 22)],
+        // A control word of four octets stands behind the label.
+        "pseudowire" => &[(Ethernet, 0, 14), (Mpls, 14, 18), (Ethernet, 22, 36)],
+        "vxlan_v6" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Udp, 54, 62),
+            (Vxlan, 62, 70),
+            (Ethernet, 70, 84),
+        ],
+        "vxlan_v4_options_vlan" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 38),
+            (Udp, 38, 46),
+            (Vxlan, 46, 54),
+            (Ethernet, 54, 68),
+            (Vlan, 68, 72),
+        ],
+        "srv6" => &[(Ethernet, 0, 14), (Ipv6, 14, 54), (Routing, 54, 94)],
+        "srv6_ethernet" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Routing, 54, 94),
+            (Ethernet, 94, 108),
+        ],
+        "ip6_in_ip6" => &[(Ethernet, 0, 14), (Ipv6, 14, 54)],
+        "ip6_in_ip4" => &[(Ethernet, 0, 14), (Ipv4, 14, 34)],
+        "three_deep" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Ipv4, 54, 74),
+            (Ipv6, 74, 114),
+        ],
+        "extension_headers" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (HopByHop, 54, 62),
+            (DestinationOptions, 62, 70),
+            (Routing, 70, 110),
+            (Fragment, 110, 118),
+            (Authentication, 118, 142),
+            (DestinationOptions, 142, 150),
+        ],
+        "mpls_in_ip" => &[(Ethernet, 0, 14), (Ipv6, 14, 54), (Mpls, 54, 58)],
+        other => panic!("{other} has no expectation"),
+    }
+}
+
+#[test]
+fn every_encapsulation_is_located_octet_by_octet() {
+    let fast_cnp = sample("fast_cnp_1");
+    for (name, outer) in wrappings() {
+        let bytes = fast_cnp.behind(&outer);
+        let frame = read(&bytes);
+        let front = in_front(name);
+        let ip = front.last().unwrap().2;
+        let own = [
+            (Layer::Ipv6, ip, ip + 40),
+            (Layer::DestinationOptions, ip + 40, ip + 64),
+            (Layer::Udp, ip + 64, ip + 72),
+        ];
+        let want = [front, &own].concat();
+        let found: Vec<_> = frame
+            .spans()
+            .iter()
+            .map(|span| (span.layer, span.start, span.header_end))
+            .collect();
+        assert_eq!(found, want, "{name}");
+        // Nothing stands behind the packet, so that every layer ends with the frame.
+        assert!(
+            frame.spans().iter().all(|span| span.end == bytes.len()),
+            "{name}"
+        );
+        let found = frame.ip().unwrap();
+        assert_eq!(
+            (found.start, found.payload, found.end),
+            (ip, ip + 64, bytes.len())
+        );
+        assert_eq!(
+            (found.source, found.destination),
+            (SWITCH.into(), SENDER.into())
+        );
+        assert_eq!(
+            (found.traffic_class, found.ecn(), found.hop_limit),
+            (0xC2, 2, 64)
+        );
+        assert_eq!((found.flow_label, found.protocol), (0x12345, 17));
+        let datagram = frame.datagram().unwrap();
+        assert_eq!((datagram.start, datagram.payload_at()), (ip + 64, ip + 72));
+        assert_eq!(datagram.payload, &bytes[ip + 72..]);
+        let headers: Vec<_> = frame.options_headers().map(|header| header.start).collect();
+        assert_eq!(headers, [ip + 40], "{name}: the innermost packet's alone");
+        let Message::FastCnp(message) = frame.message() else {
+            panic!("{name}: {:?}", frame.message());
+        };
+        assert_eq!(message.option_at(), ip + 42);
+    }
+}
+
+#[test]
+fn every_link_type_is_opened() {
+    let fast_cnp = sample("fast_cnp_1");
+    let cnp = sample("cnp_v4");
+    let cooked = |protocol: [u8; 2]| [&[0; 14][..], &protocol].concat();
+    let cooked_2 = |protocol: [u8; 2]| [&protocol[..], &[0; 18]].concat();
+    let with = |header: &[u8], ip: &Sample| [header, &ip.ip].concat();
+    let v6_type = [0x86, 0xDD];
+    for (link, header, layer) in [
+        (LinkType::RawIp, vec![], None),
+        (
+            LinkType::LinuxCooked,
+            cooked(v6_type),
+            Some(Layer::LinuxCooked),
+        ),
+        (
+            LinkType::LinuxCooked2,
+            cooked_2(v6_type),
+            Some(Layer::LinuxCooked),
+        ),
+        // Little and big endian; the numbers of Linux, FreeBSD and macOS.
+        (LinkType::Null, vec![10, 0, 0, 0], Some(Layer::Ethernet)),
+        (LinkType::Null, vec![28, 0, 0, 0], Some(Layer::Ethernet)),
+        (LinkType::Null, vec![0, 0, 0, 30], Some(Layer::Ethernet)),
+    ] {
+        let bytes = with(&header, &fast_cnp);
+        let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+        assert_eq!(frame.end(), End::Complete, "{link:?}");
+        let own = [Layer::Ipv6, Layer::DestinationOptions, Layer::Udp];
+        let want: Vec<_> = layer.into_iter().chain(own).collect();
+        assert_eq!(layers(&frame), want, "{link:?}");
+        assert_eq!(frame.ip().unwrap().start, header.len());
+        let n = Notification::of(&frame, IcrcCheck::On).unwrap();
+        assert!(
+            n.kind == Kind::FastCnp1 && n.findings.is_empty(),
+            "{link:?}"
+        );
+    }
+    let v4_type = [0x08, 0x00];
+    for (link, header) in [
+        (LinkType::RawIp, vec![]),
+        (LinkType::LinuxCooked, cooked(v4_type)),
+        (LinkType::LinuxCooked2, cooked_2(v4_type)),
+        (LinkType::Null, vec![2, 0, 0, 0]),
+        (LinkType::Null, vec![0, 0, 0, 2]),
+    ] {
+        let bytes = with(&header, &cnp);
+        let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+        assert!(matches!(frame.message(), Message::Cnp(_)), "{link:?}");
+    }
+    // A tag that the kernel did not take off.
+    let bytes = [&cooked([0x81, 0x00])[..], &[0, 5, 0x86, 0xDD], &fast_cnp.ip].concat();
+    let frame = Frame::parse(
+        &bytes,
+        bytes.len(),
+        LinkType::LinuxCooked,
+        &Profile::DEFAULT,
+    );
+    assert_eq!(
+        layers(&frame)[..3],
+        [Layer::LinuxCooked, Layer::Vlan, Layer::Ipv6]
+    );
+    // ISO over BSD loopback is not IP, whatever its first nibble looks like.
+    let bytes = with(&[7, 0, 0, 0], &cnp);
+    let frame = Frame::parse(&bytes, bytes.len(), LinkType::Null, &Profile::DEFAULT);
+    assert_eq!((frame.end(), frame.ip()), (End::Complete, None));
+    // Raw IP of no version.
+    let e = Error::value(Layer::Ipv4, 0, "version", 5, "4 or 6");
+    let frame = Frame::parse(&[0x50; 60], 60, LinkType::RawIp, &Profile::DEFAULT);
+    assert_eq!(frame.end(), End::Malformed(e));
+    for (number, link) in [
+        (1, Some(LinkType::Ethernet)),
+        (101, Some(LinkType::RawIp)),
+        (113, Some(LinkType::LinuxCooked)),
+        (276, Some(LinkType::LinuxCooked2)),
+        (0, Some(LinkType::Null)),
+        (105, None),
+    ] {
+        assert_eq!(LinkType::from_pcap(number), link);
+    }
+}
+
+#[test]
+fn isis_is_found_behind_llc_alone() {
+    let tag = Part::Vlan {
+        id: 3,
+        priority: 6,
+        service: false,
+    };
+    for (tags, llc) in [(vec![], 14), (vec![tag], 18)] {
+        let bytes = isis_frame(&tags);
+        let frame = read(&bytes);
+        let Upper::IsIs(at, pdu) = *frame.upper() else {
+            panic!("{:?}", frame.upper());
+        };
+        assert_eq!((at, pdu), (llc + 3, &bytes[llc + 3..]));
+        let spans = frame.spans();
+        let [.., outer, inner] = spans else { panic!() };
+        assert_eq!(
+            (outer.layer, outer.start, outer.header_end),
+            (Layer::Llc, llc, llc + 3)
+        );
+        assert_eq!(
+            (inner.layer, inner.start, inner.end),
+            (Layer::IsIs, llc + 3, bytes.len())
+        );
+    }
+    // The length field ends the PDU, not the padding behind it.
+    let mut bytes = isis_frame(&[]);
+    let end = bytes.len();
+    bytes.extend([0; 40]);
+    let Upper::IsIs(_, pdu) = *read(&bytes).upper() else {
+        panic!();
+    };
+    assert_eq!(pdu.len(), end - 17);
+    // In a Linux cooked capture, 4 says LLC; it is no length.
+    let lsp = &isis_frame(&[])[14..];
+    let cooked = [&[0; 14][..], &[0, 4], lsp].concat();
+    let frame = Frame::parse(
+        &cooked,
+        cooked.len(),
+        LinkType::LinuxCooked,
+        &Profile::DEFAULT,
+    );
+    let Upper::IsIs(19, pdu) = *frame.upper() else {
+        panic!("{:?}", frame.upper());
+    };
+    assert_eq!(pdu, &lsp[3..]);
+    assert_eq!(frame.end(), End::Complete);
+    assert!(findings(&frame).is_empty());
+    // Spanning tree is LLC too, a discriminator other than 0x83 is not IS-IS.
+    for (at, octet) in [(14, 0x42), (15, 0x42), (17, 0x82)] {
+        let mut other = isis_frame(&[]);
+        other[at] = octet;
+        assert!(matches!(read(&other).upper(), Upper::Other));
+        assert_eq!(read(&other).end(), End::Complete);
+    }
+}
+
+#[test]
+fn extension_headers_are_followed_in_any_order() {
+    const SEGMENTS: [std::net::Ipv6Addr; 2] = [SENDER, RECEIVER];
+    let segments = Part::SegmentRouting {
+        left: 1,
+        segments: &SEGMENTS,
+    };
+    let atomic = Part::Fragment {
+        offset: 0,
+        more: false,
+        id: 1,
+    };
+    let pad = [OptionPart::Raw(0x1D, (1, 0), &[0; 4])];
+    let authentication = Part::RawExtension(51, &[0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 2, 3, 4]);
+    let headers = [
+        (segments, 40),
+        (atomic, 8),
+        (authentication, 16),
+        (Part::DestinationOptions(&pad), 8),
+    ];
+    let mut orders = 0;
+    for order in 0..4usize.pow(4) {
+        let order: Vec<_> = (0..4).map(|i| order / 4usize.pow(i) % 4).collect();
+        if (0..4).any(|header| !order.contains(&header)) {
+            continue;
+        }
+        orders += 1;
+        for hop_by_hop in [false, true] {
+            // The final destination is the routing header's first segment, in front of which a hop stands.
+            let mut parts = vec![MAC, v6(SWITCH, RECEIVER)];
+            let mut payload = 54 + 48;
+            if hop_by_hop {
+                parts.push(Part::HopByHop(&pad));
+                payload += 8;
+            }
+            parts.extend(order.iter().map(|header| headers[*header].0));
+            payload += 24;
+            let option = [OptionPart::FastCnp(
+                fcn_wire::fast_cnp::FastCnpRepr::Option1 {
+                    original_destination: RECEIVER,
+                },
+            )];
+            let cnp = fcn_wire::cnp::CnpRepr::new(QP);
+            parts.extend([
+                Part::DestinationOptions(&option),
+                ROCE,
+                Part::Cnp(cnp),
+                ICRC,
+            ]);
+            payload += 24;
+            let bytes = build(&parts);
+            let frame = read(&bytes);
+            assert_eq!(frame.end(), End::Complete, "{order:?}");
+            let ip = frame.ip().unwrap();
+            assert_eq!((ip.payload, ip.protocol), (payload, 17), "{order:?}");
+            assert_eq!(ip.destination, IpAddr::from(SENDER), "the last segment");
+            assert_eq!(bytes.len(), payload + 8 + CNP_LEN);
+            let n = Notification::of(&frame, IcrcCheck::On).unwrap();
+            assert_eq!((n.kind, n.told), (Kind::FastCnp1, SENDER.into()));
+            let rules: Vec<_> = n.findings.into_iter().map(|f| f.rule).collect();
+            assert_eq!(rules, [fcn_wire::Rule::FastCnpSeveralHeaders], "{order:?}");
+        }
+    }
+    assert_eq!(orders, 24);
+}
+
+#[test]
+fn fragments_are_said_to_be_fragments() {
+    let inner = sample("cnp_v6");
+    let udp = &inner.ip[40..];
+    for (offset, more, whole) in [
+        (0, true, false),
+        (8, true, false),
+        (1480, false, false),
+        (0, false, true),
+    ] {
+        let fragment = Part::Fragment {
+            offset,
+            more,
+            id: 7,
+        };
+        let payload = Part::Payload {
+            ether_type: 0,
+            protocol: 17,
+            bytes: udp,
+        };
+        let option = [OptionPart::FastCnp(
+            fcn_wire::fast_cnp::FastCnpRepr::Option1 {
+                original_destination: RECEIVER,
+            },
+        )];
+        for options in [&[][..], &[Part::DestinationOptions(&option)]] {
+            let bytes =
+                build(&[&[MAC, v6(SWITCH, SENDER)], options, &[fragment, payload]].concat());
+            let frame = read(&bytes);
+            if whole {
+                assert_eq!(frame.end(), End::Complete);
+                assert!(frame.is_roce());
+                continue;
+            }
+            let offset = usize::from(offset);
+            assert_eq!(frame.end(), End::Fragment { offset, more });
+            assert!(frame.datagram().is_none() && !frame.is_roce());
+            assert!(findings(&frame).is_empty(), "{:?}", findings(&frame));
+            assert_eq!(Notification::of(&frame, IcrcCheck::On), None);
+            assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
+        }
+    }
+    // IPv4: more fragments, an offset, both; don't-fragment alone is none.
+    let good = sample("cnp_v4").behind(&[]);
+    for (field, end) in [
+        (0x4000u16, End::Complete),
+        (0x0000, End::Complete),
+        (
+            0x2000,
+            End::Fragment {
+                offset: 0,
+                more: true,
+            },
+        ),
+        (
+            0x0001,
+            End::Fragment {
+                offset: 8,
+                more: false,
+            },
+        ),
+        (
+            0x3FFF,
+            End::Fragment {
+                offset: 65528,
+                more: true,
+            },
+        ),
+    ] {
+        let mut bytes = good.clone();
+        bytes[20..22].copy_from_slice(&field.to_be_bytes());
+        let frame = read(&bytes);
+        assert_eq!(frame.end(), end, "{field:#06x}");
+        assert_eq!(frame.is_roce(), end == End::Complete);
+        assert_eq!(layers(&frame).contains(&Layer::Udp), end == End::Complete);
+    }
+}
+
+#[test]
+fn lengths_of_zero_mean_the_rest_of_the_frame() {
+    // Segmentation left to the sender's hardware: IP and UDP lengths not filled in yet.
+    for (name, ip_len, udp_len) in [("cnp_v4", 16, 38), ("cnp_v6", 18, 58)] {
+        let mut bytes = sample(name).behind(&[]);
+        for zero in [&[ip_len][..], &[udp_len], &[ip_len, udp_len]] {
+            for at in zero {
+                bytes[*at..at + 2].fill(0);
+            }
+            let frame = read(&bytes);
+            assert_eq!(frame.end(), End::Complete, "{name} {zero:?}");
+            let datagram = frame.datagram().unwrap();
+            assert_eq!(datagram.payload_len, CNP_LEN);
+            assert!(matches!(frame.message(), Message::Cnp(_)));
+        }
+    }
+    let mut bytes = sample("bgp").behind(&[]);
+    bytes[18..20].fill(0);
+    let frame = read(&bytes);
+    let Upper::Bgp(74, found) = *frame.upper() else {
+        panic!("{:?}", frame.upper());
+    };
+    assert_eq!(found, &bytes[74..]);
+    assert!(findings(&frame).is_empty());
+}
+
+#[test]
+fn what_lies_behind_the_packet_is_not_its_payload() {
+    // Padding to Ethernet's minimum, a frame check sequence, both.
+    for trailer in [&[0; 2][..], &[0xDE, 0xAD, 0xBE, 0xEF], &[0x5A; 46]] {
+        for sample in samples() {
+            // BGP has no length but the packet's, the message is the same.
+            let bytes = sample.behind(&[]);
+            let longer = [&bytes[..], trailer].concat();
+            let (frame, with) = (read(&bytes), read(&longer));
+            assert_eq!(with.end(), End::Complete, "{}", sample.name);
+            assert_eq!(with.spans()[0].end, longer.len());
+            assert_eq!(with.spans()[1..], frame.spans()[1..]);
+            assert_eq!(with.ip(), frame.ip());
+            assert!(findings(&with).is_empty(), "{}", sample.name);
+            assert_eq!(with.verify_icrc(), frame.verify_icrc());
+            if let Some(datagram) = with.datagram() {
+                assert_eq!(datagram.payload, frame.datagram().unwrap().payload);
+            }
+            // Cut within the trailer, nothing of the packet is missing.
+            let cut = &longer[..longer.len() - 1];
+            let cut = Frame::parse(cut, longer.len(), LinkType::Ethernet, &Profile::DEFAULT);
+            assert_eq!(cut.end(), End::Complete, "{}", sample.name);
+            assert!(!cut.is_cut());
+        }
+    }
+    // Octets behind UDP's own length, within the IP packet.
+    let inner = sample("cnp_v6");
+    let longer = [&inner.ip[40..], &[0xEE; 6]].concat();
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 17,
+        bytes: &longer,
+    };
+    let bytes = build(&[MAC, v6(RECEIVER, SENDER), payload]);
+    let frame = read(&bytes);
+    assert_eq!(frame.datagram().unwrap().payload_len, CNP_LEN);
+    assert!(matches!(frame.message(), Message::Cnp(_)));
+}
+
+#[test]
+fn only_vxlan_with_its_flag_is_opened() {
+    let inner = sample("cnp_v6").behind(&[]);
+    for flags in 0..=255u8 {
+        let header = [flags, 0, 0, 0, 0, 0, 42, 0];
+        let bytes = build(&[
+            MAC,
+            v4(&[]),
+            udp(1, 4789),
+            Part::Bytes(&header),
+            Part::Bytes(&inner),
+        ]);
+        let frame = read(&bytes);
+        assert_eq!(frame.end(), End::Complete);
+        if flags & 8 != 0 {
+            assert!(matches!(frame.message(), Message::Cnp(_)), "{flags:#x}");
+        } else {
+            assert_eq!(layers(&frame), [Layer::Ethernet, Layer::Ipv4, Layer::Udp]);
+            assert!(matches!(frame.message(), Message::Other), "{flags:#x}");
+        }
+    }
+}
+
+#[test]
+fn an_inner_frame_that_is_not_ip_leaves_the_outer_packet() {
+    let arp = Part::Payload {
+        ether_type: 0x0806,
+        protocol: 59,
+        bytes: &[0; 28],
+    };
+    let bytes = build(&[
+        MAC,
+        v6(SWITCH, RECEIVER),
+        udp(1, 4789),
+        Part::Vxlan { vni: 1 },
+        MAC,
+        arp,
+    ]);
+    let frame = read(&bytes);
+    assert_eq!(frame.end(), End::Complete);
+    assert_eq!(frame.ip().map(|ip| ip.source), Some(SWITCH.into()));
+    assert!(frame.datagram().is_none());
+    assert!(matches!(frame.message(), Message::Other));
+}
+
+/// A longer packet with the opcode of a CNP, of which the capture kept as many octets as a CNP has.
+#[test]
+fn a_cut_packet_of_another_length_is_not_taken_for_a_cnp() {
+    let mut payload = sample("cnp_v6").ip[48..].to_vec();
+    payload.extend([0; 64]);
+    let bytes = build(&[MAC, v6(RECEIVER, SENDER), ROCE, Part::Bytes(&payload)]);
+    let kept = 14 + 48 + CNP_LEN;
+    let frame = Frame::parse(
+        &bytes[..kept],
+        bytes.len(),
+        LinkType::Ethernet,
+        &Profile::DEFAULT,
+    );
+    assert!(matches!(frame.end(), End::Cut { need, .. } if need == bytes.len()));
+    assert!(matches!(frame.message(), Message::Roce(_, None)));
+    assert_eq!(Notification::of(&frame, IcrcCheck::On), None);
+    let whole = read(&bytes);
+    assert!(findings(&whole).has(fcn_wire::Rule::CnpMalformed));
+}
+
+/// Of several IOAM options in one header, the trace is found wherever it stands.
+#[test]
+fn a_trace_is_found_behind_another_ioam_option() {
+    let trace = frame_support::trace(fcn_wire::ioam::OptType::Preallocated);
+    let option = |code: u8, body| {
+        OptionPart::Ioam(fcn_wire::ioam::IoamOption {
+            reserved: 0,
+            opt_type: code.into(),
+            body,
+        })
+    };
+    let options = [option(4, &[0; 8]), option(0, &trace)];
+    let bytes = build(&[
+        MAC,
+        v6(SENDER, RECEIVER),
+        Part::HopByHop(&options),
+        udp(1, 9),
+    ]);
+    let frame = read(&bytes);
+    let (at, found) = frame.ioam_trace().unwrap();
+    assert_eq!(found.bytes(), &trace);
+    assert_eq!(bytes[at..at + trace.len()], trace);
+    assert_eq!(found.deepest_queue(), Some(9000));
+}
+
+/// Counts of what a capture holds, under the names that the captures' manifest uses.
+fn counts(path: &Path) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    let mut count = |name, is| {
+        if is {
+            *counts.entry(name).or_default() += 1;
+        }
+    };
+    for (wire_len, bytes, link) in packets(path) {
+        let link = LinkType::from_pcap(link).expect("a link type that is opened");
+        let outer = Frame::parse(&bytes, wire_len, link, &Profile::DEFAULT);
+        let end = outer.end();
+        assert!(!matches!(end, End::Malformed(_)), "{path:?} {end:?}");
+        count("frames", true);
+        count("pfc", matches!(outer.message(), Message::Pfc(_)));
+        let lsp = matches!(*outer.upper(), Upper::IsIs(_, pdu) if pnc::isis::is_lsp(pdu));
+        count("isis_lsp", lsp);
+        // A packet that an ICMPv6 error quotes counts too. How much of it there was, only its own lengths say.
+        let quoted = outer
+            .ip()
+            .filter(|ip| ip.protocol == 58 && bytes.get(ip.payload).is_some_and(|kind| *kind < 128))
+            .map(|ip| &bytes[ip.payload + 8..ip.end])
+            .map(|ip| Frame::parse(ip, 1 << 16, LinkType::RawIp, &Profile::DEFAULT));
+        let frames = || [Some(&outer), quoted.as_ref()].into_iter().flatten();
+        let any = |is: &dyn Fn(&Frame<'_>) -> bool| frames().any(is);
+        let has = |layer| any(&|frame| layers(frame).contains(&layer));
+        let roce = |v4| {
+            any(&|frame| frame.is_roce() && frame.ip().is_some_and(|ip| ip.source.is_ipv4() == v4))
+        };
+        count("roce_v4", roce(true));
+        count("roce_v6", roce(false));
+        count("vxlan", has(Layer::Vxlan));
+        count("srh", has(Layer::Routing));
+        count("dstopts", has(Layer::DestinationOptions));
+        let ioam = any(&|frame| {
+            let mut headers = frame.options_headers();
+            headers.any(|header| header.readable().any(|option| option.kind == 0x31))
+        });
+        count("ioam_0x31", ioam);
+    }
+    counts
+}
+
+/// The packets of a pcap or pcapng file: length on the wire, captured octets, link type.
+fn packets(path: &Path) -> Vec<(usize, Vec<u8>, u32)> {
+    let file = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut packets = Vec::new();
+    // By content: one file has the other format's name.
+    if file.starts_with(&[0x0A, 0x0D, 0x0D, 0x0A]) {
+        let mut reader = pcap_file::pcapng::PcapNgReader::new(&file[..]).unwrap();
+        while let Some(block) = reader.next_block() {
+            let (block, state) = block.unwrap();
+            let pcap_file::pcapng::Block::EnhancedPacket(packet) = block else {
+                continue;
+            };
+            let (len, data) = (packet.original_len as usize, packet.data.to_vec());
+            let link = state.interfaces()[packet.interface_id as usize].linktype;
+            packets.push((len, data, u32::from(link)));
+        }
+    } else {
+        let mut reader = pcap_file::pcap::PcapReader::new(&file[..]).unwrap();
+        let link = u32::from(reader.header().datalink);
+        while let Some(packet) = reader.next_packet() {
+            let packet = packet.unwrap();
+            packets.push((packet.orig_len() as usize, packet.data().to_vec(), link));
+        }
+    }
+    packets
+}
+
+#[test]
+fn captures_of_third_parties_hold_what_their_manifest_says() {
+    let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
+        println!("SKIPPED: FCN_CAPTURES is not set");
+        return;
+    };
+    let folder = Path::new(&folder);
+    let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let mut compared = 0;
+    for line in manifest.lines().skip(1) {
+        let columns: Vec<_> = line.split('\t').collect();
+        let [file, _, frames, _, contents] = columns[..] else {
+            panic!("{line}");
+        };
+        let found = counts(&folder.join(file));
+        let contents = contents
+            .split(' ')
+            .filter_map(|entry| entry.split_once('='));
+        let wanted = contents.chain([("frames", frames)]);
+        // Of OSPF every packet counts there that names such an LSA, an acknowledgement too: `pnc_captures.rs` has those
+        // that advertise prefixes.
+        for (name, want) in wanted.filter(|(name, _)| !name.starts_with("ospf")) {
+            let want = want.parse::<usize>().unwrap();
+            let found = found.get(name).copied().unwrap_or(0);
+            assert_eq!(found, want, "{file}: {name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 13, "{compared} counts compared");
+}

@@ -1,0 +1,530 @@
+//! One well-formed packet of every message, and everything it can be wrapped in: for the tests of `Frame`, and for the
+//! seeds of the fuzz targets.
+#![allow(dead_code, reason = "each program uses a part")]
+
+use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp, Reth};
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::icrc::Policy;
+use fcn_wire::ioam::{
+    IoamOption, NodeValues, OptType, TRACE_HEADER_LEN, TraceRepr, TraceType, fill_preallocated,
+};
+use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::pfc::{PFC_DESTINATION, Pfc};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
+use fcn_wire::proxy_address::ProxyAddress;
+use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
+use fcn_wire::rdma_cm::{Cm, DisconnectRequest, PrivateData};
+use fcn_wire::wan_fcn::WanFcnRepr;
+use fcn_wire::{Kind, Profile};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
+pub const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+pub const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
+pub const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1);
+pub const SENDER4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub const RECEIVER4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
+pub const MAC: Part<'static> = Part::Ethernet {
+    source: [2, 0, 0, 0, 0, 1],
+    destination: [2, 0, 0, 0, 0, 2],
+};
+pub const ROCE: Part<'static> = udp(0, 4791);
+pub const ICRC: Part<'static> = Part::Icrc(Policy::Compute(fcn_wire::icrc::Reading::Covered));
+pub const QP: Qp = Qp::truncate(0x12);
+
+pub const fn udp(source: u16, destination: u16) -> Part<'static> {
+    Part::Udp {
+        source,
+        destination,
+        checksum: UdpChecksum::Zero,
+    }
+}
+
+pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr) -> Part<'static> {
+    Part::Ipv6 {
+        source,
+        destination,
+        traffic_class: 0xC2,
+        flow_label: 0x12345,
+        hop_limit: 64,
+    }
+}
+
+pub const fn v4(options: &[u8]) -> Part<'_> {
+    Part::Ipv4 {
+        source: SENDER4,
+        destination: RECEIVER4,
+        tos: 0xC2,
+        ttl: 64,
+        id: 1,
+        options,
+    }
+}
+
+pub fn build(parts: &[Part<'_>]) -> Vec<u8> {
+    packet(parts, &Profile::DEFAULT).expect("a packet that can be written")
+}
+
+/// A trace of three nodes (hop limit and id, interfaces, queue depth) of which two are filled in.
+pub fn trace(opt_type: OptType) -> Vec<u8> {
+    let trace_type = TraceType::default().with(0).with(1).with(6);
+    let node_len = trace_type.node_len();
+    let incremental = opt_type == OptType::Incremental;
+    let list = vec![0; if incremental { 2 } else { 3 } * node_len * 4];
+    let mut repr = TraceRepr {
+        opt_type,
+        namespace_id: 1,
+        node_len: node_len as u8,
+        flags: 0,
+        remaining_len: (list.len() / 4) as u8,
+        trace_type,
+        reserved: 0,
+        list: &list,
+    };
+    let mut bytes = vec![0; repr.buffer_len()];
+    repr.emit(&mut bytes).unwrap();
+    for (node_id, queue_depth) in [(0xA1, 100), (0xA2, 9000)] {
+        let values = NodeValues {
+            hop_limit: 62,
+            node_id,
+            ingress: 3,
+            egress: 7,
+            queue_depth,
+            ..NodeValues::default()
+        };
+        assert!(fill_preallocated(&mut bytes, &values).unwrap());
+    }
+    if incremental {
+        let list = bytes[TRACE_HEADER_LEN..].to_vec();
+        (repr.list, repr.remaining_len) = (&list, 0);
+        repr.emit(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// One well-formed message in its IP packet.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub name: &'static str,
+    /// What it notifies, if it is a notification.
+    pub kind: Option<Kind>,
+    /// From the IP header on.
+    pub ip: Vec<u8>,
+}
+
+impl Sample {
+    fn new(name: &'static str, kind: Option<Kind>, parts: &[Part<'_>]) -> Self {
+        let ip = build(parts);
+        Self { name, kind, ip }
+    }
+
+    /// As the last part of a packet.
+    pub fn part(&self) -> Part<'_> {
+        let v6 = self.ip[0] >> 4 == 6;
+        Part::Payload {
+            ether_type: if v6 { 0x86DD } else { 0x0800 },
+            protocol: if v6 { 41 } else { 4 },
+            bytes: &self.ip,
+        }
+    }
+
+    /// In an Ethernet frame, behind `outer`.
+    pub fn behind(&self, outer: &[Part<'_>]) -> Vec<u8> {
+        build(&[&[MAC], outer, &[self.part()]].concat())
+    }
+}
+
+fn fast_cnp_option(trace: Option<(OptType, &[u8])>) -> FastCnpRepr<'_> {
+    let original_destination = RECEIVER;
+    match trace {
+        None => FastCnpRepr::Option1 {
+            original_destination,
+        },
+        Some((opt_type, trace)) => FastCnpRepr::Option2 {
+            reserved: 0,
+            opt_type,
+            trace,
+            original_destination,
+        },
+    }
+}
+
+/// A Fast CNP with the headers `between` IPv6 and the option.
+pub fn fast_cnp(between: &[Part<'_>], trace: Option<(OptType, &[u8])>) -> Vec<u8> {
+    let option = [OptionPart::FastCnp(fast_cnp_option(trace))];
+    let cnp = [
+        Part::DestinationOptions(&option),
+        ROCE,
+        Part::Cnp(CnpRepr::new(QP)),
+        ICRC,
+    ];
+    build(&[&[v6(SWITCH, SENDER)], between, &cnp].concat())
+}
+
+/// A data packet over IPv6 with an IOAM trace and the proxy's address.
+pub fn data_v6() -> Vec<u8> {
+    let trace = trace(OptType::Preallocated);
+    let ioam = IoamOption {
+        reserved: 0,
+        opt_type: OptType::Preallocated,
+        body: &trace,
+    };
+    build(&[
+        v6(SENDER, RECEIVER),
+        Part::HopByHop(&[OptionPart::Ioam(ioam)]),
+        Part::DestinationOptions(&[OptionPart::ProxyAddress(ProxyAddress(PROXY))]),
+        udp(49152, 4791),
+        Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, QP, 5)),
+        Part::Bytes(&[0xAB; 16]),
+        ICRC,
+    ])
+}
+
+/// A data packet over IPv4.
+pub fn data_v4() -> Vec<u8> {
+    let reth = Reth {
+        address: 0x1000,
+        rkey: 7,
+        length: 8,
+    };
+    build(&[
+        v4(&[]),
+        udp(49152, 4791),
+        Part::Bth(BthRepr::new(Opcode::RC_WRITE_ONLY, QP, 5)),
+        Part::Bytes(&reth.to_bytes()),
+        Part::Bytes(&[0xAB; 8]),
+        ICRC,
+    ])
+}
+
+fn proxy_cn(source: IpAddr, destination: IpAddr, invoking: &[u8]) -> Vec<u8> {
+    let repr = ProxyCnRepr {
+        five_tuple: FiveTuple {
+            source,
+            destination,
+            protocol: 17,
+            source_port: 49152,
+            destination_port: 4791,
+        },
+        level: 5,
+        reserved: 0,
+        invoking,
+    };
+    let mut out = vec![0; repr.buffer_len()];
+    repr.emit(&mut out).unwrap();
+    out
+}
+
+pub fn wan_fcn() -> [u8; 4] {
+    let mut out = [0; 4];
+    let repr = WanFcnRepr {
+        flow_label: 0x12345,
+        level: 3,
+        reserved: 0,
+    };
+    repr.emit(&mut out).unwrap();
+    out
+}
+
+pub fn mad() -> Vec<u8> {
+    let message = DisconnectRequest {
+        local_comm_id: 1,
+        remote_comm_id: 2,
+        remote_qpn: 0x12,
+        private_data: PrivateData::default(),
+    };
+    let mut out = vec![0; MAD_LEN];
+    Cm::new(9, message).emit(&mut out).unwrap();
+    out
+}
+
+const PNC_OSPF: [u8; 4] = [0x20, 0, 0, 0];
+
+pub fn lsp() -> Vec<u8> {
+    let reach = |kind, address, flags: Option<&'static [u8]>| ReachRepr {
+        kind,
+        prefix: Prefix::host(address),
+        metric: 10,
+        down: false,
+        flags,
+    };
+    let prefixes = [
+        reach(ReachKind::Plain, RECEIVER.into(), Some(&[1])),
+        reach(ReachKind::Plain, RECEIVER4.into(), None),
+        reach(ReachKind::MultiTopology { id: 2 }, PROXY.into(), Some(&[1])),
+    ];
+    let lsp = LspRepr {
+        level: Level::L2,
+        lsp_id: [0, 0, 0, 0, 0, 1, 0, 0],
+        sequence: 1,
+        lifetime: 1200,
+        area: &[0x49, 0, 1],
+        hostname: "leaf",
+        prefixes: &prefixes,
+    };
+    let mut out = vec![0; lsp.buffer_len().unwrap()];
+    lsp.emit(&mut out).unwrap();
+    out
+}
+
+pub fn ospf2() -> Vec<u8> {
+    let prefixes = [ospf2::ExtendedPrefixRepr {
+        route_type: 1,
+        prefix: Prefix::host(RECEIVER4.into()),
+        tlv_flags: 0x40,
+        flags: Some(&PNC_OSPF),
+    }];
+    let lsas = [ospf2::LsaRepr {
+        age: 1,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: SENDER4,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    }];
+    let update = ospf2::LsUpdateRepr {
+        router_id: SENDER4,
+        area: Ipv4Addr::UNSPECIFIED,
+        lsas: &lsas,
+    };
+    let mut out = vec![0; update.buffer_len().unwrap()];
+    update.emit(&mut out).unwrap();
+    out
+}
+
+pub fn ospf3() -> Vec<u8> {
+    let prefixes = [ospf3::PrefixRepr {
+        prefix: Prefix::host(RECEIVER.into()),
+        options: 0x20,
+        metric: 10,
+        flags: Some(&PNC_OSPF),
+    }];
+    let lsas = [ospf3::LsaRepr {
+        kind: ospf3::LsaKind::IntraAreaPrefix,
+        age: 1,
+        link_state_id: 1,
+        advertising_router: SENDER4,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    }];
+    let update = ospf3::LsUpdateRepr {
+        router_id: SENDER4,
+        area: Ipv4Addr::UNSPECIFIED,
+        instance: 0,
+        lsas: &lsas,
+    };
+    let mut out = vec![0; update.buffer_len().unwrap()];
+    update.emit(SWITCH, SENDER, &mut out).unwrap();
+    out
+}
+
+pub fn bgp() -> Vec<u8> {
+    let code = Profile::DEFAULT.bgp_pnc_characteristic;
+    let pnc = [CharacteristicRepr { code, value: &[] }];
+    let update = UpdateRepr {
+        origin: RouteOrigin::Igp,
+        as_path: &[65001],
+        four_octet_as: true,
+        next_hop: SWITCH.into(),
+        local_pref: Some(100),
+        prefixes: &[Prefix::host(RECEIVER.into())],
+        nhc: Some(NhcRepr {
+            afi: 2,
+            safi: 1,
+            next_hop: SWITCH.into(),
+            characteristics: &pnc,
+        }),
+    };
+    let mut out = vec![0; update.buffer_len().unwrap()];
+    update.emit(&mut out).unwrap();
+    out
+}
+
+/// A TCP segment from the BGP port.
+fn segment(payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; 20];
+    out[..4].copy_from_slice(&[0, 179, 0xC0, 0]);
+    out[12] = 5 << 4;
+    out.extend(payload);
+    out
+}
+
+/// One of every message that IP carries.
+pub fn samples() -> Vec<Sample> {
+    let (pre, inc) = (trace(OptType::Preallocated), trace(OptType::Incremental));
+    let pre = fast_cnp_option(Some((OptType::Preallocated, &pre)));
+    let inc = fast_cnp_option(Some((OptType::Incremental, &inc)));
+    let one = fast_cnp_option(None);
+    let cnp = Part::Cnp(CnpRepr::new(QP));
+    let fast = |name, kind, option| {
+        let option = [OptionPart::FastCnp(option)];
+        let options = Part::DestinationOptions(&option);
+        let parts = [v6(SWITCH, SENDER), options, ROCE, cnp, ICRC];
+        Sample::new(name, Some(kind), &parts)
+    };
+    let raw = |name, kind, ip| Sample { name, kind, ip };
+    let in_v4 = proxy_cn(SENDER4.into(), RECEIVER4.into(), &data_v4());
+    let in_v6 = proxy_cn(SENDER.into(), RECEIVER.into(), &data_v6());
+    let fcn = wan_fcn();
+    let deth = Deth {
+        qkey: GSI_Q_KEY,
+        source_qp: Qp::GSI,
+    };
+    let mad = mad();
+    let ip = |name, protocol, outer, bytes: &[u8]| {
+        let payload = Part::Payload {
+            ether_type: 0,
+            protocol,
+            bytes,
+        };
+        Sample::new(name, None, &[outer, payload])
+    };
+    vec![
+        Sample::new("cnp_v4", Some(Kind::Cnp), &[v4(&[]), ROCE, cnp, ICRC]),
+        Sample::new(
+            "cnp_v4_options",
+            Some(Kind::Cnp),
+            &[v4(&[1, 1, 1, 0]), ROCE, cnp, ICRC],
+        ),
+        Sample::new(
+            "cnp_v6",
+            Some(Kind::Cnp),
+            &[v6(RECEIVER, SENDER), ROCE, cnp, ICRC],
+        ),
+        fast("fast_cnp_1", Kind::FastCnp1, one),
+        fast("fast_cnp_2_preallocated", Kind::FastCnp2, pre),
+        fast("fast_cnp_2_incremental", Kind::FastCnp2, inc),
+        Sample::new(
+            "proxy_cn_v4",
+            Some(Kind::ProxyCn),
+            &[v4(&[]), udp(5000, 1021), Part::Bytes(&in_v4)],
+        ),
+        Sample::new(
+            "proxy_cn_v6",
+            Some(Kind::ProxyCn),
+            &[v6(SWITCH, PROXY), udp(5000, 1021), Part::Bytes(&in_v6)],
+        ),
+        Sample::new(
+            "wan_fcn",
+            Some(Kind::WanFcn),
+            &[v6(SWITCH, SENDER), udp(5000, 1022), Part::Bytes(&fcn)],
+        ),
+        raw("data_v4", None, data_v4()),
+        raw("data_v6_ioam_proxy_address", None, data_v6()),
+        Sample::new(
+            "rdma_cm",
+            None,
+            &[
+                v4(&[]),
+                ROCE,
+                Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, 1)),
+                Part::Bytes(&deth.to_bytes()),
+                Part::Bytes(&mad),
+                ICRC,
+            ],
+        ),
+        ip("ospf2", 89, v4(&[]), &ospf2()),
+        ip("ospf3", 89, v6(SWITCH, SENDER), &ospf3()),
+        ip("bgp", 6, v6(SWITCH, SENDER), &segment(&bgp())),
+    ]
+}
+
+/// Tags, labels and tunnels: what can stand between the Ethernet header and the packet of a [`Sample`].
+pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
+    const SEGMENTS: [Ipv6Addr; 2] = [RECEIVER, SWITCH];
+    let tag = |id, service| Part::Vlan {
+        id,
+        priority: 3,
+        service,
+    };
+    let mpls = |label| Part::Mpls {
+        label,
+        traffic_class: 0,
+        ttl: 64,
+    };
+    let outer = v6(SWITCH, RECEIVER);
+    let vxlan = [udp(50000, 4789), Part::Vxlan { vni: 42 }, MAC];
+    let routing = Part::SegmentRouting {
+        left: 1,
+        segments: &SEGMENTS,
+    };
+    let pad = |layer: fn(&'static [OptionPart<'static>]) -> Part<'static>| {
+        layer(&[OptionPart::Raw(0x1D, (1, 0), &[0; 4])])
+    };
+    let atomic = Part::Fragment {
+        offset: 0,
+        more: false,
+        id: 7,
+    };
+    let authentication = Part::RawExtension(
+        51,
+        &[
+            0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+        ],
+    );
+    vec![
+        ("plain", vec![]),
+        ("vlan", vec![tag(100, false)]),
+        (
+            "vlan_stack",
+            vec![tag(100, true), tag(7, false), tag(8, false)],
+        ),
+        ("mpls", vec![mpls(16), mpls(17)]),
+        ("pseudowire", vec![mpls(16), Part::Bytes(&[0; 4]), MAC]),
+        ("vxlan_v6", [&[outer], &vxlan[..]].concat()),
+        (
+            "vxlan_v4_options_vlan",
+            [&[v4(&[1, 1, 1, 0])], &vxlan[..], &[tag(5, false)]].concat(),
+        ),
+        ("srv6", vec![outer, routing]),
+        ("srv6_ethernet", vec![outer, routing, MAC]),
+        ("ip6_in_ip6", vec![outer]),
+        ("ip6_in_ip4", vec![v4(&[])]),
+        ("three_deep", vec![outer, v4(&[]), outer]),
+        (
+            "extension_headers",
+            vec![
+                outer,
+                pad(Part::HopByHop),
+                pad(Part::DestinationOptions),
+                routing,
+                atomic,
+                authentication,
+                pad(Part::DestinationOptions),
+            ],
+        ),
+        ("mpls_in_ip", vec![outer, mpls(18)]),
+    ]
+}
+
+/// An IS-IS LSP in an IEEE 802.3 frame, behind `tags`.
+pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
+    let pdu = [&[0xFE, 0xFE, 0x03][..], &lsp()].concat();
+    let payload = Part::Payload {
+        ether_type: pdu.len() as u16,
+        protocol: 59,
+        bytes: &pdu,
+    };
+    build(&[&[MAC], tags, &[payload]].concat())
+}
+
+/// A PFC frame, padded to Ethernet's minimum.
+pub fn pfc_frame() -> Vec<u8> {
+    let mut payload = [0; 46];
+    Pfc::one(3, 0xFFFF).unwrap().emit(&mut payload).unwrap();
+    build(&[
+        Part::Ethernet {
+            source: [2, 0, 0, 0, 0, 1],
+            destination: PFC_DESTINATION,
+        },
+        Part::Payload {
+            ether_type: 0x8808,
+            protocol: 59,
+            bytes: &payload,
+        },
+    ])
+}

@@ -1,0 +1,175 @@
+//! What the tests with tshark share: a tshark with this build of the plugin and one without, and captures for it.
+//! How tshark is kept apart from what is installed is `xtask`'s business.
+#![allow(dead_code)]
+
+use fcn_wire::frame::LinkType;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use xtask::tshark::Tshark;
+
+/// tshark with this build of the plugin; `None`, said loudly, where there is no tshark.
+pub fn with_plugin() -> Option<Tshark> {
+    if !has_tshark() {
+        return None;
+    }
+    Some(Tshark::with_plugin(&library()).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// tshark as it was installed, without our plugin.
+pub fn stock() -> Option<Tshark> {
+    if !has_tshark() {
+        return None;
+    }
+    Some(Tshark::stock().unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn has_tshark() -> bool {
+    let found = xtask::wireshark::program_version("tshark").is_ok_and(|version| version.is_some());
+    if !found {
+        println!("SKIPPED: tshark is not installed, so the plugin was not run at all");
+    }
+    found
+}
+
+/// The plugin of this build: cargo puts it beside the test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.with_file_name("libfcn_dissector.so")
+}
+
+/// The project's own captures.
+pub fn captures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
+    let found = files(&folder, &["pcapng"]);
+    assert!(!found.is_empty(), "no captures in {}", folder.display());
+    found
+}
+
+/// Captures of third parties: those in the folder that `FCN_CAPTURES` names.
+pub fn foreign_captures() -> Vec<PathBuf> {
+    let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
+        println!("SKIPPED: FCN_CAPTURES names no folder with captures of third parties");
+        return Vec::new();
+    };
+    let folder = PathBuf::from(folder);
+    let found = files(&folder, &["pcap", "pcapng"]);
+    assert!(!found.is_empty(), "no captures in {}", folder.display());
+    found
+}
+
+fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|found| extensions.iter().any(|e| found == *e))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// One captured packet.
+pub struct Packet {
+    pub link: LinkType,
+    pub bytes: Vec<u8>,
+    pub wire_len: usize,
+}
+
+/// The packets of a pcapng file.
+pub fn packets(path: &Path) -> Vec<Packet> {
+    let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();
+    let mut links = Vec::new();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        match block.unwrap().0 {
+            Block::InterfaceDescription(interface) => {
+                links.push(LinkType::from_pcap(u32::from(interface.linktype)).unwrap());
+            }
+            Block::EnhancedPacket(packet) => packets.push(Packet {
+                link: links[packet.interface_id as usize],
+                bytes: packet.data.to_vec(),
+                wire_len: packet.original_len as usize,
+            }),
+            _ => {}
+        }
+    }
+    packets
+}
+
+/// A capture of Ethernet frames that goes away with the value.
+pub struct TempCapture(PathBuf);
+
+impl TempCapture {
+    /// Writes `frames`, each with its length on the wire.
+    pub fn new<'a>(name: &str, frames: impl Iterator<Item = (&'a [u8], usize)>) -> Self {
+        let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
+        let mut file = Vec::new();
+        // Magic, version 2.4, zone, accuracy, snap length, Ethernet.
+        for word in [0xA1B2_C3D4u32, 0x0004_0002, 0, 0, 262_144, 1] {
+            file.extend(word.to_le_bytes());
+        }
+        for (i, (bytes, wire_len)) in frames.enumerate() {
+            for word in [i, 0, bytes.len(), wire_len] {
+                file.extend((word as u32).to_le_bytes());
+            }
+            file.extend(bytes);
+        }
+        fs::write(&path, file).unwrap();
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempCapture {
+    fn drop(&mut self) {
+        // One that stays in the temporary folder does no harm.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Decodes, and fails the test where tshark failed or complained.
+pub fn decode(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> String {
+    let text = tshark
+        .decode(capture, arguments)
+        .unwrap_or_else(|e| panic!("{e}"));
+    for bad in ["Dissector bug", "DISSECTOR_ASSERT", "panicked at"] {
+        assert!(!text.contains(bad), "{}: {bad}", capture.display());
+    }
+    text
+}
+
+/// Numbers of the frames that `filter` matches.
+pub fn matches(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<usize> {
+    decode(
+        tshark,
+        capture,
+        &["-Y", filter, "-T", "fields", "-e", "frame.number"],
+    )
+    .lines()
+    .map(|line| line.parse().unwrap())
+    .collect()
+}
+
+/// What `-V` prints, one text a frame.
+pub fn trees(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<String> {
+    let text = decode(tshark, capture, &[&["-V"], arguments].concat());
+    let mut frames: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("Frame ") && line.contains(" bytes on wire") {
+            frames.push(String::new());
+        }
+        if let Some(frame) = frames.last_mut() {
+            frame.push_str(line);
+            frame.push('\n');
+        }
+    }
+    frames
+}

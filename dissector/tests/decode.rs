@@ -1,0 +1,553 @@
+//! The plugin in tshark: what filters match, what expert info names, what the trees and columns say, how preferences
+//! change it, and that bad input harms neither tshark nor the packets behind it.
+
+mod common;
+
+use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
+use fcn_wire::Profile;
+use fcn_wire::finding::{Family, Findings, Rule};
+use fcn_wire::frame::{End, Frame, LinkType};
+use fcn_wire::message::{IcrcCheck, Message};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn capture(name: &str) -> PathBuf {
+    let wanted = format!("{name}.pcapng");
+    captures()
+        .into_iter()
+        .find(|path| path.file_name().is_some_and(|found| found == &*wanted))
+        .unwrap_or_else(|| panic!("no capture {wanted}"))
+}
+
+fn frame(packet: &Packet) -> Frame<'_> {
+    Frame::parse(
+        &packet.bytes,
+        packet.wire_len,
+        packet.link,
+        &Profile::DEFAULT,
+    )
+}
+
+/// Filter that a packet is to match alone, by fcn-wire's own reading.
+fn filter_of(frame: &Frame<'_>) -> Option<&'static str> {
+    let port = frame.datagram().map(|datagram| datagram.destination_port);
+    let has_payload = frame
+        .datagram()
+        .is_some_and(|datagram| datagram.payload_len > 0);
+    match frame.message() {
+        Message::Cnp(_) => Some("cnp"),
+        Message::FastCnp(_) => Some("fastcnp"),
+        // A CNP that is not well-formed is still one; so are messages on ports of their own.
+        Message::Roce(bth, _) if bth.opcode() == fcn_wire::bth::Opcode::CNP => Some("cnp"),
+        Message::ProxyCn(_) => Some("proxycn"),
+        Message::WanFcn(_) => Some("wanfcn"),
+        // Wireshark's UDP asks nobody about an empty payload.
+        Message::Other if port == Some(1021) && has_payload => Some("proxycn"),
+        Message::Other if port == Some(1022) && has_payload => Some("wanfcn"),
+        _ => None,
+    }
+}
+
+#[test]
+fn each_filter_matches_its_messages_and_no_others() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut seen = BTreeMap::new();
+    for path in captures() {
+        // Fragments are reassembled by Wireshark, which fcn-wire leaves alone: tested below.
+        let expected: Vec<_> = packets(&path)
+            .iter()
+            .enumerate()
+            .filter_map(|(i, packet)| {
+                let frame = frame(packet);
+                (!matches!(frame.end(), End::Fragment { .. })).then(|| (i + 1, filter_of(&frame)))
+            })
+            .collect();
+        for filter in ["cnp", "fastcnp", "proxycn", "wanfcn"] {
+            let found = matches(&tshark, &path, filter);
+            for (number, expected) in &expected {
+                assert_eq!(
+                    found.contains(number),
+                    *expected == Some(filter),
+                    "{} frame {number}: filter {filter}",
+                    path.display()
+                );
+            }
+            *seen.entry(filter).or_insert(0) += found.len();
+        }
+    }
+    assert!(seen.values().all(|count| *count >= 8), "{seen:?}");
+}
+
+/// Name of the expert field of `rule`; the plugin's own naming is tested beside it.
+fn expert_field(rule: Rule) -> Option<String> {
+    let info = rule.info();
+    match info.family {
+        Family::Ioam => Some(format!("fastcnp.{}", info.id)),
+        Family::Pfc => Some(format!("rocev2.{}", info.id)),
+        Family::Pnc => None,
+        _ => Some(info.id.to_owned()),
+    }
+}
+
+#[test]
+fn expert_info_names_every_finding_of_fcn_wire_and_no_more() {
+    let Some(tshark) = with_plugin() else { return };
+    let rules: Vec<(Rule, String)> = Rule::ALL
+        .iter()
+        .filter_map(|rule| Some((*rule, expert_field(*rule)?)))
+        .collect();
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    for (_, name) in &rules {
+        arguments.extend(["-e", name]);
+    }
+    let mut never: BTreeSet<&str> = rules.iter().map(|(_, name)| name.as_str()).collect();
+    for path in captures() {
+        let text = decode(&tshark, &path, &arguments);
+        for (i, (packet, line)) in packets(&path).iter().zip(text.lines()).enumerate() {
+            let frame = frame(packet);
+            let mut findings = Findings::new();
+            frame.check(IcrcCheck::On, &mut findings);
+            let empty = frame
+                .datagram()
+                .is_some_and(|datagram| datagram.payload_len == 0);
+            let is_roce = frame.is_roce();
+            for ((rule, name), value) in rules.iter().zip(line.split('|')) {
+                let mut expected = findings.has(*rule);
+                // Wireshark's UDP asks nobody about an empty payload, and its own IOAM is the one shown elsewhere.
+                if empty && rule.info().id.ends_with("malformed")
+                    || rule.info().family == Family::Ioam
+                        && !is_roce
+                        && !matches!(frame.message(), Message::FastCnp(_))
+                {
+                    expected = false;
+                }
+                assert_eq!(
+                    !value.is_empty(),
+                    expected,
+                    "{} frame {}: {name}",
+                    path.display(),
+                    i + 1
+                );
+                if expected {
+                    never.remove(name.as_str());
+                }
+            }
+        }
+    }
+    // These take an option type that no profile allows unless forced: below.
+    let forced = [
+        "fastcnp.type.action",
+        "fastcnp.type.change",
+        "proxycn.option.type",
+    ];
+    assert_eq!(never, BTreeSet::from(forced), "what no capture shows");
+}
+
+/// Lines of `tree` from the one that contains `from` on, as deep as that one is or deeper, without their indent.
+fn subtree(tree: &str, from: &str) -> Vec<String> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = tree.lines().skip_while(|line| !line.contains(from));
+    let Some(first) = lines.next() else {
+        panic!("no `{from}` in\n{tree}");
+    };
+    let depth = indent(first);
+    core::iter::once(first)
+        .chain(lines.take_while(|line| indent(line) > depth))
+        .map(|line| line[depth..].to_owned())
+        .collect()
+}
+
+#[test]
+fn option_1_is_shown_inside_its_own_option_and_nothing_is_lost() {
+    let Some(tshark) = with_plugin() else { return };
+    let trees = trees(&tshark, &capture("fast-cnp-option1"), &[]);
+    let header = subtree(&trees[1], "    Destination Options for IPv6").join("\n");
+    for part in [
+        "    Experimental (0x9E)\n        Type: Experimental (0x9E) (0x9e)\n",
+        "        Fast CNP option 1\n            [Fast CNP option number: 1]\n            Option Type: 0x9e\n                10.. .... = Action: Discard and send ICMPv6 Parameter Problem, code 2 (2)\n                ..0. .... = May Change: False\n                ...1 1110 = Rest: 0x1e\n            Opt Data Len: 16\n            Original destination: 2001:db8:2::1\n    PadN\n",
+        "        PadN: 0000",
+    ] {
+        assert!(header.contains(part), "no\n{part}\nin\n{header}");
+    }
+    let whole = subtree(&trees[1], "Fast CNP from switch").join("\n");
+    for part in [
+        "Fast CNP from switch 2001:db8:ffff::3 → sender 2001:db8:1::1, QP 0x12 at 2001:db8:2::1\n",
+        "[Congested switch: 2001:db8:ffff::3]",
+        "Destination QP (at the receiver): 0x000012",
+        ".1.. .... = BECN: True",
+    ] {
+        assert!(whole.contains(part), "no `{part}` in\n{whole}");
+    }
+    assert!(trees[2].contains("Fast CNP from receiver 2001:db8:2::1"));
+    assert!(trees[2].contains("[Sent by the receiver itself: True]"));
+}
+
+#[test]
+fn option_2_shows_every_part_of_the_trace() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("fast-cnp-option2");
+    let profile = Profile::DEFAULT;
+    let trees = trees(&tshark, &path, &[]);
+    let mut nodes = 0;
+    for (packet, tree) in packets(&path).iter().zip(&trees) {
+        let Message::FastCnp(message) =
+            Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile).message()
+        else {
+            continue;
+        };
+        let trace = message.parsed.unwrap().trace().unwrap();
+        let option = subtree(tree, "Fast CNP option 2");
+        assert!(option.iter().any(|line| line.contains("IOAM Opt-Type: ")));
+        let shown = option
+            .iter()
+            .filter(|line| line.starts_with("        Node "))
+            .count();
+        let expected = trace.nodes().filter(Result::is_ok).count();
+        assert_eq!(shown, expected, "{}", option.join("\n"));
+        nodes += shown;
+        // Every data field of a node has a line of its own, or two.
+        let fields: usize = trace
+            .nodes()
+            .flatten()
+            .map(|node| node.fields().count())
+            .sum();
+        let lines = option
+            .iter()
+            .filter(|line| line.starts_with("            ") && !line.contains(" = "))
+            .count();
+        assert!(lines >= fields, "{lines} lines for {fields} fields");
+    }
+    assert!(nodes > 10, "{nodes}");
+}
+
+#[test]
+fn the_invoking_packet_is_dissected_as_a_quotation() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("proxy-cn");
+    let trees = trees(&tshark, &path, &[]);
+    let invoking = subtree(&trees[1], "    Invoking packet, ").join("\n");
+    assert!(
+        invoking.contains(
+            "\n    Internet Protocol Version 6, Src: 2001:db8:1::1, Dst: 2001:db8:2::1\n"
+        )
+    );
+    assert!(invoking.contains("\n    User Datagram Protocol, "));
+    // Conversations know the packets on the wire alone. (203.0.113.3 sends notifications; nobody sends from 192.0.2.1.)
+    let conversations = decode(&tshark, &path, &["-q", "-z", "conv,ip"]);
+    assert!(conversations.contains("203.0.113.3"), "{conversations}");
+    assert!(!conversations.contains("198.51.100.1"), "{conversations}");
+    let columns = decode(&tshark, &path, &[]);
+    assert!(columns.contains(
+        "Proxy notification from switch 203.0.113.3 → proxy 192.0.2.15, sender 192.0.2.1, flow to 198.51.100.1 QP 0x12, level 7"
+    ), "{columns}");
+}
+
+#[test]
+fn the_answer_of_an_unaware_sender_says_what_it_answers_and_is_no_fast_cnp() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("fast-cnp-unaware-sender");
+    let columns = decode(&tshark, &path, &["-Y", "icmpv6"]);
+    assert!(
+        columns.contains("[quotes Fast CNP from switch 2001:db8:ffff::3 → sender 2001:db8:1::1"),
+        "{columns}"
+    );
+    assert_eq!(matches(&tshark, &path, "fastcnp"), BTreeSet::from([1]));
+    assert_eq!(
+        matches(&tshark, &path, "fastcnp.option && fastcnp.quoted"),
+        BTreeSet::from([2])
+    );
+}
+
+#[test]
+fn the_icrc_is_judged_by_the_reading_that_matches() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("fast-cnp-option1");
+    let text = decode(
+        &tshark,
+        &path,
+        &[
+            "-Y",
+            "fastcnp",
+            "-T",
+            "fields",
+            "-e",
+            "rocev2.icrc.status",
+            "-e",
+            "rocev2.icrc.matches",
+        ],
+    );
+    let readings: BTreeSet<&str> = text.lines().filter_map(|l| l.strip_prefix("1\t")).collect();
+    assert_eq!(readings, BTreeSet::from(["A", "A2", "B", "C"]), "{text}");
+
+    let bad = matches(&tshark, &capture("broken-cnp"), "rocev2.icrc.status == 0");
+    let named = matches(&tshark, &capture("broken-cnp"), "rocev2.icrc.bad");
+    assert!(!bad.is_empty());
+    assert_eq!(bad, named);
+
+    let off = [
+        "-o",
+        "rocev2.check_icrc:FALSE",
+        "-Y",
+        "rocev2.icrc.status != 2",
+    ];
+    assert_eq!(decode(&tshark, &path, &off), "");
+    let cut = capture("cut");
+    assert!(matches(&tshark, &cut, "rocev2.icrc.unchecked").len() >= 2);
+    assert!(matches(&tshark, &cut, "rocev2.icrc.bad").is_empty());
+}
+
+#[test]
+fn reassembled_fast_cnps_are_recognized() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("cut");
+    let reassembled = matches(&tshark, &path, "ipv6.fragments && fastcnp");
+    assert!(!reassembled.is_empty());
+    assert!(matches(&tshark, &path, "ipv6.fragments && cnp").is_empty());
+}
+
+/// Ethernet frames of the captures that show well-formed messages.
+fn good_frames() -> Vec<Vec<u8>> {
+    [
+        "cnp",
+        "fast-cnp-option1",
+        "fast-cnp-option2",
+        "proxy-cn",
+        "wan-fcn",
+    ]
+    .iter()
+    .flat_map(|name| packets(&capture(name)))
+    .filter(|packet| packet.link == LinkType::Ethernet && packet.bytes.len() == packet.wire_len)
+    .map(|packet| packet.bytes)
+    .collect()
+}
+
+/// The first frame of each kind.
+fn one_of_each() -> Vec<Vec<u8>> {
+    let mut kinds = BTreeSet::new();
+    let profile = Profile::DEFAULT;
+    good_frames()
+        .into_iter()
+        .filter(|bytes| {
+            let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+            let number = match frame.message() {
+                Message::FastCnp(message) => message.parsed.map_or(0, |option| option.number()),
+                _ => 0,
+            };
+            filter_of(&frame).is_some_and(|filter| kinds.insert((filter, number)))
+        })
+        .collect()
+}
+
+/// Checks that each of `bad` leaves tshark whole and the good packet behind it as it was.
+fn harmless(name: &str, bad: &[(Vec<u8>, usize)]) {
+    let Some(tshark) = with_plugin() else { return };
+    let good = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    let frames = bad.iter().flat_map(|(bytes, wire_len)| {
+        [(bytes.as_slice(), *wire_len), (good.as_slice(), good.len())]
+    });
+    let file = TempCapture::new(name, frames);
+    let columns = [
+        "-T",
+        "fields",
+        "-e",
+        "_ws.col.Protocol",
+        "-e",
+        "_ws.col.Info",
+    ];
+    let said = decode(&tshark, file.path(), &columns);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2 * bad.len());
+    for (i, line) in lines.iter().enumerate().skip(1).step_by(2) {
+        assert_eq!(
+            *line,
+            "Fast CNP\tFast CNP from switch 2001:db8:ffff::3 → sender 2001:db8:1::1, QP 0x12 at 2001:db8:2::1",
+            "behind bad packet {}",
+            i / 2
+        );
+    }
+    // The whole trees, where most is done.
+    let shown = trees(&tshark, file.path(), &[]);
+    assert_eq!(shown.len(), 2 * bad.len());
+}
+
+#[test]
+fn captures_cut_at_every_octet_are_not_called_malformed_by_us() {
+    let mut bad = Vec::new();
+    for bytes in one_of_each() {
+        for len in 0..bytes.len().min(200) {
+            bad.push((bytes[..len].to_vec(), bytes.len()));
+        }
+    }
+    assert!(bad.len() > 400);
+    harmless("cut", &bad);
+    let Some(tshark) = with_plugin() else { return };
+    let file = TempCapture::new("cut2", bad.iter().map(|(b, len)| (b.as_slice(), *len)));
+    let ours = "cnp.malformed || fastcnp.malformed || proxycn.malformed || wanfcn.malformed || rocev2.malformed || rocev2.icrc.bad || fastcnp.not_a_cnp";
+    assert_eq!(matches(&tshark, file.path(), ours), BTreeSet::new());
+}
+
+#[test]
+fn packets_that_end_at_every_octet_do_no_harm() {
+    let mut bad = Vec::new();
+    for bytes in one_of_each() {
+        for len in 14..bytes.len().min(200) {
+            bad.push((bytes[..len].to_vec(), len));
+        }
+    }
+    harmless("short", &bad);
+}
+
+#[test]
+fn wrong_octets_do_no_harm() {
+    let mut bad = Vec::new();
+    for bytes in one_of_each() {
+        for at in 14..bytes.len().min(180) {
+            for value in [
+                0,
+                0xFF,
+                bytes[at].wrapping_add(1),
+                bytes[at].wrapping_sub(1),
+            ] {
+                let mut wrong = bytes.clone();
+                wrong[at] = value;
+                bad.push((wrong, bytes.len()));
+            }
+        }
+    }
+    assert!(bad.len() > 2000);
+    harmless("octets", &bad);
+}
+
+#[test]
+fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
+    let Some(tshark) = with_plugin() else { return };
+    let swap = |from: [u8; 2], to: [u8; 2], at: usize, mut bytes: Vec<u8>| {
+        assert_eq!(bytes[at..at + 2], from);
+        bytes[at..at + 2].copy_from_slice(&to);
+        bytes
+    };
+    // UDP behind Ethernet and IPv6.
+    let port_at = 14 + 40 + 2;
+    let wan = packets(&capture("wan-fcn"))[1].bytes.clone();
+    let proxy = packets(&capture("proxy-cn"))[1].bytes.clone();
+    let wan = swap(1022u16.to_be_bytes(), 7022u16.to_be_bytes(), port_at, wan);
+    let proxy = swap(1021u16.to_be_bytes(), 7021u16.to_be_bytes(), port_at, proxy);
+    let fast = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    let fast = swap([0x9E, 16], [0x8A, 16], 14 + 40 + 2, fast);
+    let frames = [&wan, &proxy, &fast];
+    let file = TempCapture::new("ports", frames.iter().map(|b| (b.as_slice(), b.len())));
+    let all = "wanfcn || proxycn || fastcnp";
+    let with = |arguments: &[&str]| {
+        let fields = ["-Y", all, "-T", "fields", "-e", "frame.number"];
+        decode(&tshark, file.path(), &[arguments, &fields].concat())
+    };
+    assert_eq!(with(&[]), "");
+    assert_eq!(with(&["-o", "wanfcn.udp.port:7022"]), "1\n");
+    assert_eq!(with(&["-o", "proxycn.udp.port:7021"]), "2\n");
+    assert_eq!(with(&["-o", "fastcnp.option1_type:0x8a"]), "3\n");
+    assert_eq!(with(&["-o", "fastcnp.option2_type:0x8a"]), "3\n");
+    assert_eq!(with(&["-d", "udp.port==7022,wanfcn"]), "1\n");
+    assert_eq!(with(&["-d", "udp.port==7021,proxycn"]), "2\n");
+    let option = ["-o", "proxycn.option_type:0x8a", "-Y", "proxycn.option"];
+    assert_eq!(decode(&tshark, file.path(), &option).lines().count(), 1);
+}
+
+#[test]
+fn option_types_that_no_draft_allows_are_named() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut fast = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    assert_eq!(fast[14 + 40 + 2], 0x9E);
+    fast[14 + 40 + 2] = 0x3E;
+    let file = TempCapture::new("types", [(fast.as_slice(), fast.len())].into_iter());
+    let shown = |preference: &str, rule: &str| {
+        !decode(&tshark, file.path(), &["-o", preference, "-Y", rule]).is_empty()
+    };
+    assert!(shown("fastcnp.option1_type:0x3e", "fastcnp.type.action"));
+    assert!(shown("fastcnp.option1_type:0x3e", "fastcnp.type.change"));
+    assert!(shown("proxycn.option_type:0x3e", "proxycn.option.type"));
+    assert!(!shown("proxycn.option_type:0x3e", "fastcnp || proxycn"));
+}
+
+/// The RoCEv2 port is InfiniBand's own preference: the plugin follows it, and respects Decode As.
+#[test]
+fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("cnp");
+    let count = |arguments: &[&str]| {
+        decode(&tshark, &path, &[arguments, &["-Y", "cnp"]].concat())
+            .lines()
+            .count()
+    };
+    let all = count(&[]);
+    assert!(all > 2);
+    assert_eq!(count(&["-o", "infiniband.rroce.port:4792"]), 0);
+    assert_eq!(count(&["-o", "infiniband.identify_payload:FALSE"]), all);
+    assert_eq!(count(&["-d", "udp.port==4791,dns"]), 0);
+    assert_eq!(count(&["--disable-protocol", "infiniband"]), 0);
+}
+
+#[test]
+fn fields_are_listed_and_none_hides_one_of_wiresharks() {
+    let Some(tshark) = with_plugin() else { return };
+    let listed = |tshark: &xtask::tshark::Tshark| -> BTreeMap<String, usize> {
+        let output = tshark.command().args(["-G", "fields"]).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut names = BTreeMap::new();
+        for line in text.lines() {
+            *names
+                .entry(line.split('\t').nth(2).unwrap_or_default().to_owned())
+                .or_insert(0) += 1;
+        }
+        names
+    };
+    let stock = listed(&common::stock().unwrap());
+    let ours: BTreeMap<String, usize> = listed(&tshark)
+        .into_iter()
+        .filter(|(name, count)| stock.get(name) != Some(count))
+        .collect();
+    assert!(ours.len() > 150, "{}", ours.len());
+    for (name, count) in &ours {
+        assert_eq!(*count, 1, "{name} is registered twice");
+        let first = name.split('.').next().unwrap();
+        assert!(
+            ["rocev2", "cnp", "fastcnp", "proxycn", "wanfcn"].contains(&first),
+            "{name}"
+        );
+    }
+}
+
+/// Two passes, a filter that is no display, and colour rules take other ways through the same code.
+#[test]
+fn other_ways_of_looking_agree() {
+    let Some(tshark) = with_plugin() else { return };
+    let path: &Path = &capture("fast-cnp-option2");
+    let one = decode(&tshark, path, &[]);
+    assert_eq!(one, decode(&tshark, path, &["-2"]));
+    let fields = ["-T", "fields", "-e", "fastcnp.node.queue_depth"];
+    let faked = decode(&tshark, path, &fields);
+    let mut visible = String::new();
+    for tree in trees(&tshark, path, &[]) {
+        let depths: Vec<&str> = tree
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Queue depth: "))
+            .collect();
+        visible += &depths.join(",");
+        visible.push('\n');
+    }
+    assert_eq!(faked, visible);
+    assert!(faked.contains(','), "{faked}");
+    let pdml = decode(&tshark, path, &["-T", "pdml", "-Y", "fastcnp"]);
+    assert!(pdml.contains("<field name=\"fastcnp.option\""));
+    let hierarchy = decode(&tshark, path, &["-q", "-z", "io,phs"]);
+    assert!(hierarchy.contains("fastcnp"), "{hierarchy}");
+    let experts = decode(
+        &tshark,
+        &capture("broken-fast-cnp"),
+        &["-q", "-z", "expert"],
+    );
+    assert!(
+        experts.contains("More than one Fast CNP option"),
+        "{experts}"
+    );
+}

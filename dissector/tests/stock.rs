@@ -1,0 +1,163 @@
+//! What is not ours is shown exactly as Wireshark shows it without the plugin: `tshark -V` with and without, line by line.
+
+mod common;
+
+use common::{captures, foreign_captures, stock, trees, with_plugin};
+use fcn_wire::finding::Rule;
+use std::path::Path;
+
+/// Lines (with what is indented below them) that the plugin adds to a RoCEv2 packet, and to options of ours.
+fn is_ours(line: &str) -> bool {
+    let text = line.trim_start();
+    let top = text.len() == line.len();
+    let flag = |name: &str| {
+        text.strip_suffix(": True")
+            .or(text.strip_suffix(": False"))
+            .is_some_and(|rest| rest.ends_with(&format!(" = {name}")))
+    };
+    let start = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    flag("FECN")
+        || flag("BECN")
+        || start(&[
+            "ICRC: 0x",
+            "[ICRC Status: ",
+            "[ICRC reading ",
+            "[ICRC unchecked ",
+        ])
+        || start(&["Fast CNP option", "Proxy Network Node Address option"])
+        || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
+        || top && text.starts_with("RoCEv2 Congestion Notification Packet")
+        || Rule::ALL
+            .iter()
+            .any(|rule| text.starts_with(rule.info().text))
+}
+
+/// `tree` without what is ours.
+fn without_ours(tree: &str) -> Vec<&str> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut kept = Vec::new();
+    let mut inside: Option<usize> = None;
+    for line in tree.lines() {
+        if let Some(depth) = inside {
+            if !line.is_empty() && indent(line) > depth {
+                continue;
+            }
+            inside = None;
+        }
+        if is_ours(line) {
+            inside = Some(indent(line));
+        } else {
+            kept.push(line);
+        }
+    }
+    while kept.last().is_some_and(|line| line.is_empty()) {
+        kept.pop();
+    }
+    kept
+}
+
+fn protocols(tree: &str) -> &str {
+    tree.lines()
+        .find_map(|line| line.trim().strip_prefix("[Protocols in frame: "))
+        .unwrap_or_default()
+}
+
+/// Whether stock Wireshark took a RoCEv2 packet for the protocol known at its source port, and we did not.
+fn is_reclaimed(stock: &str, ours: &str) -> bool {
+    let to_udp = |tree: &str| -> String {
+        tree.lines()
+            .take_while(|line| !line.contains("UDP payload ("))
+            .filter(|line| !line.contains("[Protocols in frame: "))
+            .collect()
+    };
+    stock.contains(", Dst Port: 4791")
+        && !protocols(stock).contains("infiniband")
+        && protocols(ours).contains(":udp:infiniband")
+        && to_udp(stock) == to_udp(ours)
+}
+
+#[derive(Default)]
+struct Compared {
+    same: usize,
+    reclaimed: usize,
+    ours: usize,
+}
+
+/// Compares every frame of `capture`. Frames that are messages of ours on ports of their own are decoded by us instead
+/// of as data, so only counted.
+fn compare(capture: &Path) -> Option<Compared> {
+    let (stock, ours) = (stock()?, with_plugin()?);
+    let before = trees(&stock, capture, &[]);
+    let after = trees(&ours, capture, &[]);
+    assert_eq!(before.len(), after.len(), "{}", capture.display());
+    let mut compared = Compared::default();
+    for (before, after) in before.iter().zip(&after) {
+        let by_us = |name| protocols(after).split(':').any(|p| p == name);
+        if by_us("proxycn") || by_us("wanfcn") {
+            compared.ours += 1;
+        } else if is_reclaimed(before, after) {
+            compared.reclaimed += 1;
+        } else {
+            let mut before: Vec<&str> = before.lines().collect();
+            while before.last().is_some_and(|line| line.is_empty()) {
+                before.pop();
+            }
+            let kept = without_ours(after);
+            let same = before.iter().zip(&kept).take_while(|(a, b)| a == b);
+            let same = same.count();
+            let differs = (before.get(same), kept.get(same));
+            assert!(
+                before == kept,
+                "{}: {}\nfirst difference (stock, ours): {differs:?}",
+                capture.display(),
+                before.first().unwrap_or(&""),
+            );
+            compared.same += 1;
+        }
+    }
+    Some(compared)
+}
+
+#[test]
+fn our_captures_keep_all_that_wireshark_shows() {
+    for capture in captures() {
+        let Some(compared) = compare(&capture) else {
+            return;
+        };
+        assert_eq!(compared.reclaimed, 0, "{}", capture.display());
+        assert!(
+            compared.same + compared.ours > 0,
+            "{} is empty",
+            capture.display()
+        );
+    }
+}
+
+#[test]
+fn captures_of_third_parties_are_shown_as_stock_wireshark_shows_them() {
+    for capture in foreign_captures() {
+        let Some(compared) = compare(&capture) else {
+            return;
+        };
+        let name = capture.file_name().unwrap().to_string_lossy();
+        assert_eq!(compared.ours, 0, "{name}: a message of ours in it?");
+        // Source port 69 of these RoCEv2 packets is TFTP's.
+        let expected = if name == "oferby_roce.pcap" { 37 } else { 0 };
+        assert_eq!(compared.reclaimed, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_ours_is_recognized_and_nothing_else() {
+    let tree = "InfiniBand\n    Base Transport Header\n        Opcode: 4\n        .1.. .... = BECN: True\n    ICRC: 0x1 [incorrect]\n        [Expert Info]\n    Payload\nCNP from a\n    x\nData\n\n";
+    assert_eq!(
+        without_ours(tree),
+        [
+            "InfiniBand",
+            "    Base Transport Header",
+            "        Opcode: 4",
+            "    Payload",
+            "Data"
+        ]
+    );
+}
