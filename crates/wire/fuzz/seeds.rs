@@ -27,13 +27,12 @@ impl Seeds {
         Ok(())
     }
 
-    /// For both targets that take a frame: whole, cut in the middle, of the default profile.
-    fn frame(&mut self, name: &str, link: LinkType, bytes: &[u8]) -> io::Result<()> {
+    /// For a target that takes a frame: whole, cut in the middle, of the default profile.
+    fn frame(&mut self, target: &str, name: &str, link: LinkType, bytes: &[u8]) -> io::Result<()> {
         let link = LINKS.iter().position(|known| *known == link).unwrap_or(0);
         let prefix: [u8; FRAME_PREFIX] = [link as u8, 0, 0, 0, 0x80];
         let bytes = [&prefix, bytes].concat();
-        self.put("frame", name, &bytes)?;
-        self.put("notification", name, &bytes)
+        self.put(target, name, &bytes)
     }
 }
 
@@ -56,24 +55,28 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     let fast_cnp = &samples[3];
     assert_eq!(fast_cnp.name, "fast_cnp_1");
     for sample in &samples {
-        seeds.frame(sample.name, LinkType::Ethernet, &sample.behind(&[]))?;
+        let bytes = sample.behind(&[]);
+        seeds.frame("notification", sample.name, LinkType::Ethernet, &bytes)?;
     }
     for (name, outer) in frames::wrappings() {
-        seeds.frame(name, LinkType::Ethernet, &fast_cnp.behind(&outer))?;
+        let bytes = fast_cnp.behind(&outer);
+        seeds.frame("frame", name, LinkType::Ethernet, &bytes)?;
     }
-    seeds.frame("isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
-    seeds.frame("pfc", LinkType::Ethernet, &frames::pfc_frame())?;
-    seeds.frame("raw", LinkType::RawIp, &fast_cnp.ip)?;
+    for target in ["frame", "notification"] {
+        seeds.frame(target, "isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
+        seeds.frame(target, "pfc", LinkType::Ethernet, &frames::pfc_frame())?;
+    }
+    seeds.frame("frame", "raw", LinkType::RawIp, &fast_cnp.ip)?;
     let mut cooked = [0; 16];
     cooked[14..].copy_from_slice(&[0x86, 0xDD]);
     let cooked = [&cooked[..], &fast_cnp.ip].concat();
-    seeds.frame("cooked", LinkType::LinuxCooked, &cooked)?;
+    seeds.frame("frame", "cooked", LinkType::LinuxCooked, &cooked)?;
     let mut cooked = [0; 20];
     cooked[..2].copy_from_slice(&[0x86, 0xDD]);
     let cooked = [&cooked[..], &fast_cnp.ip].concat();
-    seeds.frame("cooked_2", LinkType::LinuxCooked2, &cooked)?;
+    seeds.frame("frame", "cooked_2", LinkType::LinuxCooked2, &cooked)?;
     let null = [&[30, 0, 0, 0][..], &fast_cnp.ip].concat();
-    seeds.frame("null", LinkType::Null, &null)
+    seeds.frame("frame", "null", LinkType::Null, &null)
 }
 
 /// Options on their own: type, place, data; the IOAM option; the headers that they stand in.

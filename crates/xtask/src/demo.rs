@@ -13,7 +13,7 @@ use crate::{captures, install_plugin, process};
 const OUR_MESSAGES: &str = "fastcnp || cnp || proxycn || wanfcn";
 
 /// Lines shown of each capture.
-const LINES: usize = 2;
+const LINES: usize = 1;
 
 /// Characters of a line shown.
 const WIDTH: usize = 118;
@@ -71,7 +71,7 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// The capture files of a folder, by name.
+/// The capture files of a folder, by name, the broken ones last.
 fn captures_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let entries = folder
         .read_dir()
@@ -81,7 +81,8 @@ fn captures_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
         .map(|e| e.path())
         .filter(|p| p.extension().is_some_and(|e| e == "pcapng"))
         .collect();
-    files.sort();
+    // Those that show defects come last.
+    files.sort_by_key(|f| (file_name(f).starts_with("broken"), f.clone()));
     if files.is_empty() {
         return Err(
             Failure::new(format!("there is no capture in {}", folder.display()))

@@ -55,3 +55,25 @@ pub unsafe fn set_flag(item: *mut sys::proto_item, flag: u32) {
         }
     }
 }
+
+/// Whether the packet being dissected is quoted in another one.
+///
+/// # Safety
+/// `pinfo` comes from Wireshark.
+pub unsafe fn in_error(pinfo: *mut sys::packet_info) -> bool {
+    // SAFETY: `pinfo` is live.
+    is_true(unsafe { (*pinfo).flags.in_error_pkt() })
+}
+
+/// Marks what is dissected from now on as quoted, or not.
+///
+/// # Safety
+/// `pinfo` comes from Wireshark.
+pub unsafe fn set_in_error(pinfo: *mut sys::packet_info, quoted: bool) {
+    // A bit of an integer or of a bool, by version.
+    #[allow(clippy::useless_conversion)]
+    // SAFETY: `pinfo` is live.
+    unsafe {
+        (*pinfo).flags.set_in_error_pkt(quoted.into());
+    }
+}

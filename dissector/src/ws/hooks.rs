@@ -87,11 +87,6 @@ unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
     }
 }
 
-unsafe fn in_error(pinfo: *mut sys::packet_info) -> bool {
-    // SAFETY: `pinfo` is live.
-    unsafe { (*pinfo).flags.in_error_pkt() != 0 }
-}
-
 /// Calls the dissector that a wrapper stands in front of, as if there were no wrapper.
 unsafe fn call_original(
     wrapped: &register::Wrapped,
@@ -134,7 +129,7 @@ pub unsafe extern "C" fn roce(
             captured: sys::tvb_captured_length(tvb) as usize,
             reported: sys::tvb_reported_length(tvb) as usize,
             addresses: addresses(pinfo),
-            quoted: in_error(pinfo),
+            quoted: compat::in_error(pinfo),
             port: port as u16,
             returned: false,
         };
@@ -339,7 +334,7 @@ unsafe fn note_options(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, ho
             captured,
             reported: captured,
             addresses: addresses(pinfo),
-            quoted: in_error(pinfo),
+            quoted: compat::in_error(pinfo),
             port: 0,
             returned: false,
         };
@@ -364,7 +359,7 @@ pub unsafe extern "C" fn mac_control(
             captured: sys::tvb_captured_length(tvb) as usize,
             reported: sys::tvb_reported_length(tvb) as usize,
             addresses: None,
-            quoted: in_error(pinfo),
+            quoted: compat::in_error(pinfo),
             port: 0,
             returned: false,
         };
@@ -492,7 +487,7 @@ unsafe fn port_of(pinfo: *mut sys::packet_info, seen: &Note) -> u16 {
 }
 
 /// Room for steps and texts of a RoCEv2 packet.
-pub const ROCE_PLAN: (usize, usize) = (64, 4096);
+pub const ROCE_PLAN: (usize, usize) = (64, 2048);
 
 /// Room for steps and texts of an options header of `len` octets: a node takes up to 5 steps for 4 octets, an option up
 /// to 30 beside its nodes.
@@ -510,7 +505,7 @@ pub unsafe extern "C" fn proxy_cn(
     tvb: *mut sys::tvbuff_t,
     pinfo: *mut sys::packet_info,
     tree: *mut sys::proto_tree,
-    data: *mut c_void,
+    _data: *mut c_void,
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
     unsafe {
@@ -523,7 +518,7 @@ pub unsafe extern "C" fn proxy_cn(
         let bytes = bytes(ds);
         let wire_len = sys::tvb_reported_length(ds) as usize;
         let ends = addresses(pinfo);
-        let quoted = in_error(pinfo);
+        let quoted = compat::in_error(pinfo);
         // Decode As may have brought the message here from any port.
         let profile = Profile {
             proxy_cn_port: (*pinfo).destport as u16,
@@ -552,7 +547,7 @@ pub unsafe extern "C" fn proxy_cn(
         };
         let open = draw(canvas, &plan);
         if let Some((at, ipv6)) = shown.invoking {
-            invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6), data);
+            invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6));
         }
         if let Some(need) = shown.missing {
             demand(tvb, need);
@@ -575,9 +570,7 @@ unsafe fn invoking_packet(
     pinfo: *mut sys::packet_info,
     tree: *mut sys::proto_tree,
     handle: sys::dissector_handle_t,
-    data: *mut c_void,
 ) {
-    let _ = data;
     if handle.is_null() {
         return;
     }
@@ -590,10 +583,10 @@ unsafe fn invoking_packet(
             return;
         }
         let quoted = sys::tvb_new_subset_length_caplen(tvb, at, captured, reported);
-        let before = (*pinfo).flags.in_error_pkt();
-        (*pinfo).flags.set_in_error_pkt(1);
+        let before = compat::in_error(pinfo);
+        compat::set_in_error(pinfo, true);
         sys::call_dissector_only(handle, quoted, pinfo, tree, ptr::null_mut());
-        (*pinfo).flags.set_in_error_pkt(before);
+        compat::set_in_error(pinfo, before);
     }
 }
 

@@ -128,7 +128,69 @@ unsafe fn scratch<'a, T: Copy>(
 unsafe fn text_room<'a>(pinfo: *mut sys::packet_info, len: usize) -> &'a mut [u8] {
     // SAFETY: passed on.
     let room = unsafe { scratch::<u8>(pinfo, len) };
-    room.fill(MaybeUninit::new(0));
-    // SAFETY: every octet was written just now.
-    unsafe { &mut *(core::ptr::from_mut(room) as *mut [u8]) }
+    // SAFETY: the room is as long as its slice says; every octet of it is written before it is read.
+    unsafe {
+        room.as_mut_ptr().write_bytes(0, room.len());
+        &mut *(core::ptr::from_mut(room) as *mut [u8])
+    }
+}
+
+/// Bindings made here against the ones that epan-sys brings for 4.0: two ways to the same structures.
+#[cfg(all(test, wireshark = "4.0"))]
+mod tests {
+    use super::sys;
+    use core::mem::offset_of;
+
+    macro_rules! same_places {
+        ($( $type:ident { $($field:ident),+ } )+) => { $( $(
+            assert_eq!(
+                offset_of!(sys::$type, $field),
+                offset_of!(epan_sys::$type, $field),
+                concat!(stringify!($type), ".", stringify!($field))
+            );
+        )+ )+ };
+    }
+
+    macro_rules! same_sizes {
+        ($($type:ident),+) => { $(
+            assert_eq!(size_of::<sys::$type>(), size_of::<epan_sys::$type>(), stringify!($type));
+        )+ };
+    }
+
+    #[test]
+    fn structures_lie_as_in_epan_sys() {
+        same_places! {
+            packet_info {
+                cinfo, dl_dst, net_src, net_dst, flags, destport, match_uint, can_desegment,
+                saved_can_desegment, pool
+            }
+            proto_node { first_child, next, parent, finfo, tree_data }
+            field_info { hfinfo, start, length, flags, ds_tvb }
+            header_field_info { name, abbrev, type_, display, strings, bitmask, id, same_name_prev_id }
+            hf_register_info { p_id, hfinfo }
+            address { type_, len, data }
+            tree_data_t { visible }
+            value_string { value, strptr }
+        }
+        same_sizes!(
+            header_field_info,
+            hf_register_info,
+            proto_plugin,
+            address,
+            value_string,
+            proto_node
+        );
+    }
+
+    #[test]
+    fn constants_are_those_of_epan_sys() {
+        assert_eq!(sys::COL_INFO, epan_sys::COL_INFO);
+        assert_eq!(sys::COL_PROTOCOL, epan_sys::COL_PROTOCOL);
+        assert_eq!(sys::FI_GENERATED, epan_sys::FI_GENERATED);
+        assert_eq!(sys::FI_HIDDEN, epan_sys::FI_HIDDEN);
+        assert_eq!(
+            super::compat::CHECKSUM_VERIFY,
+            epan_sys::PROTO_CHECKSUM_VERIFY
+        );
+    }
 }

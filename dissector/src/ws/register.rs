@@ -398,7 +398,8 @@ impl Wrapped {
         self.original.load(Ordering::Relaxed)
     }
 
-    /// The wrapper's handle, made once.
+    /// The wrapper's handle, made once. The description names it in Decode As; a comma would break the file that keeps
+    /// a user's choices.
     unsafe fn ours(
         &self,
         callback: sys::dissector_t,
@@ -466,21 +467,21 @@ unsafe fn hook() {
                 &DESTINATION_OPTIONS,
                 hooks::destination_options as Callback,
                 60,
-                c"IPv6 Destination Options, with congestion notification",
+                c"IPv6 Destination Options with congestion notification",
             ),
             (
                 IP_PROTO,
                 &HOP_BY_HOP,
                 hooks::hop_by_hop as Callback,
                 0,
-                c"IPv6 Hop-by-Hop Options, with congestion notification",
+                c"IPv6 Hop-by-Hop Options with congestion notification",
             ),
             (
                 ETHERTYPE,
                 &MAC_CONTROL,
                 hooks::mac_control as Callback,
                 u32::from(fcn_wire::pfc::ETHERTYPE_MAC_CONTROL),
-                c"MAC control, with the rules of PFC",
+                c"MAC control with the rules of PFC",
             ),
         ] {
             let ours = wrapped.ours(Some(callback), description);
@@ -513,7 +514,7 @@ type Callback = unsafe extern "C" fn(
 unsafe fn hook_roce() {
     // SAFETY: as in `hook`.
     unsafe {
-        let ours = ROCE.ours(Some(hooks::roce), c"RoCEv2, with congestion notification");
+        let ours = ROCE.ours(Some(hooks::roce), c"RoCEv2 with congestion notification");
         let module = sys::prefs_find_module(c"infiniband".as_ptr());
         let port = if !module.is_null()
             && !sys::prefs_find_preference(module, c"rroce.port".as_ptr()).is_null()
