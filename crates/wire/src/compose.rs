@@ -601,6 +601,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cnp_cut_behind_its_bth_still_notifies() {
+        let bytes = fast_cnp(Reading::Covered);
+        let bth_end = 14 + 40 + 24 + 8 + 12;
+        for (len, known) in [
+            (bytes.len() - 1, true),
+            (bth_end, true),
+            (bth_end - 1, false),
+        ] {
+            let frame = Frame::parse(
+                &bytes[..len],
+                bytes.len(),
+                LinkType::Ethernet,
+                &Profile::DEFAULT,
+            );
+            let n = Notification::of(&frame, IcrcCheck::On);
+            assert_eq!(n.map(|n| n.kind), known.then_some(Kind::FastCnp1), "{len}");
+        }
+    }
+
+    #[test]
     fn every_reading_of_the_icrc_is_named() {
         for reading in Reading::ALL {
             let bytes = fast_cnp(reading);

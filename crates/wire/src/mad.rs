@@ -58,20 +58,20 @@ pub mod method {
 
 /// View of a MAD.
 ///
-/// Accessors never panic: [`new`](Self::new) has checked that the header is there.
+/// Accessors never panic: [`new_checked`](Self::new_checked) has checked that the header is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MadView<'a> {
+pub struct Mad<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> MadView<'a> {
+impl<'a> Mad<'a> {
     /// Views `bytes`, which begin with the MAD header; octets behind the 256th are not the MAD's and left out.
     ///
     /// A capture may have cut the data behind the header: see [`is_whole`](Self::is_whole).
     ///
     /// # Errors
     /// The header is not whole.
-    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < MAD_HEADER_LEN {
             return Err(Error::short(Layer::Mad, MAD_HEADER_LEN, bytes.len()));
         }
@@ -155,7 +155,7 @@ impl<'a> MadView<'a> {
 
 /// The values of a MAD header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MadHeader {
+pub struct MadRepr {
     /// Base version: 1.
     pub base_version: u8,
     /// Management class, see [`class`].
@@ -176,13 +176,13 @@ pub struct MadHeader {
     pub attribute_modifier: u32,
 }
 
-impl MadHeader {
+impl MadRepr {
     /// Reads a MAD header.
     ///
     /// # Errors
     /// The header is not whole.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        MadView::new(bytes).map(|view| Self::from(&view))
+        Mad::new_checked(bytes).map(|view| Self::from(&view))
     }
 
     /// Writes the header to the beginning of `out` and returns its length; the reserved octets become 0.
@@ -226,8 +226,8 @@ impl MadHeader {
     }
 }
 
-impl From<&MadView<'_>> for MadHeader {
-    fn from(view: &MadView<'_>) -> Self {
+impl From<&Mad<'_>> for MadRepr {
+    fn from(view: &Mad<'_>) -> Self {
         Self {
             base_version: view.base_version(),
             class: view.class(),
@@ -252,7 +252,7 @@ mod tests {
         fn emit_after_parse_gives_back_the_octets(mut bytes in proptest::array::uniform24(any::<u8>())) {
             bytes[18..20].fill(0);
             let mut out = [0xEE; MAD_HEADER_LEN];
-            prop_assert_eq!(MadHeader::parse(&bytes).unwrap().emit(&mut out).unwrap(), MAD_HEADER_LEN);
+            prop_assert_eq!(MadRepr::parse(&bytes).unwrap().emit(&mut out).unwrap(), MAD_HEADER_LEN);
             prop_assert_eq!(out, bytes);
         }
     }
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn fields_are_where_the_standard_draws_them() {
         let bytes: Vec<u8> = (0..=255).chain([9, 9]).collect();
-        let mad = MadView::new(&bytes).unwrap();
+        let mad = Mad::new_checked(&bytes).unwrap();
         assert_eq!(
-            MadHeader::from(&mad),
-            MadHeader {
+            MadRepr::from(&mad),
+            MadRepr {
                 base_version: 0,
                 class: 1,
                 class_version: 2,
@@ -285,17 +285,17 @@ mod tests {
         let bytes = [1; MAD_LEN];
         for len in 0..MAD_HEADER_LEN {
             assert_eq!(
-                MadView::new(&bytes[..len]),
+                Mad::new_checked(&bytes[..len]),
                 Err(Error::short(Layer::Mad, MAD_HEADER_LEN, len))
             );
-            let header = MadHeader::parse(&bytes).unwrap();
+            let header = MadRepr::parse(&bytes).unwrap();
             assert_eq!(
                 header.emit(&mut vec![0; len]),
                 Err(Error::buffer(Layer::Mad, MAD_HEADER_LEN, len))
             );
         }
         for len in MAD_HEADER_LEN..MAD_LEN {
-            let mad = MadView::new(&bytes[..len]).unwrap();
+            let mad = Mad::new_checked(&bytes[..len]).unwrap();
             assert!(!mad.is_whole());
             assert_eq!(mad.data().len(), len - MAD_HEADER_LEN);
         }

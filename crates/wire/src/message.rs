@@ -3,7 +3,7 @@
 //! Where its layers lie is found by `frame.rs`; what every tool builds on, the [`Notification`](crate::Notification),
 //! is in `notification.rs`.
 
-use crate::bth::{Bth, Opcode, Roce};
+use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::cnp::Cnp;
 use crate::error::{ErrorKind, Result};
 use crate::fast_cnp::FastCnp;
@@ -13,11 +13,12 @@ use crate::icrc::Verdict;
 use crate::ioam::{IoamOption, Trace};
 use crate::ipv6_ext::{Ipv6Option, Options};
 use crate::layer::Layer;
-use crate::pfc::{self, PfcView};
+use crate::pfc::{self, Pfc};
 use crate::pnc::{self, Protocol};
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
+use crate::rdma_cm::Cm;
 use crate::wan_fcn::WanFcn;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -57,8 +58,10 @@ pub enum Message<'a> {
     WanFcn(WanFcn<'a>),
     /// Any other RoCEv2 packet; the whole packet where all of it was captured and can be read.
     Roce(Bth<'a>, Option<Roce<'a>>),
+    /// An RDMA CM message (or another one of its management class), in a RoCEv2 packet to the general services QP.
+    RdmaCm(Roce<'a>, Cm<'a>),
     /// Priority-based flow control.
-    Pfc(PfcView<'a>),
+    Pfc(Pfc<'a>),
     /// Nothing of ours, or nothing that can be read.
     Other,
 }
@@ -82,7 +85,7 @@ impl<'a> Frame<'a> {
         match self.upper() {
             Upper::Udp(datagram) => self.udp_message(datagram),
             Upper::MacControl(_, bytes, _) => {
-                PfcView::new(bytes).map_or(Message::Other, Message::Pfc)
+                Pfc::new_checked(bytes).map_or(Message::Other, Message::Pfc)
             }
             _ => Message::Other,
         }
@@ -99,10 +102,11 @@ impl<'a> Frame<'a> {
             if let Some(Ok(cnp)) = whole.map(Cnp::new_checked) {
                 return Message::Cnp(cnp);
             }
-            return Message::Roce(
-                bth,
-                whole.and_then(|payload| Roce::new_checked(payload).ok()),
-            );
+            let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
+            return match roce.and_then(|roce| connection_management(&roce)) {
+                Some((roce, cm)) => Message::RdmaCm(roce, cm),
+                None => Message::Roce(bth, roce),
+            };
         }
         if port == profile.proxy_cn_port {
             let outer = Family::of(datagram.ip.source);
@@ -194,7 +198,10 @@ impl<'a> Frame<'a> {
         findings: &mut Findings,
     ) {
         findings.within(at, |findings| {
-            let wire_len = self.spans().last().map_or(0, |span| span.end - at);
+            let wire_len = self
+                .spans()
+                .last()
+                .map_or(0, |span| span.end.saturating_sub(at));
             match pnc::walk_within(protocol, bytes, wire_len, self.profile()) {
                 Ok(Some(walk)) => walk.check(findings),
                 Ok(None) => {}
@@ -317,6 +324,16 @@ impl<'a> Frame<'a> {
             }
         });
     }
+}
+
+/// The RDMA CM message in `roce`: a datagram to the general services QP that holds a MAD of that class.
+fn connection_management<'a>(roce: &Roce<'a>) -> Option<(Roce<'a>, Cm<'a>)> {
+    let bth = roce.bth();
+    if bth.opcode() != Opcode::UD_SEND_ONLY || bth.dest_qp() != Qp::GSI {
+        return None;
+    }
+    let cm = Cm::new_checked(roce.payload()).ok()?;
+    Some((*roce, cm))
 }
 
 /// The first Fast CNP option of `header`, also one that runs past it: it is no less meant to be one.

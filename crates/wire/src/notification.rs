@@ -3,7 +3,8 @@
 //! One type for every mechanism, made from a [`Frame`]; the dissector shows it, the monitor counts it, the roles act on
 //! it. The formats themselves are in their own modules.
 
-use crate::bth::{Bth, Qp};
+use crate::bth::{Bth, Opcode, Qp};
+use crate::cnp::CNP_LEN;
 use crate::fast_cnp::FastCnp;
 use crate::finding::Findings;
 use crate::frame::{Frame, LinkType};
@@ -147,12 +148,13 @@ impl Notification {
                 Subject::SenderQp(cnp.dest_qp()),
             ),
             Message::FastCnp(message) => {
-                let (option, cnp) = (message.parsed.ok()?, message.cnp?);
+                let option = message.parsed.ok()?;
+                let qp = message
+                    .cnp
+                    .map(|cnp| cnp.dest_qp())
+                    .or_else(|| cut_cnp(frame))?;
                 let receiver = IpAddr::V6(option.original_destination());
-                let subject = Subject::ReceiverQp {
-                    receiver,
-                    qp: cnp.dest_qp(),
-                };
+                let subject = Subject::ReceiverQp { receiver, qp };
                 let origin = if notifier == receiver {
                     Origin::Receiver
                 } else {
@@ -186,11 +188,23 @@ impl Notification {
                     Subject::FlowLabel(message.flow_label()),
                 )
             },
-            Message::Roce(..) | Message::Pfc(_) | Message::Other => return None,
+            Message::Roce(..) => {
+                let subject = Subject::SenderQp(cut_cnp(frame)?);
+                plain(Kind::Cnp, Origin::Receiver, Some(told), subject)
+            }
+            Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => return None,
         };
         frame.check(icrc, &mut notification.findings);
         Some(notification)
     }
+}
+
+/// The DestQP of a CNP whose end the capture has cut off: its BTH and its length on the wire are enough to know it.
+fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
+    let datagram = frame.datagram().filter(|_| frame.is_roce())?;
+    let bth = Bth::new_checked(datagram.payload).ok()?;
+    let is_cnp = bth.opcode() == Opcode::CNP && datagram.payload_len == CNP_LEN;
+    (is_cnp && !datagram.is_whole()).then(|| bth.dest_qp())
 }
 
 fn kind_of(message: &FastCnpMessage<'_>) -> Option<Kind> {

@@ -29,18 +29,18 @@ mod field {
 
 /// View of a PFC frame's payload, from the opcode behind EtherType 0x8808.
 ///
-/// Accessors never panic: [`new`](Self::new) has checked that every field is there.
+/// Accessors never panic: [`new_checked`](Self::new_checked) has checked that every field is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PfcView<'a> {
+pub struct Pfc<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> PfcView<'a> {
+impl<'a> Pfc<'a> {
     /// Views `bytes`, which begin with the MAC control opcode; padding behind is left out.
     ///
     /// # Errors
     /// The opcode is not that of PFC, or the pause times are not whole.
-    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() >= 2 {
             let opcode = u16_at(bytes, field::OPCODE);
             if opcode != OPCODE_PFC {
@@ -113,8 +113,8 @@ pub fn inspect<'a>(
     cut: bool,
     destination: [u8; 6],
     findings: &mut Findings,
-) -> Option<PfcView<'a>> {
-    if let Ok(view) = PfcView::new(bytes) {
+) -> Option<Pfc<'a>> {
+    if let Ok(view) = Pfc::new_checked(bytes) {
         view.check(destination, findings);
         return Some(view);
     }
@@ -126,14 +126,14 @@ pub fn inspect<'a>(
 
 /// The values of a PFC frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Pfc {
+pub struct PfcRepr {
     /// The class-enable vector, the reserved upper octet included (0 unless a test wants it broken).
     pub vector: u16,
     /// Pause times of classes 0 to 7 in quanta of 512 bit times.
     pub times: [u16; CLASSES],
 }
 
-impl Pfc {
+impl PfcRepr {
     /// Pauses `class` (0 to 7) for `quanta`, or lets it go with 0; other classes are not touched.
     ///
     /// `None` where there is no such class.
@@ -150,9 +150,9 @@ impl Pfc {
     /// Reads a PFC frame's payload from the opcode on.
     ///
     /// # Errors
-    /// As [`PfcView::new`].
+    /// As [`Pfc::new_checked`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        PfcView::new(bytes).map(|view| Self::from(&view))
+        Pfc::new_checked(bytes).map(|view| Self::from(&view))
     }
 
     /// Writes the payload from the opcode on and returns its 20 octets; padding the frame is the caller's business.
@@ -173,8 +173,8 @@ impl Pfc {
     }
 }
 
-impl From<&PfcView<'_>> for Pfc {
-    fn from(view: &PfcView<'_>) -> Self {
+impl From<&Pfc<'_>> for PfcRepr {
+    fn from(view: &Pfc<'_>) -> Self {
         Self {
             vector: view.vector(),
             times: core::array::from_fn(|class| view.time(class).unwrap_or(0)),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn fields_are_where_the_standard_draws_them() {
-        let pfc = Pfc {
+        let pfc = PfcRepr {
             vector: 0b1000_0001,
             times: [1, 2, 3, 4, 5, 6, 7, 0xFFFF],
         };
@@ -207,27 +207,27 @@ mod tests {
                 1, 1, 0, 0x81, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0xFF, 0xFF, 0xEE
             ]
         );
-        let view = PfcView::new(&out).unwrap();
+        let view = Pfc::new_checked(&out).unwrap();
         assert_eq!(
             view.enabled().collect::<Vec<_>>(),
             [(0, 1), (7, u16::MAX)],
             "only enabled classes count"
         );
         assert!(view.pauses());
-        assert_eq!(Pfc::parse(&out), Ok(pfc));
+        assert_eq!(PfcRepr::parse(&out), Ok(pfc));
         assert_eq!((view.time(8), view.is_enabled(8)), (None, false));
         assert!(!view.is_enabled(usize::MAX));
     }
 
     #[test]
     fn one_class_is_paused_and_let_go() {
-        let pause = Pfc::one(3, 500).unwrap();
+        let pause = PfcRepr::one(3, 500).unwrap();
         assert_eq!((pause.vector, pause.times[3]), (8, 500));
         let mut out = [0; PFC_LEN];
-        Pfc::one(7, 0).unwrap().emit(&mut out).unwrap();
-        assert!(!PfcView::new(&out).unwrap().pauses());
+        PfcRepr::one(7, 0).unwrap().emit(&mut out).unwrap();
+        assert!(!Pfc::new_checked(&out).unwrap().pauses());
         for class in [8, 15, 16, 1 << 40] {
-            assert_eq!(Pfc::one(class, 1), None);
+            assert_eq!(PfcRepr::one(class, 1), None);
         }
     }
 
@@ -247,14 +247,16 @@ mod tests {
     #[test]
     fn broken_rules_are_found_where_they_are() {
         let mut out = [0; PFC_LEN];
-        Pfc {
+        PfcRepr {
             vector: 0x0100,
-            ..Pfc::default()
+            ..PfcRepr::default()
         }
         .emit(&mut out)
         .unwrap();
         let mut findings = Findings::new();
-        PfcView::new(&out).unwrap().check([0xFF; 6], &mut findings);
+        Pfc::new_checked(&out)
+            .unwrap()
+            .check([0xFF; 6], &mut findings);
         let found: Vec<_> = findings.into_iter().map(|f| (f.rule, f.offset)).collect();
         assert_eq!(found, [(Rule::PfcDestination, 0), (Rule::PfcVector, 2)]);
 
@@ -267,11 +269,11 @@ mod tests {
     #[test]
     fn every_truncation_is_said_and_other_opcodes_are_let_alone() {
         let mut out = [0; PFC_LEN];
-        Pfc::one(0, 1).unwrap().emit(&mut out).unwrap();
+        PfcRepr::one(0, 1).unwrap().emit(&mut out).unwrap();
         for len in 0..PFC_LEN {
             let bytes = &out[..len];
             assert_eq!(
-                PfcView::new(bytes),
+                Pfc::new_checked(bytes),
                 Err(Error::short(Layer::Pfc, PFC_LEN, len))
             );
             let mut findings = Findings::new();
@@ -281,14 +283,14 @@ mod tests {
             assert_eq!(inspect(bytes, true, PFC_DESTINATION, &mut findings), None);
             assert!(findings.is_empty());
             assert_eq!(
-                Pfc::default().emit(&mut vec![0; len]),
+                PfcRepr::default().emit(&mut vec![0; len]),
                 Err(Error::buffer(Layer::Pfc, PFC_LEN, len))
             );
         }
         // Plain PAUSE.
         let pause = [0, 1, 0xFF, 0xFF];
         assert_eq!(
-            PfcView::new(&pause),
+            Pfc::new_checked(&pause),
             Err(Error::value(Layer::Pfc, 0, "opcode", 1, "0x0101"))
         );
         let mut findings = Findings::new();

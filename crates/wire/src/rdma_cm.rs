@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::layer::Layer;
 use crate::mad::{
-    BASE_VERSION, MAD_DATA_LEN, MAD_HEADER_LEN, MAD_LEN, MadHeader, MadView, class, method,
+    BASE_VERSION, MAD_DATA_LEN, MAD_HEADER_LEN, MAD_LEN, Mad, MadRepr, class, method,
 };
 use crate::octets::{ipv4_at, ipv6_at, put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
 use core::fmt;
@@ -387,40 +387,40 @@ impl<const N: usize> fmt::Debug for PrivateData<N> {
 
 /// One communication management message, of whichever kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CmView<'a> {
+pub enum Cm<'a> {
     /// REQ.
-    ConnectRequest(ConnectRequestView<'a>),
+    ConnectRequest(ConnectRequest<'a>),
     /// REP.
-    ConnectReply(ConnectReplyView<'a>),
+    ConnectReply(ConnectReply<'a>),
     /// RTU.
-    ReadyToUse(ReadyToUseView<'a>),
+    ReadyToUse(ReadyToUse<'a>),
     /// DREQ.
-    DisconnectRequest(DisconnectRequestView<'a>),
+    DisconnectRequest(DisconnectRequest<'a>),
     /// DREP.
-    DisconnectReply(DisconnectReplyView<'a>),
+    DisconnectReply(DisconnectReply<'a>),
     /// A MAD of the class that this module does not read.
-    Other(MadView<'a>),
+    Other(Mad<'a>),
 }
 
-impl<'a> CmView<'a> {
+impl<'a> Cm<'a> {
     /// Views a whole MAD of 256 octets, from its header on.
     ///
     /// # Errors
     /// The MAD is not whole, or not one of communication management as this module knows it.
-    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < MAD_LEN {
             return Err(Error::short(Layer::Mad, MAD_LEN, bytes.len()));
         }
         Self::new_lax(bytes)
     }
 
-    /// As [`new`](Self::new), for a capture that may have cut the MAD short: its private data may be incomplete, every
+    /// As [`new_checked`](Self::new_checked), for a capture that may have cut the MAD short: its private data may be incomplete, every
     /// other field must be there.
     ///
     /// # Errors
     /// The MAD ends before the message's private data, or is not one of communication management.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        let mad = MadView::new(bytes)?;
+        let mad = Mad::new_checked(bytes)?;
         for (offset, name, value, expected, text) in [
             (0, "Base Version", mad.base_version(), BASE_VERSION, "1"),
             (
@@ -462,19 +462,19 @@ impl<'a> CmView<'a> {
             Ok(mad)
         };
         Ok(match Kind::from_attribute(mad.attribute_id()) {
-            Kind::ConnectRequest => Self::ConnectRequest(ConnectRequestView {
+            Kind::ConnectRequest => Self::ConnectRequest(ConnectRequest {
                 mad: fixed(field::req::PRIVATE)?,
             }),
-            Kind::ConnectReply => Self::ConnectReply(ConnectReplyView {
+            Kind::ConnectReply => Self::ConnectReply(ConnectReply {
                 mad: fixed(field::rep::PRIVATE)?,
             }),
-            Kind::ReadyToUse => Self::ReadyToUse(ReadyToUseView {
+            Kind::ReadyToUse => Self::ReadyToUse(ReadyToUse {
                 mad: fixed(field::IDS_PRIVATE)?,
             }),
-            Kind::DisconnectRequest => Self::DisconnectRequest(DisconnectRequestView {
+            Kind::DisconnectRequest => Self::DisconnectRequest(DisconnectRequest {
                 mad: fixed(field::dreq::PRIVATE)?,
             }),
-            Kind::DisconnectReply => Self::DisconnectReply(DisconnectReplyView {
+            Kind::DisconnectReply => Self::DisconnectReply(DisconnectReply {
                 mad: fixed(field::IDS_PRIVATE)?,
             }),
             Kind::MessageReceiptAcknowledgement | Kind::ConnectReject | Kind::Other(_) => {
@@ -485,7 +485,7 @@ impl<'a> CmView<'a> {
 
     /// The MAD it is in.
     #[must_use]
-    pub const fn mad(&self) -> MadView<'a> {
+    pub const fn mad(&self) -> Mad<'a> {
         match self {
             Self::ConnectRequest(view) => view.mad,
             Self::ConnectReply(view) => view.mad,
@@ -535,16 +535,16 @@ macro_rules! view {
     ($(#[$doc:meta])* $name:ident, private $private:expr) => {
         $(#[$doc])*
         ///
-        /// Made by [`CmView`], which has checked that every field before the private data is there.
+        /// Made by [`Cm`], which has checked that every field before the private data is there.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name<'a> {
-            mad: MadView<'a>,
+            mad: Mad<'a>,
         }
 
         impl<'a> $name<'a> {
             /// The MAD it is in.
             #[must_use]
-            pub const fn mad(&self) -> MadView<'a> {
+            pub const fn mad(&self) -> Mad<'a> {
                 self.mad
             }
 
@@ -577,30 +577,30 @@ macro_rules! view_remote_id {
 
 view!(
     /// View of a ConnectRequest (section 12.6.5).
-    ConnectRequestView, private field::req::PRIVATE
+    ConnectRequest, private field::req::PRIVATE
 );
 view!(
     /// View of a ConnectReply (section 12.6.8).
-    ConnectReplyView, private field::rep::PRIVATE
+    ConnectReply, private field::rep::PRIVATE
 );
 view!(
     /// View of a ReadyToUse (section 12.6.9).
-    ReadyToUseView, private field::IDS_PRIVATE
+    ReadyToUse, private field::IDS_PRIVATE
 );
 view!(
     /// View of a DisconnectRequest (section 12.6.10).
-    DisconnectRequestView, private field::dreq::PRIVATE
+    DisconnectRequest, private field::dreq::PRIVATE
 );
 view!(
     /// View of a DisconnectReply (section 12.6.11).
-    DisconnectReplyView, private field::IDS_PRIVATE
+    DisconnectReply, private field::IDS_PRIVATE
 );
-view_remote_id!(ConnectReplyView);
-view_remote_id!(ReadyToUseView);
-view_remote_id!(DisconnectRequestView);
-view_remote_id!(DisconnectReplyView);
+view_remote_id!(ConnectReply);
+view_remote_id!(ReadyToUse);
+view_remote_id!(DisconnectRequest);
+view_remote_id!(DisconnectReply);
 
-impl ConnectRequestView<'_> {
+impl ConnectRequest<'_> {
     fn u8(&self, at: usize) -> u8 {
         u8_at(self.mad.data(), at)
     }
@@ -779,7 +779,7 @@ impl ConnectRequestView<'_> {
     }
 }
 
-impl ConnectReplyView<'_> {
+impl ConnectReply<'_> {
     fn u8(&self, at: usize) -> u8 {
         u8_at(self.mad.data(), at)
     }
@@ -868,7 +868,7 @@ impl ConnectReplyView<'_> {
     }
 }
 
-impl DisconnectRequestView<'_> {
+impl DisconnectRequest<'_> {
     /// The *receiver's* QP number or end-to-end context number (24 bits).
     #[must_use]
     pub fn remote_qpn(&self) -> u32 {
@@ -1086,8 +1086,7 @@ impl IpCm {
 
 /// Values of a ConnectRequest; the view's accessors say what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(clippy::struct_excessive_bools)]
-pub struct ConnectRequest {
+pub struct ConnectRequestRepr {
     /// The sender's communication ID.
     pub local_comm_id: u32,
     /// Vendor ID, 24 bits.
@@ -1142,7 +1141,7 @@ pub struct ConnectRequest {
     pub private_data: PrivateData<REQ_PRIVATE_LEN>,
 }
 
-impl ConnectRequest {
+impl ConnectRequestRepr {
     /// A request for a reliable connection between RoCEv2 addresses, for the consumer listening on TCP `port`, with
     /// the time-outs, retries and default P_Key that Linux's RDMA CM sends.
     ///
@@ -1259,7 +1258,7 @@ impl ConnectRequest {
 
 /// Values of a ConnectReply; the view's accessors say what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct ConnectReply {
+pub struct ConnectReplyRepr {
     /// The sender's communication ID.
     pub local_comm_id: u32,
     /// The receiver's communication ID.
@@ -1294,7 +1293,7 @@ pub struct ConnectReply {
     pub private_data: PrivateData<REP_PRIVATE_LEN>,
 }
 
-impl ConnectReply {
+impl ConnectReplyRepr {
     fn emit(&self, out: &mut Out<'_>) -> Result<()> {
         use field::rep;
         out.put(field::LOCAL_COMM_ID, &self.local_comm_id.to_be_bytes());
@@ -1338,7 +1337,7 @@ impl ConnectReply {
 
 /// Values of a ReadyToUse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct ReadyToUse {
+pub struct ReadyToUseRepr {
     /// The sender's communication ID.
     pub local_comm_id: u32,
     /// The receiver's communication ID.
@@ -1349,7 +1348,7 @@ pub struct ReadyToUse {
 
 /// Values of a DisconnectRequest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct DisconnectRequest {
+pub struct DisconnectRequestRepr {
     /// The sender's communication ID.
     pub local_comm_id: u32,
     /// The receiver's communication ID.
@@ -1362,7 +1361,7 @@ pub struct DisconnectRequest {
 
 /// Values of a DisconnectReply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct DisconnectReply {
+pub struct DisconnectReplyRepr {
     /// The sender's communication ID.
     pub local_comm_id: u32,
     /// The receiver's communication ID.
@@ -1373,21 +1372,24 @@ pub struct DisconnectReply {
 
 /// The values of one of the five messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(clippy::large_enum_variant)]
-pub enum Message {
+#[allow(
+    clippy::large_enum_variant,
+    reason = "every variant is the content of one MAD; boxing would allocate"
+)]
+pub enum MessageRepr {
     /// REQ.
-    ConnectRequest(ConnectRequest),
+    ConnectRequest(ConnectRequestRepr),
     /// REP.
-    ConnectReply(ConnectReply),
+    ConnectReply(ConnectReplyRepr),
     /// RTU.
-    ReadyToUse(ReadyToUse),
+    ReadyToUse(ReadyToUseRepr),
     /// DREQ.
-    DisconnectRequest(DisconnectRequest),
+    DisconnectRequest(DisconnectRequestRepr),
     /// DREP.
-    DisconnectReply(DisconnectReply),
+    DisconnectReply(DisconnectReplyRepr),
 }
 
-impl Message {
+impl MessageRepr {
     /// Which message it is.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -1402,40 +1404,41 @@ impl Message {
 }
 
 macro_rules! into_message {
-    ($($name:ident),+) => { $(
-        impl From<$name> for Message {
-            fn from(message: $name) -> Self {
+    ($($name:ident($repr:ident)),+ $(,)?) => {$(
+        impl From<$repr> for MessageRepr {
+            fn from(message: $repr) -> Self {
                 Self::$name(message)
             }
         }
-    )+ };
+    )+};
 }
+
 into_message!(
-    ConnectRequest,
-    ConnectReply,
-    ReadyToUse,
-    DisconnectRequest,
-    DisconnectReply
+    ConnectRequest(ConnectRequestRepr),
+    ConnectReply(ConnectReplyRepr),
+    ReadyToUse(ReadyToUseRepr),
+    DisconnectRequest(DisconnectRequestRepr),
+    DisconnectReply(DisconnectReplyRepr),
 );
 
 /// A communication management MAD: what its header may vary in, and its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cm {
+pub struct CmRepr {
     /// Transaction ID: the same in a request and its answers.
     pub transaction_id: u64,
     /// Attribute modifier: 0, unless vendors negotiate enhancements there.
     pub attribute_modifier: u32,
     /// The message.
-    pub message: Message,
+    pub message: MessageRepr,
 }
 
-impl Cm {
+impl CmRepr {
     /// Octets that [`emit`](Self::emit) writes: the whole MAD, private data filled up with zeros.
     pub const LEN: usize = MAD_LEN;
 
     /// `message` in a transaction, with attribute modifier 0.
     #[must_use]
-    pub fn new(transaction_id: u64, message: impl Into<Message>) -> Self {
+    pub fn new(transaction_id: u64, message: impl Into<MessageRepr>) -> Self {
         Self {
             transaction_id,
             attribute_modifier: 0,
@@ -1446,15 +1449,15 @@ impl Cm {
     /// Reads a whole MAD of 256 octets.
     ///
     /// # Errors
-    /// As [`CmView::new`], and where the message is none of the five.
+    /// As [`Cm::new_checked`], and where the message is none of the five.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let view = CmView::new(bytes)?;
+        let view = Cm::new_checked(bytes)?;
         let mad = view.mad();
         Ok(Self {
             transaction_id: mad.transaction_id(),
             attribute_modifier: mad.attribute_modifier(),
             message: match &view {
-                CmView::ConnectRequest(view) => Message::ConnectRequest(ConnectRequest {
+                Cm::ConnectRequest(view) => MessageRepr::ConnectRequest(ConnectRequestRepr {
                     local_comm_id: view.local_comm_id(),
                     vendor_id: view.vendor_id(),
                     service_id: view.service_id(),
@@ -1482,7 +1485,7 @@ impl Cm {
                     alternate: view.alternate(),
                     private_data: private(view.private_data()),
                 }),
-                CmView::ConnectReply(view) => Message::ConnectReply(ConnectReply {
+                Cm::ConnectReply(view) => MessageRepr::ConnectReply(ConnectReplyRepr {
                     local_comm_id: view.local_comm_id(),
                     remote_comm_id: view.remote_comm_id(),
                     vendor_id: view.vendor_id(),
@@ -1500,23 +1503,25 @@ impl Cm {
                     local_ca_guid: view.local_ca_guid(),
                     private_data: private(view.private_data()),
                 }),
-                CmView::ReadyToUse(view) => Message::ReadyToUse(ReadyToUse {
+                Cm::ReadyToUse(view) => MessageRepr::ReadyToUse(ReadyToUseRepr {
                     local_comm_id: view.local_comm_id(),
                     remote_comm_id: view.remote_comm_id(),
                     private_data: private(view.private_data()),
                 }),
-                CmView::DisconnectRequest(view) => Message::DisconnectRequest(DisconnectRequest {
+                Cm::DisconnectRequest(view) => {
+                    MessageRepr::DisconnectRequest(DisconnectRequestRepr {
+                        local_comm_id: view.local_comm_id(),
+                        remote_comm_id: view.remote_comm_id(),
+                        remote_qpn: view.remote_qpn(),
+                        private_data: private(view.private_data()),
+                    })
+                }
+                Cm::DisconnectReply(view) => MessageRepr::DisconnectReply(DisconnectReplyRepr {
                     local_comm_id: view.local_comm_id(),
                     remote_comm_id: view.remote_comm_id(),
-                    remote_qpn: view.remote_qpn(),
                     private_data: private(view.private_data()),
                 }),
-                CmView::DisconnectReply(view) => Message::DisconnectReply(DisconnectReply {
-                    local_comm_id: view.local_comm_id(),
-                    remote_comm_id: view.remote_comm_id(),
-                    private_data: private(view.private_data()),
-                }),
-                CmView::Other(mad) => {
+                Cm::Other(mad) => {
                     return Err(if mad.method() == method::SEND {
                         Error::value(
                             Layer::RdmaCm,
@@ -1543,7 +1548,7 @@ impl Cm {
         let Some(out) = out.get_mut(..MAD_LEN) else {
             return Err(Error::buffer(Layer::Mad, MAD_LEN, have));
         };
-        MadHeader {
+        MadRepr {
             base_version: BASE_VERSION,
             class: class::COMMUNICATION,
             class_version: CM_CLASS_VERSION,
@@ -1563,20 +1568,20 @@ impl Cm {
             out.put(field::REMOTE_COMM_ID, &remote.to_be_bytes());
         };
         match &self.message {
-            Message::ConnectRequest(m) => m.emit(&mut out),
-            Message::ConnectReply(m) => m.emit(&mut out),
-            Message::ReadyToUse(m) => {
+            MessageRepr::ConnectRequest(m) => m.emit(&mut out),
+            MessageRepr::ConnectReply(m) => m.emit(&mut out),
+            MessageRepr::ReadyToUse(m) => {
                 ids(&mut out, m.local_comm_id, m.remote_comm_id);
                 out.put(field::IDS_PRIVATE, &m.private_data);
                 Ok(())
             }
-            Message::DisconnectRequest(m) => {
+            MessageRepr::DisconnectRequest(m) => {
                 ids(&mut out, m.local_comm_id, m.remote_comm_id);
                 out.put(field::dreq::RESERVED_11, &[0]);
                 out.put(field::dreq::PRIVATE, &m.private_data);
                 out.u24(field::dreq::REMOTE_QPN, "Remote QPN", m.remote_qpn)
             }
-            Message::DisconnectReply(m) => {
+            MessageRepr::DisconnectReply(m) => {
                 ids(&mut out, m.local_comm_id, m.remote_comm_id);
                 out.put(field::IDS_PRIVATE, &m.private_data);
                 Ok(())

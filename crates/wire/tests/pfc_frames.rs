@@ -1,7 +1,7 @@
 //! PFC: a real frame, and hostile ones.
 
 use fcn_wire::pfc::{
-    CLASSES, ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_DESTINATION, PFC_LEN, Pfc, PfcView, inspect,
+    CLASSES, ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_DESTINATION, PFC_LEN, Pfc, PfcRepr, inspect,
 };
 use fcn_wire::{Findings, Rule};
 use pcap_file::pcap::PcapReader;
@@ -16,12 +16,12 @@ proptest! {
         vector in any::<u16>(),
         times in any::<[u16; CLASSES]>(),
     ) {
-        let pfc = Pfc { vector, times };
+        let pfc = PfcRepr { vector, times };
         let mut out = [0xEE; PFC_LEN + 1];
         prop_assert_eq!(pfc.emit(&mut out), Ok(PFC_LEN));
         prop_assert_eq!(out[PFC_LEN], 0xEE);
-        prop_assert_eq!(Pfc::parse(&out), Ok(pfc));
-        let view = PfcView::new(&out).unwrap();
+        prop_assert_eq!(PfcRepr::parse(&out), Ok(pfc));
+        let view = Pfc::new_checked(&out).unwrap();
         let enabled: Vec<_> = view.enabled().collect();
         let expected: Vec<_> = (0..CLASSES)
             .filter(|class| vector >> class & 1 == 1)
@@ -36,7 +36,7 @@ proptest! {
         let mut bytes = bytes;
         bytes[..2].copy_from_slice(&OPCODE_PFC.to_be_bytes());
         let mut out = [0xEE; PFC_LEN];
-        prop_assert_eq!(Pfc::parse(&bytes).unwrap().emit(&mut out), Ok(PFC_LEN));
+        prop_assert_eq!(PfcRepr::parse(&bytes).unwrap().emit(&mut out), Ok(PFC_LEN));
         prop_assert_eq!(out, bytes);
     }
 
@@ -61,7 +61,7 @@ proptest! {
         }
         if let Some(view) = view {
             prop_assert_eq!(findings.has(Rule::PfcVector), view.vector() > 0xFF);
-            let _ = (view.enabled().count(), Pfc::from(&view));
+            let _ = (view.enabled().count(), PfcRepr::from(&view));
         }
     }
 }
@@ -85,8 +85,8 @@ fn a_real_frame() {
     assert!(findings.is_empty(), "{findings:?}");
     // Class 1 has a pause time that its bit in the vector does not enable.
     assert_eq!(
-        Pfc::from(&view),
-        Pfc {
+        PfcRepr::from(&view),
+        PfcRepr {
             vector: 0b1101_1101,
             times: [0, 1, 0, 20, 3, 40, 3, 500],
         }
@@ -96,6 +96,6 @@ fn a_real_frame() {
         [(0, 0), (2, 0), (3, 20), (4, 3), (6, 3), (7, 500)]
     );
     let mut again = [0; PFC_LEN];
-    Pfc::from(&view).emit(&mut again).unwrap();
+    PfcRepr::from(&view).emit(&mut again).unwrap();
     assert_eq!(again, payload[..PFC_LEN]);
 }

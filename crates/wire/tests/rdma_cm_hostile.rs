@@ -1,10 +1,11 @@
 //! RDMA CM messages: written and read back, read and written back, cut short and broken in every field.
 
-use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, MadView};
+use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, Mad};
 use fcn_wire::rdma_cm::{
-    Cm, CmView, ConnectReply, ConnectRequest, DREQ_PRIVATE_LEN, DisconnectReply, DisconnectRequest,
-    IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24, Message, Path, PathMtu, PrivateData,
-    REP_PRIVATE_LEN, REQ_PRIVATE_LEN, ReadyToUse, ServiceId, Transport, gid_from_ip, gid_to_ip,
+    Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DREQ_PRIVATE_LEN, DisconnectReplyRepr,
+    DisconnectRequestRepr, IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24, MessageRepr, Path,
+    PathMtu, PrivateData, REP_PRIVATE_LEN, REQ_PRIVATE_LEN, ReadyToUseRepr, ServiceId, Transport,
+    gid_from_ip, gid_to_ip,
 };
 use fcn_wire::{Error, ErrorKind, Layer};
 use proptest::array::uniform;
@@ -64,7 +65,7 @@ fn path() -> impl Strategy<Value = Path> {
         )
 }
 
-fn request() -> impl Strategy<Value = Message> {
+fn request() -> impl Strategy<Value = MessageRepr> {
     let narrow = (
         uniform::<_, 5>(0..=MAX_24),
         uniform::<_, 2>(0u8..32),
@@ -75,7 +76,7 @@ fn request() -> impl Strategy<Value = Message> {
     let wide = any::<(u32, u64, u64, u32, u8, u8, u16, bool, bool, bool)>();
     (narrow, wide, path(), path(), uniform(any::<u8>())).prop_map(
         |((n24, n5, n3, n4, transport), wide, primary, alternate, private)| {
-            Message::from(ConnectRequest {
+            MessageRepr::from(ConnectRequestRepr {
                 local_comm_id: wide.0,
                 vendor_id: n24[0],
                 service_id: ServiceId(wide.1),
@@ -112,11 +113,11 @@ fn request() -> impl Strategy<Value = Message> {
     )
 }
 
-fn reply() -> impl Strategy<Value = Message> {
+fn reply() -> impl Strategy<Value = MessageRepr> {
     let narrow = (uniform::<_, 4>(0..=MAX_24), 0u8..32, 0u8..4, 0u8..8);
     let wide = any::<(u32, u32, u32, u8, u8, u64, bool, bool)>();
     (narrow, wide, uniform(any::<u8>())).prop_map(|((n24, n5, n2, n3), wide, private)| {
-        Message::from(ConnectReply {
+        MessageRepr::from(ConnectReplyRepr {
             local_comm_id: wide.0,
             remote_comm_id: wide.1,
             vendor_id: n24[0],
@@ -137,20 +138,20 @@ fn reply() -> impl Strategy<Value = Message> {
     })
 }
 
-fn message() -> impl Strategy<Value = Message> {
+fn message() -> impl Strategy<Value = MessageRepr> {
     let ids = || any::<(u32, u32)>();
     prop_oneof![
         request(),
         reply(),
         (ids(), uniform(any::<u8>())).prop_map(|(ids, private)| {
-            Message::from(ReadyToUse {
+            MessageRepr::from(ReadyToUseRepr {
                 local_comm_id: ids.0,
                 remote_comm_id: ids.1,
                 private_data: PrivateData::from(private),
             })
         }),
         (ids(), 0..=MAX_24, uniform(any::<u8>())).prop_map(|(ids, remote_qpn, private)| {
-            Message::from(DisconnectRequest {
+            MessageRepr::from(DisconnectRequestRepr {
                 local_comm_id: ids.0,
                 remote_comm_id: ids.1,
                 remote_qpn,
@@ -158,7 +159,7 @@ fn message() -> impl Strategy<Value = Message> {
             })
         }),
         (ids(), uniform(any::<u8>())).prop_map(|(ids, private)| {
-            Message::from(DisconnectReply {
+            MessageRepr::from(DisconnectReplyRepr {
                 local_comm_id: ids.0,
                 remote_comm_id: ids.1,
                 private_data: PrivateData::from(private),
@@ -167,9 +168,9 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-fn cm() -> impl Strategy<Value = Cm> {
+fn cm() -> impl Strategy<Value = CmRepr> {
     (any::<u64>(), any::<u32>(), message()).prop_map(
-        |(transaction_id, attribute_modifier, message)| Cm {
+        |(transaction_id, attribute_modifier, message)| CmRepr {
             transaction_id,
             attribute_modifier,
             message,
@@ -200,9 +201,9 @@ fn canonical(kind: Kind, mad: &mut [u8; MAD_LEN]) {
     }
 }
 
-fn emitted(message: Message) -> [u8; MAD_LEN] {
+fn emitted(message: MessageRepr) -> [u8; MAD_LEN] {
     let mut mad = [0xEE; MAD_LEN];
-    assert_eq!(Cm::new(7, message).emit(&mut mad), Ok(MAD_LEN));
+    assert_eq!(CmRepr::new(7, message).emit(&mut mad), Ok(MAD_LEN));
     mad
 }
 
@@ -219,8 +220,8 @@ proptest! {
         let mut mad = [0xEE; MAD_LEN + 1];
         prop_assert_eq!(cm.emit(&mut mad), Ok(MAD_LEN));
         prop_assert_eq!(mad[MAD_LEN], 0xEE);
-        prop_assert_eq!(Cm::parse(&mad), Ok(cm));
-        prop_assert_eq!(CmView::new(&mad).unwrap().kind(), cm.message.kind());
+        prop_assert_eq!(CmRepr::parse(&mad), Ok(cm));
+        prop_assert_eq!(Cm::new_checked(&mad).unwrap().kind(), cm.message.kind());
     }
 
     #[test]
@@ -230,7 +231,7 @@ proptest! {
     ) {
         let mut mad: [u8; MAD_LEN] = mad;
         canonical(kind, &mut mad);
-        let cm = Cm::parse(&mad).unwrap();
+        let cm = CmRepr::parse(&mad).unwrap();
         prop_assert_eq!(cm.message.kind(), kind);
         let mut out = [0xEE; MAD_LEN];
         prop_assert_eq!(cm.emit(&mut out), Ok(MAD_LEN));
@@ -245,9 +246,9 @@ proptest! {
         let mut mad: [u8; MAD_LEN] = mad;
         mad[..4].copy_from_slice(&[1, 7, 2, 3]);
         mad[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
-        let read = Cm::parse(&mad).unwrap();
+        let read = CmRepr::parse(&mad).unwrap();
         canonical(kind, &mut mad);
-        prop_assert_eq!(Cm::parse(&mad), Ok(read));
+        prop_assert_eq!(CmRepr::parse(&mad), Ok(read));
     }
 
     #[test]
@@ -261,10 +262,10 @@ proptest! {
             bytes[..4].copy_from_slice(&[1, 7, 2, 3]);
             bytes[16..18].copy_from_slice(&kind.attribute().to_be_bytes());
         }
-        let _ = (format!("{:?}", MadView::new(&bytes)), Cm::parse(&bytes).is_ok());
-        if let Ok(view) = CmView::new_lax(&bytes) {
+        let _ = (format!("{:?}", Mad::new_checked(&bytes)), CmRepr::parse(&bytes).is_ok());
+        if let Ok(view) = Cm::new_lax(&bytes) {
             let _ = (view.kind(), view.local_comm_id(), view.remote_comm_id(), view.local_qpn());
-            if let CmView::ConnectRequest(request) = view {
+            if let Cm::ConnectRequest(request) = view {
                 let _ = request.ip_cm();
                 let _ = format!("{:?} {}", request.primary().local_ip(), request.service_id());
             }
@@ -307,16 +308,16 @@ proptest! {
     }
 }
 
-fn one_of_each() -> [Message; 5] {
+fn one_of_each() -> [MessageRepr; 5] {
     let v4 = |last| IpAddr::from([192, 0, 2, last]);
     [
-        ConnectRequest::roce((v4(1), 40000), (v4(2), 18515))
+        ConnectRequestRepr::roce((v4(1), 40000), (v4(2), 18515))
             .unwrap()
             .into(),
-        ConnectReply::default().into(),
-        ReadyToUse::default().into(),
-        DisconnectRequest::default().into(),
-        DisconnectReply::default().into(),
+        ConnectReplyRepr::default().into(),
+        ReadyToUseRepr::default().into(),
+        DisconnectRequestRepr::default().into(),
+        DisconnectReplyRepr::default().into(),
     ]
 }
 
@@ -328,9 +329,9 @@ fn every_truncation_is_said() {
         for len in 0..MAD_LEN {
             let cut = &mad[..len];
             let whole = Error::short(Layer::Mad, MAD_LEN, len);
-            assert_eq!(CmView::new(cut), Err(whole));
-            assert_eq!(Cm::parse(cut), Err(whole));
-            let lax = CmView::new_lax(cut);
+            assert_eq!(Cm::new_checked(cut), Err(whole));
+            assert_eq!(CmRepr::parse(cut), Err(whole));
+            let lax = Cm::new_lax(cut);
             if len < MAD_HEADER_LEN {
                 assert_eq!(lax, Err(Error::short(Layer::Mad, MAD_HEADER_LEN, len)));
             } else if len < fixed(kind) {
@@ -338,7 +339,7 @@ fn every_truncation_is_said() {
             } else {
                 let view = lax.unwrap();
                 assert_eq!(view.kind(), kind);
-                if let CmView::ConnectRequest(request) = view {
+                if let Cm::ConnectRequest(request) = view {
                     assert_eq!(request.private_data().len(), len - fixed(kind));
                     let have = len - fixed(kind);
                     match request.ip_cm().unwrap() {
@@ -354,7 +355,7 @@ fn every_truncation_is_said() {
                 }
             }
             assert_eq!(
-                Cm::new(0, message).emit(&mut vec![0; len]),
+                CmRepr::new(0, message).emit(&mut vec![0; len]),
                 Err(Error::buffer(Layer::Mad, MAD_LEN, len))
             );
         }
@@ -380,7 +381,7 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
         for wrong in [0, 255] {
             let mut mad = good;
             mad[offset] = wrong;
-            let e = CmView::new(&mad).unwrap_err();
+            let e = Cm::new_checked(&mad).unwrap_err();
             assert_eq!((e.layer, e.offset), (Layer::RdmaCm, offset));
         }
     }
@@ -395,8 +396,8 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
     ] {
         let mut mad = good;
         mad[offset] = wrong;
-        let view = CmView::new(&mad).unwrap();
-        assert!(matches!(view, CmView::Other(_)), "{view:?}");
+        let view = Cm::new_checked(&mad).unwrap();
+        assert!(matches!(view, Cm::Other(_)), "{view:?}");
         assert_eq!(
             (
                 view.local_comm_id(),
@@ -405,13 +406,13 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
             ),
             (None, None, None)
         );
-        let e = Cm::parse(&mad).unwrap_err();
+        let e = CmRepr::parse(&mad).unwrap_err();
         assert_eq!(e.offset, if offset == 3 { 3 } else { 16 });
     }
     for version in (0..16).filter(|v| ![4, 6].contains(v)) {
         let mut mad = good;
         mad[fixed(Kind::ConnectRequest) + 1] = version << 4;
-        let CmView::ConnectRequest(request) = CmView::new(&mad).unwrap() else {
+        let Cm::ConnectRequest(request) = Cm::new_checked(&mad).unwrap() else {
             panic!("still a ConnectRequest");
         };
         let e = request.ip_cm().unwrap().unwrap_err();
@@ -421,7 +422,7 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
     // A service ID that is not the RDMA IP CM service's promises no header.
     let mut mad = good;
     mad[MAD_HEADER_LEN + 8] = 1;
-    let CmView::ConnectRequest(request) = CmView::new(&mad).unwrap() else {
+    let Cm::ConnectRequest(request) = Cm::new_checked(&mad).unwrap() else {
         panic!("still a ConnectRequest");
     };
     assert_eq!(request.ip_cm(), None);
@@ -429,20 +430,20 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
 
 #[test]
 fn values_wider_than_their_fields_are_refused() {
-    fn path(request: ConnectRequest, alternate: Path) -> ConnectRequest {
-        ConnectRequest {
+    fn path(request: ConnectRequestRepr, alternate: Path) -> ConnectRequestRepr {
+        ConnectRequestRepr {
             alternate,
             ..request
         }
     }
     let v4 = |last| IpAddr::from([192, 0, 2, last]);
-    let request = ConnectRequest::roce((v4(1), 40000), (v4(2), 18515)).unwrap();
-    let reply = ConnectReply::default();
+    let request = ConnectRequestRepr::roce((v4(1), 40000), (v4(2), 18515)).unwrap();
+    let reply = ConnectReplyRepr::default();
     let over = MAX_24 + 1;
-    let wide: Vec<(usize, Message)> = vec![
+    let wide: Vec<(usize, MessageRepr)> = vec![
         (
             5,
-            ConnectRequest {
+            ConnectRequestRepr {
                 vendor_id: over,
                 ..request
             }
@@ -450,7 +451,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             32,
-            ConnectRequest {
+            ConnectRequestRepr {
                 local_qpn: over,
                 ..request
             }
@@ -458,7 +459,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             36,
-            ConnectRequest {
+            ConnectRequestRepr {
                 local_eecn: over,
                 ..request
             }
@@ -466,7 +467,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             40,
-            ConnectRequest {
+            ConnectRequestRepr {
                 remote_eecn: over,
                 ..request
             }
@@ -474,7 +475,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             43,
-            ConnectRequest {
+            ConnectRequestRepr {
                 remote_cm_response_timeout: 32,
                 ..request
             }
@@ -482,7 +483,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             44,
-            ConnectRequest {
+            ConnectRequestRepr {
                 starting_psn: u32::MAX,
                 ..request
             }
@@ -490,7 +491,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             47,
-            ConnectRequest {
+            ConnectRequestRepr {
                 local_cm_response_timeout: 32,
                 ..request
             }
@@ -498,7 +499,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             47,
-            ConnectRequest {
+            ConnectRequestRepr {
                 retry_count: 8,
                 ..request
             }
@@ -506,7 +507,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             50,
-            ConnectRequest {
+            ConnectRequestRepr {
                 path_mtu: PathMtu::Unknown(16),
                 ..request
             }
@@ -514,7 +515,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             50,
-            ConnectRequest {
+            ConnectRequestRepr {
                 rnr_retry_count: 8,
                 ..request
             }
@@ -522,7 +523,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             51,
-            ConnectRequest {
+            ConnectRequestRepr {
                 max_cm_retries: 16,
                 ..request
             }
@@ -530,7 +531,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             51,
-            ConnectRequest {
+            ConnectRequestRepr {
                 extended_transport: 8,
                 ..request
             }
@@ -582,7 +583,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             12,
-            ConnectReply {
+            ConnectReplyRepr {
                 local_qpn: over,
                 ..reply
             }
@@ -590,7 +591,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             15,
-            ConnectReply {
+            ConnectReplyRepr {
                 vendor_id: over,
                 ..reply
             }
@@ -598,7 +599,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             16,
-            ConnectReply {
+            ConnectReplyRepr {
                 local_eecn: over,
                 ..reply
             }
@@ -606,7 +607,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             20,
-            ConnectReply {
+            ConnectReplyRepr {
                 starting_psn: over,
                 ..reply
             }
@@ -614,7 +615,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             26,
-            ConnectReply {
+            ConnectReplyRepr {
                 target_ack_delay: 32,
                 ..reply
             }
@@ -622,7 +623,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             26,
-            ConnectReply {
+            ConnectReplyRepr {
                 failover_accepted: 4,
                 ..reply
             }
@@ -630,7 +631,7 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             27,
-            ConnectReply {
+            ConnectReplyRepr {
                 rnr_retry_count: 8,
                 ..reply
             }
@@ -638,36 +639,36 @@ fn values_wider_than_their_fields_are_refused() {
         ),
         (
             8,
-            DisconnectRequest {
+            DisconnectRequestRepr {
                 remote_qpn: over,
-                ..DisconnectRequest::default()
+                ..DisconnectRequestRepr::default()
             }
             .into(),
         ),
     ];
     for (offset, message) in wide {
-        let e = Cm::new(0, message).emit(&mut [0; MAD_LEN]).unwrap_err();
+        let e = CmRepr::new(0, message).emit(&mut [0; MAD_LEN]).unwrap_err();
         assert_eq!(e.offset, MAD_HEADER_LEN + offset, "{e}");
         assert!(matches!(e.kind, ErrorKind::Value { .. }), "{e}");
     }
     assert_eq!(PrivateData::<4>::new(&[1; 5]), None);
     assert_eq!(PrivateData::<4>::new(&[1]), Some([1, 0, 0, 0].into()));
     let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
-    assert!(ConnectRequest::roce((v4, 1), (v6, 2)).is_err());
+    assert!(ConnectRequestRepr::roce((v4, 1), (v6, 2)).is_err());
 }
 
 #[test]
 fn a_request_says_who_wants_which_connection() {
     let (client, server) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-    let request = ConnectRequest {
+    let request = ConnectRequestRepr {
         local_qpn: 0x12,
-        ..ConnectRequest::roce((client, 40000), (server, 18515)).unwrap()
+        ..ConnectRequestRepr::roce((client, 40000), (server, 18515)).unwrap()
     };
     let mad = emitted(request.into());
-    let view = CmView::new(&mad).unwrap();
+    let view = Cm::new_checked(&mad).unwrap();
     assert_eq!(view.local_qpn(), Some(0x12));
     assert_eq!(view.remote_comm_id(), None);
-    let CmView::ConnectRequest(view) = view else {
+    let Cm::ConnectRequest(view) = view else {
         panic!("a ConnectRequest");
     };
     assert_eq!(view.service_id().port(), Some(18515));

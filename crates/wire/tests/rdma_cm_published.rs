@@ -7,7 +7,7 @@ mod icrc_support;
 
 use fcn_wire::icrc::{Policy, Verdict, fill, verify};
 use fcn_wire::mad::{GSI_Q_KEY, GSI_QP, MAD_LEN};
-use fcn_wire::rdma_cm::{Cm, ConnectRequest, DisconnectRequest, ReadyToUse};
+use fcn_wire::rdma_cm::{CmRepr, ConnectRequestRepr, DisconnectRequestRepr, ReadyToUseRepr};
 use icrc_support::V4;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -25,7 +25,7 @@ struct Headers {
 }
 
 /// The ICRC of the packet that carries `cm` as UD SEND-ONLY.
-fn icrc(headers: &Headers, cm: &Cm) -> [u8; 4] {
+fn icrc(headers: &Headers, cm: &CmRepr) -> [u8; 4] {
     let ip = V4 {
         tos: headers.tos,
         id: headers.id,
@@ -43,7 +43,7 @@ fn icrc(headers: &Headers, cm: &Cm) -> [u8; 4] {
     payload.extend(GSI_QP.to_be_bytes());
     let mut mad = [0xEE; MAD_LEN];
     assert_eq!(cm.emit(&mut mad).unwrap(), MAD_LEN);
-    assert_eq!(Cm::parse(&mad).unwrap(), *cm);
+    assert_eq!(CmRepr::parse(&mad).unwrap(), *cm);
     payload.extend(mad);
     let mut packet = ip.packet(headers.source_port, bth, &payload);
     assert!(fill(&mut packet.bytes, packet.udp, Policy::default()));
@@ -51,9 +51,9 @@ fn icrc(headers: &Headers, cm: &Cm) -> [u8; 4] {
     packet.icrc().to_le_bytes()
 }
 
-fn request(source_port: u16, port: u16) -> ConnectRequest {
+fn request(source_port: u16, port: u16) -> ConnectRequestRepr {
     let endpoint = |address: Ipv4Addr, port| (IpAddr::V4(address), port);
-    ConnectRequest::roce(endpoint(ADAPTER, source_port), endpoint(FPGA, port)).unwrap()
+    ConnectRequestRepr::roce(endpoint(ADAPTER, source_port), endpoint(FPGA, port)).unwrap()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_connectx_adapter() {
         acknowledge: false,
         psn,
     };
-    let mut request = ConnectRequest {
+    let mut request = ConnectRequestRepr {
         local_comm_id: LOCAL,
         vendor_id: 0x15B3,
         local_ca_guid: 0xB859_9F03_0007_7E2A,
@@ -83,16 +83,16 @@ fn a_connectx_adapter() {
     // The flow label fits the UDP source port by which Linux spreads a connection's packets: 0xFA4F.
     request.primary.flow_label = 0x5_BA59;
     request.primary.local_ack_timeout = 18;
-    let request = Cm::new(TRANSACTION, request);
+    let request = CmRepr::new(TRANSACTION, request);
     let sent = icrc(&headers(0x9D40, 0x1CC), &request);
     assert_eq!(sent, [0x2F, 0xCC, 0x9E, 0x99]);
 
-    let ready = Cm::new(
+    let ready = CmRepr::new(
         TRANSACTION,
-        ReadyToUse {
+        ReadyToUseRepr {
             local_comm_id: LOCAL,
             remote_comm_id: 0xFEDC_ABED,
-            ..ReadyToUse::default()
+            ..ReadyToUseRepr::default()
         },
     );
     let sent = icrc(&headers(0x9D41, 0x1CD), &ready);
@@ -111,7 +111,7 @@ fn linux_soft_roce() {
         acknowledge: true,
         psn,
     };
-    let mut request = ConnectRequest {
+    let mut request = ConnectRequestRepr {
         local_comm_id: LOCAL,
         local_ca_guid: 0x227B_D2FF_FE93_899A,
         local_qpn: 0x15,
@@ -122,17 +122,17 @@ fn linux_soft_roce() {
     };
     request.primary.flow_label = 0x4_D8C6;
     request.primary.local_ack_timeout = 17;
-    let request = Cm::new(TRANSACTION, request);
+    let request = CmRepr::new(TRANSACTION, request);
     let sent = icrc(&headers(0x200A, 0x12), &request);
     assert_eq!(sent, [0xC9, 0x62, 0xF0, 0x10]);
 
-    let disconnect = Cm::new(
+    let disconnect = CmRepr::new(
         TRANSACTION,
-        DisconnectRequest {
+        DisconnectRequestRepr {
             local_comm_id: LOCAL,
             remote_comm_id: 0xFEDC_ABED,
             remote_qpn: 0xDE_ADED,
-            ..DisconnectRequest::default()
+            ..DisconnectRequestRepr::default()
         },
     );
     let sent = icrc(&headers(0x22CA, 0x14), &disconnect);

@@ -8,8 +8,8 @@ mod icrc_support;
 use fcn_wire::icrc::{Policy, fill};
 use fcn_wire::mad::{GSI_Q_KEY, GSI_QP, MAD_LEN};
 use fcn_wire::rdma_cm::{
-    Cm, ConnectReply, ConnectRequest, DisconnectReply, DisconnectRequest, Message, Path, PathMtu,
-    PrivateData, ReadyToUse, ServiceId, Transport,
+    CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
+    MessageRepr, Path, PathMtu, PrivateData, ReadyToUseRepr, ServiceId, Transport,
 };
 use icrc_support::{V4, V6};
 use std::net::{IpAddr, Ipv6Addr};
@@ -54,8 +54,8 @@ fn path(first: u8, local: IpAddr, remote: IpAddr) -> Path {
     }
 }
 
-fn request(local: IpAddr, remote: IpAddr) -> (Message, Shown) {
-    let mut request = ConnectRequest {
+fn request(local: IpAddr, remote: IpAddr) -> (MessageRepr, Shown) {
+    let mut request = ConnectRequestRepr {
         local_comm_id: 0x1112_1314,
         vendor_id: 0x15_1617,
         local_ca_guid: 0x2021_2223_2425_2627,
@@ -80,7 +80,7 @@ fn request(local: IpAddr, remote: IpAddr) -> (Message, Shown) {
         extended_transport: 3,
         primary: path(0xB0, local, remote),
         alternate: path(0xC0, remote, local),
-        ..ConnectRequest::roce((local, 0xD1D2), (remote, 0xE1E2)).unwrap()
+        ..ConnectRequestRepr::roce((local, 0xD1D2), (remote, 0xE1E2)).unwrap()
     };
     let mut private_data = request.private_data.to_vec();
     private_data[36..].fill(0x77);
@@ -160,12 +160,12 @@ fn request(local: IpAddr, remote: IpAddr) -> (Message, Shown) {
     (request.into(), fields)
 }
 
-fn messages() -> Vec<(Message, Shown)> {
+fn messages() -> Vec<(MessageRepr, Shown)> {
     let v4 = request(
         IpAddr::from([192, 0, 2, 1]),
         IpAddr::from([198, 51, 100, 2]),
     );
-    let Message::ConnectRequest(plain) = v4.0 else {
+    let MessageRepr::ConnectRequest(plain) = v4.0 else {
         panic!("a ConnectRequest");
     };
     let ids = |name_local: &'static str, name_remote: &'static str, attribute| {
@@ -179,7 +179,7 @@ fn messages() -> Vec<(Message, Shown)> {
         v4,
         request(v6(1).into(), v6(2).into()),
         (
-            ConnectRequest {
+            ConnectRequestRepr {
                 service_id: ServiceId(0x1000_0000_0000_0001),
                 private_data: private(1),
                 ..plain
@@ -191,7 +191,7 @@ fn messages() -> Vec<(Message, Shown)> {
             ],
         ),
         (
-            ConnectReply {
+            ConnectReplyRepr {
                 local_comm_id: 0x1112_1314,
                 remote_comm_id: 0x2122_2324,
                 vendor_id: 0xFF_FFFF,
@@ -234,7 +234,7 @@ fn messages() -> Vec<(Message, Shown)> {
             .concat(),
         ),
         (
-            ReadyToUse {
+            ReadyToUseRepr {
                 local_comm_id: 0x1112_1314,
                 remote_comm_id: 0x2122_2324,
                 private_data: private(3),
@@ -247,7 +247,7 @@ fn messages() -> Vec<(Message, Shown)> {
             .concat(),
         ),
         (
-            DisconnectRequest {
+            DisconnectRequestRepr {
                 local_comm_id: 0x1112_1314,
                 remote_comm_id: 0x2122_2324,
                 remote_qpn: 0x31_3233,
@@ -264,7 +264,7 @@ fn messages() -> Vec<(Message, Shown)> {
             .concat(),
         ),
         (
-            DisconnectReply {
+            DisconnectReplyRepr {
                 local_comm_id: 0x1112_1314,
                 remote_comm_id: 0x2122_2324,
                 private_data: private(5),
@@ -281,18 +281,19 @@ fn messages() -> Vec<(Message, Shown)> {
 
 /// The message in an Ethernet frame, from QP 1 of one host to QP 1 of another. Wireshark goes by the outer IP version
 /// when it shows a GID.
-fn frame(message: Message) -> Vec<u8> {
+fn frame(message: MessageRepr) -> Vec<u8> {
     let bth = [0x64, 0, 0xFF, 0xFF, 0, 0, 0, GSI_QP as u8, 0, 0, 0, 1];
     let mut payload = GSI_Q_KEY.to_be_bytes().to_vec();
     payload.extend(GSI_QP.to_be_bytes());
     let mut mad = [0; MAD_LEN];
-    let cm = Cm {
+    let cm = CmRepr {
         attribute_modifier: 0x0910_1112,
-        ..Cm::new(TRANSACTION, message)
+        ..CmRepr::new(TRANSACTION, message)
     };
     cm.emit(&mut mad).unwrap();
     payload.extend(mad);
-    let is_v6 = matches!(&message, Message::ConnectRequest(m) if m.primary.local_ip().is_ipv6());
+    let is_v6 =
+        matches!(&message, MessageRepr::ConnectRequest(m) if m.primary.local_ip().is_ipv6());
     let (mut packet, ether_type) = if is_v6 {
         let ip = V6 {
             traffic_class: 0,

@@ -11,13 +11,13 @@ use fcn_wire::ioam::{
     IoamOption, NodeValues, OptType, TRACE_HEADER_LEN, TraceRepr, TraceType, fill_preallocated,
 };
 use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
-use fcn_wire::pfc::{PFC_DESTINATION, Pfc};
+use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
-use fcn_wire::rdma_cm::{Cm, DisconnectRequest, PrivateData};
+use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr, PrivateData};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -231,14 +231,14 @@ pub fn wan_fcn() -> [u8; 4] {
 }
 
 pub fn mad() -> Vec<u8> {
-    let message = DisconnectRequest {
+    let message = DisconnectRequestRepr {
         local_comm_id: 1,
         remote_comm_id: 2,
         remote_qpn: 0x12,
         private_data: PrivateData::default(),
     };
     let mut out = vec![0; MAD_LEN];
-    Cm::new(9, message).emit(&mut out).unwrap();
+    CmRepr::new(9, message).emit(&mut out).unwrap();
     out
 }
 
@@ -515,7 +515,7 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
 /// A PFC frame, padded to Ethernet's minimum.
 pub fn pfc_frame() -> Vec<u8> {
     let mut payload = [0; 46];
-    Pfc::one(3, 0xFFFF).unwrap().emit(&mut payload).unwrap();
+    PfcRepr::one(3, 0xFFFF).unwrap().emit(&mut payload).unwrap();
     build(&[
         Part::Ethernet {
             source: [2, 0, 0, 0, 0, 1],

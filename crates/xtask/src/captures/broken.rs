@@ -19,7 +19,7 @@ use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{OptType, TraceType};
 use fcn_wire::ipv6_ext::next_header;
-use fcn_wire::pfc::{PFC_DESTINATION, Pfc};
+use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::ReachKind;
@@ -720,12 +720,12 @@ fn attribute_39(bytes: &[u8]) -> Option<usize> {
 
 fn pfc() -> Result<Capture> {
     let mut scene = Scene::new("broken-pfc", "PFC frames that break a rule each");
-    let pause = Pfc {
+    let pause = PfcRepr {
         vector: 0x08,
         times: [0xFFFF; 8],
     };
     let good = pfc_bytes(&pause)?;
-    let wide = pfc_bytes(&Pfc {
+    let wide = pfc_bytes(&PfcRepr {
         vector: 0x0108,
         ..pause
     })?;

@@ -9,9 +9,10 @@ use super::scene::{
 use fcn_wire::Result;
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::compose::{Part, UdpChecksum};
-use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc};
+use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, PfcRepr};
 use fcn_wire::rdma_cm::{
-    Cm, ConnectReply, ConnectRequest, DisconnectReply, DisconnectRequest, Message, ReadyToUse,
+    CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
+    MessageRepr, ReadyToUseRepr,
 };
 use std::net::Ipv6Addr;
 
@@ -24,35 +25,35 @@ fn rdma_cm() -> Result<Capture> {
         "rdma-cm",
         "RDMA CM sets a connection up and takes it down: which QP belongs to which; a Fast CNP in between",
     );
-    let request = ConnectRequest {
+    let request = ConnectRequestRepr {
         local_comm_id: 0x0A00_0001,
         local_qpn: SENDER_QP.get(),
         starting_psn: 0x100,
-        ..ConnectRequest::roce((SENDER.into(), 40_000), (RECEIVER.into(), 18_515))?
+        ..ConnectRequestRepr::roce((SENDER.into(), 40_000), (RECEIVER.into(), 18_515))?
     };
-    let reply = ConnectReply {
+    let reply = ConnectReplyRepr {
         local_comm_id: 0x0B00_0001,
         remote_comm_id: 0x0A00_0001,
         local_qpn: RECEIVER_QP.get(),
         starting_psn: 0x700,
-        ..ConnectReply::default()
+        ..ConnectReplyRepr::default()
     };
     let (local_comm_id, remote_comm_id) = (0x0A00_0001, 0x0B00_0001);
-    let ready = ReadyToUse {
+    let ready = ReadyToUseRepr {
         local_comm_id,
         remote_comm_id,
-        ..ReadyToUse::default()
+        ..ReadyToUseRepr::default()
     };
-    let bye = DisconnectRequest {
+    let bye = DisconnectRequestRepr {
         local_comm_id,
         remote_comm_id,
         remote_qpn: RECEIVER_QP.get(),
-        ..DisconnectRequest::default()
+        ..DisconnectRequestRepr::default()
     };
-    let gone = DisconnectReply {
+    let gone = DisconnectReplyRepr {
         local_comm_id: 0x0B00_0001,
         remote_comm_id: 0x0A00_0001,
-        ..DisconnectReply::default()
+        ..DisconnectReplyRepr::default()
     };
     mad(
         &mut scene,
@@ -88,7 +89,7 @@ fn mad(
     from: Ipv6Addr,
     to: Ipv6Addr,
     psn: u32,
-    message: impl Into<Message>,
+    message: impl Into<MessageRepr>,
 ) -> Result<()> {
     let mut bytes = Deth {
         qkey: fcn_wire::mad::GSI_Q_KEY,
@@ -96,8 +97,8 @@ fn mad(
     }
     .to_bytes()
     .to_vec();
-    bytes.resize(8 + Cm::LEN, 0);
-    Cm::new(0x0000_1234_5678_9ABC, message).emit(&mut bytes[8..])?;
+    bytes.resize(8 + CmRepr::LEN, 0);
+    CmRepr::new(0x0000_1234_5678_9ABC, message).emit(&mut bytes[8..])?;
     let bth = BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, psn);
     let udp = Part::Udp {
         source: 49_152,
@@ -131,7 +132,7 @@ pub fn control(destination: [u8; 6], bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The octets of a PFC frame from its opcode on.
-pub fn pfc_bytes(pfc: &Pfc) -> Result<Vec<u8>> {
+pub fn pfc_bytes(pfc: &PfcRepr) -> Result<Vec<u8>> {
     let mut out = vec![0; fcn_wire::pfc::PFC_LEN];
     pfc.emit(&mut out)?;
     Ok(out)
@@ -151,7 +152,7 @@ fn pfc() -> Result<Capture> {
         ("Class 3 may send again", 0x08, [0; 8]),
         ("Classes 3 and 4", 0x18, [0, 0, 0, 100, 200, 0, 0, 0]),
     ] {
-        let bytes = control(PFC_DESTINATION, &pfc_bytes(&Pfc { vector, times })?);
+        let bytes = control(PFC_DESTINATION, &pfc_bytes(&PfcRepr { vector, times })?);
         let len = bytes.len();
         scene.octets(comment, bytes, len, fcn_wire::LinkType::Ethernet);
     }
