@@ -14,7 +14,6 @@ const KNOWN: [(u32, u32); 3] = [(4, 0), (4, 4), (4, 6)];
 
 const FUNCTIONS: &[&str] = &[
     "call_dissector_only",
-    "call_dissector_with_data",
     "col_add_str",
     "col_append_str",
     "col_get_text",
@@ -28,8 +27,6 @@ const FUNCTIONS: &[&str] = &[
     "dissector_change_uint",
     "dissector_get_uint_handle",
     "dissector_handle_get_protocol_index",
-    "expert_add_info",
-    "expert_add_info_format",
     "expert_register_field_array",
     "expert_register_protocol",
     "find_dissector",
@@ -52,7 +49,7 @@ const FUNCTIONS: &[&str] = &[
     "proto_register_plugin",
     "proto_register_protocol",
     "proto_register_subtree_array",
-    "proto_registrar_get_byname",
+    "proto_registrar_get_nth",
     "proto_registrar_get_id_byname",
     "proto_tree_add_boolean",
     "proto_tree_add_checksum",
@@ -82,7 +79,6 @@ const TYPES: &[&str] = &[
     "field_display_e",
     "ftenum",
     "hf_register_info",
-    "module_t",
     "packet_info",
     "proto_plugin",
     "proto_tree",
@@ -97,7 +93,6 @@ const CONSTANTS: &[&str] = &[
     "FI_GENERATED",
     "FI_HIDDEN",
     "PI_.*",
-    "PROTO_CHECKSUM_E_.*",
     "WIRESHARK_VERSION_.*",
 ];
 

@@ -547,6 +547,17 @@ fn other_ways_of_looking_agree() {
     }
     assert_eq!(faked, visible);
     assert!(faked.contains(','), "{faked}");
+    // Expert info alone is asked for, in a tree that is not shown.
+    let broken = capture("broken-fast-cnp");
+    let asked = [
+        "-T",
+        "fields",
+        "-e",
+        "_ws.expert.message",
+        "-Y",
+        "frame.number == 6",
+    ];
+    assert!(decode(&tshark, &broken, &asked).contains("More than one Fast CNP option"));
     let pdml = decode(&tshark, path, &["-T", "pdml", "-Y", "fastcnp"]);
     assert!(pdml.contains("<field name=\"fastcnp.option\""));
     let hierarchy = decode(&tshark, path, &["-q", "-z", "io,phs"]);

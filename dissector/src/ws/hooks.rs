@@ -9,6 +9,7 @@ use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 use fcn_wire::Profile;
 use std::net::IpAddr;
@@ -50,7 +51,17 @@ enum NoteKind {
 #[derive(Clone, Copy)]
 struct Notes {
     len: usize,
-    list: [Note; MAX_NOTES],
+    list: [MaybeUninit<Note>; MAX_NOTES],
+}
+
+impl Notes {
+    /// Copies of the notes, in their order.
+    fn iter(&self) -> impl Iterator<Item = Note> + '_ {
+        self.list.iter().take(self.len).map(|note| {
+            // SAFETY: `note` writes the first `len`.
+            unsafe { note.assume_init_read() }
+        })
+    }
 }
 
 /// The packet's notes, or null.
@@ -67,7 +78,10 @@ unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
         if all.is_null() {
             let room = scratch::<Notes>(pinfo, 1);
             all = room.as_mut_ptr().cast();
-            (*all).len = 0;
+            all.write(Notes {
+                len: 0,
+                list: [const { MaybeUninit::uninit() }; MAX_NOTES],
+            });
             sys::p_add_proto_data(
                 (*pinfo).pool,
                 pinfo,
@@ -156,19 +170,7 @@ unsafe fn columns(pinfo: *mut sys::packet_info, seen: &Note) {
         if info.is_null() || !compat::is_true(sys::col_get_writable(info, compat::COL_INFO)) {
             return;
         }
-        let bytes = bytes(seen.ds);
-        // Most packets are no CNP: look before anything is searched.
-        if bytes.get(seen.start) != Some(&CNP_OPCODE) {
-            return;
-        }
-        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
-        let fast = option_noted(pinfo, seen);
-        let profile = register::profile(seen.port);
-        let text = guard(|| {
-            let scene = scene(bytes, wire_len, &profile, seen);
-            show::info(&scene, &roce_at(seen, fast))
-        });
-        let Some(Some((protocol, mut text))) = text else {
+        let Some((protocol, mut text)) = cnp_text(pinfo, seen) else {
             return;
         };
         if !seen.returned {
@@ -182,6 +184,26 @@ unsafe fn columns(pinfo: *mut sys::packet_info, seen: &Note) {
             }
         }
         set_columns(pinfo, protocol, &text);
+    }
+}
+
+/// Which kind of CNP a RoCEv2 packet is, and the Info column's text; `None` where it is none.
+unsafe fn cnp_text(pinfo: *mut sys::packet_info, seen: &Note) -> Option<(P, ColumnText)> {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let bytes = bytes(seen.ds);
+        // Most packets are no CNP: look before anything is searched.
+        if bytes.get(seen.start) != Some(&CNP_OPCODE) {
+            return None;
+        }
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let fast = option_noted(pinfo, seen);
+        let profile = register::profile(seen.port);
+        guard(|| {
+            let scene = scene(bytes, wire_len, &profile, seen);
+            show::info(&scene, &roce_at(seen, fast))
+        })
+        .flatten()
     }
 }
 
@@ -272,13 +294,13 @@ unsafe fn counterpart(
     seen: &Note,
     wanted: impl Fn(NoteKind) -> bool,
 ) -> Option<Note> {
-    // SAFETY: the first `len` notes are written.
+    // SAFETY: the pointers are live.
     unsafe {
         let all = notes(pinfo);
         if all.is_null() {
             return None;
         }
-        (0..(*all).len).map(|i| (*all).list[i]).find(|other| {
+        (*all).iter().find(|other| {
             wanted(other.kind) && other.quoted == seen.quoted && other.addresses == seen.addresses
         })
     }
@@ -388,14 +410,13 @@ pub unsafe extern "C" fn post(
     tree: *mut sys::proto_tree,
     _data: *mut c_void,
 ) -> c_int {
-    // SAFETY: Wireshark calls with live pointers; the first `len` notes are written.
+    // SAFETY: Wireshark calls with live pointers.
     unsafe {
         let all = notes(pinfo);
         if all.is_null() {
             return 0;
         }
-        for i in 0..(*all).len {
-            let seen = (*all).list[i];
+        for seen in (*all).iter() {
             match seen.kind {
                 NoteKind::Roce if !seen.returned && !seen.quoted => columns(pinfo, &seen),
                 NoteKind::Options {
@@ -405,15 +426,76 @@ pub unsafe extern "C" fn post(
                 _ => {}
             }
         }
-        if tree.is_null() && !compat::is_true(sys::have_tap_listener(register::expert_tap())) {
+        if !is_wanted(tree) && !compat::is_true(sys::have_tap_listener(register::expert_tap())) {
+            if !tree.is_null() {
+                add_protocols(pinfo, tree, &*all);
+            }
             return 0;
         }
-        for i in 0..(*all).len {
-            let seen = (*all).list[i];
+        for seen in (*all).iter() {
             add(pinfo, tree, &seen);
         }
     }
     0
+}
+
+/// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
+/// column or a list of fields refers to one of ours or to expert info.
+unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
+    // SAFETY: `tree` is null or live, and so is what it points to; the numbers were given by Wireshark.
+    unsafe {
+        if tree.is_null() {
+            return false;
+        }
+        let data = (*tree).tree_data;
+        if data.is_null()
+            || compat::is_true((*data).visible)
+            || !compat::is_true((*data).fake_protocols)
+        {
+            return true;
+        }
+        register::referable().any(|id| {
+            u32::try_from(id).is_ok_and(|id| {
+                let info = sys::proto_registrar_get_nth(id);
+                !info.is_null() && (*info).ref_type != sys::HF_REF_TYPE_NONE
+            })
+        })
+    }
+}
+
+/// Adds the protocols alone, to a tree that nobody looks into: statistics of the protocol hierarchy count them.
+unsafe fn add_protocols(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, all: &Notes) {
+    // SAFETY: the pointers are live; start and length are within what was captured.
+    unsafe {
+        let mut has_fast = false;
+        for seen in all.iter() {
+            if seen.quoted {
+                continue;
+            }
+            let add = |protocol| {
+                let id = register::protocol(protocol);
+                let (start, len) = (seen.start as c_int, seen.captured as c_int);
+                sys::proto_tree_add_item(tree, id, seen.ds, start, len, sys::ENC_BIG_ENDIAN)
+            };
+            let is_cnp = match seen.kind {
+                NoteKind::Roce => {
+                    compat::set_flag(add(P::Roce), sys::FI_HIDDEN);
+                    bytes(seen.ds).get(seen.start) == Some(&CNP_OPCODE) && seen.captured > 0
+                }
+                NoteKind::Options { fast, .. } => {
+                    if fast && !has_fast {
+                        add(P::FastCnp);
+                        has_fast = true;
+                    }
+                    false
+                }
+                NoteKind::MacControl | NoteKind::Void => false,
+            };
+            if is_cnp && matches!(cnp_text(pinfo, &seen), Some((P::Cnp, _))) {
+                add(P::Cnp);
+            }
+        }
+    }
 }
 
 /// Adds what is to be shown of one note.
@@ -476,11 +558,11 @@ unsafe fn port_of(pinfo: *mut sys::packet_info, seen: &Note) -> u16 {
     if seen.port != 0 {
         return seen.port;
     }
-    // SAFETY: the first `len` notes are written.
+    // SAFETY: the pointers are live.
     unsafe {
         let all = notes(pinfo);
-        (0..(*all).len)
-            .map(|i| (*all).list[i])
+        (*all)
+            .iter()
             .find(|other| other.kind == NoteKind::Roce)
             .map_or(Profile::DEFAULT.rocev2_port, |other| other.port)
     }

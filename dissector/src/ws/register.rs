@@ -23,6 +23,7 @@ static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
 static ANCHOR_IDS: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
 static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
+static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 
 struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
 
@@ -94,6 +95,14 @@ pub fn expert(rule: Rule) -> *mut sys::expert_field {
 /// Wireshark's number of the tap that collects expert infos.
 pub fn expert_tap() -> c_int {
     EXPERT_TAP.load(Ordering::Relaxed)
+}
+
+/// Wireshark's numbers of the protocols whose fields a filter may refer to: ours, and expert info.
+pub fn referable() -> impl Iterator<Item = c_int> {
+    PROTOCOL_IDS
+        .iter()
+        .chain(core::iter::once(&EXPERT_PROTOCOL))
+        .map(|id| id.load(Ordering::Relaxed))
 }
 
 /// The code points by the preferences; the RoCEv2 port is the one that a packet was handed over by.
@@ -453,6 +462,10 @@ unsafe extern "C" fn hook_again() {
     // SAFETY: Wireshark calls this between packets; the tap is registered only after all handoffs.
     unsafe {
         EXPERT_TAP.store(sys::find_tap_id(c"expert".as_ptr()), Ordering::Relaxed);
+        EXPERT_PROTOCOL.store(
+            sys::proto_get_id_by_filter_name(c"_ws.expert".as_ptr()),
+            Ordering::Relaxed,
+        );
         hook();
     }
 }
