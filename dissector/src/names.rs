@@ -13,6 +13,8 @@ pub enum Kind {
     Node,
     /// Unsigned number of that many bits (8, 16, 24, 32, 56 or 64), decimal.
     Dec(u8),
+    /// Unsigned number of that many bits, shown by the text of its value alone.
+    Named(u8),
     /// Unsigned number of that many bits, hexadecimal.
     Hex(u8),
     /// Flag, drawn within that many bits.
@@ -139,7 +141,7 @@ fields! {
     RoceFecn = Roce, "rocev2.fecn", "FECN", Kind::Flag(8), mask 0x80;
     RoceBecn = Roce, "rocev2.becn", "BECN", Kind::Flag(8), mask 0x40;
     RoceIcrc = Roce, "rocev2.icrc", "ICRC", Kind::Hex(32);
-    RoceIcrcStatus = Roce, "rocev2.icrc.status", "ICRC Status", Kind::Dec(8), values CHECKSUM;
+    RoceIcrcStatus = Roce, "rocev2.icrc.status", "ICRC Status", Kind::Named(8), values CHECKSUM;
     RoceIcrcMatches = Roce, "rocev2.icrc.matches", "ICRC reading that matches", Kind::Text;
     RoceIcrcUnchecked = Roce, "rocev2.icrc.unchecked", "ICRC unchecked because", Kind::Text;
 

@@ -120,11 +120,19 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The notification in `frame`, if it is one that can be read.
+    /// The notification in `frame`, if it is one that can be read, with the rules that it breaks.
     ///
     /// `None` is also what a Fast CNP option without a CNP gives: [`Frame::check`] names the defect.
     #[must_use]
     pub fn of(frame: &Frame<'_>, icrc: IcrcCheck) -> Option<Self> {
+        let mut notification = Self::read(frame)?;
+        frame.check(icrc, &mut notification.findings);
+        Some(notification)
+    }
+
+    /// The notification in `frame` without a look at the rules: [`findings`](Self::findings) stays empty.
+    #[must_use]
+    pub fn read(frame: &Frame<'_>) -> Option<Self> {
         let message = frame.message();
         let ip = frame.ip()?;
         let (notifier, told) = (ip.source, ip.destination);
@@ -140,7 +148,7 @@ impl Notification {
             hops: 0,
             findings: Findings::new(),
         };
-        let mut notification = match message {
+        Some(match message {
             Message::Cnp(cnp) => plain(
                 Kind::Cnp,
                 Origin::Receiver,
@@ -193,9 +201,7 @@ impl Notification {
                 plain(Kind::Cnp, Origin::Receiver, Some(told), subject)
             }
             Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => return None,
-        };
-        frame.check(icrc, &mut notification.findings);
-        Some(notification)
+        })
     }
 }
 

@@ -157,7 +157,7 @@ fn is_fast_already_shown(
 pub fn quotation(scene: &Scene<'_>, place: &OptionsAt) -> Option<ColumnText> {
     let (source, _) = place.addresses?;
     let start = scene.ip_header(place.start, Known::ExtensionHeader, source)?;
-    let notification = Notification::of(&scene.frame(start), IcrcCheck::Off)?;
+    let notification = Notification::read(&scene.frame(start))?;
     Some(ColumnText::new(format_args!(" [quotes {notification}]")))
 }
 
@@ -202,7 +202,7 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
     let notification = packet
         .found
         .as_ref()
-        .and_then(|(_, frame)| Notification::of(frame, IcrcCheck::Off));
+        .and_then(|(_, frame)| Notification::read(frame));
     match notification {
         Some(notification) => plan.label(format_args!("{quoted}{notification}")),
         None => plan.label(format_args!("{quoted}Fast CNP")),

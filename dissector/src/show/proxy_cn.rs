@@ -4,7 +4,6 @@ use super::Scene;
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::finding::{Findings, Rule};
-use fcn_wire::message::IcrcCheck;
 use fcn_wire::notification::Notification;
 use fcn_wire::proxy_cn::{Family, ProxyCn};
 use std::net::IpAddr;
@@ -115,7 +114,7 @@ pub fn proxy_cn(
         ));
         plan.append(format_args!(", {} octets", invoking.len()));
     }
-    let notification = frame.and_then(|frame| Notification::of(&frame, IcrcCheck::Off));
+    let notification = frame.and_then(|frame| Notification::read(&frame));
     let info = match notification {
         Some(notification) => ColumnText::new(format_args!("{notification}")),
         None => ColumnText::new(format_args!(

@@ -9,7 +9,7 @@ use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::icrc::{ICRC_LEN, Verdict};
 use fcn_wire::ioam::IoamOption;
-use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
+use fcn_wire::message::{Message, check_icrc, check_roce};
 use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
 
@@ -361,7 +361,7 @@ fn line<'a>(
     bth: Option<Bth<'a>>,
 ) -> Option<Line<'a>> {
     let bth = bth?;
-    let notification = frame.and_then(|frame| Notification::of(frame, IcrcCheck::Off));
+    let notification = frame.and_then(|frame| Notification::read(frame));
     let (fast, option) = match (&notification, frame) {
         (Some(notification), _) => (notification.kind != Kind::Cnp, None),
         (None, Some(frame)) => match frame.message() {

@@ -190,8 +190,9 @@ impl Pen<'_> {
                             register::field(F::RoceIcrcStatus),
                             register::expert(Rule::RoceIcrcBad),
                             pinfo,
-                            expected,
-                            sys::ENC_LITTLE_ENDIAN,
+                            // In the order of the wire, as Wireshark's own "Invariant CRC" shows it.
+                            expected.swap_bytes(),
+                            sys::ENC_BIG_ENDIAN,
                             flags,
                         );
                         self.added(item, Mark::Plain);

@@ -203,6 +203,7 @@ fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
     let (type_, display) = match def.kind {
         Kind::Node => (sys::FT_NONE, sys::BASE_NONE as c_int),
         Kind::Dec(bits) => (number(bits), sys::BASE_DEC as c_int),
+        Kind::Named(bits) => (number(bits), sys::BASE_NONE as c_int),
         Kind::Hex(bits) => (number(bits), sys::BASE_HEX as c_int),
         Kind::Flag(bits) => (sys::FT_BOOLEAN, c_int::from(bits)),
         Kind::Ipv4 => (sys::FT_IPv4, sys::BASE_NONE as c_int),
@@ -407,11 +408,13 @@ impl Wrapped {
         self.original.load(Ordering::Relaxed)
     }
 
-    /// The wrapper's handle, made once. The description names it in Decode As; a comma would break the file that keeps
+    /// The wrapper's handle, made once. Later Wiresharks complain where handles of a table have no names to tell them
+    /// apart. The description names it in Decode As; a comma would break the file that keeps
     /// a user's choices.
     unsafe fn ours(
         &self,
         callback: sys::dissector_t,
+        name: &CStr,
         description: &CStr,
     ) -> sys::dissector_handle_t {
         let mut ours = self.ours.load(Ordering::Relaxed);
@@ -422,7 +425,7 @@ impl Wrapped {
                 sys::create_dissector_handle_with_name_and_description(
                     callback,
                     -1,
-                    ptr::null(),
+                    name.as_ptr(),
                     description.as_ptr(),
                 )
             };
@@ -474,12 +477,13 @@ unsafe extern "C" fn hook_again() {
 unsafe fn hook() {
     // SAFETY: tables and handles that exist since start; texts end with a NUL.
     unsafe {
-        for (table_name, wrapped, callback, number, description) in [
+        for (table_name, wrapped, callback, number, name, description) in [
             (
                 IP_PROTO,
                 &DESTINATION_OPTIONS,
                 hooks::destination_options as Callback,
                 60,
+                c"fcn.ipv6.dstopts",
                 c"IPv6 Destination Options with congestion notification",
             ),
             (
@@ -487,6 +491,7 @@ unsafe fn hook() {
                 &HOP_BY_HOP,
                 hooks::hop_by_hop as Callback,
                 0,
+                c"fcn.ipv6.hopopts",
                 c"IPv6 Hop-by-Hop Options with congestion notification",
             ),
             (
@@ -494,10 +499,11 @@ unsafe fn hook() {
                 &MAC_CONTROL,
                 hooks::mac_control as Callback,
                 u32::from(fcn_wire::pfc::ETHERTYPE_MAC_CONTROL),
+                c"fcn.macctrl",
                 c"MAC control with the rules of PFC",
             ),
         ] {
-            let ours = wrapped.ours(Some(callback), description);
+            let ours = wrapped.ours(Some(callback), name, description);
             let table = sys::find_dissector_table(table_name.as_ptr());
             if table.is_null() {
                 continue;
@@ -527,7 +533,11 @@ type Callback = unsafe extern "C" fn(
 unsafe fn hook_roce() {
     // SAFETY: as in `hook`.
     unsafe {
-        let ours = ROCE.ours(Some(hooks::roce), c"RoCEv2 with congestion notification");
+        let ours = ROCE.ours(
+            Some(hooks::roce),
+            c"fcn.rocev2",
+            c"RoCEv2 with congestion notification",
+        );
         let module = sys::prefs_find_module(c"infiniband".as_ptr());
         let port = if !module.is_null()
             && !sys::prefs_find_preference(module, c"rroce.port".as_ptr()).is_null()
