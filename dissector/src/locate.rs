@@ -2,6 +2,7 @@
 //! where the IP packet around them does.
 //!
 //! Searched backwards from the known place, so that neither link type nor tunnels need to be understood.
+#![forbid(unsafe_code)]
 
 use fcn_wire::ipv6_ext::ExtHeaders;
 

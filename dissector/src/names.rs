@@ -1,5 +1,6 @@
 //! Protocols and fields as Wireshark shows and filters them: names, types, masks, value texts. Data only; what is
 //! shown of a packet is decided in `show`, and registering is `register.rs`'s business.
+#![forbid(unsafe_code)]
 
 use fcn_wire::finding::{Family, Rule};
 

@@ -3,10 +3,10 @@
 //! Wireshark's functions may leave through `longjmp`, past every Rust frame. So nothing of Wireshark is called while a
 //! plan is made, and nothing that would have to be dropped is alive while one is carried out: a plan lives in memory
 //! that Wireshark frees with the packet.
+#![forbid(unsafe_code)]
 
 use crate::names::{F, P};
 use core::fmt;
-use core::mem::MaybeUninit;
 use fcn_wire::finding::Rule;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -106,7 +106,7 @@ const MAX_TEXT: usize = 239;
 /// A list of steps and the texts they use, in memory that the caller lends.
 #[derive(Debug)]
 pub struct Plan<'m> {
-    ops: &'m mut [MaybeUninit<Op>],
+    ops: &'m mut [Op],
     len: usize,
     store: &'m mut [u8],
     stored: usize,
@@ -115,7 +115,7 @@ pub struct Plan<'m> {
 
 impl<'m> Plan<'m> {
     /// An empty plan with room for as many steps and octets of text as the slices have.
-    pub fn new(ops: &'m mut [MaybeUninit<Op>], store: &'m mut [u8]) -> Self {
+    pub fn new(ops: &'m mut [Op], store: &'m mut [u8]) -> Self {
         Self {
             ops,
             len: 0,
@@ -127,10 +127,7 @@ impl<'m> Plan<'m> {
 
     /// The steps.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
-        self.ops.iter().take(self.len).map(|op| {
-            // SAFETY: the first `len` elements were written by `push`, and `Op` is `Copy`.
-            unsafe { op.assume_init_read() }
-        })
+        self.ops.iter().take(self.len).copied()
     }
 
     /// How many steps and texts did not fit.
@@ -148,7 +145,7 @@ impl<'m> Plan<'m> {
     pub fn push(&mut self, op: Op) {
         match self.ops.get_mut(self.len) {
             Some(place) => {
-                place.write(op);
+                *place = op;
                 self.len += 1;
             }
             None => self.lost += 1,
@@ -304,7 +301,7 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters_and_end_with_a_nul() {
-        let mut ops = [const { MaybeUninit::uninit() }; 4];
+        let mut ops = [Op::Close; 4];
         let mut store = [0xFF; 12];
         let mut plan = Plan::new(&mut ops, &mut store);
         let a = plan.text(format_args!("abc"));
@@ -321,7 +318,7 @@ mod tests {
 
     #[test]
     fn steps_that_do_not_fit_are_counted() {
-        let mut ops = [const { MaybeUninit::uninit() }; 2];
+        let mut ops = [Op::Close; 2];
         let mut store = [0; 8];
         let mut plan = Plan::new(&mut ops, &mut store);
         for _ in 0..3 {

@@ -1,4 +1,5 @@
 //! What is shown of each message: plans made from octets by `fcn-wire`'s views. No Wireshark in here.
+#![forbid(unsafe_code)]
 
 mod fast_cnp;
 mod ioam;
@@ -76,7 +77,6 @@ mod tests {
     use super::*;
     use crate::names::F;
     use crate::plan::{Op, Plan};
-    use core::mem::MaybeUninit;
     use fcn_wire::Profile;
     use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ mod tests {
         (ops, text): (usize, usize),
         make: impl FnOnce(&mut Plan<'_>),
     ) -> (Vec<Op>, usize, Vec<u8>) {
-        let mut ops = vec![MaybeUninit::uninit(); ops];
+        let mut ops = vec![Op::Close; ops];
         let mut store = vec![0; text];
         let mut plan = Plan::new(&mut ops, &mut store);
         make(&mut plan);

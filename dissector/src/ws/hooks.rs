@@ -4,7 +4,7 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
-use super::{addresses, bytes, compat, guard, register, scratch, source, sys, text_room};
+use super::{addresses, bytes, compat, guard, register, room, scratch, source, sys};
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
@@ -76,8 +76,7 @@ unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
     unsafe {
         let mut all = notes(pinfo);
         if all.is_null() {
-            let room = scratch::<Notes>(pinfo, 1);
-            all = room.as_mut_ptr().cast();
+            all = scratch::<Notes>(pinfo, 1).as_mut_ptr().cast();
             all.write(Notes {
                 len: 0,
                 list: [const { MaybeUninit::uninit() }; MAX_NOTES],
@@ -507,7 +506,7 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
     };
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
-        let (ops, store) = (scratch::<Op>(pinfo, size.0), text_room(pinfo, size.1));
+        let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
         let bytes = bytes(seen.ds);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
         let profile = register::profile(port_of(pinfo, seen));
@@ -596,7 +595,7 @@ pub unsafe extern "C" fn proxy_cn(
             sys::tvb_captured_length(tvb) as usize,
             sys::tvb_reported_length(tvb) as usize,
         );
-        let (ops, store) = (scratch::<Op>(pinfo, 64), text_room(pinfo, 4096));
+        let (ops, store) = (room(pinfo, 64, Op::Close), room(pinfo, 4096, 0));
         let bytes = bytes(ds);
         let wire_len = sys::tvb_reported_length(ds) as usize;
         let ends = addresses(pinfo);
@@ -687,7 +686,7 @@ pub unsafe extern "C" fn wan_fcn(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
     unsafe {
-        let (ops, store) = (scratch::<Op>(pinfo, 32), text_room(pinfo, 2048));
+        let (ops, store) = (room(pinfo, 32, Op::Close), room(pinfo, 2048, 0));
         let payload = bytes(tvb);
         let reported = sys::tvb_reported_length(tvb) as usize;
         let ends = addresses(pinfo);

@@ -121,18 +121,18 @@ unsafe fn scratch<'a, T: Copy>(
     unsafe { core::slice::from_raw_parts_mut(start.cast(), len) }
 }
 
-/// Room for texts, zeroed.
+/// Memory for `len` values, each `value`.
 ///
 /// # Safety
 /// As for [`scratch`].
-unsafe fn text_room<'a>(pinfo: *mut sys::packet_info, len: usize) -> &'a mut [u8] {
+unsafe fn room<'a, T: Copy>(pinfo: *mut sys::packet_info, len: usize, value: T) -> &'a mut [T] {
     // SAFETY: passed on.
-    let room = unsafe { scratch::<u8>(pinfo, len) };
-    // SAFETY: the room is as long as its slice says; every octet of it is written before it is read.
-    unsafe {
-        room.as_mut_ptr().write_bytes(0, room.len());
-        &mut *(core::ptr::from_mut(room) as *mut [u8])
+    let room = unsafe { scratch::<T>(pinfo, len) };
+    for place in &mut *room {
+        place.write(value);
     }
+    // SAFETY: every element has just been written.
+    unsafe { &mut *(core::ptr::from_mut(room) as *mut [T]) }
 }
 
 /// Bindings made here against the ones that epan-sys brings for 4.0: two ways to the same structures.
