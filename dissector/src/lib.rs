@@ -30,17 +30,17 @@ const fn c_text<const N: usize>(text: &str) -> [c_char; N] {
 
 /// The plugin's version, for Wireshark's list of plugins.
 #[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)]
+#[allow(non_upper_case_globals, reason = "the name that Wireshark looks for")]
 pub static plugin_version: [c_char; 32] = c_text(env!("CARGO_PKG_VERSION"));
 
 /// Major version of the Wireshark it is built for; another one refuses to load it.
 #[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)]
+#[allow(non_upper_case_globals, reason = "the name that Wireshark looks for")]
 pub static plugin_want_major: c_int = ws::VERSION.0;
 
 /// Minor version of the Wireshark it is built for; another one refuses to load it.
 #[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)]
+#[allow(non_upper_case_globals, reason = "the name that Wireshark looks for")]
 pub static plugin_want_minor: c_int = ws::VERSION.1;
 
 /// Called by Wireshark when it has loaded the plugin.

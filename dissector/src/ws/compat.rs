@@ -71,7 +71,10 @@ pub unsafe fn in_error(pinfo: *mut sys::packet_info) -> bool {
 /// `pinfo` comes from Wireshark.
 pub unsafe fn set_in_error(pinfo: *mut sys::packet_info, quoted: bool) {
     // A bit of an integer or of a bool, by version.
-    #[allow(clippy::useless_conversion)]
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the type differs between versions"
+    )]
     // SAFETY: `pinfo` is live.
     unsafe {
         (*pinfo).flags.set_in_error_pkt(quoted.into());

@@ -133,7 +133,10 @@ impl Pen<'_> {
                     let (start, len) = self.clamp(at);
                     let id = register::field(field);
                     // 32 bits in 4.0, 64 later.
-                    #[allow(clippy::useless_conversion)]
+                    #[allow(
+                        clippy::useless_conversion,
+                        reason = "the type differs between versions"
+                    )]
                     let item = sys::proto_tree_add_boolean(tree, id, tvb, start, len, value.into());
                     self.added(item, mark);
                 }

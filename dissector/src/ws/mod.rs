@@ -13,7 +13,8 @@ pub mod register;
     warnings,
     clippy::all,
     clippy::pedantic,
-    clippy::undocumented_unsafe_blocks
+    clippy::undocumented_unsafe_blocks,
+    reason = "generated from Wireshark's headers"
 )]
 mod sys {
     include!(concat!(env!("OUT_DIR"), "/wireshark.rs"));

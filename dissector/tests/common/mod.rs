@@ -1,6 +1,6 @@
 //! What the tests with tshark share: a tshark with this build of the plugin and one without, and captures for it.
 //! How tshark is kept apart from what is installed is `xtask`'s business.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use fcn_wire::frame::LinkType;
 use pcap_file::pcapng::{Block, PcapNgReader};
