@@ -1,0 +1,462 @@
+//! A prebuilt RoCEv2 frame whose fields change from packet to packet: the ICRC is patched, never computed anew.
+//!
+//! The ICRC is linear over GF(2): what a changed octet adds to it depends on that octet's place alone. So each field
+//! has one table of 256 values an octet, and a patch costs the same whatever the payload's size. The whole frame is
+//! built by `compose.rs`, where its fields are and how they are patched is in `template/layout.rs`.
+
+mod layout;
+
+use crate::bth::Qp;
+use crate::error::Error;
+use crate::frame::{Frame, LinkType};
+use crate::icrc::Reading;
+use crate::profile::Profile;
+use core::fmt;
+use layout::Layout;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A field of the innermost packet that can change from packet to packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// PSN of the BTH.
+    Psn,
+    /// Acknowledge request of the BTH.
+    AckRequest,
+    /// DestQP of the BTH.
+    DestQp,
+    /// UDP source port: the flow's entropy.
+    UdpSource,
+    /// IP source address.
+    SourceAddress,
+    /// IP destination address.
+    DestinationAddress,
+    /// The data packet's destination in a Fast CNP option 1 or 2.
+    FastCnpOriginalDestination,
+    /// Virtual address of the RETH.
+    RethAddress,
+    /// Message sequence number of the AETH.
+    AethMsn,
+    /// IPv4 identification.
+    Identification,
+    /// IPv6 flow label. Not covered by the ICRC.
+    FlowLabel,
+    /// TOS or traffic class. Not covered by the ICRC.
+    TrafficClass,
+    /// The two ECN bits of TOS or traffic class. Not covered by the ICRC.
+    Ecn,
+    /// TTL or hop limit. Not covered by the ICRC.
+    HopLimit,
+    /// FECN of the BTH. Not covered by the ICRC.
+    Fecn,
+    /// BECN of the BTH. Not covered by the ICRC.
+    Becn,
+}
+
+/// A field and its new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// PSN, counted modulo 2^24.
+    Psn(u32),
+    /// Acknowledge request.
+    AckRequest(bool),
+    /// DestQP.
+    DestQp(Qp),
+    /// UDP source port.
+    UdpSource(u16),
+    /// IP source address, of the frame's own family.
+    SourceAddress(IpAddr),
+    /// IP destination address, of the frame's own family.
+    DestinationAddress(IpAddr),
+    /// The data packet's destination in a Fast CNP option.
+    FastCnpOriginalDestination(Ipv6Addr),
+    /// Virtual address of the RETH.
+    RethAddress(u64),
+    /// Message sequence number of the AETH, counted modulo 2^24.
+    AethMsn(u32),
+    /// IPv4 identification.
+    Identification(u16),
+    /// IPv6 flow label; its low 20 bits are taken.
+    FlowLabel(u32),
+    /// TOS or traffic class: DSCP (6 bits), ECN (2 bits).
+    TrafficClass(u8),
+    /// ECN: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; its low two bits are taken.
+    Ecn(u8),
+    /// TTL or hop limit.
+    HopLimit(u8),
+    /// FECN.
+    Fecn(bool),
+    /// BECN.
+    Becn(bool),
+}
+
+impl Change {
+    /// Which field changes.
+    #[inline]
+    #[must_use]
+    pub const fn field(&self) -> Field {
+        match self {
+            Self::Psn(_) => Field::Psn,
+            Self::AckRequest(_) => Field::AckRequest,
+            Self::DestQp(_) => Field::DestQp,
+            Self::UdpSource(_) => Field::UdpSource,
+            Self::SourceAddress(_) => Field::SourceAddress,
+            Self::DestinationAddress(_) => Field::DestinationAddress,
+            Self::FastCnpOriginalDestination(_) => Field::FastCnpOriginalDestination,
+            Self::RethAddress(_) => Field::RethAddress,
+            Self::AethMsn(_) => Field::AethMsn,
+            Self::Identification(_) => Field::Identification,
+            Self::FlowLabel(_) => Field::FlowLabel,
+            Self::TrafficClass(_) => Field::TrafficClass,
+            Self::Ecn(_) => Field::Ecn,
+            Self::HopLimit(_) => Field::HopLimit,
+            Self::Fecn(_) => Field::Fecn,
+            Self::Becn(_) => Field::Becn,
+        }
+    }
+}
+
+/// Why a frame cannot be a template, or a change cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// The frame is no complete RoCEv2 frame with the right checksums.
+    Frame(Error),
+    /// The frame does not have the field.
+    Lacks {
+        /// Which field.
+        field: Field,
+        /// Why it is not there.
+        why: &'static str,
+    },
+    /// The template was made without this field.
+    NotPrepared(Field),
+    /// An IPv4 address for an IPv6 frame, or the other way round.
+    Family(Field),
+    /// The buffer is shorter than the frame.
+    Buffer {
+        /// Octets of the frame.
+        need: usize,
+        /// Octets of the buffer.
+        have: usize,
+    },
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(e) => write!(f, "this frame cannot be a template: {e}"),
+            Self::Lacks { field, why } => write!(f, "the frame has no {field:?} to change: {why}"),
+            Self::NotPrepared(field) => write!(
+                f,
+                "{field:?} cannot be changed: name it when the template is made"
+            ),
+            Self::Family(field) => write!(
+                f,
+                "{field:?} cannot be changed: the address and the frame are not of the same IP version"
+            ),
+            Self::Buffer { need, have } => {
+                write!(f, "the frame needs {need} octets, the buffer has {have}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for TemplateError {}
+
+impl From<Error> for TemplateError {
+    fn from(e: Error) -> Self {
+        Self::Frame(e)
+    }
+}
+
+/// A complete RoCEv2 frame, with the tables that keep its ICRC right while fields change.
+///
+/// A clone shares the tables: make one template for each layout (same headers, same payload length), clone it for
+/// each flow.
+#[derive(Clone, Debug)]
+pub struct Template {
+    bytes: Vec<u8>,
+    layout: Layout,
+}
+
+impl Template {
+    /// A template of the whole frame `bytes`, in which `fields` will change.
+    ///
+    /// The ICRC stays by the reading by which it is right now. Fields that the ICRC does not cover in any reading
+    /// ([`FlowLabel`](Field::FlowLabel) and those named behind it) need not be in `fields`. Each octet of the others
+    /// costs 1 KiB of tables.
+    ///
+    /// # Errors
+    /// The frame is cut, malformed or a fragment, is no RoCEv2, has a UDP checksum (RoCEv2 sends 0, and a patched field
+    /// would break it), a wrong IPv4 header checksum or an ICRC that no reading gives; or it lacks one of `fields`.
+    pub fn new(
+        bytes: Vec<u8>,
+        link: LinkType,
+        profile: &Profile,
+        fields: &[Field],
+    ) -> Result<Self, TemplateError> {
+        let frame = Frame::parse(&bytes, bytes.len(), link, profile);
+        let mut layout = Layout::of(&frame)?;
+        for field in fields {
+            layout.prepare(&frame, *field)?;
+        }
+        Ok(Self { bytes, layout })
+    }
+
+    /// The frame as it stands.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The reading by which the ICRC is kept right.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        self.layout.reading()
+    }
+
+    /// Makes `change` in the template's own frame, with the ICRC and the IPv4 header checksum patched.
+    ///
+    /// # Errors
+    /// The field was not named in [`new`](Self::new), or is not in a frame of this IP version. Nothing changes then.
+    #[inline(always)]
+    pub fn set(&mut self, change: Change) -> Result<(), TemplateError> {
+        self.layout.apply(&mut self.bytes, change)
+    }
+
+    /// Makes `change` in `out`, which begins with a frame of this template: one that [`copy_into`](Self::copy_into)
+    /// wrote, whatever was stamped into it since.
+    ///
+    /// # Errors
+    /// As for [`set`](Self::set), or `out` is shorter than the frame.
+    #[inline(always)]
+    pub fn stamp(&self, out: &mut [u8], change: Change) -> Result<(), TemplateError> {
+        let (need, have) = (self.bytes.len(), out.len());
+        let frame = out
+            .get_mut(..need)
+            .ok_or(TemplateError::Buffer { need, have })?;
+        self.layout.apply(frame, change)
+    }
+
+    /// Copies the whole frame to the start of `out`; returns its length.
+    ///
+    /// # Errors
+    /// `out` is shorter than the frame.
+    #[inline]
+    pub fn copy_into(&self, out: &mut [u8]) -> Result<usize, TemplateError> {
+        let (need, have) = (self.bytes.len(), out.len());
+        out.get_mut(..need)
+            .ok_or(TemplateError::Buffer { need, have })?
+            .copy_from_slice(&self.bytes);
+        Ok(need)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bth::{BthRepr, Opcode};
+    use crate::compose::{Part, UdpChecksum, packet};
+    use crate::icrc::Policy;
+    use std::net::Ipv4Addr;
+
+    const PAYLOAD: Part<'_> = Part::Bytes(&[0x5A; 32]);
+    const ICRC: Part<'_> = Part::Icrc(Policy::Compute(Reading::Covered));
+    const IPV4: Part<'_> = Part::Ipv4 {
+        source: Ipv4Addr::new(192, 0, 2, 1),
+        destination: Ipv4Addr::new(192, 0, 2, 2),
+        tos: 2,
+        ttl: 64,
+        id: 7,
+        options: &[],
+    };
+    const IPV6: Part<'_> = Part::Ipv6 {
+        source: Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 1),
+        destination: Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 2),
+        traffic_class: 2,
+        flow_label: 5,
+        hop_limit: 64,
+    };
+
+    const fn udp(destination: u16, checksum: UdpChecksum) -> Part<'static> {
+        Part::Udp {
+            source: 0xC000,
+            destination,
+            checksum,
+        }
+    }
+
+    const ROCE: Part<'_> = udp(4791, UdpChecksum::Zero);
+
+    fn send() -> Part<'static> {
+        Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(9), 1))
+    }
+
+    fn bytes(parts: &[Part<'_>]) -> Vec<u8> {
+        packet(parts, &Profile::DEFAULT).unwrap()
+    }
+
+    fn template(bytes: Vec<u8>, fields: &[Field]) -> Result<Template, TemplateError> {
+        Template::new(bytes, LinkType::RawIp, &Profile::DEFAULT, fields)
+    }
+
+    #[test]
+    fn what_is_no_complete_roce_frame_is_refused_with_the_reason() {
+        let good = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
+        template(good.clone(), &[]).unwrap();
+        let edited = |at: usize, flip: u8| {
+            let mut bad = good.clone();
+            bad[at] ^= flip;
+            bad
+        };
+        let zero = Part::Icrc(Policy::Zero);
+        let summed = udp(4791, UdpChecksum::Compute);
+        for (bad, reason) in [
+            (Vec::new(), "needs 1 octets"),
+            (edited(0, 0xF0), "version"),
+            (good[..good.len() - 1].to_vec(), "total length"),
+            (edited(10, 1), "header checksum"),
+            (edited(good.len() - 1, 1), "ICRC"),
+            (edited(60, 1), "ICRC"),
+            (bytes(&[IPV4, ROCE, send(), PAYLOAD, zero]), "ICRC"),
+            (bytes(&[IPV4, summed, send(), PAYLOAD, ICRC]), "checksum"),
+            (
+                bytes(&[IPV4, udp(4790, UdpChecksum::Zero), send(), PAYLOAD]),
+                "destination port",
+            ),
+            (
+                bytes(&[IPV4, ROCE, Part::Bytes(&[4; 10])]),
+                "Base Transport Header",
+            ),
+            (bytes(&[IPV4, PAYLOAD]), "protocol"),
+            (
+                bytes(&[
+                    IPV6,
+                    Part::Fragment {
+                        offset: 8,
+                        more: false,
+                        id: 1,
+                    },
+                    PAYLOAD,
+                ]),
+                "fragment",
+            ),
+        ] {
+            let e = template(bad.clone(), &[]).unwrap_err().to_string();
+            assert!(
+                e.starts_with("this frame cannot be a template: ") && e.contains(reason),
+                "{e} for {bad:x?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_tunnel_with_a_udp_checksum_is_refused() {
+        let ethernet = Part::Ethernet {
+            source: [2; 6],
+            destination: [4; 6],
+        };
+        let inner = [
+            Part::Vxlan { vni: 1 },
+            ethernet,
+            IPV6,
+            ROCE,
+            send(),
+            PAYLOAD,
+            ICRC,
+        ];
+        for (checksum, refused) in [(UdpChecksum::Zero, false), (UdpChecksum::Compute, true)] {
+            let mut parts = vec![IPV4, udp(4789, checksum)];
+            parts.extend(inner);
+            assert_eq!(template(bytes(&parts), &[Field::Psn]).is_err(), refused);
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_is_refused_when_the_template_is_made() {
+        let v4 = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
+        let v6 = bytes(&[IPV6, ROCE, send(), PAYLOAD, ICRC]);
+        for (bytes, field) in [
+            (&v4, Field::FlowLabel),
+            (&v6, Field::Identification),
+            (&v4, Field::FastCnpOriginalDestination),
+            (&v6, Field::FastCnpOriginalDestination),
+            (&v6, Field::RethAddress),
+            (&v6, Field::AethMsn),
+        ] {
+            let refused = template(bytes.clone(), &[Field::Psn, field]);
+            assert!(
+                matches!(refused, Err(TemplateError::Lacks { field: f, .. }) if f == field),
+                "{refused:?}"
+            );
+        }
+        let routed = [
+            IPV6,
+            Part::SegmentRouting {
+                left: 0,
+                segments: &[Ipv6Addr::LOCALHOST],
+            },
+            ROCE,
+            send(),
+            ICRC,
+        ];
+        template(bytes(&routed), &[Field::SourceAddress]).unwrap();
+        template(bytes(&routed), &[Field::DestinationAddress]).unwrap_err();
+    }
+
+    #[test]
+    fn a_refused_change_changes_nothing() {
+        let v4 = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
+        let mut t = template(v4.clone(), &[Field::SourceAddress]).unwrap();
+        let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        for (change, error) in [
+            (Change::Psn(1), TemplateError::NotPrepared(Field::Psn)),
+            (
+                Change::SourceAddress(six),
+                TemplateError::Family(Field::SourceAddress),
+            ),
+            (
+                Change::DestinationAddress(six),
+                TemplateError::NotPrepared(Field::DestinationAddress),
+            ),
+            (
+                Change::Identification(1),
+                TemplateError::NotPrepared(Field::Identification),
+            ),
+        ] {
+            assert_eq!(t.set(change), Err(error));
+            assert!(!error.to_string().is_empty());
+        }
+        let no_label = t.set(Change::FlowLabel(1));
+        assert!(matches!(
+            no_label,
+            Err(TemplateError::Lacks {
+                field: Field::FlowLabel,
+                ..
+            })
+        ));
+        assert_eq!(t.bytes(), v4);
+    }
+
+    #[test]
+    fn a_buffer_that_is_too_short_is_left_alone() {
+        let v4 = bytes(&[IPV4, ROCE, send(), PAYLOAD, ICRC]);
+        let t = template(v4.clone(), &[Field::Psn]).unwrap();
+        let (need, have) = (v4.len(), v4.len() - 1);
+        let mut short = vec![0xEE; have];
+        assert_eq!(
+            t.copy_into(&mut short),
+            Err(TemplateError::Buffer { need, have })
+        );
+        assert_eq!(
+            t.stamp(&mut short, Change::Psn(2)),
+            Err(TemplateError::Buffer { need, have })
+        );
+        assert_eq!(short, [0xEE; 75]);
+        let mut long = vec![0xEE; need + 3];
+        assert_eq!(t.copy_into(&mut long), Ok(need));
+        t.stamp(&mut long, Change::Psn(1)).unwrap();
+        assert_eq!(long[..need], v4);
+        assert_eq!(long[need..], [0xEE; 3]);
+    }
+}
