@@ -11,6 +11,7 @@
 pub mod bth;
 pub mod cnp;
 pub mod compose;
+pub mod emit;
 pub mod error;
 pub mod fast_cnp;
 pub mod finding;
@@ -29,6 +30,7 @@ pub mod profile;
 pub mod proxy_address;
 pub mod proxy_cn;
 pub mod rdma_cm;
+pub mod template;
 pub mod wan_fcn;
 
 pub use bth::{Opcode, Qp};

@@ -120,6 +120,12 @@ impl Prefix {
         }
     }
 
+    /// Whether `address` is in the prefix; an address of the other family never is.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        Self::new(address, self.len) == Some(*self)
+    }
+
     /// As many octets as `bits` bits need.
     pub(crate) const fn octets(bits: u8) -> usize {
         (bits as usize).div_ceil(8)
@@ -423,6 +429,19 @@ mod tests {
                 .to_string(),
             "fd80::/9"
         );
+    }
+
+    #[test]
+    fn prefixes_contain_the_addresses_that_share_their_bits() {
+        let contains = |prefix: (IpAddr, u8), address: IpAddr| {
+            Prefix::new(prefix.0, prefix.1).unwrap().contains(address)
+        };
+        let (v4, v6) = (IpAddr::from([10, 1, 2, 3]), IpAddr::from([0x2001; 8]));
+        assert!(contains((v4, 24), IpAddr::from([10, 1, 2, 255])));
+        assert!(!contains((v4, 24), IpAddr::from([10, 1, 3, 3])));
+        assert!(contains((v4, 32), v4) && contains((v6, 128), v6));
+        assert!(contains((v4, 0), IpAddr::from([255; 4])) && !contains((v4, 0), v6));
+        assert!(!contains((v6, 0), v4) && !contains((v6, 64), v4));
     }
 
     #[test]

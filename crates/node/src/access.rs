@@ -1,0 +1,31 @@
+//! Who may send notifications to a node: lists of prefixes.
+//!
+//! draft-xiao-rtgwg-rocev2-fast-cnp section 5: senders MUST be able to check the source of a Fast CNP against an access
+//! list.
+
+use fcn_wire::pnc::Prefix;
+use std::net::IpAddr;
+
+/// Whether `source` is in one of the prefixes of `list`.
+#[must_use]
+pub fn lists(list: &[Prefix], source: IpAddr) -> bool {
+    list.iter().any(|prefix| prefix.contains(source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_lists_nobody() {
+        let switch = IpAddr::from([0x2001; 8]);
+        let list = [
+            Prefix::new(IpAddr::from([10, 0, 0, 0]), 8),
+            Prefix::new(switch, 64),
+        ]
+        .map(Option::unwrap);
+        assert!(!lists(&[], switch));
+        assert!(lists(&list, switch) && lists(&list, IpAddr::from([10, 1, 2, 3])));
+        assert!(!lists(&list, IpAddr::from([11, 1, 2, 3])));
+    }
+}

@@ -1,0 +1,173 @@
+//! What an operator sets at a congestion point, and what it counts.
+
+use crate::limiter::Limits;
+use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
+use fcn_wire::pnc::Prefix;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// When a queue counts as congested, as in DCQCN (Zhu et al., SIGCOMM 2015, section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Marking {
+    /// Kmin: up to this depth of the egress queue, in octets, nothing is marked.
+    pub kmin: u64,
+    /// Kmax: above this depth, in octets, everything is marked.
+    pub kmax: u64,
+    /// Pmax: probability at Kmax, 0 to 1.
+    pub pmax: f64,
+}
+
+impl Default for Marking {
+    /// As deployed with DCQCN: Kmin 5 KB, Kmax 200 KB, Pmax 1 %.
+    fn default() -> Self {
+        Self {
+            kmin: 5_000,
+            kmax: 200_000,
+            pmax: 0.01,
+        }
+    }
+}
+
+impl Marking {
+    /// Probability of marking a packet that finds `depth` octets in the queue: 0 up to Kmin, then linear to Pmax at Kmax,
+    /// 1 above.
+    #[must_use]
+    pub fn probability(&self, depth: u64) -> f64 {
+        if depth <= self.kmin {
+            return 0.0;
+        }
+        if depth > self.kmax {
+            return 1.0;
+        }
+        // Here kmin < depth <= kmax.
+        let share = (depth - self.kmin) as f64 / (self.kmax - self.kmin) as f64;
+        (share * self.pmax).clamp(0.0, 1.0)
+    }
+
+    /// Congestion level of a queue of `depth` octets: 1 up to Kmin, in seven equal steps to 7 at Kmax \[choice\].
+    #[must_use]
+    pub fn level(&self, depth: u64) -> u8 {
+        let above = depth.saturating_sub(self.kmin);
+        let range = self.kmax.saturating_sub(self.kmin).max(1);
+        if above >= range {
+            return if above == 0 { 1 } else { 7 };
+        }
+        let step = u128::from(above) * 7 / u128::from(range);
+        1 + u8::try_from(step).unwrap_or(6).min(6)
+    }
+}
+
+/// Whether a sender handles Fast CNPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Ability {
+    /// It does.
+    Able,
+    /// It does not.
+    Unable,
+    /// Nobody said.
+    #[default]
+    Unknown,
+}
+
+/// The settings. The three mechanisms of the drafts are off by default, as they demand.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node's IPv6 loopback address: source of what it sends.
+    pub address: Ipv6Addr,
+    /// Its IPv4 address: source of notifications to proxies that have an IPv4 address.
+    pub address4: Option<Ipv4Addr>,
+    /// The ingress PE to tell where the packet does not name it (SR-MPLS).
+    pub ingress: Option<Ipv6Addr>,
+    /// When a queue counts as congested.
+    pub marking: Marking,
+    /// Whether to mark ECN CE at all. Default true.
+    pub ecn: bool,
+    /// Whether to send Fast CNPs. Default false.
+    pub fast_cnp: bool,
+    /// Whether to notify proxy nodes. Default false.
+    pub proxy: bool,
+    /// Whether to send Fast CNPs in the WAN. Default false.
+    pub wan_fcn: bool,
+    /// Whether a packet whose sender may or may not handle Fast CNPs is marked CE beside the Fast CNP. Default true.
+    pub mark_unknown: bool,
+    /// Which senders handle Fast CNPs; the longest prefix counts. Senders not listed are unknown.
+    pub senders: Vec<(Prefix, Ability)>,
+    /// Which proxy is to be told about which senders; the longest prefix counts.
+    pub proxies: Vec<(Prefix, IpAddr)>,
+    /// How many notifications may be sent.
+    pub limits: Limits,
+    /// UDP source port of what is sent. Default 0.
+    pub udp_source: u16,
+    /// Whether a WAN FCN has the flow label in its own IPv6 header too. Default false.
+    pub copy_flow_label: bool,
+    /// Prefixes that the directory of proxies learnt from routing may hold. Default 65 536.
+    pub directory: usize,
+}
+
+impl Config {
+    /// Everything at its default, for the node at `address`.
+    #[must_use]
+    pub fn new(address: Ipv6Addr) -> Self {
+        Self {
+            address,
+            address4: None,
+            ingress: None,
+            marking: Marking::default(),
+            ecn: true,
+            fast_cnp: false,
+            proxy: false,
+            wan_fcn: false,
+            mark_unknown: true,
+            senders: Vec::new(),
+            proxies: Vec::new(),
+            limits: Limits::default(),
+            udp_source: DEFAULT_UDP_SOURCE,
+            copy_flow_label: false,
+            directory: 65_536,
+        }
+    }
+}
+
+/// What a congestion point has done and left undone, and why. Packets, unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data packets seen.
+    pub packets: u64,
+    /// Of these, those that met congestion.
+    pub congested: u64,
+    /// Marked CE.
+    pub marked: u64,
+    /// Fast CNPs sent.
+    pub fast_cnps: u64,
+    /// Proxy notifications sent.
+    pub proxy_cns: u64,
+    /// WAN FCNs sent.
+    pub wan_fcns: u64,
+    /// Not notified: the last notification about the flow was too recent.
+    pub flow_limited: u64,
+    /// Not notified: all flows together have used up the rate.
+    pub total_limited: u64,
+    /// Flows forgotten by the limiter because its table was full.
+    pub flows_evicted: u64,
+    /// Not marked: the sender handles Fast CNPs.
+    pub unmarked_able: u64,
+    /// Not marked: it was to be, but the packet is not ECN-capable.
+    pub unmarked_not_capable: u64,
+    /// Not notified: the data packet's source cannot be a node (unspecified, multicast or loopback).
+    pub sender_invalid: u64,
+    /// No Fast CNP: the sender does not handle it.
+    pub sender_unable: u64,
+    /// No Fast CNP: the data packet is IPv4.
+    pub not_ipv6: u64,
+    /// Fast CNPs sent with option 1 because the packet's IOAM trace does not fit option 2, or is none.
+    pub trace_left_out: u64,
+    /// No proxy notification: no proxy is known for the sender.
+    pub proxy_unknown: u64,
+    /// No proxy notification: the proxy has an IPv4 address and this node none.
+    pub proxy_no_source: u64,
+    /// No WAN FCN: the outer ECN field is neither 01 nor 10.
+    pub wan_not_capable: u64,
+    /// No WAN FCN: the outer flow label is 0, so that it names no flow.
+    pub wan_no_label: u64,
+    /// No WAN FCN: neither packet nor configuration names the ingress PE.
+    pub wan_no_ingress: u64,
+}

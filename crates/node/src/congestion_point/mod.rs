@@ -1,0 +1,272 @@
+//! The congestion point: a switch that notices a deep queue, and marks packets or tells somebody.
+//!
+//! Settings and counters are in `config.rs`. How deep the queue is, and the random numbers, come from the caller.
+//!
+//! A packet that meets congestion is dealt with by the first of these that is switched on and applies \[choice: the
+//! drafts do not say how they go together\]:
+//! 1. WAN FCN to the ingress PE, where a tunnel's label names the flow and its ECN field is 01 or 10
+//!    (draft-he-rtgwg-wan-fcn section 4); the packet is not marked CE.
+//! 2. Notification to the proxy node, where one is known for the sender: named by the packet, else configured, else
+//!    learnt from routing (draft-xiao-rtgwg-proxy-congestion-notification section 5); not marked CE.
+//! 3. Fast CNP to the sender (draft-xiao-rtgwg-rocev2-fast-cnp section 4): a sender that handles them gets one and its
+//!    packet MUST NOT be marked CE; one that may or may not gets one, and its packet MAY be marked; the packets of one
+//!    that does not are marked.
+//! 4. ECN CE, where the packet is ECN-capable.
+//!
+//! What the limiter suppresses changes nothing about the marking: a flow that is notified too often knows already.
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Ability, Config, Counters, Marking};
+
+use crate::data::{DataPacket, Ecn};
+use crate::limiter::{Limiter, Suppressed};
+use crate::outgoing::{About, Outgoing};
+use crate::prefix_map::PrefixMap;
+use crate::proxy_directory::ProxyDirectory;
+use crate::time::Time;
+use fcn_wire::proxy_cn::FiveTuple;
+use fcn_wire::{Frame, Profile};
+use std::net::IpAddr;
+
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
+/// How many values the caller's dice has.
+const DICE: f64 = (u32::MAX as f64) + 1.0;
+
+/// What is to happen to a data packet, and what is to be sent because of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the packet met congestion.
+    pub congested: bool,
+    /// Whether to set the ECN field of the outermost IP header to CE.
+    pub mark_ce: bool,
+    /// The notification to send.
+    pub notify: Option<Outgoing>,
+}
+
+/// A congestion point.
+#[derive(Debug)]
+pub struct CongestionPoint {
+    config: Config,
+    senders: PrefixMap<Ability>,
+    proxies: PrefixMap<IpAddr>,
+    directory: ProxyDirectory,
+    limiter: Limiter,
+    counters: Counters,
+}
+
+impl CongestionPoint {
+    /// A node that has seen nothing yet.
+    #[must_use]
+    pub fn new(config: Config, profile: Profile) -> Self {
+        Self {
+            senders: config.senders.iter().copied().collect(),
+            proxies: config.proxies.iter().copied().collect(),
+            directory: ProxyDirectory::new(config.directory, profile),
+            limiter: Limiter::new(config.limits),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Decides about a data packet that joins an egress queue of `depth` octets. `dice` is uniformly random.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        packet: &DataPacket<'_>,
+        depth: u64,
+        dice: u32,
+    ) -> Verdict {
+        self.counters.packets += 1;
+        let probability = self.config.marking.probability(depth);
+        if f64::from(dice) >= probability * DICE {
+            return Verdict::default();
+        }
+        self.counters.congested += 1;
+        let (notify, mark) = self.decide(packet, self.level(depth));
+        Verdict {
+            congested: true,
+            mark_ce: mark && self.may_mark(packet.ecn),
+            notify: notify.filter(|outgoing| self.may_send(now, packet, outgoing)),
+        }
+    }
+
+    /// Congestion level of a queue of `depth` octets: 1 up to Kmin, 7 from Kmax on.
+    #[must_use]
+    pub fn level(&self, depth: u64) -> u8 {
+        self.config.marking.level(depth)
+    }
+
+    /// Learns proxies from a routing message that passes by or is addressed to this node.
+    pub fn on_transit(&mut self, frame: &Frame<'_>) {
+        self.directory.learn(frame);
+    }
+
+    /// What was learnt from routing.
+    #[must_use]
+    pub const fn directory(&self) -> &ProxyDirectory {
+        &self.directory
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What to send if the limits allow it, and whether to mark the packet.
+    fn decide(&mut self, packet: &DataPacket<'_>, level: u8) -> (Option<Outgoing>, bool) {
+        if !can_be_a_node(packet.source) {
+            self.counters.sender_invalid += 1;
+            return (None, true);
+        }
+        if self.config.wan_fcn
+            && let Some(fcn) = self.wan_fcn(packet, level)
+        {
+            return (Some(fcn), false);
+        }
+        if self.config.proxy
+            && let Some(notification) = self.proxy_cn(packet, level)
+        {
+            return (Some(notification), false);
+        }
+        if self.config.fast_cnp {
+            return self.fast_cnp(packet);
+        }
+        (None, true)
+    }
+
+    fn wan_fcn(&mut self, packet: &DataPacket<'_>, level: u8) -> Option<Outgoing> {
+        let outer = packet.outer?;
+        if !packet.ecn.is_ect() {
+            self.counters.wan_not_capable += 1;
+            return None;
+        }
+        if outer.flow_label == 0 {
+            self.counters.wan_no_label += 1;
+            return None;
+        }
+        let Some(ingress) = outer.ingress.or(self.config.ingress) else {
+            self.counters.wan_no_ingress += 1;
+            return None;
+        };
+        Some(Outgoing::WanFcn {
+            source: self.config.address,
+            ingress,
+            flow_label: outer.flow_label,
+            level,
+            copy_flow_label: self.config.copy_flow_label,
+            udp_source: self.config.udp_source,
+        })
+    }
+
+    fn proxy_cn(&mut self, packet: &DataPacket<'_>, level: u8) -> Option<Outgoing> {
+        let Some(proxy) = self.proxy_for(packet) else {
+            self.counters.proxy_unknown += 1;
+            return None;
+        };
+        let source = match proxy {
+            IpAddr::V6(_) => Some(self.config.address.into()),
+            IpAddr::V4(_) => self.config.address4.map(IpAddr::V4),
+        };
+        let Some(source) = source else {
+            self.counters.proxy_no_source += 1;
+            return None;
+        };
+        Some(Outgoing::ProxyCn {
+            source,
+            proxy,
+            tuple: FiveTuple {
+                source: packet.source,
+                destination: packet.destination,
+                protocol: UDP,
+                source_port: packet.source_port,
+                destination_port: packet.destination_port,
+            },
+            level,
+            udp_source: self.config.udp_source,
+        })
+    }
+
+    fn proxy_for(&self, packet: &DataPacket<'_>) -> Option<IpAddr> {
+        let named = packet.proxy_option.map(IpAddr::V6);
+        named
+            .filter(|address| can_be_a_node(*address))
+            .or_else(|| {
+                let (_, proxy) = self.proxies.longest(packet.source)?;
+                Some(*proxy)
+            })
+            .or_else(|| self.directory.proxy_for(packet.source))
+    }
+
+    fn fast_cnp(&mut self, packet: &DataPacket<'_>) -> (Option<Outgoing>, bool) {
+        let (IpAddr::V6(sender), IpAddr::V6(receiver)) = (packet.source, packet.destination) else {
+            self.counters.not_ipv6 += 1;
+            return (None, true);
+        };
+        let ability = self.senders.longest(packet.source);
+        let mark = match ability.map_or(Ability::Unknown, |(_, ability)| *ability) {
+            Ability::Unable => {
+                self.counters.sender_unable += 1;
+                return (None, true);
+            }
+            Ability::Able => {
+                self.counters.unmarked_able += 1;
+                false
+            }
+            Ability::Unknown => self.config.mark_unknown,
+        };
+        let fast_cnp = Outgoing::FastCnp {
+            source: self.config.address,
+            destination: sender,
+            original_destination: receiver,
+            qp: packet.dest_qp,
+            udp_source: self.config.udp_source,
+        };
+        (Some(fast_cnp), mark)
+    }
+
+    /// Whether a packet with this ECN field is to be marked, if anything is; counts it.
+    fn may_mark(&mut self, ecn: Ecn) -> bool {
+        if !self.config.ecn {
+            return false;
+        }
+        match ecn {
+            Ecn::Ect0 | Ecn::Ect1 => self.counters.marked += 1,
+            Ecn::NotCapable => self.counters.unmarked_not_capable += 1,
+            Ecn::Ce => {}
+        }
+        ecn.is_ect()
+    }
+
+    /// Whether the limits allow it; counts it.
+    fn may_send(&mut self, now: Time, packet: &DataPacket<'_>, outgoing: &Outgoing) -> bool {
+        let admitted = self.limiter.admit(now, packet.flow());
+        self.counters.flows_evicted = self.limiter.evicted();
+        match (admitted, outgoing) {
+            (Err(Suppressed::Flow), _) => self.counters.flow_limited += 1,
+            (Err(Suppressed::Total), _) => self.counters.total_limited += 1,
+            (Ok(()), Outgoing::FastCnp { .. }) => {
+                self.counters.fast_cnps += 1;
+                let about = About {
+                    trace: packet.trace,
+                    ..About::default()
+                };
+                self.counters.trace_left_out += u64::from(about.loses_trace());
+            }
+            (Ok(()), Outgoing::WanFcn { .. }) => self.counters.wan_fcns += 1,
+            (Ok(()), Outgoing::ProxyCn { .. }) => self.counters.proxy_cns += 1,
+            // A congestion point never sends one: it does not know the sender's QP.
+            (Ok(()), Outgoing::Cnp { .. }) => {}
+        }
+        admitted.is_ok()
+    }
+}
+
+/// Whether one node can be told something at `address` (as RFC 4443 section 2.4 asks before an error is sent).
+fn can_be_a_node(address: IpAddr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
+}

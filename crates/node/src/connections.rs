@@ -1,0 +1,389 @@
+//! Which QP at one host is connected to which at another, learnt from RDMA CM messages that pass by
+//! (draft-he-rtgwg-wan-fcn section 4.1; InfiniBand volume 1, section 12.6).
+//!
+//! A ConnectRequest gives the QP of the active side; a ConnectReply that answers it, from the other side and with the
+//! request's communication ID, gives the QP of the passive side, and from then on both are known. A ReadyToUse confirms
+//! them. A DisconnectRequest or DisconnectReply takes them down. Addresses are those of the IP packets that carry the
+//! messages \[choice: paths with other addresses are not followed\].
+//!
+//! What is not confirmed is kept apart, in a smaller table, so that a flood of requests cannot drive out connections in
+//! use. It cannot take over their QPs either, before its own ReadyToUse. Nothing is authenticated: whoever can send all
+//! three messages from both addresses is believed, as the two hosts believe it.
+
+use crate::table::Table;
+use crate::time::Time;
+use fcn_wire::rdma_cm::{Cm, ConnectReply, ConnectRequest, DisconnectRequest};
+use fcn_wire::{Frame, Message, Qp};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// One half-open connection is remembered for this many confirmed ones, but at least [`MIN_HALF_OPEN`].
+const HALF_OPEN_SHARE: usize = 4;
+/// Least number of half-open connections remembered.
+const MIN_HALF_OPEN: usize = 16;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// ConnectRequests remembered, repetitions included.
+    pub requests: u64,
+    /// ConnectReplies that answered a request, repetitions included.
+    pub replies: u64,
+    /// ConnectReplies that answered no known request, or came from the wrong side.
+    pub replies_unasked: u64,
+    /// Connections confirmed by ReadyToUse.
+    pub confirmed: u64,
+    /// Connections taken down.
+    pub closed: u64,
+    /// ReadyToUse, DisconnectRequests and DisconnectReplies about no known connection.
+    pub unknown: u64,
+    /// Messages without a usable QP number.
+    pub invalid: u64,
+    /// Confirmed connections forgotten because their table was full: the one used longest ago.
+    pub evicted: u64,
+    /// Half-open connections forgotten because their table was full: the one used longest ago.
+    pub evicted_half_open: u64,
+}
+
+/// A connection that was asked for: by whom, of whom, and the active side's communication ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Asked {
+    active: IpAddr,
+    passive: IpAddr,
+    active_id: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HalfOpen {
+    active_qp: Qp,
+    /// Communication ID and QP of the passive side, once it has answered.
+    answer: Option<(u32, Qp)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    active_qp: Qp,
+    passive_id: u32,
+    passive_qp: Qp,
+}
+
+/// A QP as seen from the other end of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct End {
+    sender: IpAddr,
+    receiver: IpAddr,
+    receiver_qp: Qp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    sender_qp: Qp,
+    of: Asked,
+    confirmed: bool,
+}
+
+/// The connections.
+#[derive(Debug)]
+pub struct Connections {
+    half_open: Table<Asked, HalfOpen>,
+    open: Table<Asked, Open>,
+    /// Both directions of every connection whose two QPs are known.
+    ends: HashMap<End, Found>,
+    counters: Counters,
+}
+
+impl Connections {
+    /// Remembers at most `capacity` confirmed connections, and a quarter as many that are not (yet).
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            half_open: Table::new((capacity / HALF_OPEN_SHARE).max(MIN_HALF_OPEN)),
+            open: Table::new(capacity),
+            ends: HashMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Learns from the RDMA CM message in `frame`; anything else is left alone.
+    pub fn learn(&mut self, _now: Time, frame: &Frame<'_>) {
+        let (Message::RdmaCm(_, cm), Some(ip)) = (frame.message(), frame.ip()) else {
+            return;
+        };
+        let (from, to) = (ip.source, ip.destination);
+        match cm {
+            Cm::ConnectRequest(request) => self.request(from, to, &request),
+            Cm::ConnectReply(reply) => self.reply(from, to, &reply),
+            Cm::ReadyToUse(ready) => {
+                let asked = Asked {
+                    active: from,
+                    passive: to,
+                    active_id: ready.local_comm_id(),
+                };
+                self.ready(asked, ready.remote_comm_id());
+            }
+            Cm::DisconnectRequest(request) => self.disconnect(from, to, &request),
+            Cm::DisconnectReply(reply) => {
+                let ids = (reply.local_comm_id(), reply.remote_comm_id());
+                self.close(from, to, ids, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, active: IpAddr, passive: IpAddr, request: &ConnectRequest<'_>) {
+        let Some(active_qp) = usable(request.local_qpn()) else {
+            self.counters.invalid += 1;
+            return;
+        };
+        self.counters.requests += 1;
+        let asked = Asked {
+            active,
+            passive,
+            active_id: request.local_comm_id(),
+        };
+        // A repetition changes nothing.
+        if let Some(known) = self.half_open.get(&asked)
+            && known.active_qp == active_qp
+        {
+            return;
+        }
+        self.drop_half_open(asked);
+        let half_open = HalfOpen {
+            active_qp,
+            answer: None,
+        };
+        if let Some((oldest, half_open)) = self.half_open.put(asked, half_open) {
+            self.counters.evicted_half_open += 1;
+            self.remove_half_open_ends(oldest, half_open);
+        }
+    }
+
+    fn reply(&mut self, passive: IpAddr, active: IpAddr, reply: &ConnectReply<'_>) {
+        let Some(passive_qp) = usable(reply.local_qpn()) else {
+            self.counters.invalid += 1;
+            return;
+        };
+        let asked = Asked {
+            active,
+            passive,
+            active_id: reply.remote_comm_id(),
+        };
+        let answer = (reply.local_comm_id(), passive_qp);
+        let Some(half_open) = self.half_open.get(&asked) else {
+            // It may be the repetition of one that was confirmed already.
+            let repeated = self
+                .open
+                .peek(&asked)
+                .is_some_and(|open| (open.passive_id, open.passive_qp) == answer);
+            if repeated {
+                self.counters.replies += 1;
+            } else {
+                self.counters.replies_unasked += 1;
+            }
+            return;
+        };
+        let before = *half_open;
+        half_open.answer = Some(answer);
+        self.counters.replies += 1;
+        self.remove_half_open_ends(asked, before);
+        self.add_ends(asked, before.active_qp, passive_qp, false);
+    }
+
+    fn ready(&mut self, asked: Asked, passive_id: u32) {
+        let answered = self.half_open.peek(&asked).and_then(|half_open| {
+            let (id, qp) = half_open.answer.filter(|(id, _)| *id == passive_id)?;
+            Some((half_open.active_qp, id, qp))
+        });
+        let Some((active_qp, passive_id, passive_qp)) = answered else {
+            // A repetition of the one that confirmed it is no surprise.
+            let known = self.open.get(&asked);
+            if known.is_none_or(|open| open.passive_id != passive_id) {
+                self.counters.unknown += 1;
+            }
+            return;
+        };
+        self.counters.confirmed += 1;
+        self.drop_half_open(asked);
+        self.drop_open(asked);
+        let open = Open {
+            active_qp,
+            passive_id,
+            passive_qp,
+        };
+        if let Some((oldest, open)) = self.open.put(asked, open) {
+            self.counters.evicted += 1;
+            self.remove_ends(oldest, open.active_qp, open.passive_qp);
+        }
+        self.add_ends(asked, active_qp, passive_qp, true);
+    }
+
+    fn disconnect(&mut self, from: IpAddr, to: IpAddr, request: &DisconnectRequest<'_>) {
+        let ids = (request.local_comm_id(), request.remote_comm_id());
+        self.close(from, to, ids, Qp::new(request.remote_qpn()));
+    }
+
+    /// Takes down the connection between `from` and `to` with their communication IDs. Where `to`'s QP is given, it must
+    /// be the connection's.
+    fn close(&mut self, from: IpAddr, to: IpAddr, (own, other): (u32, u32), to_qp: Option<Qp>) {
+        let by_active = Asked {
+            active: from,
+            passive: to,
+            active_id: own,
+        };
+        let by_passive = Asked {
+            active: to,
+            passive: from,
+            active_id: other,
+        };
+        for (asked, passive_id, active_closes) in
+            [(by_active, other, true), (by_passive, own, false)]
+        {
+            let Some((active_qp, passive_qp)) = self.qps(asked, passive_id) else {
+                continue;
+            };
+            let peer = if active_closes { passive_qp } else { active_qp };
+            if to_qp.is_none_or(|qp| qp == peer) {
+                self.counters.closed += 1;
+                self.drop_half_open(asked);
+                self.drop_open(asked);
+                return;
+            }
+        }
+        self.counters.unknown += 1;
+    }
+
+    /// Both QPs of a connection, confirmed or answered, with this communication ID of the passive side.
+    fn qps(&self, asked: Asked, passive_id: u32) -> Option<(Qp, Qp)> {
+        let open = self
+            .open
+            .peek(&asked)
+            .filter(|open| open.passive_id == passive_id)
+            .map(|open| (open.active_qp, open.passive_qp));
+        open.or_else(|| {
+            let half_open = self.half_open.peek(&asked)?;
+            let (_, qp) = half_open.answer.filter(|(id, _)| *id == passive_id)?;
+            Some((half_open.active_qp, qp))
+        })
+    }
+
+    fn drop_half_open(&mut self, asked: Asked) {
+        if let Some(half_open) = self.half_open.remove(&asked) {
+            self.remove_half_open_ends(asked, half_open);
+        }
+    }
+
+    fn drop_open(&mut self, asked: Asked) {
+        if let Some(open) = self.open.remove(&asked) {
+            self.remove_ends(asked, open.active_qp, open.passive_qp);
+        }
+    }
+
+    fn add_ends(&mut self, of: Asked, active_qp: Qp, passive_qp: Qp, confirmed: bool) {
+        for (end, sender_qp) in ends(of, active_qp, passive_qp) {
+            let found = Found {
+                sender_qp,
+                of,
+                confirmed,
+            };
+            let entry = self.ends.entry(end).or_insert(found);
+            // What is confirmed gives way only to what is.
+            if confirmed || !entry.confirmed {
+                *entry = found;
+            }
+        }
+    }
+
+    fn remove_half_open_ends(&mut self, of: Asked, half_open: HalfOpen) {
+        let Some((_, passive_qp)) = half_open.answer else {
+            return;
+        };
+        for (end, _) in ends(of, half_open.active_qp, passive_qp) {
+            // One with the same addresses and ID may be open.
+            if self
+                .ends
+                .get(&end)
+                .is_some_and(|found| found.of == of && !found.confirmed)
+            {
+                self.ends.remove(&end);
+            }
+        }
+    }
+
+    fn remove_ends(&mut self, of: Asked, active_qp: Qp, passive_qp: Qp) {
+        for (end, _) in ends(of, active_qp, passive_qp) {
+            // A later connection may have taken over the QP.
+            if self.ends.get(&end).is_some_and(|found| found.of == of) {
+                self.ends.remove(&end);
+            }
+        }
+    }
+
+    /// The QP at `sender` that is connected to `receiver_qp` at `receiver`, whichever of them asked for the connection.
+    #[must_use]
+    pub fn sender_qp(&self, sender: IpAddr, receiver: IpAddr, receiver_qp: Qp) -> Option<Qp> {
+        let end = End {
+            sender,
+            receiver,
+            receiver_qp,
+        };
+        self.ends.get(&end).map(|found| found.sender_qp)
+    }
+
+    /// The same, and the connection counts as used: it is forgotten later.
+    pub fn use_sender_qp(
+        &mut self,
+        sender: IpAddr,
+        receiver: IpAddr,
+        receiver_qp: Qp,
+    ) -> Option<Qp> {
+        let end = End {
+            sender,
+            receiver,
+            receiver_qp,
+        };
+        let found = *self.ends.get(&end)?;
+        if found.confirmed {
+            self.open.get(&found.of);
+        } else {
+            self.half_open.get(&found.of);
+        }
+        Some(found.sender_qp)
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// The two directions of a connection: what packets in it are addressed to, and the QP that sends them.
+const fn ends(of: Asked, active_qp: Qp, passive_qp: Qp) -> [(End, Qp); 2] {
+    let (active, passive) = (of.active, of.passive);
+    [
+        (
+            End {
+                sender: active,
+                receiver: passive,
+                receiver_qp: passive_qp,
+            },
+            active_qp,
+        ),
+        (
+            End {
+                sender: passive,
+                receiver: active,
+                receiver_qp: active_qp,
+            },
+            passive_qp,
+        ),
+    ]
+}
+
+/// A QP that data can be sent to: not a management QP.
+fn usable(number: u32) -> Option<Qp> {
+    Qp::new(number).filter(|qp| *qp > Qp::GSI)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Connections by lists of messages and what is known after each.
+
+use super::*;
+use crate::testing::{Setup, data, mutated, with_frame};
+use fcn_wire::Opcode;
+use proptest::prelude::*;
+
+fn learn(connections: &mut Connections, bytes: &[u8]) {
+    with_frame(bytes, |frame| connections.learn(Time::default(), frame));
+}
+
+/// The QPs known of `setup`: the active side's as its peer sees it, and the other way round.
+fn known(connections: &Connections, setup: &Setup) -> (Option<u32>, Option<u32>) {
+    let qp = |sender, receiver, qp| {
+        connections
+            .sender_qp(sender, receiver, Qp::truncate(qp))
+            .map(Qp::get)
+    };
+    (
+        qp(setup.active, setup.passive, setup.passive_end.1),
+        qp(setup.passive, setup.active, setup.active_end.1),
+    )
+}
+
+const BOTH: (Option<u32>, Option<u32>) = (Some(0x111), Some(0x222));
+const NONE: (Option<u32>, Option<u32>) = (None, None);
+
+#[test]
+fn both_directions_are_known_from_the_reply_until_the_disconnect() {
+    for setup in [Setup::v6(), Setup::v4()] {
+        for end in [
+            setup.disconnect(),
+            setup.disconnect_by_passive(),
+            setup.disconnected(),
+        ] {
+            let mut connections = Connections::new(8);
+            let steps = [
+                (setup.request(), NONE),
+                (setup.request(), NONE),
+                (setup.reply(), BOTH),
+                (setup.ready(), BOTH),
+                (setup.reply(), BOTH),
+                (setup.ready(), BOTH),
+                (end, NONE),
+                (setup.disconnected(), NONE),
+            ];
+            for (i, (message, want)) in steps.iter().enumerate() {
+                learn(&mut connections, message);
+                assert_eq!(known(&connections, &setup), *want, "step {i}");
+            }
+            let want = Counters {
+                requests: 2,
+                replies: 2,
+                confirmed: 1,
+                closed: 1,
+                unknown: 1,
+                ..Counters::default()
+            };
+            assert_eq!(connections.counters(), &want);
+        }
+    }
+}
+
+#[test]
+fn a_reply_counts_only_from_the_side_that_was_asked() {
+    let setup = Setup::v6();
+    let other = Setup {
+        passive: "2001:db8:bad::1".parse().unwrap(),
+        ..setup
+    };
+    let wrong_id = Setup {
+        active_end: (0xF, 0x111),
+        ..setup
+    };
+    let swapped = Setup {
+        active: setup.passive,
+        passive: setup.active,
+        ..setup
+    };
+    let mut connections = Connections::new(8);
+    learn(&mut connections, &setup.reply());
+    learn(&mut connections, &setup.request());
+    for stranger in [other, wrong_id, swapped] {
+        learn(&mut connections, &stranger.reply());
+        assert_eq!(known(&connections, &stranger), NONE);
+    }
+    assert_eq!(known(&connections, &setup), NONE);
+    let counters = connections.counters();
+    assert_eq!((counters.replies, counters.replies_unasked), (0, 4));
+}
+
+#[test]
+fn ready_to_use_confirms_only_what_was_answered() {
+    let setup = Setup::v6();
+    let mut connections = Connections::new(8);
+    learn(&mut connections, &setup.request());
+    learn(&mut connections, &setup.ready());
+    let wrong = Setup {
+        passive_end: (0xC, 0x222),
+        ..setup
+    };
+    learn(&mut connections, &setup.reply());
+    learn(&mut connections, &wrong.ready());
+    let counters = connections.counters();
+    assert_eq!((counters.confirmed, counters.unknown), (0, 2));
+}
+
+#[test]
+fn a_disconnect_must_name_the_connection() {
+    let setup = Setup::v6();
+    let mut connections = Connections::new(8);
+    setup
+        .messages()
+        .iter()
+        .for_each(|message| learn(&mut connections, message));
+    for wrong in [
+        Setup {
+            active_end: (0xF, 0x111),
+            ..setup
+        },
+        Setup {
+            passive_end: (0xF, 0x222),
+            ..setup
+        },
+        Setup {
+            passive_end: (0xB, 0x223),
+            ..setup
+        },
+        Setup {
+            active: "2001:db8:bad::1".parse().unwrap(),
+            ..setup
+        },
+    ] {
+        learn(&mut connections, &wrong.disconnect());
+        assert_eq!(known(&connections, &setup), BOTH);
+    }
+    assert_eq!(
+        (
+            connections.counters().closed,
+            connections.counters().unknown
+        ),
+        (0, 4)
+    );
+}
+
+#[test]
+fn management_qps_are_no_connection() {
+    let mut connections = Connections::new(8);
+    let setup = Setup {
+        active_end: (1, 1),
+        ..Setup::v6()
+    };
+    learn(&mut connections, &setup.request());
+    let setup = Setup {
+        passive_end: (2, 0),
+        ..Setup::v6()
+    };
+    learn(&mut connections, &setup.request());
+    learn(&mut connections, &setup.reply());
+    assert_eq!(connections.counters().invalid, 2);
+    assert_eq!(known(&connections, &setup), NONE);
+}
+
+#[test]
+fn a_request_does_not_take_over_the_qp_of_a_confirmed_connection() {
+    let setup = Setup::v6();
+    let later = Setup {
+        active_end: (0x1A, 0x333),
+        passive_end: (0x1B, 0x222),
+        ..setup
+    };
+    let mut connections = Connections::new(8);
+    setup
+        .messages()
+        .iter()
+        .for_each(|message| learn(&mut connections, message));
+    learn(&mut connections, &later.request());
+    learn(&mut connections, &later.reply());
+    assert_eq!(known(&connections, &setup), BOTH);
+    // Once confirmed, the host has reused the QP; taking down the old connection leaves the new one alone.
+    learn(&mut connections, &later.ready());
+    assert_eq!(known(&connections, &later), (Some(0x333), Some(0x222)));
+    learn(&mut connections, &setup.disconnect());
+    assert_eq!(known(&connections, &later), (Some(0x333), Some(0x222)));
+    assert_eq!(known(&connections, &setup).1, None);
+}
+
+fn numbered(n: u32) -> Setup {
+    Setup {
+        active_end: (n, 0x1000 + n),
+        passive_end: (n, 0x2000 + n),
+        ..Setup::v6()
+    }
+}
+
+#[test]
+fn when_full_the_connection_used_longest_ago_leaves() {
+    let mut connections = Connections::new(2);
+    for n in 1..=2 {
+        numbered(n)
+            .messages()
+            .iter()
+            .for_each(|message| learn(&mut connections, message));
+    }
+    let setup = numbered(1);
+    let used = connections.use_sender_qp(setup.active, setup.passive, Qp::truncate(0x2001));
+    assert_eq!(used, Qp::new(0x1001));
+    numbered(3)
+        .messages()
+        .iter()
+        .for_each(|message| learn(&mut connections, message));
+    assert_eq!(
+        known(&connections, &numbered(1)),
+        (Some(0x1001), Some(0x2001))
+    );
+    assert_eq!(known(&connections, &numbered(2)), NONE);
+    assert_eq!(connections.counters().evicted, 1);
+    assert_eq!(connections.ends.len(), 4);
+}
+
+#[test]
+fn a_flood_of_requests_drives_out_no_confirmed_connection() {
+    let mut connections = Connections::new(2);
+    numbered(1)
+        .messages()
+        .iter()
+        .for_each(|message| learn(&mut connections, message));
+    for n in 2..100 {
+        learn(&mut connections, &numbered(n).request());
+        learn(&mut connections, &numbered(n).reply());
+    }
+    assert_eq!(
+        known(&connections, &numbered(1)),
+        (Some(0x1001), Some(0x2001))
+    );
+    assert_eq!(known(&connections, &numbered(2)), NONE);
+    assert_eq!(
+        known(&connections, &numbered(99)),
+        (Some(0x1063), Some(0x2063))
+    );
+    let counters = connections.counters();
+    assert_eq!((counters.evicted, counters.evicted_half_open), (0, 98 - 16));
+    assert_eq!(connections.ends.len(), 2 + 2 * 16);
+}
+
+#[test]
+fn a_repeated_setup_that_is_forgotten_takes_nothing_with_it() {
+    let mut connections = Connections::new(2);
+    let setup = Setup::v6();
+    for message in setup.messages().iter().chain(&setup.messages()[..2]) {
+        learn(&mut connections, message);
+    }
+    for n in 100..200 {
+        learn(&mut connections, &numbered(n).request());
+    }
+    assert_eq!(connections.counters().evicted_half_open, 1 + 100 - 16);
+    assert_eq!(known(&connections, &setup), BOTH);
+}
+
+#[test]
+fn other_frames_teach_nothing() {
+    let mut connections = Connections::new(2);
+    let setup = Setup::v6();
+    learn(
+        &mut connections,
+        &data(
+            setup.active,
+            setup.passive,
+            Opcode::RC_SEND_ONLY,
+            Qp::truncate(5),
+        ),
+    );
+    learn(&mut connections, &[]);
+    assert_eq!(connections.counters(), &Counters::default());
+}
+
+fn messages() -> Vec<Vec<u8>> {
+    let setups = [Setup::v6(), Setup::v4(), numbered(1), numbered(2)];
+    let of = |setup: &Setup| {
+        let mut all = setup.messages().to_vec();
+        all.extend([
+            setup.disconnect(),
+            setup.disconnect_by_passive(),
+            setup.disconnected(),
+        ]);
+        all
+    };
+    setups.iter().flat_map(of).collect()
+}
+
+proptest! {
+    #[test]
+    fn tables_and_index_agree_whatever_comes(order in proptest::collection::vec(proptest::sample::select(messages()), 0..60)) {
+        let mut connections = Connections::new(2);
+        for message in &order {
+            learn(&mut connections, message);
+            prop_assert!(connections.open.len() <= 2 && connections.half_open.len() <= 16);
+            for (end, found) in &connections.ends {
+                let confirmed = connections.open.peek(&found.of).map(|open| (open.active_qp, open.passive_qp));
+                let answered = connections.half_open.peek(&found.of)
+                    .and_then(|half| Some((half.active_qp, half.answer?.1)));
+                let (active, passive) = if found.confirmed { confirmed } else { answered }.unwrap();
+                prop_assert!(ends(found.of, active, passive).contains(&(*end, found.sender_qp)));
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_messages_are_survived(frames in proptest::collection::vec(mutated(messages()), 0..30)) {
+        let mut connections = Connections::new(2);
+        for frame in &frames {
+            learn(&mut connections, frame);
+        }
+        prop_assert!(connections.ends.len() <= 2 * (2 + 16));
+    }
+}

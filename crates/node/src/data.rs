@@ -1,0 +1,405 @@
+//! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
+
+use fcn_wire::bth::Transport;
+use fcn_wire::ioam::OptType;
+use fcn_wire::{Frame, Layer, Message, Opcode, Qp};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The ECN field of an IP header (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Ecn {
+    /// 00: the transport does not do ECN.
+    #[default]
+    NotCapable,
+    /// 01: ECN-capable transport (1).
+    Ect1,
+    /// 10: ECN-capable transport (0).
+    Ect0,
+    /// 11: congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// From the two low bits of a TOS or traffic class octet; the others are dropped.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Self::NotCapable,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// The two bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+
+    /// 01 or 10: may be marked CE.
+    #[must_use]
+    pub const fn is_ect(self) -> bool {
+        matches!(self, Self::Ect0 | Self::Ect1)
+    }
+}
+
+/// What the tunnel around a data packet says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Outer {
+    /// Address of the ingress PE: source of the outer IPv6 header. `None` with SR-MPLS, where no header names it.
+    pub ingress: Option<Ipv6Addr>,
+    /// Flow label of the outer IPv6 header, 20 bits; with SR-MPLS the entropy label (RFC 6790) \[choice\].
+    pub flow_label: u32,
+}
+
+/// What identifies a flow to every role: the data packet's addresses and its DestQP, the QP at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    /// The data sender.
+    pub sender: IpAddr,
+    /// The data receiver.
+    pub receiver: IpAddr,
+    /// The QP at the receiver.
+    pub receiver_qp: Qp,
+}
+
+/// A RoCEv2 data packet.
+#[derive(Clone, Copy, Debug)]
+pub struct DataPacket<'a> {
+    /// Source address: the sender. Of the innermost header where there is a tunnel.
+    pub source: IpAddr,
+    /// Destination address: the receiver. Of the innermost header where there is a tunnel.
+    pub destination: IpAddr,
+    /// UDP source port.
+    pub source_port: u16,
+    /// UDP destination port.
+    pub destination_port: u16,
+    /// DestQP: the QP at the receiver.
+    pub dest_qp: Qp,
+    /// ECN field of the outermost IP header.
+    pub ecn: Ecn,
+    /// The tunnel around it, where it says which flow it carries.
+    pub outer: Option<Outer>,
+    /// IOAM option type and trace option data in the packet's Hop-by-Hop Options.
+    pub trace: Option<(OptType, &'a [u8])>,
+    /// The proxy node's address in the packet's Destination Options.
+    pub proxy_option: Option<Ipv6Addr>,
+}
+
+impl<'a> DataPacket<'a> {
+    /// The data packet in `frame`, innermost where there are tunnels.
+    ///
+    /// `None` for anything else: no RoCEv2, CNPs and Fast CNPs, acknowledgements (positive and negative), packets to the
+    /// management QPs 0 and 1, fragments. Requests to read and atomic operations count as data: they belong to the flow
+    /// and meet the same queue \[choice\].
+    #[must_use]
+    pub fn of(frame: &Frame<'a>) -> Option<Self> {
+        let Message::Roce(bth, _) = frame.message() else {
+            return None;
+        };
+        if !is_data(bth.opcode()) || bth.dest_qp() <= Qp::GSI {
+            return None;
+        }
+        let datagram = frame.datagram()?;
+        Some(Self {
+            source: datagram.ip.source,
+            destination: datagram.ip.destination,
+            source_port: datagram.source_port,
+            destination_port: datagram.destination_port,
+            dest_qp: bth.dest_qp(),
+            ecn: outermost_ecn(frame)?,
+            outer: outer(frame, datagram.ip.start),
+            trace: frame
+                .ioam_trace()
+                .map(|(_, trace)| (trace.opt_type(), trace.bytes())),
+            proxy_option: frame.proxy_address(),
+        })
+    }
+
+    /// The flow that the packet belongs to.
+    #[must_use]
+    pub const fn flow(&self) -> FlowKey {
+        FlowKey {
+            sender: self.source,
+            receiver: self.destination,
+            receiver_qp: self.dest_qp,
+        }
+    }
+}
+
+/// Whether packets of that opcode carry or ask for data: not CNPs, acknowledgements, or opcodes of unknown services.
+fn is_data(opcode: Opcode) -> bool {
+    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
+    let operation = opcode.0 & 0x1F;
+    let acknowledges = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE]
+        .iter()
+        .any(|ack| ack.0 == operation);
+    known_service && !acknowledges
+}
+
+fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
+    let ip = frame
+        .spans()
+        .iter()
+        .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))?;
+    let header = frame.bytes().get(ip.start..ip.header_end)?;
+    let class = match ip.layer {
+        Layer::Ipv4 => *header.get(1)?,
+        _ => header.get(1)? >> 4,
+    };
+    Some(Ecn::from_bits(class))
+}
+
+/// Entropy label indicator (RFC 6790 section 3).
+const ENTROPY_LABEL_INDICATOR: u32 = 7;
+
+/// The tunnel around the IP packet that begins at `inner`: the outermost one that has a label for the flow.
+fn outer(frame: &Frame<'_>, inner: usize) -> Option<Outer> {
+    let bytes = frame.bytes();
+    let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    let mut indicated = false;
+    for span in frame.spans().iter().take_while(|span| span.start < inner) {
+        match span.layer {
+            Layer::Mpls => {
+                let label = word(span.start)? >> 12;
+                if indicated {
+                    return Some(Outer {
+                        ingress: None,
+                        flow_label: label,
+                    });
+                }
+                indicated = label == ENTROPY_LABEL_INDICATOR;
+            }
+            Layer::Ipv6 => {
+                let source = bytes.get(span.start + 8..)?.first_chunk::<16>()?;
+                return Some(Outer {
+                    ingress: Some(Ipv6Addr::from(*source)),
+                    flow_label: word(span.start)? & 0x000F_FFFF,
+                });
+            }
+            _ => indicated = false,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outgoing::About;
+    use crate::testing::{
+        ICRC, RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, Setup, build, data, hop, ip, mutated,
+        trace, udp, with_frame,
+    };
+    use fcn_wire::bth::BthRepr;
+    use fcn_wire::compose::{OptionPart, Part};
+    use fcn_wire::ioam::IoamOption;
+    use fcn_wire::proxy_address::ProxyAddress;
+    use fcn_wire::{LinkType, Profile};
+    use proptest::prelude::*;
+
+    const QP: Qp = Qp::truncate(0x222);
+    const PE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
+    const ETHERNET: Part<'_> = Part::Ethernet {
+        source: [2, 0, 0, 0, 0, 1],
+        destination: [2, 0, 0, 0, 0, 2],
+    };
+
+    fn read<T>(bytes: &[u8], act: impl FnOnce(Option<DataPacket<'_>>) -> T) -> T {
+        with_frame(bytes, |frame| act(DataPacket::of(frame)))
+    }
+
+    fn is_read(opcode: Opcode, qp: Qp) -> bool {
+        read(
+            &data(SENDER.into(), RECEIVER.into(), opcode, qp),
+            |packet| packet.is_some(),
+        )
+    }
+
+    #[test]
+    fn the_two_bits_read_back() {
+        for bits in 0..=255 {
+            assert_eq!(Ecn::from_bits(bits).bits(), bits & 3);
+        }
+        let ect = [0, 1, 2, 3].map(|bits| Ecn::from_bits(bits).is_ect());
+        assert_eq!(ect, [false, true, true, false]);
+    }
+
+    #[test]
+    fn data_are_what_is_neither_told_nor_acknowledged_nor_management() {
+        use Opcode as O;
+        for opcode in [
+            O::RC_SEND_ONLY,
+            O::UC_WRITE_MIDDLE,
+            O::RC_READ_REQUEST,
+            O::RC_READ_RESPONSE_LAST,
+            O::RC_FETCH_ADD,
+            O::UD_SEND_ONLY,
+        ] {
+            assert!(is_read(opcode, QP), "{opcode}");
+        }
+        // Of XRC, the acknowledgement too; of a service that nobody assigned, nothing.
+        for opcode in [
+            O::RC_ACKNOWLEDGE,
+            O::RC_ATOMIC_ACKNOWLEDGE,
+            O::CNP,
+            Opcode(0xB1),
+            Opcode(0xC0),
+        ] {
+            assert!(!is_read(opcode, QP), "{opcode}");
+        }
+        for qp in [0, 1] {
+            assert!(!is_read(O::RC_SEND_ONLY, Qp::truncate(qp)));
+        }
+        for message in Setup::v6().messages() {
+            assert!(read(&message, |packet| packet.is_none()), "RDMA CM");
+        }
+        let elsewhere = build(&[
+            ip(SENDER.into(), RECEIVER.into()),
+            udp(4790),
+            Part::Bytes(&[4; 64]),
+        ]);
+        assert!(read(&elsewhere, |packet| packet.is_none()));
+    }
+
+    #[test]
+    fn what_a_plain_packet_says_is_read() {
+        for (source, destination) in [
+            (SENDER.into(), RECEIVER.into()),
+            (IpAddr::V4(SENDER4), IpAddr::V4(RECEIVER4)),
+        ] {
+            let bytes = data(source, destination, Opcode::RC_SEND_ONLY, QP);
+            read(&bytes, |packet| {
+                let packet = packet.unwrap();
+                let flow = FlowKey {
+                    sender: source,
+                    receiver: destination,
+                    receiver_qp: QP,
+                };
+                assert_eq!(packet.flow(), flow);
+                assert_eq!((packet.source_port, packet.destination_port), (49152, 4791));
+                assert_eq!(
+                    (packet.ecn, packet.outer, packet.trace, packet.proxy_option),
+                    (Ecn::Ect0, None, None, None)
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn options_of_the_packet_are_read() {
+        let trace = trace(&[hop(1000, 1), hop(1000, 2)]);
+        let ioam = IoamOption {
+            reserved: 0,
+            opt_type: OptType::Preallocated,
+            body: &trace,
+        };
+        let bytes = build(&[
+            ip(SENDER.into(), RECEIVER.into()),
+            Part::HopByHop(&[OptionPart::Ioam(ioam)]),
+            Part::DestinationOptions(&[OptionPart::ProxyAddress(ProxyAddress(PE))]),
+            udp(4791),
+            Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, QP, 1)),
+            Part::Bytes(&[0; 8]),
+            ICRC,
+        ]);
+        with_frame(&bytes, |frame| {
+            let packet = DataPacket::of(frame).unwrap();
+            assert_eq!(packet.trace, Some((OptType::Preallocated, &trace[..])));
+            assert_eq!(packet.proxy_option, Some(PE));
+            let about = About::of(&packet, frame);
+            assert_eq!((about.trace, about.invoking), (packet.trace, &bytes[..]));
+        });
+    }
+
+    #[test]
+    fn of_a_tunnel_the_outermost_ecn_and_the_label_are_read() {
+        let outer = |traffic_class| Part::Ipv6 {
+            source: PE,
+            destination: SWITCH,
+            traffic_class,
+            flow_label: 0xABCDE,
+            hop_limit: 64,
+        };
+        let vxlan = [udp(4789), Part::Vxlan { vni: 1 }, ETHERNET];
+        let segments = [SWITCH, PE];
+        let routing = Part::SegmentRouting {
+            left: 1,
+            segments: &segments,
+        };
+        let mpls = |label| Part::Mpls {
+            label,
+            traffic_class: 0,
+            ttl: 9,
+        };
+        let outer4 = ip(SENDER4.into(), RECEIVER4.into());
+        let by_pe = Some(Outer {
+            ingress: Some(PE),
+            flow_label: 0xABCDE,
+        });
+        let by_label = Some(Outer {
+            ingress: None,
+            flow_label: 0x12345,
+        });
+        // The indicator is a stack's, not that of another behind a pseudowire.
+        let control_word = Part::Bytes(&[0; 4]);
+        let cases: [(Vec<Part<'_>>, Ecn, Option<Outer>); 9] = [
+            (vec![], Ecn::Ect0, None),
+            (vec![outer(3)], Ecn::Ce, by_pe),
+            (vec![outer(0), routing], Ecn::NotCapable, by_pe),
+            ([&[outer(1)], &vxlan[..]].concat(), Ecn::Ect1, by_pe),
+            ([&[outer4], &vxlan[..]].concat(), Ecn::Ect0, None),
+            (vec![mpls(100), mpls(7), mpls(0x12345)], Ecn::Ect0, by_label),
+            (vec![mpls(7), mpls(0x12345), outer(1)], Ecn::Ect1, by_label),
+            (vec![mpls(100), mpls(0x12345)], Ecn::Ect0, None),
+            (
+                vec![mpls(7), control_word, ETHERNET, mpls(0x12345)],
+                Ecn::Ect0,
+                None,
+            ),
+        ];
+        for (i, (tunnel, ecn, outer)) in cases.into_iter().enumerate() {
+            let inner = [
+                ip(SENDER.into(), RECEIVER.into()),
+                udp(4791),
+                Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, QP, 1)),
+                Part::Bytes(&[0; 8]),
+                ICRC,
+            ];
+            let parts: Vec<_> = [ETHERNET].into_iter().chain(tunnel).chain(inner).collect();
+            let bytes = build(&parts);
+            let frame = Frame::parse(&bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
+            let packet = DataPacket::of(&frame).unwrap();
+            assert_eq!((packet.ecn, packet.outer), (ecn, outer), "case {i}");
+            assert_eq!(
+                (packet.source, packet.destination),
+                (SENDER.into(), RECEIVER.into())
+            );
+            let about = About::of(&packet, &frame);
+            assert_eq!(about.invoking, build(&inner), "case {i}");
+        }
+    }
+
+    fn samples() -> Vec<Vec<u8>> {
+        let packet = |source, destination| data(source, destination, Opcode::RC_SEND_ONLY, QP);
+        vec![
+            packet(SENDER.into(), RECEIVER.into()),
+            packet(SENDER4.into(), RECEIVER4.into()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_frames_are_survived(bytes in mutated(samples()), raw in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for bytes in [&bytes, &raw] {
+                for link in [LinkType::RawIp, LinkType::Ethernet] {
+                    let frame = Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT);
+                    if let Some(packet) = DataPacket::of(&frame) {
+                        prop_assert!(About::of(&packet, &frame).invoking.len() <= bytes.len());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The ingress PE: labels the flows it tunnels through the WAN, and turns what comes back about a label into a CNP
+//! (draft-he-rtgwg-wan-fcn section 4.1). Encapsulating is the caller's business.
+
+use crate::access;
+use crate::connections::Connections;
+use crate::data::FlowKey;
+use crate::limiter::Interval;
+use crate::outgoing::Outgoing;
+use crate::table::Table;
+use crate::time::Time;
+use core::time::Duration;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::rdma_cm::gid_from_ip;
+use fcn_wire::wan_fcn::MAX_FLOW_LABEL;
+use fcn_wire::{Frame, Message, Qp};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Most flows that have a label at the same time: half of all labels.
+pub const MAX_FLOWS: usize = 1 << 19;
+
+/// The settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The PE's address: source of its tunnels.
+    pub address: Ipv6Addr,
+    /// Whether it answers FCNs. Default false.
+    pub enabled: bool,
+    /// Least time between two CNPs of one flow. Default 50 µs.
+    pub interval: Duration,
+    /// Flows that have a label at the same time, at most half of the 2²⁰ labels. Default 65 536.
+    pub flows: usize,
+    /// Connections remembered. Default 65 536.
+    pub connections: usize,
+    /// Who may send FCNs. Empty: anybody, which is right only where the domain's border filters.
+    pub congestion_points: Vec<Prefix>,
+}
+
+impl Config {
+    /// Everything at its default, for the PE at `address`.
+    #[must_use]
+    pub fn new(address: Ipv6Addr) -> Self {
+        Self {
+            address,
+            enabled: false,
+            interval: Duration::from_micros(50),
+            flows: 65_536,
+            connections: 65_536,
+            congestion_points: Vec::new(),
+        }
+    }
+}
+
+/// Why a frame did not become a CNP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// The PE does not answer FCNs.
+    Disabled,
+    /// Not an FCN.
+    NotANotification,
+    /// Addressed to another node.
+    NotForUs,
+    /// Its source is not among the congestion points.
+    NotAllowed,
+    /// No flow has that label (any more).
+    UnknownLabel,
+    /// The connection was not seen being set up.
+    UnknownConnection,
+    /// The last CNP of this flow was too recent.
+    TooSoon,
+}
+
+/// What an ingress PE has done and refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// CNPs sent.
+    pub cnps: u64,
+    /// Flows that were given a label.
+    pub labelled: u64,
+    /// Flows that lost their label because the table was full.
+    pub evicted: u64,
+    /// See [`Refused::Disabled`].
+    pub disabled: u64,
+    /// See [`Refused::NotANotification`].
+    pub not_a_notification: u64,
+    /// See [`Refused::NotForUs`].
+    pub not_for_us: u64,
+    /// See [`Refused::NotAllowed`].
+    pub not_allowed: u64,
+    /// See [`Refused::UnknownLabel`].
+    pub unknown_label: u64,
+    /// See [`Refused::UnknownConnection`].
+    pub unknown_connection: u64,
+    /// See [`Refused::TooSoon`].
+    pub too_soon: u64,
+}
+
+impl Counters {
+    fn count(&mut self, refused: Refused) {
+        let counter = match refused {
+            Refused::Disabled => &mut self.disabled,
+            Refused::NotANotification => &mut self.not_a_notification,
+            Refused::NotForUs => &mut self.not_for_us,
+            Refused::NotAllowed => &mut self.not_allowed,
+            Refused::UnknownLabel => &mut self.unknown_label,
+            Refused::UnknownConnection => &mut self.unknown_connection,
+            Refused::TooSoon => &mut self.too_soon,
+        };
+        *counter += 1;
+    }
+}
+
+/// An ingress PE.
+#[derive(Debug)]
+pub struct IngressPe {
+    config: Config,
+    connections: Connections,
+    labels: Labels,
+    interval: Interval,
+    counters: Counters,
+}
+
+impl IngressPe {
+    /// A PE that has seen nothing yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let flows = config.flows.min(MAX_FLOWS);
+        Self {
+            connections: Connections::new(config.connections),
+            labels: Labels::new(flows),
+            interval: Interval::new(config.interval, flows),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Learns connections from an RDMA CM message that passes by.
+    pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
+        self.connections.learn(now, frame);
+    }
+
+    /// The outer flow label for packets of a flow: 20 bits, not 0, and no other live flow's.
+    ///
+    /// It is a hash of the flow, so that a flow keeps its path after a restart, unless another flow has the hash already.
+    /// Where the table is full, the flow labelled longest ago loses its label.
+    pub fn label(&mut self, _now: Time, source: IpAddr, destination: IpAddr, dest_qp: Qp) -> u32 {
+        let flow = FlowKey {
+            sender: source,
+            receiver: destination,
+            receiver_qp: dest_qp,
+        };
+        if let Some(label) = self.labels.get(&flow) {
+            return label;
+        }
+        let (label, evicted) = self.labels.assign(flow);
+        self.counters.labelled += 1;
+        self.counters.evicted += u64::from(evicted);
+        label
+    }
+
+    /// The CNP to send for the FCN in `frame`: in the name of the receiver, about the sender's QP, as a standard CNP that
+    /// the sender understands (section 4.1).
+    ///
+    /// # Errors
+    /// Why there is none; each is counted.
+    pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+        let answer = self.answer(now, frame);
+        match answer {
+            Ok(_) => self.counters.cnps += 1,
+            Err(refused) => self.counters.count(refused),
+        }
+        answer
+    }
+
+    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+        if !self.config.enabled {
+            return Err(Refused::Disabled);
+        }
+        let (Message::WanFcn(fcn), Some(ip)) = (frame.message(), frame.ip()) else {
+            return Err(Refused::NotANotification);
+        };
+        if ip.destination != self.config.address {
+            return Err(Refused::NotForUs);
+        }
+        let listed = &self.config.congestion_points;
+        if !listed.is_empty() && !access::lists(listed, ip.source) {
+            return Err(Refused::NotAllowed);
+        }
+        let flow = self
+            .labels
+            .flow(fcn.flow_label())
+            .ok_or(Refused::UnknownLabel)?;
+        let qp = self
+            .connections
+            .use_sender_qp(flow.sender, flow.receiver, flow.receiver_qp)
+            .ok_or(Refused::UnknownConnection)?;
+        if !self.interval.admit(now, flow) {
+            return Err(Refused::TooSoon);
+        }
+        Ok(Outgoing::Cnp {
+            source: flow.receiver,
+            destination: flow.sender,
+            qp,
+        })
+    }
+
+    /// The connections seen so far.
+    #[must_use]
+    pub const fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// Which flow has which label.
+#[derive(Debug)]
+struct Labels {
+    by_flow: Table<FlowKey, u32>,
+    by_label: HashMap<u32, FlowKey>,
+}
+
+impl Labels {
+    fn new(flows: usize) -> Self {
+        Self {
+            by_flow: Table::new(flows),
+            by_label: HashMap::new(),
+        }
+    }
+
+    fn get(&mut self, flow: &FlowKey) -> Option<u32> {
+        self.by_flow.get(flow).copied()
+    }
+
+    fn flow(&self, label: u32) -> Option<FlowKey> {
+        self.by_label.get(&label).copied()
+    }
+
+    /// A label for a flow that has none, and whether another flow lost its label for it.
+    fn assign(&mut self, flow: FlowKey) -> (u32, bool) {
+        let first = hash(&flow);
+        // At most half of the labels are in use, so that a free one is always found, and soon.
+        let label = (0..MAX_FLOW_LABEL)
+            .map(|step| (first + step) % MAX_FLOW_LABEL + 1)
+            .find(|label| !self.by_label.contains_key(label))
+            .unwrap_or(1);
+        let evicted = self.by_flow.put(flow, label);
+        if let Some((_, label)) = evicted {
+            self.by_label.remove(&label);
+        }
+        self.by_label.insert(label, flow);
+        (label, evicted.is_some())
+    }
+}
+
+/// A hash of the flow from 0 to 2²⁰ − 2 (FNV-1a, 64 bits), the same on every machine and in every run.
+fn hash(flow: &FlowKey) -> u32 {
+    const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01B3;
+    let octets = |address: IpAddr| gid_from_ip(address).octets();
+    let bytes = octets(flow.sender)
+        .into_iter()
+        .chain(octets(flow.receiver))
+        .chain(flow.receiver_qp.get().to_be_bytes());
+    let hash = bytes.fold(OFFSET, |hash, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(PRIME)
+    });
+    // The upper bits are the better mixed ones.
+    ((hash ^ hash >> 32) % u64::from(MAX_FLOW_LABEL)) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! What the nodes of the congestion-notification drafts do, as state machines without I/O.
+//!
+//! Time comes in as a [`Time`], packets as [`Frame`](fcn_wire::Frame)s or [`DataPacket`]s; out come values that say what
+//! to send ([`Outgoing`]), which rate to use, when to ask again. There are no sockets, threads, clocks or random numbers
+//! here, so that a simulator, a live tool and a test drive the same code. What the octets mean is `fcn-wire`'s business.
+//!
+//! | role | module | source |
+//! |---|---|---|
+//! | congestion point: marks ECN CE, sends Fast CNPs, proxy notifications, WAN FCNs | [`congestion_point`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5; draft-xiao-rtgwg-proxy-congestion-notification sections 4 and 5; draft-he-rtgwg-wan-fcn section 4 |
+//! | what a congestion point learns about proxies from routing | [`proxy_directory`] | draft-xiao-rtgwg-proxy-congestion-notification section 5.1 |
+//! | notification point: a receiver that answers CE with CNPs | [`notification_point`] | InfiniBand volume 1, Annex A17.9; DCQCN section 3.1 |
+//! | reaction point: a sender that slows down | [`reaction_point`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5 |
+//! | proxy node: turns proxy notifications into CNPs | [`proxy`] | draft-xiao-rtgwg-proxy-congestion-notification section 3 |
+//! | ingress PE: labels flows, turns WAN FCNs into CNPs | [`ingress_pe`] | draft-he-rtgwg-wan-fcn section 4.1 |
+//! | who is connected to whom, read from RDMA CM in transit | [`connections`] | draft-he-rtgwg-wan-fcn section 4.1; InfiniBand volume 1, chapter 12 |
+//!
+//! Every feature of the drafts is off until its `Config` switches it on, as they demand. Every table is bounded, and
+//! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
+#![forbid(unsafe_code)]
+
+pub mod access;
+#[cfg(test)]
+mod chain_tests;
+pub mod congestion_point;
+pub mod connections;
+pub mod data;
+pub mod ingress_pe;
+pub mod limiter;
+pub mod notification_point;
+pub mod outgoing;
+mod prefix_map;
+pub mod proxy;
+pub mod proxy_directory;
+pub mod reaction_point;
+mod table;
+#[cfg(test)]
+mod testing;
+pub mod time;
+
+pub use congestion_point::CongestionPoint;
+pub use connections::Connections;
+pub use data::{DataPacket, Ecn, FlowKey, Outer};
+pub use ingress_pe::IngressPe;
+pub use notification_point::NotificationPoint;
+pub use outgoing::{About, Outgoing};
+pub use proxy::Proxy;
+pub use proxy_directory::ProxyDirectory;
+pub use reaction_point::ReactionPoint;
+pub use time::Time;

@@ -1,0 +1,169 @@
+//! The notification point: a receiver that answers CE marks with CNPs.
+
+use crate::data::{DataPacket, Ecn};
+use crate::limiter::Interval;
+use crate::outgoing::Outgoing;
+use crate::time::Time;
+use core::time::Duration;
+use fcn_wire::Qp;
+
+/// The settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// N: least time between two CNPs of one flow. Default 50 µs (DCQCN section 3.1).
+    pub interval: Duration,
+    /// Flows remembered. Default 65 536.
+    pub flows: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_micros(50),
+            flows: 65_536,
+        }
+    }
+}
+
+/// What a notification point has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data packets seen.
+    pub packets: u64,
+    /// Of these, those marked CE.
+    pub marked: u64,
+    /// CNPs sent.
+    pub cnps: u64,
+    /// CE marks not answered: the last CNP of the flow was too recent.
+    pub suppressed: u64,
+    /// Flows forgotten because the table was full.
+    pub evicted: u64,
+}
+
+/// A notification point.
+#[derive(Debug)]
+pub struct NotificationPoint {
+    interval: Interval,
+    counters: Counters,
+}
+
+impl NotificationPoint {
+    /// A receiver that has seen nothing yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            interval: Interval::new(config.interval, config.flows),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The CNP to send, if any, for a data packet that arrived. `sender_qp` is the QP at the sender.
+    ///
+    /// DCQCN section 3.1: a marked packet is answered at once, unless a CNP for the flow went out less than N ago.
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        packet: &DataPacket<'_>,
+        sender_qp: Qp,
+    ) -> Option<Outgoing> {
+        self.counters.packets += 1;
+        if packet.ecn != Ecn::Ce {
+            return None;
+        }
+        self.counters.marked += 1;
+        if !self.interval.admit(now, packet.flow()) {
+            self.counters.suppressed += 1;
+            return None;
+        }
+        self.counters.evicted = self.interval.evicted();
+        self.counters.cnps += 1;
+        Some(Outgoing::Cnp {
+            source: packet.destination,
+            destination: packet.source,
+            qp: sender_qp,
+        })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn data(qp: u32, ecn: Ecn) -> DataPacket<'static> {
+        DataPacket {
+            source: IpAddr::from([10, 0, 0, 1]),
+            destination: IpAddr::from([10, 0, 0, 2]),
+            source_port: 49152,
+            destination_port: 4791,
+            dest_qp: Qp::truncate(qp),
+            ecn,
+            outer: None,
+            trace: None,
+            proxy_option: None,
+        }
+    }
+
+    fn cnp(qp: u32) -> Option<Outgoing> {
+        Some(Outgoing::Cnp {
+            source: IpAddr::from([10, 0, 0, 2]),
+            destination: IpAddr::from([10, 0, 0, 1]),
+            qp: Qp::truncate(qp + 0x100),
+        })
+    }
+
+    #[test]
+    fn a_flow_gets_at_most_one_cnp_an_interval() {
+        let mut node = NotificationPoint::new(Config::default());
+        let steps = [
+            (0, 1, Ecn::Ect0, None),
+            (0, 1, Ecn::NotCapable, None),
+            (0, 1, Ecn::Ect1, None),
+            (100, 1, Ecn::Ce, cnp(1)),
+            (100, 1, Ecn::Ce, None),
+            (100, 2, Ecn::Ce, cnp(2)),
+            (50_099, 1, Ecn::Ce, None),
+            (50_100, 1, Ecn::Ce, cnp(1)),
+            (50_101, 2, Ecn::Ce, cnp(2)),
+        ];
+        for (nanos, qp, ecn, want) in steps {
+            let got = node.on_data(
+                Time::from_nanos(nanos),
+                &data(qp, ecn),
+                Qp::truncate(qp + 0x100),
+            );
+            assert_eq!(got, want, "{nanos} {qp} {ecn:?}");
+        }
+        let want = Counters {
+            packets: 9,
+            marked: 6,
+            cnps: 4,
+            suppressed: 2,
+            evicted: 0,
+        };
+        assert_eq!(node.counters(), &want);
+    }
+
+    #[test]
+    fn a_full_table_forgets_the_flow_answered_longest_ago() {
+        let mut node = NotificationPoint::new(Config {
+            flows: 1,
+            ..Config::default()
+        });
+        for (nanos, qp, want) in [(0, 1, cnp(1)), (1, 2, cnp(2)), (2, 1, cnp(1)), (3, 1, None)] {
+            let got = node.on_data(
+                Time::from_nanos(nanos),
+                &data(qp, Ecn::Ce),
+                Qp::truncate(qp + 0x100),
+            );
+            assert_eq!(got, want, "{nanos}");
+        }
+        assert_eq!(node.counters().evicted, 2);
+    }
+}

@@ -1,0 +1,227 @@
+//! The proxy node: turns congestion notifications of network nodes into CNPs that every sender understands.
+
+use crate::access;
+use crate::connections::Connections;
+use crate::data::FlowKey;
+use crate::limiter::Interval;
+use crate::outgoing::Outgoing;
+use crate::time::Time;
+use core::time::Duration;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::{End, Frame, IcrcCheck, Notification, Rule, Severity, Subject};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The proxy's IPv6 address.
+    pub address: Ipv6Addr,
+    /// Its IPv4 address, without which it cannot serve IPv4 senders.
+    pub address4: Option<Ipv4Addr>,
+    /// Whether it does anything. Default false.
+    pub enabled: bool,
+    /// Least time between two CNPs of one flow. Default 50 µs.
+    pub interval: Duration,
+    /// Flows remembered for that. Default 65 536.
+    pub flows: usize,
+    /// Connections remembered. Default 65 536.
+    pub connections: usize,
+    /// Who may send notifications. Empty: anybody, which is right only where the domain's border filters.
+    pub congestion_points: Vec<Prefix>,
+}
+
+impl Config {
+    /// Everything at its default, for the proxy at `address`.
+    #[must_use]
+    pub fn new(address: Ipv6Addr) -> Self {
+        Self {
+            address,
+            address4: None,
+            enabled: false,
+            interval: Duration::from_micros(50),
+            flows: 65_536,
+            connections: 65_536,
+            congestion_points: Vec::new(),
+        }
+    }
+}
+
+/// Why a frame did not become a CNP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// The proxy is off.
+    Disabled,
+    /// Not a proxy notification.
+    NotANotification,
+    /// Addressed to another node.
+    NotForUs,
+    /// Its source is not among the congestion points.
+    NotAllowed,
+    /// It breaks a rule of the draft gravely, or contradicts the packet it quotes.
+    Malformed,
+    /// It does not quote the packet as far as its DestQP.
+    NoQp,
+    /// The connection was not seen being set up.
+    UnknownConnection,
+    /// The sender is IPv4, and the proxy has no IPv4 address.
+    NoAddress,
+    /// The last CNP of this flow was too recent.
+    TooSoon,
+}
+
+/// What a proxy has done and refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// CNPs sent.
+    pub cnps: u64,
+    /// See [`Refused::Disabled`].
+    pub disabled: u64,
+    /// See [`Refused::NotANotification`].
+    pub not_a_notification: u64,
+    /// See [`Refused::NotForUs`].
+    pub not_for_us: u64,
+    /// See [`Refused::NotAllowed`].
+    pub not_allowed: u64,
+    /// See [`Refused::Malformed`].
+    pub malformed: u64,
+    /// See [`Refused::NoQp`].
+    pub no_qp: u64,
+    /// See [`Refused::UnknownConnection`].
+    pub unknown_connection: u64,
+    /// See [`Refused::NoAddress`].
+    pub no_address: u64,
+    /// See [`Refused::TooSoon`].
+    pub too_soon: u64,
+}
+
+impl Counters {
+    fn count(&mut self, refused: Refused) {
+        let counter = match refused {
+            Refused::Disabled => &mut self.disabled,
+            Refused::NotANotification => &mut self.not_a_notification,
+            Refused::NotForUs => &mut self.not_for_us,
+            Refused::NotAllowed => &mut self.not_allowed,
+            Refused::Malformed => &mut self.malformed,
+            Refused::NoQp => &mut self.no_qp,
+            Refused::UnknownConnection => &mut self.unknown_connection,
+            Refused::NoAddress => &mut self.no_address,
+            Refused::TooSoon => &mut self.too_soon,
+        };
+        *counter += 1;
+    }
+}
+
+/// A proxy node.
+#[derive(Debug)]
+pub struct Proxy {
+    config: Config,
+    connections: Connections,
+    interval: Interval,
+    counters: Counters,
+}
+
+impl Proxy {
+    /// A proxy that has seen nothing yet.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            connections: Connections::new(config.connections),
+            interval: Interval::new(config.interval, config.flows),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Learns connections from an RDMA CM message that passes by.
+    pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
+        self.connections.learn(now, frame);
+    }
+
+    /// The CNP to send for the notification in `frame`.
+    ///
+    /// It goes from the proxy's own address to the sender, about the sender's QP \[choice: how the proxy tells the sender
+    /// is beyond the draft's scope\].
+    ///
+    /// # Errors
+    /// Why there is none; each is counted.
+    pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+        let answer = self.answer(now, frame);
+        match answer {
+            Ok(_) => self.counters.cnps += 1,
+            Err(refused) => self.counters.count(refused),
+        }
+        answer
+    }
+
+    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+        if !self.config.enabled {
+            return Err(Refused::Disabled);
+        }
+        let flow = self.subject(frame)?;
+        let qp = self
+            .connections
+            .use_sender_qp(flow.sender, flow.receiver, flow.receiver_qp)
+            .ok_or(Refused::UnknownConnection)?;
+        let source = match flow.sender {
+            IpAddr::V6(_) => Some(self.config.address.into()),
+            IpAddr::V4(_) => self.config.address4.map(IpAddr::V4),
+        };
+        let source = source.ok_or(Refused::NoAddress)?;
+        if !self.interval.admit(now, flow) {
+            return Err(Refused::TooSoon);
+        }
+        Ok(Outgoing::Cnp {
+            source,
+            destination: flow.sender,
+            qp,
+        })
+    }
+
+    /// The flow that the notification in `frame` is about, if it is to be believed.
+    fn subject(&self, frame: &Frame<'_>) -> Result<FlowKey, Refused> {
+        let port = frame.profile().proxy_cn_port;
+        let datagram = frame
+            .datagram()
+            .filter(|datagram| datagram.destination_port == port)
+            .ok_or(Refused::NotANotification)?;
+        let told = datagram.ip.destination;
+        if told != self.config.address && self.config.address4.is_none_or(|own| told != own) {
+            return Err(Refused::NotForUs);
+        }
+        let listed = &self.config.congestion_points;
+        if !listed.is_empty() && !access::lists(listed, datagram.ip.source) {
+            return Err(Refused::NotAllowed);
+        }
+        let notification = Notification::of(frame, IcrcCheck::Off).ok_or(Refused::Malformed)?;
+        let findings = &notification.findings;
+        let broken = findings.worst() >= Some(Severity::Error)
+            || findings.has(Rule::ProxyCnTuple)
+            || matches!(frame.end(), End::Malformed(_));
+        let Subject::Flow { tuple, receiver_qp } = notification.subject else {
+            return Err(Refused::NotANotification);
+        };
+        if broken {
+            return Err(Refused::Malformed);
+        }
+        Ok(FlowKey {
+            sender: tuple.source,
+            receiver: tuple.destination,
+            receiver_qp: receiver_qp.ok_or(Refused::NoQp)?,
+        })
+    }
+
+    /// The connections seen so far.
+    #[must_use]
+    pub const fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The proxy node by lists of messages and the exact answer to each.
+
+use super::*;
+use crate::outgoing::About;
+use crate::testing::{
+    RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, Setup, build, data, ip, mutated, udp, with_frame,
+};
+use fcn_wire::compose::Part;
+use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
+use fcn_wire::{Opcode, Profile, Qp};
+use proptest::prelude::*;
+
+const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1);
+const PROXY4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
+
+fn proxy(set: impl FnOnce(&mut Config)) -> Proxy {
+    let mut config = Config::new(PROXY);
+    config.address4 = Some(PROXY4);
+    config.enabled = true;
+    set(&mut config);
+    let mut proxy = Proxy::new(config);
+    for setup in [Setup::v6(), Setup::v4()] {
+        for message in setup.messages() {
+            with_frame(&message, |frame| proxy.on_transit(Time::default(), frame));
+        }
+    }
+    proxy
+}
+
+/// A proxy notification about a data packet between these addresses to QP `qp`.
+fn notification(
+    to: IpAddr,
+    (sender, receiver): (IpAddr, IpAddr),
+    qp: u32,
+    change: impl FnOnce(&mut FiveTuple),
+) -> Vec<u8> {
+    let packet = data(sender, receiver, Opcode::RC_SEND_ONLY, Qp::truncate(qp));
+    let mut tuple = FiveTuple {
+        source: sender,
+        destination: receiver,
+        protocol: 17,
+        source_port: 49152,
+        destination_port: 4791,
+    };
+    change(&mut tuple);
+    let source = match to {
+        IpAddr::V6(_) => SWITCH.into(),
+        IpAddr::V4(_) => Ipv4Addr::new(10, 0, 9, 9).into(),
+    };
+    let outgoing = Outgoing::ProxyCn {
+        source,
+        proxy: to,
+        tuple,
+        level: 3,
+        udp_source: 0,
+    };
+    emit(outgoing, &packet)
+}
+
+fn emit(outgoing: Outgoing, invoking: &[u8]) -> Vec<u8> {
+    let mut out = [0; Outgoing::MAX_LEN];
+    let about = About {
+        trace: None,
+        invoking,
+    };
+    let (len, _) = outgoing.emit(&about, &Profile::DEFAULT, &mut out).unwrap();
+    out[..len].to_vec()
+}
+
+fn ends6() -> (IpAddr, IpAddr) {
+    (SENDER.into(), RECEIVER.into())
+}
+
+fn ends4() -> (IpAddr, IpAddr) {
+    (SENDER4.into(), RECEIVER4.into())
+}
+
+fn good() -> Vec<u8> {
+    notification(PROXY.into(), ends6(), 0x222, |_| {})
+}
+
+fn ask(proxy: &mut Proxy, micros: u64, bytes: &[u8]) -> Result<Outgoing, Refused> {
+    let now = Time::from_nanos(micros * 1000);
+    with_frame(bytes, |frame| proxy.on_message(now, frame))
+}
+
+fn cnp(source: IpAddr, destination: IpAddr, qp: u32) -> Result<Outgoing, Refused> {
+    Ok(Outgoing::Cnp {
+        source,
+        destination,
+        qp: Qp::truncate(qp),
+    })
+}
+
+#[test]
+fn a_notification_becomes_a_cnp_about_the_senders_qp() {
+    let mut proxy = proxy(|_| {});
+    let back = (RECEIVER.into(), SENDER.into());
+    let steps = [
+        (good(), cnp(PROXY.into(), SENDER.into(), 0x111)),
+        (
+            notification(PROXY.into(), back, 0x111, |_| {}),
+            cnp(PROXY.into(), RECEIVER.into(), 0x222),
+        ),
+        (
+            notification(PROXY4.into(), ends4(), 0x222, |_| {}),
+            cnp(PROXY4.into(), SENDER4.into(), 0x111),
+        ),
+        // Over IPv6 about an IPv4 flow.
+        (
+            notification(PROXY.into(), ends4(), 0x222, |_| {}),
+            cnp(PROXY4.into(), SENDER4.into(), 0x111),
+        ),
+    ];
+    for (i, (message, want)) in (0u64..).zip(steps) {
+        assert_eq!(ask(&mut proxy, i * 50, &message), want, "step {i}");
+    }
+    assert_eq!(
+        proxy.counters(),
+        &Counters {
+            cnps: 4,
+            ..Counters::default()
+        }
+    );
+}
+
+#[test]
+fn by_default_it_is_off() {
+    let mut proxy = proxy(|config| config.enabled = Config::new(PROXY).enabled);
+    assert_eq!(ask(&mut proxy, 0, &good()), Err(Refused::Disabled));
+    assert_eq!(proxy.counters().disabled, 1);
+}
+
+#[test]
+fn what_it_refuses_is_counted_by_its_reason() {
+    let mut proxy = proxy(|config| {
+        config.congestion_points = vec![Prefix::new(SWITCH.into(), 64).unwrap()];
+    });
+    let to = IpAddr::from(PROXY);
+    let swap = |tuple: &mut FiveTuple| tuple.source_port = 1;
+    let outgoing = Outgoing::ProxyCn {
+        source: SWITCH.into(),
+        proxy: to,
+        tuple: tuple6(),
+        level: 0,
+        udp_source: 0,
+    };
+    let packet = data(
+        SENDER.into(),
+        RECEIVER.into(),
+        Opcode::RC_SEND_ONLY,
+        Qp::truncate(0x222),
+    );
+    let quote_less = emit(outgoing, &packet[..48]);
+    let mut too_short = good();
+    too_short.truncate(40 + 8 + 20);
+    too_short[5] = 8 + 20;
+    too_short[45] = 8 + 20;
+    let steps = [
+        (
+            data(
+                SWITCH.into(),
+                PROXY.into(),
+                Opcode::RC_SEND_ONLY,
+                Qp::truncate(5),
+            ),
+            Refused::NotANotification,
+        ),
+        (
+            notification(SENDER.into(), ends6(), 0x222, |_| {}),
+            Refused::NotForUs,
+        ),
+        (
+            notification(PROXY4.into(), ends4(), 0x222, |_| {}),
+            Refused::NotAllowed,
+        ),
+        (notification(to, ends6(), 0x222, swap), Refused::Malformed),
+        (too_short, Refused::Malformed),
+        (quote_less, Refused::NoQp),
+        (
+            notification(to, ends6(), 0x223, |_| {}),
+            Refused::UnknownConnection,
+        ),
+    ];
+    for (message, want) in steps {
+        assert_eq!(ask(&mut proxy, 0, &message), Err(want));
+    }
+    assert!(ask(&mut proxy, 0, &good()).is_ok());
+    assert_eq!(ask(&mut proxy, 49, &good()), Err(Refused::TooSoon));
+    assert!(ask(&mut proxy, 50, &good()).is_ok());
+    let want = Counters {
+        cnps: 2,
+        disabled: 0,
+        not_a_notification: 1,
+        not_for_us: 1,
+        not_allowed: 1,
+        malformed: 2,
+        no_qp: 1,
+        unknown_connection: 1,
+        no_address: 0,
+        too_soon: 1,
+    };
+    assert_eq!(proxy.counters(), &want);
+}
+
+#[test]
+fn a_message_longer_than_allowed_is_malformed() {
+    for (invoking, want) in [
+        (1192, cnp(PROXY.into(), SENDER.into(), 0x111)),
+        (1193, Err(Refused::Malformed)),
+    ] {
+        let mut quoted = data(
+            SENDER.into(),
+            RECEIVER.into(),
+            Opcode::RC_SEND_ONLY,
+            Qp::truncate(0x222),
+        );
+        quoted.resize(invoking, 0);
+        let repr = ProxyCnRepr {
+            five_tuple: tuple6(),
+            level: 0,
+            reserved: 0,
+            invoking: &quoted,
+        };
+        let mut message = vec![0; repr.buffer_len()];
+        repr.emit(&mut message).unwrap();
+        let bytes = build(&[
+            ip(SWITCH.into(), PROXY.into()),
+            udp(1021),
+            Part::Bytes(&message),
+        ]);
+        assert_eq!(ask(&mut proxy(|_| {}), 0, &bytes), want, "{}", bytes.len());
+    }
+}
+
+fn tuple6() -> FiveTuple {
+    FiveTuple {
+        source: SENDER.into(),
+        destination: RECEIVER.into(),
+        protocol: 17,
+        source_port: 49152,
+        destination_port: 4791,
+    }
+}
+
+#[test]
+fn without_an_ipv4_address_ipv4_senders_cannot_be_told() {
+    let mut proxy = proxy(|config| config.address4 = None);
+    let message = notification(PROXY.into(), ends4(), 0x222, |_| {});
+    assert_eq!(ask(&mut proxy, 0, &message), Err(Refused::NoAddress));
+    assert_eq!(proxy.counters().no_address, 1);
+}
+
+proptest! {
+    #[test]
+    fn hostile_messages_are_survived_and_only_ever_tell_a_connected_sender(bytes in mutated(vec![good(),
+        notification(PROXY.into(), ends4(), 0x222, |_| {}), notification(PROXY4.into(), ends4(), 0x222, |_| {})]))
+    {
+        let mut proxy = proxy(|_| {});
+        if let Ok(outgoing) = ask(&mut proxy, 0, &bytes) {
+            let v6 = cnp(PROXY.into(), SENDER.into(), 0x111);
+            let v4 = cnp(PROXY4.into(), SENDER4.into(), 0x111);
+            prop_assert!(Ok(outgoing) == v6 || Ok(outgoing) == v4);
+        }
+    }
+
+    #[test]
+    fn arbitrary_octets_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut proxy = proxy(|_| {});
+        prop_assert!(ask(&mut proxy, 0, &bytes).is_err());
+    }
+}

@@ -1,0 +1,261 @@
+//! Which proxy node serves which sender, learnt from routing (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
+//!
+//! A node sets PNC on its own host prefix. Senders in any prefix that the same node advertises (the IS-IS system ID or
+//! OSPF advertising router is the same) are served at that host prefix's address \[choice: the draft says "the traffic
+//! sender associated with that prefix" and not how\]; a host prefix with PNC that is the sender's own also counts. In BGP
+//! the characteristic belongs to the route's next hop, which serves the route's prefix.
+//!
+//! A prefix that another router passes on (IS-IS down bit or re-advertisement flag, OSPF inter-area and external) no
+//! longer tells who its proxy is, and so serves only itself.
+//!
+//! This is no LSDB and no RIB: what was advertised last counts, nothing ages, and withdrawals are not seen. Where that
+//! matters, proxies are to be configured. Routing messages are not authenticated here: only the domain's own may come in.
+
+use crate::prefix_map::PrefixMap;
+use fcn_wire::frame::Upper;
+use fcn_wire::pnc::{self, Advertisement, Origin, Prefix, Protocol};
+use fcn_wire::{Frame, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Re-advertisement flag in the first octet of the IS-IS Prefix Attribute Flags (RFC 7794 section 2.1, bit 1).
+const ISIS_READVERTISED: u8 = 0x40;
+/// Route type of an intra-area prefix in the OSPFv2 Extended Prefix TLV (RFC 7684 section 2.1).
+const OSPF2_INTRA_AREA: u8 = 1;
+/// Route type that does not say.
+const OSPF2_UNSPECIFIED: u8 = 0;
+
+/// What the directory has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Advertised prefixes read.
+    pub advertisements: u64,
+    /// Of these, those with PNC.
+    pub with_pnc: u64,
+    /// Prefixes not remembered because the directory was full: what it knows stays.
+    pub refused: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+}
+
+/// Who advertises a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Advertiser {
+    /// IS-IS system ID.
+    IsIs([u8; 6]),
+    /// OSPFv2 advertising router.
+    Ospf2(Ipv4Addr),
+    /// OSPFv3 advertising router.
+    Ospf3(Ipv4Addr),
+    /// The speaker at the other end of a BGP session.
+    Bgp(IpAddr),
+}
+
+/// What an advertiser says about a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// It is the advertiser's own, with PNC or without.
+    Own { pnc: bool },
+    /// It is somebody else's, with PNC or without.
+    PassedOn { pnc: bool },
+    /// A BGP route; its next hop where that has PNC.
+    Route(Option<IpAddr>),
+}
+
+/// The directory.
+#[derive(Debug)]
+pub struct ProxyDirectory {
+    prefixes: PrefixMap<BTreeMap<Advertiser, Said>>,
+    /// Host prefixes with PNC of each IGP router.
+    proxies: BTreeMap<Advertiser, BTreeSet<IpAddr>>,
+    /// Pairs of prefix and advertiser.
+    len: usize,
+    capacity: usize,
+    profile: Profile,
+    counters: Counters,
+}
+
+impl ProxyDirectory {
+    /// An empty directory of at most `capacity` advertised prefixes. When it is full, new ones are refused and counted:
+    /// a flood of them then cannot drive out what is known.
+    #[must_use]
+    pub fn new(capacity: usize, profile: Profile) -> Self {
+        Self {
+            prefixes: PrefixMap::new(),
+            proxies: BTreeMap::new(),
+            len: 0,
+            capacity,
+            profile,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Learns from the IS-IS, OSPF or BGP message in `frame`; anything else is left alone.
+    pub fn learn(&mut self, frame: &Frame<'_>) {
+        let (protocol, bytes) = match frame.upper() {
+            Upper::IsIs(_, bytes) => (Protocol::IsIs, *bytes),
+            Upper::Bgp(_, bytes) => (Protocol::Bgp, *bytes),
+            Upper::Ospf(ip, bytes) if ip.source.is_ipv4() => (Protocol::Ospf2, *bytes),
+            Upper::Ospf(_, bytes) => (Protocol::Ospf3, *bytes),
+            _ => return,
+        };
+        let speaker = frame.ip().map(|ip| ip.source);
+        match pnc::walk(protocol, bytes, false, &self.profile) {
+            Ok(Some(walk)) => {
+                for advertisement in walk {
+                    self.advertised(&advertisement, speaker);
+                }
+            }
+            Ok(None) => {}
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    fn advertised(&mut self, advertisement: &Advertisement<'_>, speaker: Option<IpAddr>) {
+        self.counters.advertisements += 1;
+        self.counters.with_pnc += u64::from(advertisement.pnc);
+        let Some(prefix) = advertisement.prefix else {
+            return;
+        };
+        if let Some((advertiser, said)) = reading(advertisement, speaker) {
+            self.note(prefix, advertiser, said);
+        }
+    }
+
+    fn note(&mut self, prefix: Prefix, advertiser: Advertiser, said: Said) {
+        let known = self
+            .prefixes
+            .get_mut(prefix)
+            .and_then(|advertisers| advertisers.get_mut(&advertiser));
+        if let Some(known) = known {
+            *known = said;
+        } else {
+            // A BGP route without PNC tells nothing that its absence would not.
+            if said == Said::Route(None) {
+                return;
+            }
+            if self.len >= self.capacity {
+                self.counters.refused += 1;
+                return;
+            }
+            self.len += 1;
+            self.prefixes
+                .get_or_insert(prefix, BTreeMap::new)
+                .insert(advertiser, said);
+        }
+        if said == Said::Route(None) {
+            self.forget(prefix, advertiser);
+        }
+        self.note_proxy(prefix, advertiser, said);
+    }
+
+    fn forget(&mut self, prefix: Prefix, advertiser: Advertiser) {
+        let Some(advertisers) = self.prefixes.get_mut(prefix) else {
+            return;
+        };
+        if advertisers.remove(&advertiser).is_some() {
+            self.len -= 1;
+        }
+        if advertisers.is_empty() {
+            self.prefixes.remove(prefix);
+        }
+    }
+
+    /// Keeps the host prefixes with PNC of each router.
+    fn note_proxy(&mut self, prefix: Prefix, advertiser: Advertiser, said: Said) {
+        let address = prefix.address();
+        if said == (Said::Own { pnc: true }) && prefix.is_host() {
+            self.proxies.entry(advertiser).or_default().insert(address);
+        } else if let Some(addresses) = self.proxies.get_mut(&advertiser) {
+            if prefix.is_host() {
+                addresses.remove(&address);
+            }
+            if addresses.is_empty() {
+                self.proxies.remove(&advertiser);
+            }
+        }
+    }
+
+    /// The proxy to tell about the flows of `sender`: that of the longest prefix it is in. Where several nodes advertise
+    /// that prefix, or a node has several addresses, one of the sender's family is preferred, then the lowest.
+    #[must_use]
+    pub fn proxy_for(&self, sender: IpAddr) -> Option<IpAddr> {
+        let (prefix, advertisers) = self.prefixes.longest(sender)?;
+        let candidates = advertisers
+            .iter()
+            .filter_map(|(advertiser, said)| self.proxy_of(sender, prefix, *advertiser, *said));
+        candidates.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
+    }
+
+    fn proxy_of(
+        &self,
+        sender: IpAddr,
+        prefix: Prefix,
+        advertiser: Advertiser,
+        said: Said,
+    ) -> Option<IpAddr> {
+        match said {
+            Said::Own { .. } => {
+                let addresses = self.proxies.get(&advertiser)?.iter().copied();
+                addresses.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
+            }
+            Said::PassedOn { pnc } => (pnc && prefix.is_host()).then(|| prefix.address()),
+            Said::Route(next_hop) => next_hop,
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// Who advertises, and what it says; `speaker` sent the message.
+fn reading(
+    advertisement: &Advertisement<'_>,
+    speaker: Option<IpAddr>,
+) -> Option<(Advertiser, Said)> {
+    let pnc = advertisement.pnc;
+    let igp = |own: bool| {
+        if own {
+            Said::Own { pnc }
+        } else {
+            Said::PassedOn { pnc }
+        }
+    };
+    Some(match advertisement.origin {
+        Origin::IsIs { lsp_id, down, .. } => {
+            let flags = advertisement
+                .carrier
+                .and_then(|c| c.octets.first().copied());
+            let readvertised = flags.is_some_and(|octet| octet & ISIS_READVERTISED != 0);
+            let system = Advertiser::IsIs(*lsp_id.first_chunk()?);
+            (system, igp(!down && !readvertised))
+        }
+        Origin::Ospf2 {
+            advertising_router,
+            route_type,
+            ..
+        } => {
+            let own = matches!(route_type, OSPF2_INTRA_AREA | OSPF2_UNSPECIFIED);
+            (Advertiser::Ospf2(advertising_router), igp(own))
+        }
+        Origin::Ospf3 {
+            advertising_router,
+            ls_type,
+            ..
+        } => {
+            use pnc::ospf3::function::{INTRA_AREA_PREFIX, LINK};
+            let own = matches!(ls_type & 0x1FFF, INTRA_AREA_PREFIX | LINK);
+            (Advertiser::Ospf3(advertising_router), igp(own))
+        }
+        Origin::Bgp { next_hop, .. } => {
+            let said = Said::Route(next_hop.filter(|_| pnc));
+            (Advertiser::Bgp(speaker?), said)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,452 @@
+//! The directory by lists of routing messages and who the proxy is after each.
+
+use super::*;
+use crate::testing::{build, ip, mutated, with_frame};
+use fcn_wire::LinkType;
+use fcn_wire::compose::Part;
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::isis::{FLAG_PNC, LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{Flooding, Level, ospf2, ospf3};
+use proptest::prelude::*;
+use std::net::Ipv6Addr;
+
+fn prefix(text: &str) -> Prefix {
+    let (address, bits) = text.split_once('/').unwrap();
+    Prefix::new(address.parse().unwrap(), bits.parse().unwrap()).unwrap()
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// What an advertised prefix says beside itself.
+#[derive(Clone, Copy)]
+enum Flag {
+    No,
+    Pnc,
+    PncReadvertised,
+    PncDown,
+}
+
+/// An Ethernet frame with the LSP of node `system`.
+fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
+    let reach: Vec<_> = prefixes
+        .iter()
+        .map(|(text, flag)| ReachRepr {
+            kind: ReachKind::Plain,
+            prefix: prefix(text),
+            metric: 10,
+            down: matches!(flag, Flag::PncDown),
+            flags: match flag {
+                Flag::No => None,
+                Flag::Pnc | Flag::PncDown => Some(&[FLAG_PNC]),
+                Flag::PncReadvertised => Some(&[FLAG_PNC | ISIS_READVERTISED]),
+            },
+        })
+        .collect();
+    let lsp = LspRepr {
+        level: Level::L2,
+        lsp_id: [0, 0, 0, 0, 0, system, 0, 0],
+        sequence: 1,
+        lifetime: 1200,
+        area: &[0x49],
+        hostname: "",
+        prefixes: &reach,
+    };
+    let mut pdu = vec![0xFE, 0xFE, 0x03];
+    let at = pdu.len();
+    pdu.resize(at + lsp.buffer_len().unwrap(), 0);
+    lsp.emit(&mut pdu[at..]).unwrap();
+    let ethernet = Part::Ethernet {
+        source: [2, 0, 0, 0, 0, 1],
+        destination: [1, 0x80, 0xC2, 0, 0, 0x15],
+    };
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 0,
+        bytes: &pdu,
+    };
+    build(&[ethernet, payload])
+}
+
+fn ospf2(router: u8, prefixes: &[(&str, u8, bool)]) -> Vec<u8> {
+    let prefixes: Vec<_> = prefixes
+        .iter()
+        .map(|(text, route_type, pnc)| ospf2::ExtendedPrefixRepr {
+            route_type: *route_type,
+            prefix: prefix(text),
+            tlv_flags: 0,
+            flags: pnc.then_some(&ospf2::FLAGS_PNC_ONLY),
+        })
+        .collect();
+    let router = Ipv4Addr::new(10, 0, 0, router);
+    let lsa = ospf2::LsaRepr {
+        age: 1,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: router,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    };
+    let update = ospf2::LsUpdateRepr {
+        router_id: router,
+        area: Ipv4Addr::UNSPECIFIED,
+        lsas: &[lsa],
+    };
+    let mut bytes = vec![0; update.buffer_len().unwrap()];
+    update.emit(&mut bytes).unwrap();
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 89,
+        bytes: &bytes,
+    };
+    build(&[ip(router.into(), address("224.0.0.5")), payload])
+}
+
+fn ospf3(kind: ospf3::LsaKind, prefixes: &[(&str, bool)]) -> Vec<u8> {
+    let prefixes: Vec<_> = prefixes
+        .iter()
+        .map(|(text, pnc)| ospf3::PrefixRepr {
+            prefix: prefix(text),
+            options: 0,
+            metric: 1,
+            flags: pnc.then_some(&ospf3::FLAGS_PNC_ONLY),
+        })
+        .collect();
+    let router = Ipv4Addr::new(10, 0, 0, 1);
+    let lsa = ospf3::LsaRepr {
+        kind,
+        age: 1,
+        link_state_id: 1,
+        advertising_router: router,
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    };
+    let update = ospf3::LsUpdateRepr {
+        router_id: router,
+        area: Ipv4Addr::UNSPECIFIED,
+        instance: 0,
+        lsas: &[lsa],
+    };
+    let (source, destination): (Ipv6Addr, Ipv6Addr) =
+        ("fe80::1".parse().unwrap(), "ff02::5".parse().unwrap());
+    let mut bytes = vec![0; update.buffer_len().unwrap()];
+    update.emit(source, destination, &mut bytes).unwrap();
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 89,
+        bytes: &bytes,
+    };
+    build(&[ip(source.into(), destination.into()), payload])
+}
+
+fn bgp(speaker: &str, next_hop: &str, prefixes: &[&str], pnc: bool) -> Vec<u8> {
+    let next_hop = address(next_hop);
+    let code = Profile::DEFAULT.bgp_pnc_characteristic;
+    let characteristics = [CharacteristicRepr { code, value: &[] }];
+    let prefixes: Vec<_> = prefixes.iter().map(|text| prefix(text)).collect();
+    let update = UpdateRepr {
+        origin: RouteOrigin::Igp,
+        as_path: &[],
+        four_octet_as: true,
+        next_hop,
+        local_pref: Some(100),
+        prefixes: &prefixes,
+        nhc: pnc.then_some(NhcRepr {
+            afi: if prefixes[0].address().is_ipv4() {
+                1
+            } else {
+                2
+            },
+            safi: 1,
+            next_hop,
+            characteristics: &characteristics,
+        }),
+    };
+    // A TCP header of 20 octets from the BGP port.
+    let mut segment = vec![
+        0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0,
+    ];
+    let at = segment.len();
+    segment.resize(at + update.buffer_len().unwrap(), 0);
+    update.emit(&mut segment[at..]).unwrap();
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 6,
+        bytes: &segment,
+    };
+    build(&[ip(address(speaker), address("10.9.9.9")), payload])
+}
+
+fn learn(directory: &mut ProxyDirectory, bytes: &[u8]) {
+    // LSPs are on Ethernet, the others begin at IP.
+    let link = if bytes.first() == Some(&1) {
+        LinkType::Ethernet
+    } else {
+        LinkType::RawIp
+    };
+    directory.learn(&Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT));
+}
+
+fn directory(messages: &[Vec<u8>]) -> ProxyDirectory {
+    let mut directory = ProxyDirectory::new(100, Profile::DEFAULT);
+    messages
+        .iter()
+        .for_each(|message| learn(&mut directory, message));
+    directory
+}
+
+const SENDER: &str = "2001:db8:1::5";
+const PROXY: &str = "2001:db8:f::1";
+const PROXY_HOST: &str = "2001:db8:f::1/128";
+
+#[test]
+fn a_nodes_host_prefix_serves_the_senders_it_advertises() {
+    let senders = isis(1, &[("2001:db8:1::/64", Flag::No)]);
+    let host = isis(1, &[(PROXY_HOST, Flag::Pnc)]);
+    let stranger = isis(2, &[("2001:db8:2::/64", Flag::No)]);
+    for order in [[&senders, &host, &stranger], [&host, &stranger, &senders]] {
+        let directory = directory(&order.map(Clone::clone));
+        assert_eq!(directory.proxy_for(address(SENDER)), Some(address(PROXY)));
+        assert_eq!(
+            directory.proxy_for(address(PROXY)),
+            Some(address(PROXY)),
+            "its own prefix"
+        );
+        assert_eq!(
+            directory.proxy_for(address("2001:db8:2::5")),
+            None,
+            "another node's"
+        );
+        assert_eq!(
+            directory.proxy_for(address("2001:db8:3::5")),
+            None,
+            "nobody's"
+        );
+        let want = Counters {
+            advertisements: 3,
+            with_pnc: 1,
+            refused: 0,
+            malformed: 0,
+        };
+        assert_eq!(directory.counters(), &want);
+    }
+}
+
+#[test]
+fn a_flag_that_is_gone_ends_it_and_may_come_again() {
+    let mut directory = directory(&[]);
+    for (flag, want) in [
+        (Flag::Pnc, Some(address(PROXY))),
+        (Flag::No, None),
+        (Flag::Pnc, Some(address(PROXY))),
+    ] {
+        learn(
+            &mut directory,
+            &isis(1, &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, flag)]),
+        );
+        assert_eq!(directory.proxy_for(address(SENDER)), want);
+    }
+    assert_eq!(directory.len, 2);
+}
+
+#[test]
+fn the_longest_prefix_decides_even_where_it_has_no_proxy() {
+    let directory = directory(&[
+        isis(1, &[("2001:db8::/32", Flag::No), (PROXY_HOST, Flag::Pnc)]),
+        isis(2, &[("2001:db8:1::/64", Flag::No)]),
+    ]);
+    assert_eq!(directory.proxy_for(address(SENDER)), None);
+    assert_eq!(
+        directory.proxy_for(address("2001:db8:7::1")),
+        Some(address(PROXY))
+    );
+}
+
+#[test]
+fn the_flag_on_a_prefix_that_is_no_hosts_names_no_proxy() {
+    let directory = directory(&[isis(1, &[("2001:db8:1::/64", Flag::Pnc)])]);
+    assert_eq!(directory.proxy_for(address(SENDER)), None);
+}
+
+#[test]
+fn a_proxy_of_the_senders_family_is_preferred() {
+    let directory = directory(&[isis(
+        1,
+        &[
+            ("10.0.0.7/32", Flag::Pnc),
+            (PROXY_HOST, Flag::Pnc),
+            ("2001:db8:1::/64", Flag::No),
+            ("10.1.0.0/16", Flag::No),
+        ],
+    )]);
+    assert_eq!(directory.proxy_for(address(SENDER)), Some(address(PROXY)));
+    assert_eq!(
+        directory.proxy_for(address("10.1.2.3")),
+        Some(address("10.0.0.7"))
+    );
+}
+
+#[test]
+fn prefixes_passed_on_serve_only_themselves() {
+    for flag in [Flag::PncDown, Flag::PncReadvertised] {
+        let directory = directory(&[isis(
+            1,
+            &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, flag)],
+        )]);
+        assert_eq!(directory.proxy_for(address(SENDER)), None);
+        assert_eq!(directory.proxy_for(address(PROXY)), Some(address(PROXY)));
+    }
+}
+
+#[test]
+fn ospf_advertising_routers_are_told_apart() {
+    let (intra, inter) = (1, 3);
+    let directory = directory(&[
+        ospf2(
+            1,
+            &[("10.0.0.1/32", intra, true), ("10.1.0.0/16", intra, false)],
+        ),
+        ospf2(
+            2,
+            &[("10.2.0.0/16", intra, false), ("10.0.0.9/32", inter, true)],
+        ),
+        ospf3(
+            ospf3::LsaKind::IntraAreaPrefix,
+            &[(PROXY_HOST, true), ("2001:db8:1::/64", false)],
+        ),
+    ]);
+    assert_eq!(
+        directory.proxy_for(address("10.1.2.3")),
+        Some(address("10.0.0.1"))
+    );
+    assert_eq!(directory.proxy_for(address("10.2.2.3")), None);
+    assert_eq!(
+        directory.proxy_for(address("10.0.0.9")),
+        Some(address("10.0.0.9"))
+    );
+    assert_eq!(directory.proxy_for(address(SENDER)), Some(address(PROXY)));
+    let leaked = self::directory(&[
+        ospf3(ospf3::LsaKind::InterAreaPrefix, &[(PROXY_HOST, true)]),
+        ospf3(
+            ospf3::LsaKind::IntraAreaPrefix,
+            &[("2001:db8:1::/64", false)],
+        ),
+    ]);
+    assert_eq!(leaked.proxy_for(address(SENDER)), None);
+    assert_eq!(leaked.proxy_for(address(PROXY)), Some(address(PROXY)));
+}
+
+#[test]
+fn a_bgp_next_hop_with_pnc_serves_its_routes() {
+    let mut directory = directory(&[]);
+    let route = "10.5.0.0/16";
+    let steps = [
+        (bgp("10.9.0.1", "10.9.0.7", &[route], false), None, 0),
+        (
+            bgp("10.9.0.1", "10.9.0.7", &[route], true),
+            Some("10.9.0.7"),
+            1,
+        ),
+        (
+            bgp("10.9.0.1", "10.9.0.8", &[route], true),
+            Some("10.9.0.8"),
+            1,
+        ),
+        (
+            bgp("10.9.0.2", "10.9.0.6", &[route], true),
+            Some("10.9.0.6"),
+            2,
+        ),
+        (
+            bgp("10.9.0.2", "10.9.0.6", &[route], false),
+            Some("10.9.0.8"),
+            1,
+        ),
+        (bgp("10.9.0.1", "10.9.0.8", &[route], false), None, 0),
+    ];
+    for (i, (message, want, len)) in steps.iter().enumerate() {
+        learn(&mut directory, message);
+        assert_eq!(
+            directory.proxy_for(address("10.5.1.1")),
+            want.map(address),
+            "step {i}"
+        );
+        assert_eq!(directory.len, *len, "step {i}");
+    }
+    let route6 = bgp("10.9.0.1", "2001:db8::7", &["2001:db8:1::/48"], true);
+    learn(&mut directory, &route6);
+    assert_eq!(
+        directory.proxy_for(address(SENDER)),
+        Some(address("2001:db8::7"))
+    );
+}
+
+#[test]
+fn when_full_what_is_known_stays_and_can_still_change() {
+    let mut directory = ProxyDirectory::new(2, Profile::DEFAULT);
+    learn(
+        &mut directory,
+        &isis(1, &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, Flag::Pnc)]),
+    );
+    learn(
+        &mut directory,
+        &isis(
+            2,
+            &[
+                ("2001:db8:1::5/128", Flag::Pnc),
+                ("2001:db8:8::/64", Flag::No),
+            ],
+        ),
+    );
+    assert_eq!(directory.proxy_for(address(SENDER)), Some(address(PROXY)));
+    assert_eq!(directory.counters().refused, 2);
+    learn(&mut directory, &isis(1, &[(PROXY_HOST, Flag::No)]));
+    assert_eq!(directory.proxy_for(address(SENDER)), None);
+}
+
+#[test]
+fn what_cannot_be_read_is_counted() {
+    let mut bytes = ospf2(1, &[("10.0.0.1/32", 1, true)]);
+    bytes[20 + 3] = 255;
+    let directory = directory(&[bytes]);
+    assert_eq!(directory.counters().malformed, 1);
+    assert_eq!(directory.proxy_for(address("10.0.0.1")), None);
+}
+
+fn messages() -> Vec<Vec<u8>> {
+    vec![
+        isis(1, &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, Flag::Pnc)]),
+        isis(1, &[(PROXY_HOST, Flag::No)]),
+        isis(
+            2,
+            &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, Flag::PncDown)],
+        ),
+        ospf2(1, &[("10.0.0.1/32", 1, true), ("10.1.0.0/16", 1, false)]),
+        ospf3(
+            ospf3::LsaKind::IntraAreaPrefix,
+            &[(PROXY_HOST, true), ("2001:db8:1::/64", false)],
+        ),
+        bgp(
+            "10.9.0.1",
+            "10.9.0.7",
+            &["10.5.0.0/16", "10.6.0.0/16"],
+            true,
+        ),
+        bgp("10.9.0.1", "10.9.0.7", &["10.5.0.0/16"], false),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn hostile_messages_are_survived_and_the_books_stay_in_order(frames in proptest::collection::vec(mutated(messages()), 0..30)) {
+        let mut directory = ProxyDirectory::new(5, Profile::DEFAULT);
+        for bytes in &frames {
+            learn(&mut directory, bytes);
+            with_frame(bytes, |frame| directory.learn(frame));
+            let _ = directory.proxy_for(address(SENDER));
+            prop_assert!(directory.len <= 5);
+            prop_assert!(directory.proxies.values().map(BTreeSet::len).sum::<usize>() <= directory.len);
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! DCQCN's rate control at the sender (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
+//! section 3.1, equations 1 to 4 and the algorithm for the reaction point).
+//!
+//! R_C is the rate in use, R_T the rate to return to, alpha the estimate of how congested the path is.
+//! - A CNP cuts the rate: R_T = R_C, R_C = R_C·(1 − alpha/2), alpha = (1 − g)·alpha + g (equation 1); both timers and
+//!   both counters start anew.
+//! - Without a CNP for K, alpha = (1 − g)·alpha, and again every K (equation 2).
+//! - Every T, and every B octets sent, the rate rises by one step. Each of the two counts its own steps:
+//!   - fast recovery, for the first F steps of either: R_C = (R_T + R_C)/2 (equation 3);
+//!   - hyper increase, once both have counted more than F: R_T = R_T + R_HAI, then as above;
+//!   - additive increase otherwise: R_T = R_T + R_AI, then as above (equation 4).
+//!
+//! A flow starts at line rate, with alpha 1: the first CNP halves it. R_C and R_T never exceed the line rate, and R_C
+//! never falls below R_min. That CNPs come at most every N = 50 µs is the notification point's business. Between calls
+//! nothing runs: [`Dcqcn::advance`] applies what the timers owe.
+
+use crate::time::{Time, nanos};
+use core::time::Duration;
+
+/// Most timer steps that one [`Dcqcn::advance`] applies; the others stay owed. From R_min to 400 Gbit/s takes 10 000
+/// additive steps by the defaults.
+const MAX_STEPS: u32 = 16_384;
+/// Closer to the line rate than this, in bit/s, counts as there: halving the gap alone would never end.
+const NEAR: f64 = 1.0;
+
+/// The parameters, under their published names. The defaults are the paper's, but for those marked as a choice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// g: weight of a new observation in alpha, 0 to 1. Default 1/256.
+    pub g: f64,
+    /// K: alpha decays when no CNP has come for this long. Default 55 µs; must exceed N, the interval between CNPs.
+    pub k: Duration,
+    /// T: period of the timer that raises the rate. Default 55 µs.
+    pub t: Duration,
+    /// B: octets sent that raise the rate. Default 10 MB.
+    pub b: u64,
+    /// F: steps of fast recovery. Default 5.
+    pub f: u32,
+    /// R_AI: additive increase, bit/s. Default 40 Mbit/s.
+    pub r_ai: f64,
+    /// R_HAI: hyper increase, bit/s. Default 400 Mbit/s \[choice: ten times R_AI\].
+    pub r_hai: f64,
+    /// R_min: the rate never falls below, bit/s. Default 40 Mbit/s \[choice: the paper has no such limit; one additive
+    /// step\].
+    pub r_min: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            g: 1.0 / 256.0,
+            k: Duration::from_micros(55),
+            t: Duration::from_micros(55),
+            b: 10_000_000,
+            f: 5,
+            r_ai: 40e6,
+            r_hai: 400e6,
+            r_min: 40e6,
+        }
+    }
+}
+
+/// The rate of one flow.
+#[derive(Clone, Debug)]
+pub struct Dcqcn {
+    params: Params,
+    line_rate: f64,
+    /// R_C.
+    rate: f64,
+    /// R_T.
+    target: f64,
+    alpha: f64,
+    /// When alpha last changed, and the rate timer last fired.
+    alpha_at: Time,
+    timer_at: Time,
+    /// Steps counted by the timer and by octets since the last CNP.
+    timer_steps: u32,
+    byte_steps: u32,
+    /// Octets sent since the last byte step.
+    octets: u64,
+    /// Whether the rate is below the line rate: otherwise no step changes anything.
+    recovering: bool,
+    /// Whether a CNP has ever come: before, alpha stays 1.
+    notified: bool,
+}
+
+impl Dcqcn {
+    /// A flow at line rate, in bit/s.
+    #[must_use]
+    pub const fn new(params: Params, line_rate: f64) -> Self {
+        Self {
+            params,
+            line_rate,
+            rate: line_rate,
+            target: line_rate,
+            alpha: 1.0,
+            alpha_at: Time::from_nanos(0),
+            timer_at: Time::from_nanos(0),
+            timer_steps: 0,
+            byte_steps: 0,
+            octets: 0,
+            recovering: false,
+            notified: false,
+        }
+    }
+
+    /// R_C, the rate in bit/s, as of the last [`advance`](Self::advance).
+    #[inline]
+    #[must_use]
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// R_T, the rate to return to, in bit/s.
+    #[must_use]
+    pub const fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// Alpha, 0 to 1.
+    #[must_use]
+    pub const fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// A CNP: equation 1.
+    pub fn on_cnp(&mut self, now: Time) {
+        self.advance(now);
+        let g = self.params.g;
+        self.target = self.rate;
+        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
+        self.alpha = (1.0 - g) * self.alpha + g;
+        self.alpha_at = now;
+        self.timer_at = now;
+        self.timer_steps = 0;
+        self.byte_steps = 0;
+        self.octets = 0;
+        self.recovering = self.rate < self.line_rate;
+        self.notified = true;
+    }
+
+    /// That many octets were sent.
+    #[inline]
+    pub fn on_sent(&mut self, octets: u32) {
+        if self.recovering {
+            self.octets += u64::from(octets);
+            if self.octets >= self.params.b {
+                self.byte_counter();
+            }
+        }
+    }
+
+    #[cold]
+    fn byte_counter(&mut self) {
+        // At most one step a packet, even where B is less than a packet's length.
+        self.octets = (self.octets - self.params.b).min(self.params.b);
+        self.byte_steps = self.byte_steps.saturating_add(1);
+        self.step();
+    }
+
+    /// Applies the timers up to `now`; a time before the last is taken as that one.
+    #[inline]
+    pub fn advance(&mut self, now: Time) {
+        if self.recovering && now.since(self.timer_at) >= self.params.t {
+            self.rate_timer(now);
+        }
+        if self.notified && now.since(self.alpha_at) >= self.params.k {
+            self.decay(now);
+        }
+    }
+
+    #[cold]
+    fn rate_timer(&mut self, now: Time) {
+        let period = nanos(self.params.t).max(1);
+        for _ in 0..MAX_STEPS {
+            if !self.recovering || nanos(now.since(self.timer_at)) < period {
+                return;
+            }
+            self.timer_at = self.timer_at + Duration::from_nanos(period);
+            self.timer_steps = self.timer_steps.saturating_add(1);
+            self.step();
+        }
+    }
+
+    /// Equation 2, as often as it is due.
+    #[cold]
+    fn decay(&mut self, now: Time) {
+        let period = nanos(self.params.k).max(1);
+        let times = nanos(now.since(self.alpha_at)) / period;
+        self.alpha_at = self.alpha_at + Duration::from_nanos(period.saturating_mul(times));
+        // After so many the power is 0 for any g worth the name.
+        let times = i32::try_from(times).unwrap_or(i32::MAX);
+        self.alpha *= (1.0 - self.params.g).powi(times);
+    }
+
+    /// One step up: equation 3 or 4, or hyper increase. The counters have counted it already.
+    fn step(&mut self) {
+        let (most, least) = (
+            self.timer_steps.max(self.byte_steps),
+            self.timer_steps.min(self.byte_steps),
+        );
+        if least > self.params.f {
+            self.target += self.params.r_hai;
+        } else if most > self.params.f {
+            self.target += self.params.r_ai;
+        }
+        self.target = self.target.min(self.line_rate);
+        self.rate = f64::midpoint(self.target, self.rate);
+        if self.line_rate - self.rate < NEAR {
+            self.rate = self.line_rate;
+            self.recovering = false;
+        }
+    }
+
+    /// When the rate next rises by itself.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        self.recovering.then(|| self.timer_at + self.params.t)
+    }
+
+    fn floor(&self) -> f64 {
+        self.params.r_min.min(self.line_rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LINE: f64 = 100e9;
+    const T: u64 = 55_000;
+
+    fn after(periods: u64) -> Time {
+        Time::from_nanos(periods * T)
+    }
+
+    fn cut_once() -> Dcqcn {
+        let mut flow = Dcqcn::new(Params::default(), LINE);
+        flow.on_cnp(after(0));
+        flow
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+    }
+
+    #[test]
+    fn a_flow_starts_at_line_rate_and_the_first_cnp_halves_it() {
+        let mut flow = Dcqcn::new(Params::default(), LINE);
+        flow.advance(after(1000));
+        assert_eq!(
+            (flow.rate(), flow.target(), flow.alpha()),
+            (LINE, LINE, 1.0)
+        );
+        assert_eq!(flow.next_timer(), None);
+        flow.on_cnp(after(1000));
+        assert_eq!(
+            (flow.rate(), flow.target(), flow.alpha()),
+            (LINE / 2.0, LINE, 1.0)
+        );
+        assert_eq!(flow.next_timer(), Some(after(1001)));
+        flow.on_cnp(after(1000));
+        assert_eq!((flow.rate(), flow.target()), (LINE / 4.0, LINE / 2.0));
+    }
+
+    #[test]
+    fn fast_recovery_halves_the_gap_f_times_and_then_the_target_rises() {
+        let mut flow = cut_once();
+        flow.on_cnp(after(0));
+        let target = LINE / 2.0;
+        let mut gap = LINE / 4.0;
+        for step in 1..=5 {
+            flow.advance(after(step));
+            gap /= 2.0;
+            assert!(close(target - flow.rate(), gap), "step {step}");
+            assert_eq!(flow.target(), target);
+        }
+        for step in 6..=10u32 {
+            let rate = flow.rate();
+            flow.advance(after(step.into()));
+            let target = target + f64::from(step - 5) * 40e6;
+            assert_eq!(flow.target(), target);
+            assert_eq!(flow.rate(), f64::midpoint(rate, target));
+        }
+    }
+
+    #[test]
+    fn a_timer_fires_at_its_time_and_not_before() {
+        let mut flow = cut_once();
+        flow.advance(Time::from_nanos(T - 1));
+        assert_eq!(flow.rate(), LINE / 2.0);
+        flow.advance(Time::from_nanos(T));
+        assert_eq!(flow.rate(), LINE * 0.75);
+        flow.advance(Time::from_nanos(0));
+        assert_eq!(flow.rate(), LINE * 0.75);
+        assert_eq!(flow.next_timer(), Some(after(2)));
+    }
+
+    #[test]
+    fn octets_sent_raise_the_rate_too_and_both_counters_make_it_hyper() {
+        let mut flow = cut_once();
+        flow.on_cnp(after(0));
+        let target = flow.target();
+        let send_b = |flow: &mut Dcqcn| {
+            for _ in 0..10_000 {
+                flow.on_sent(1000);
+            }
+        };
+        flow.on_sent(999);
+        assert_eq!(flow.rate(), LINE / 4.0);
+        send_b(&mut flow);
+        assert_eq!(flow.rate(), LINE * 0.375);
+        for _ in 1..5 {
+            send_b(&mut flow);
+        }
+        assert_eq!(flow.target(), target);
+        // The sixth step of one counter is additive, that of both is hyper.
+        send_b(&mut flow);
+        assert_eq!(flow.target(), target + 40e6);
+        flow.advance(after(5));
+        assert_eq!(flow.target(), target + 6.0 * 40e6);
+        flow.advance(after(6));
+        assert_eq!(flow.target(), target + 6.0 * 40e6 + 400e6);
+    }
+
+    #[test]
+    fn a_cnp_starts_timers_and_counters_anew() {
+        let mut flow = cut_once();
+        flow.advance(after(8));
+        for _ in 0..8 {
+            flow.on_sent(10_000_000);
+        }
+        flow.on_sent(9_999_999);
+        flow.on_cnp(Time::from_nanos(8 * T + 7));
+        let cut = flow.rate();
+        flow.on_sent(9_999_999);
+        assert_eq!(flow.rate(), cut, "octets count anew");
+        let (rate, target) = (flow.rate(), flow.target());
+        flow.advance(after(9));
+        assert_eq!(flow.rate(), rate);
+        for step in 1..=5 {
+            flow.advance(Time::from_nanos((8 + step) * T + 7));
+        }
+        assert_eq!(flow.target(), target, "fast recovery again");
+    }
+
+    #[test]
+    fn the_rate_returns_to_line_rate_and_stays() {
+        let mut flow = cut_once();
+        for _ in 0..20 {
+            flow.on_cnp(after(0));
+        }
+        assert_eq!(flow.rate(), 40e6);
+        flow.advance(after(20_000));
+        assert_eq!((flow.rate(), flow.next_timer()), (LINE, None));
+        flow.on_sent(u32::MAX);
+        flow.advance(Time::from_nanos(u64::MAX));
+        assert_eq!(flow.rate(), LINE);
+        assert!(flow.alpha() < 1e-300);
+    }
+
+    #[test]
+    fn a_long_pause_is_caught_up_in_bounded_pieces() {
+        let params = Params {
+            r_ai: 1.0,
+            ..Params::default()
+        };
+        let mut flow = Dcqcn::new(params, LINE);
+        for _ in 0..10 {
+            flow.on_cnp(after(0));
+        }
+        let mut owed = 0;
+        while flow
+            .next_timer()
+            .is_some_and(|timer| timer <= after(40_000))
+        {
+            flow.advance(after(40_000));
+            owed += 1;
+        }
+        assert_eq!(owed, 3);
+    }
+
+    #[test]
+    fn no_parameters_make_it_hang_or_leave_its_range() {
+        let zero = Params {
+            g: 0.0,
+            k: Duration::ZERO,
+            t: Duration::ZERO,
+            b: 0,
+            f: 0,
+            r_ai: 0.0,
+            r_hai: 0.0,
+            r_min: 0.0,
+        };
+        for line_rate in [LINE, 1.0, 0.0] {
+            let mut flow = Dcqcn::new(zero, line_rate);
+            for i in 0..5 {
+                flow.on_cnp(after(i * 1000));
+                flow.on_sent(u32::MAX);
+                flow.advance(after(i * 1000 + 999));
+                assert!((0.0..=line_rate).contains(&flow.rate()));
+            }
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Input {
+        Cnp,
+        Sent(u32),
+        Wait(u64),
+    }
+
+    fn inputs() -> impl Strategy<Value = Vec<Input>> {
+        let input = prop_oneof![
+            Just(Input::Cnp),
+            (0u32..20_000_000).prop_map(Input::Sent),
+            (0u64..2_000_000).prop_map(Input::Wait),
+        ];
+        proptest::collection::vec(input, 0..100)
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_are_by_alpha_over_two_and_all_else_only_raises(inputs in inputs()) {
+            let params = Params::default();
+            let mut flow = Dcqcn::new(params, LINE);
+            let mut now = 0;
+            for input in inputs {
+                let (rate, target, alpha) = (flow.rate(), flow.target(), flow.alpha());
+                match input {
+                    Input::Cnp => {
+                        flow.on_cnp(Time::from_nanos(now));
+                        prop_assert!(close(flow.rate(), (rate * (1.0 - alpha / 2.0)).max(params.r_min)));
+                        prop_assert_eq!(flow.target(), rate);
+                        prop_assert!(close(flow.alpha(), (1.0 - params.g) * alpha + params.g));
+                    }
+                    Input::Sent(octets) => {
+                        flow.on_sent(octets);
+                        prop_assert!(flow.rate() >= rate && flow.target() >= target && flow.alpha() == alpha);
+                    }
+                    Input::Wait(nanos) => {
+                        now += nanos;
+                        flow.advance(Time::from_nanos(now));
+                        prop_assert!(flow.rate() >= rate && flow.target() >= target && flow.alpha() <= alpha);
+                    }
+                }
+                prop_assert!((params.r_min..=LINE).contains(&flow.rate()));
+                prop_assert!(flow.rate() <= flow.target() && flow.target() <= LINE);
+                prop_assert!((0.0..=1.0).contains(&flow.alpha()));
+            }
+        }
+
+        #[test]
+        fn alpha_decays_by_one_minus_g_every_k(times in 0u32..2000, rest in 0..T) {
+            let mut flow = cut_once();
+            flow.advance(Time::from_nanos(u64::from(times) * T + rest));
+            prop_assert!(close(flow.alpha(), (1.0f64 - 1.0 / 256.0).powf(times.into())));
+        }
+
+        #[test]
+        fn alpha_settles_where_cnps_come_regularly(every in 2u64..10) {
+            // Between two CNPs it decays for `every` periods: a = (1-g)·(1-g)^every·a + g.
+            let mut flow = cut_once();
+            for i in 1..=2000 {
+                flow.on_cnp(after(i * every));
+            }
+            let q = (1.0f64 - 1.0 / 256.0).powf(every as f64 + 1.0);
+            prop_assert!((flow.alpha() - 1.0 / 256.0 / (1.0 - q)).abs() < 1e-6);
+        }
+
+        #[test]
+        fn it_does_not_matter_how_often_one_looks(mut looks in proptest::collection::vec(0u64..10_000_000, 0..50)) {
+            let (mut often, mut once) = (cut_once(), cut_once());
+            looks.sort_unstable();
+            for look in &looks {
+                often.advance(Time::from_nanos(*look));
+            }
+            once.advance(Time::from_nanos(looks.last().copied().unwrap_or(0)));
+            prop_assert_eq!(often.rate(), once.rate());
+            prop_assert_eq!(often.target(), once.target());
+            prop_assert!(close(often.alpha(), once.alpha()));
+        }
+    }
+}

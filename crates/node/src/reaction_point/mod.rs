@@ -1,0 +1,437 @@
+//! The reaction point: a sender that slows the flow down that a CNP or Fast CNP is about
+//! (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
+//!
+//! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. Which rate follows from them is in
+//! `dcqcn.rs` and `telemetry.rs`.
+
+pub mod dcqcn;
+pub mod telemetry;
+
+use crate::access;
+use crate::time::Time;
+use dcqcn::Dcqcn;
+use fcn_wire::icrc::Verdict;
+use fcn_wire::ioam::Trace;
+use fcn_wire::message::FastCnpMessage;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Opcode, Qp, Severity};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use telemetry::Telemetry;
+
+/// How the rate of a flow is controlled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// DCQCN.
+    Dcqcn(dcqcn::Params),
+    /// From the telemetry in option 2, like HPCC.
+    Telemetry(telemetry::Params),
+    /// Not at all: the rate stays the line rate.
+    Fixed,
+}
+
+/// The settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How rates are controlled. Default DCQCN.
+    pub control: Control,
+    /// Whether Fast CNPs are acted upon. Default false.
+    pub fast_cnp: bool,
+    /// Who may send Fast CNPs; empty: nobody. A receiver that sends Fast CNPs itself must be on it too.
+    pub access_list: Vec<Prefix>,
+    /// Flows that can be open at the same time, at most 2²⁴. Default 65 536.
+    pub flows: usize,
+    /// Whether a wrong ICRC makes a notification void. Default true.
+    pub verify_icrc: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            control: Control::Dcqcn(dcqcn::Params::default()),
+            fast_cnp: false,
+            access_list: Vec::new(),
+            flows: 65_536,
+            verify_icrc: true,
+        }
+    }
+}
+
+/// An open flow of a reaction point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(u32);
+
+/// What came of a frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reaction {
+    /// It was a notification about that flow, and the flow's rate was set, in bit/s.
+    Slowed {
+        /// The flow.
+        flow: FlowId,
+        /// Rate before.
+        from: f64,
+        /// Rate after.
+        to: f64,
+    },
+    /// Nothing, for this reason.
+    Ignored(Ignored),
+}
+
+/// Why a frame was ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ignored {
+    /// Neither CNP nor Fast CNP.
+    NotANotification,
+    /// A Fast CNP, and they are switched off.
+    FeatureOff,
+    /// A Fast CNP from a source that is not on the access list.
+    NotOnAccessList,
+    /// No flow is open for what it names.
+    UnknownQp,
+    /// Its ICRC is wrong.
+    BadIcrc,
+    /// It cannot be read, or a Fast CNP breaks a rule gravely.
+    Malformed,
+}
+
+/// What a reaction point has done and ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// CNPs acted upon.
+    pub cnps: u64,
+    /// Fast CNPs acted upon.
+    pub fast_cnps: u64,
+    /// Flows opened.
+    pub opened: u64,
+    /// Flows not opened: the table was full.
+    pub table_full: u64,
+    /// Flows not opened: one with the same QP, or the same receiver and QP there, is open.
+    pub duplicates: u64,
+    /// See [`Ignored::NotANotification`].
+    pub not_a_notification: u64,
+    /// See [`Ignored::FeatureOff`].
+    pub feature_off: u64,
+    /// See [`Ignored::NotOnAccessList`].
+    pub not_on_access_list: u64,
+    /// See [`Ignored::UnknownQp`].
+    pub unknown_qp: u64,
+    /// See [`Ignored::BadIcrc`].
+    pub bad_icrc: u64,
+    /// See [`Ignored::Malformed`].
+    pub malformed: u64,
+}
+
+impl Counters {
+    fn count(&mut self, ignored: Ignored) {
+        let counter = match ignored {
+            Ignored::NotANotification => &mut self.not_a_notification,
+            Ignored::FeatureOff => &mut self.feature_off,
+            Ignored::NotOnAccessList => &mut self.not_on_access_list,
+            Ignored::UnknownQp => &mut self.unknown_qp,
+            Ignored::BadIcrc => &mut self.bad_icrc,
+            Ignored::Malformed => &mut self.malformed,
+        };
+        *counter += 1;
+    }
+}
+
+/// Most flows a table can hold: a [`FlowId`] has so many bits for the slot.
+const MAX_FLOWS: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 24;
+
+impl FlowId {
+    fn new(slot: usize, generation: u8) -> Self {
+        let slot = u32::try_from(slot).unwrap_or(0) & ((1 << SLOT_BITS) - 1);
+        Self(u32::from(generation) << SLOT_BITS | slot)
+    }
+
+    #[inline]
+    const fn slot(self) -> usize {
+        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
+    }
+
+    #[inline]
+    const fn generation(self) -> u8 {
+        (self.0 >> SLOT_BITS) as u8
+    }
+}
+
+/// The rate control of one flow.
+#[derive(Debug)]
+enum Controller {
+    Dcqcn(Dcqcn),
+    Telemetry(Telemetry),
+    Fixed(f64),
+}
+
+impl Controller {
+    const fn new(control: Control, line_rate: f64) -> Self {
+        match control {
+            Control::Dcqcn(params) => Self::Dcqcn(Dcqcn::new(params, line_rate)),
+            Control::Telemetry(params) => Self::Telemetry(Telemetry::new(params, line_rate)),
+            Control::Fixed => Self::Fixed(line_rate),
+        }
+    }
+
+    #[inline]
+    fn rate(&mut self, now: Time) -> f64 {
+        match self {
+            Self::Dcqcn(flow) => {
+                flow.advance(now);
+                flow.rate()
+            }
+            Self::Telemetry(flow) => {
+                flow.advance(now);
+                flow.rate()
+            }
+            Self::Fixed(rate) => *rate,
+        }
+    }
+
+    fn on_notification(&mut self, now: Time, trace: Option<&Trace<'_>>) {
+        match self {
+            Self::Dcqcn(flow) => flow.on_cnp(now),
+            Self::Telemetry(flow) => flow.on_notification(now, trace),
+            Self::Fixed(_) => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    own_qp: Qp,
+    receiver: (IpAddr, Qp),
+    controller: Controller,
+}
+
+/// A place in the table. Its generation changes when it is reused, so that the ID of a closed flow finds nothing (until
+/// the place has been reused 256 times).
+#[derive(Debug)]
+struct Slot {
+    generation: u8,
+    flow: Option<Flow>,
+}
+
+/// A reaction point: one host's sending flows.
+///
+/// Frames that are not for this host are its caller's to leave out.
+#[derive(Debug)]
+pub struct ReactionPoint {
+    config: Config,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    by_qp: HashMap<Qp, usize>,
+    by_receiver: HashMap<(IpAddr, Qp), usize>,
+    counters: Counters,
+}
+
+impl ReactionPoint {
+    /// Without flows.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_qp: HashMap::new(),
+            by_receiver: HashMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Opens a flow from `own_qp` to `receiver_qp` at `receiver`, which starts at `line_rate` bit/s.
+    ///
+    /// `None` where the table is full (flows that are open stay), or a flow with that QP or to that QP is open; each is
+    /// counted.
+    pub fn open(
+        &mut self,
+        _now: Time,
+        own_qp: Qp,
+        receiver: IpAddr,
+        receiver_qp: Qp,
+        line_rate: f64,
+    ) -> Option<FlowId> {
+        let receiver = (receiver, receiver_qp);
+        if self.by_qp.contains_key(&own_qp) || self.by_receiver.contains_key(&receiver) {
+            self.counters.duplicates += 1;
+            return None;
+        }
+        if self.by_qp.len() >= self.config.flows.min(MAX_FLOWS) {
+            self.counters.table_full += 1;
+            return None;
+        }
+        let flow = Flow {
+            own_qp,
+            receiver,
+            controller: Controller::new(self.config.control, line_rate),
+        };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                flow: None,
+            });
+            self.slots.len() - 1
+        });
+        let slot = self.slots.get_mut(index)?;
+        slot.flow = Some(flow);
+        self.by_qp.insert(own_qp, index);
+        self.by_receiver.insert(receiver, index);
+        self.counters.opened += 1;
+        Some(FlowId::new(index, slot.generation))
+    }
+
+    /// Closes a flow; one that is not open is left alone.
+    pub fn close(&mut self, flow: FlowId) {
+        let slot = self
+            .slots
+            .get_mut(flow.slot())
+            .filter(|slot| slot.generation == flow.generation());
+        let Some((slot, closed)) = slot.and_then(|slot| {
+            let closed = slot.flow.take()?;
+            Some((slot, closed))
+        }) else {
+            return;
+        };
+        slot.generation = slot.generation.wrapping_add(1);
+        self.by_qp.remove(&closed.own_qp);
+        self.by_receiver.remove(&closed.receiver);
+        self.free.push(flow.slot());
+    }
+
+    /// Acts upon a frame that arrived.
+    pub fn on_frame(&mut self, now: Time, frame: &Frame<'_>) -> Reaction {
+        match self.react(now, frame) {
+            Ok(reaction) => reaction,
+            Err(ignored) => {
+                self.counters.count(ignored);
+                Reaction::Ignored(ignored)
+            }
+        }
+    }
+
+    fn react(&mut self, now: Time, frame: &Frame<'_>) -> Result<Reaction, Ignored> {
+        match frame.message() {
+            Message::Cnp(cnp) => {
+                self.check_icrc(frame)?;
+                // About the sender's own QP, whoever sends it: the receiver, a proxy node or an ingress PE.
+                let slot = self.by_qp.get(&cnp.dest_qp()).copied();
+                let reaction = self.slow(now, slot, None)?;
+                self.counters.cnps += 1;
+                Ok(reaction)
+            }
+            Message::FastCnp(message) => {
+                let receiver = self.accept(frame, &message)?;
+                let trace = message.parsed.ok().and_then(|option| option.trace());
+                let slot = self.by_receiver.get(&receiver).copied();
+                let reaction = self.slow(now, slot, trace.as_ref())?;
+                self.counters.fast_cnps += 1;
+                Ok(reaction)
+            }
+            // A CNP by its opcode, yet not as long as one.
+            Message::Roce(bth, _) if bth.opcode() == Opcode::CNP => Err(Ignored::Malformed),
+            _ => Err(Ignored::NotANotification),
+        }
+    }
+
+    /// The receiver and QP that a Fast CNP is about, if it is to be believed.
+    fn accept(
+        &self,
+        frame: &Frame<'_>,
+        message: &FastCnpMessage<'_>,
+    ) -> Result<(IpAddr, Qp), Ignored> {
+        if !self.config.fast_cnp {
+            return Err(Ignored::FeatureOff);
+        }
+        let source = frame.ip().ok_or(Ignored::Malformed)?.source;
+        if !access::lists(&self.config.access_list, source) {
+            return Err(Ignored::NotOnAccessList);
+        }
+        let (Ok(option), Some(cnp)) = (message.parsed, message.cnp) else {
+            return Err(Ignored::Malformed);
+        };
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::Off, &mut findings);
+        let broken = findings.worst() >= Some(Severity::Error);
+        if broken || matches!(frame.end(), End::Malformed(_)) {
+            return Err(Ignored::Malformed);
+        }
+        self.check_icrc(frame)?;
+        Ok((option.original_destination().into(), cnp.dest_qp()))
+    }
+
+    fn check_icrc(&self, frame: &Frame<'_>) -> Result<(), Ignored> {
+        if !self.config.verify_icrc {
+            return Ok(());
+        }
+        match frame.verify_icrc() {
+            Verdict::Good(_) => Ok(()),
+            Verdict::Bad { .. } => Err(Ignored::BadIcrc),
+            // Lengths that contradict each other: nobody knows what the ICRC is to cover.
+            Verdict::Unchecked => Err(Ignored::Malformed),
+        }
+    }
+
+    fn slow(
+        &mut self,
+        now: Time,
+        slot: Option<usize>,
+        trace: Option<&Trace<'_>>,
+    ) -> Result<Reaction, Ignored> {
+        let index = slot.ok_or(Ignored::UnknownQp)?;
+        let slot = self.slots.get_mut(index).ok_or(Ignored::UnknownQp)?;
+        let flow = slot.flow.as_mut().ok_or(Ignored::UnknownQp)?;
+        let from = flow.controller.rate(now);
+        flow.controller.on_notification(now, trace);
+        Ok(Reaction::Slowed {
+            flow: FlowId::new(index, slot.generation),
+            from,
+            to: flow.controller.rate(now),
+        })
+    }
+
+    #[inline]
+    fn controller(&mut self, flow: FlowId) -> Option<&mut Controller> {
+        let slot = self.slots.get_mut(flow.slot())?;
+        let open = slot.flow.as_mut()?;
+        (slot.generation == flow.generation()).then_some(&mut open.controller)
+    }
+
+    /// That many octets of the flow were sent.
+    #[inline]
+    pub fn on_sent(&mut self, flow: FlowId, octets: u32) {
+        if let Some(Controller::Dcqcn(dcqcn)) = self.controller(flow) {
+            dcqcn.on_sent(octets);
+        }
+    }
+
+    /// The flow's rate in bit/s, with what timers owe applied; 0 where it is not open.
+    #[inline]
+    pub fn rate(&mut self, now: Time, flow: FlowId) -> f64 {
+        self.controller(flow)
+            .map_or(0.0, |controller| controller.rate(now))
+    }
+
+    /// When the flow's rate next rises by itself; `None` where it will not.
+    #[must_use]
+    pub fn next_timer(&self, flow: FlowId) -> Option<Time> {
+        let slot = self.slots.get(flow.slot())?;
+        let open = slot.flow.as_ref()?;
+        if slot.generation != flow.generation() {
+            return None;
+        }
+        match &open.controller {
+            Controller::Dcqcn(flow) => flow.next_timer(),
+            Controller::Telemetry(flow) => flow.next_timer(),
+            Controller::Fixed(_) => None,
+        }
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Rate control from the IOAM trace of a Fast CNP, after HPCC (Li et al., "HPCC: High Precision Congestion Control",
+//! SIGCOMM 2019, algorithm 1; draft-miao-ccwg-hpcc).
+//!
+//! HPCC sees every acknowledgement and steers a window. Here only congestion is told, so the same formulas steer a rate:
+//! - The utilisation of a hop is U = qlen/(B·T) + txRate/B; the greatest of all hops counts (MeasureInflight).
+//! - A notification with U ≥ η sets R = R_C/(U/η) + R_AI, one with less R = R_C + R_AI. R_C is the reference rate; it
+//!   becomes R at most once per T, so that several notifications about one round trip do not add up
+//!   (ComputeWind).
+//! - For each T without a notification the rate rises by R_AI, maxStage times; then by half of what is missing to the
+//!   line rate \[choice: HPCC then raises by the U that it measures, which nobody tells here\].
+//! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s) multiplies R_C by a fixed
+//!   factor, likewise at most once per T \[choice\].
+
+use crate::time::{Time, nanos};
+use core::time::Duration;
+use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
+
+/// Closer to the line rate than this, in bit/s, counts as there.
+const NEAR: f64 = 1.0;
+/// Most steps up that one [`Telemetry::advance`] applies; the others stay owed. From anywhere to 1 Tbit/s, maxStage and
+/// then 40 halvings of the gap do.
+const MAX_STEPS: u32 = 4096;
+
+/// The parameters, under their published names. The defaults are HPCC's, but for those marked as a choice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// η: utilisation to keep below. Default 0.95.
+    pub eta: f64,
+    /// T: base round-trip time. Default 13 µs.
+    pub t: Duration,
+    /// W_AI: additive increase in octets per T; R_AI = W_AI/T. Default 80.
+    pub w_ai: f64,
+    /// maxStage: steps of additive increase before the rate is raised faster. Default 5.
+    pub max_stage: u32,
+    /// Factor for the rate where a notification brings no telemetry. Default 0.5 \[choice\].
+    pub fallback: f64,
+    /// The rate never falls below, bit/s. Default 40 Mbit/s \[choice\].
+    pub r_min: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            eta: 0.95,
+            t: Duration::from_micros(13),
+            w_ai: 80.0,
+            max_stage: 5,
+            fallback: 0.5,
+            r_min: 40e6,
+        }
+    }
+}
+
+impl Params {
+    fn t_seconds(&self) -> f64 {
+        self.t.max(Duration::from_nanos(1)).as_secs_f64()
+    }
+
+    /// R_AI in bit/s.
+    #[must_use]
+    pub fn r_ai(&self) -> f64 {
+        self.w_ai * 8.0 / self.t_seconds()
+    }
+}
+
+/// How loaded a hop's link is: what a node of ours writes as namespace data (IOAM trace type bit 5) \[choice: IOAM has no
+/// field for it, and leaves the format of this one to the namespace\]. The queue depth (bit 6) goes with it, in octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct HopLoad {
+    /// Capacity of the egress link in units of 100 Mbit/s.
+    pub capacity_100mbps: u16,
+    /// What the node sends over it in units of 100 Mbit/s.
+    pub throughput_100mbps: u16,
+}
+
+impl HopLoad {
+    /// The 32 bits: capacity in the upper half, throughput in the lower.
+    #[must_use]
+    pub const fn to_bits(self) -> u32 {
+        (self.capacity_100mbps as u32) << 16 | self.throughput_100mbps as u32
+    }
+
+    /// From the 32 bits.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self {
+            capacity_100mbps: (bits >> 16) as u16,
+            throughput_100mbps: bits as u16,
+        }
+    }
+
+    /// Utilisation of the hop with `queue` octets waiting, where T takes `t` seconds: 1 is a full link without a queue.
+    /// `None` where the link has no capacity.
+    #[must_use]
+    pub fn utilisation(self, queue: u32, t: f64) -> Option<f64> {
+        if self.capacity_100mbps == 0 {
+            return None;
+        }
+        let capacity = f64::from(self.capacity_100mbps);
+        let bits_per_second = capacity * 100e6;
+        let waiting = f64::from(queue) * 8.0 / (bits_per_second * t);
+        Some(waiting + f64::from(self.throughput_100mbps) / capacity)
+    }
+}
+
+/// Utilisation of the most loaded hop in `trace`, where T takes `t` seconds. `None` where no hop tells its load, or the
+/// node list is ragged, so that nobody knows where its nodes begin.
+#[must_use]
+pub fn worst_hop(trace: &Trace<'_>, t: f64) -> Option<f64> {
+    let mut worst: Option<f64> = None;
+    for node in trace.nodes() {
+        if let Some(utilisation) = utilisation(&node.ok()?, t) {
+            worst = Some(worst.map_or(utilisation, |worst| worst.max(utilisation)));
+        }
+    }
+    worst
+}
+
+fn utilisation(node: &Node<'_>, t: f64) -> Option<f64> {
+    let load = node.fields().find_map(|field| match field.value {
+        Value::NamespaceData(bits) if bits != NOT_AVAILABLE => Some(HopLoad::from_bits(bits)),
+        _ => None,
+    })?;
+    load.utilisation(node.queue_depth().unwrap_or(0), t)
+}
+
+/// The rate of one flow.
+#[derive(Clone, Debug)]
+pub struct Telemetry {
+    params: Params,
+    line_rate: f64,
+    /// R.
+    rate: f64,
+    /// R_C.
+    reference: f64,
+    /// When the reference rate was last set by a notification.
+    reference_at: Option<Time>,
+    /// When the rate last changed, or was last notified about.
+    changed_at: Time,
+    /// incStage: steps of additive increase since the last notification.
+    stage: u32,
+}
+
+impl Telemetry {
+    /// A flow at line rate, in bit/s.
+    #[must_use]
+    pub const fn new(params: Params, line_rate: f64) -> Self {
+        Self {
+            params,
+            line_rate,
+            rate: line_rate,
+            reference: line_rate,
+            reference_at: None,
+            changed_at: Time::from_nanos(0),
+            stage: 0,
+        }
+    }
+
+    /// R, the rate in bit/s, as of the last [`advance`](Self::advance).
+    #[inline]
+    #[must_use]
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// A notification, with the trace of the data packet where it has one.
+    pub fn on_notification(&mut self, now: Time, trace: Option<&Trace<'_>>) {
+        self.advance(now);
+        let due = self
+            .reference_at
+            .is_none_or(|at| now.since(at) >= self.params.t);
+        if due {
+            self.reference = self.rate;
+            self.reference_at = Some(now);
+        }
+        let eta = self.params.eta.max(f64::MIN_POSITIVE);
+        let wanted = match trace.and_then(|trace| worst_hop(trace, self.params.t_seconds())) {
+            Some(worst) if worst >= eta => self.reference / (worst / eta) + self.params.r_ai(),
+            Some(_) => self.reference + self.params.r_ai(),
+            None => self.reference * self.params.fallback,
+        };
+        self.set(wanted);
+        self.changed_at = now;
+        self.stage = 0;
+    }
+
+    /// Applies what has come due by `now`; a time before the last is taken as that one.
+    #[inline]
+    pub fn advance(&mut self, now: Time) {
+        if self.rate < self.line_rate && now.since(self.changed_at) >= self.params.t {
+            self.recover(now);
+        }
+    }
+
+    #[cold]
+    fn recover(&mut self, now: Time) {
+        let period = nanos(self.params.t).max(1);
+        for _ in 0..MAX_STEPS {
+            if self.rate >= self.line_rate || nanos(now.since(self.changed_at)) < period {
+                return;
+            }
+            self.changed_at = self.changed_at + Duration::from_nanos(period);
+            self.stage = self.stage.saturating_add(1);
+            if self.stage <= self.params.max_stage {
+                self.set(self.rate + self.params.r_ai());
+            } else {
+                self.set(f64::midpoint(self.rate, self.line_rate));
+            }
+        }
+    }
+
+    /// When the rate next rises by itself.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        (self.rate < self.line_rate).then(|| self.changed_at + self.params.t)
+    }
+
+    fn set(&mut self, wanted: f64) {
+        let floor = self.params.r_min.min(self.line_rate);
+        let rate = wanted.max(floor).min(self.line_rate);
+        let near = self.line_rate - rate < NEAR;
+        self.rate = if near { self.line_rate } else { rate };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{hop, trace};
+    use fcn_wire::ioam::OptType;
+    use proptest::prelude::*;
+
+    const LINE: f64 = 100e9;
+    /// 80 octets per 13 µs.
+    const R_AI: f64 = 80.0 * 8.0 / 13e-6;
+
+    fn after(periods: u64) -> Time {
+        Time::from_nanos(periods * 13_000)
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+    }
+
+    fn notify(flow: &mut Telemetry, now: Time, hops: &[(HopLoad, u32)]) {
+        let bytes = trace(hops);
+        let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
+        flow.on_notification(now, Some(&trace));
+    }
+
+    #[test]
+    fn the_load_of_a_hop_has_one_format() {
+        let load = hop(1000, 900).0;
+        assert_eq!(load.to_bits(), 1000 << 16 | 900);
+        assert_eq!(HopLoad::from_bits(load.to_bits()), load);
+        // 100 Gbit/s for 13 µs are 162 500 octets.
+        assert!(close(load.utilisation(162_500, 13e-6).unwrap(), 1.9));
+        assert_eq!(hop(0, 900).0.utilisation(1, 13e-6), None);
+    }
+
+    #[test]
+    fn the_most_loaded_hop_sets_the_rate() {
+        let mut flow = Telemetry::new(Params::default(), LINE);
+        let hops = [
+            hop(1000, 500),
+            (hop(1000, 1000).0, 162_500),
+            hop(4000, 3000),
+        ];
+        notify(&mut flow, after(1), &hops);
+        assert!(close(flow.rate(), LINE / (2.0 / 0.95) + R_AI));
+        assert_eq!(flow.next_timer(), Some(after(2)));
+    }
+
+    #[test]
+    fn notifications_about_one_round_trip_do_not_add_up() {
+        let mut flow = Telemetry::new(Params::default(), LINE);
+        let worst = [(hop(1000, 1000).0, 162_500)];
+        let once = LINE / (2.0 / 0.95) + R_AI;
+        for _ in 0..3 {
+            notify(&mut flow, after(1), &worst);
+            assert!(close(flow.rate(), once));
+        }
+        // A better word within the same T counts from the same reference.
+        notify(&mut flow, Time::from_nanos(25_999), &[hop(1000, 1000)]);
+        assert!(close(flow.rate(), LINE * 0.95 + R_AI));
+        let rate = flow.rate();
+        notify(&mut flow, after(2), &worst);
+        assert!(close(flow.rate(), rate / (2.0 / 0.95) + R_AI));
+    }
+
+    #[test]
+    fn without_notifications_the_rate_rises_by_stages() {
+        let mut flow = Telemetry::new(Params::default(), LINE);
+        flow.on_notification(after(0), None);
+        assert_eq!(flow.rate(), LINE / 2.0);
+        for step in 1..=5u32 {
+            flow.advance(after(step.into()));
+            assert!(close(flow.rate(), LINE / 2.0 + f64::from(step) * R_AI));
+        }
+        let rate = flow.rate();
+        flow.advance(after(6));
+        assert!(close(flow.rate(), f64::midpoint(rate, LINE)));
+        flow.advance(after(60));
+        assert_eq!((flow.rate(), flow.next_timer()), (LINE, None));
+    }
+
+    #[test]
+    fn a_trace_without_loads_is_as_good_as_none() {
+        let no_load = trace(&[
+            (HopLoad::from_bits(NOT_AVAILABLE), 9),
+            (HopLoad::default(), 9),
+        ]);
+        let mut ragged = trace(&[hop(1000, 999)]);
+        ragged.pop();
+        for bytes in [no_load, ragged] {
+            let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
+            assert_eq!(worst_hop(&trace, 13e-6), None);
+            let mut flow = Telemetry::new(Params::default(), LINE);
+            flow.on_notification(after(0), Some(&trace));
+            assert_eq!(flow.rate(), LINE / 2.0);
+        }
+    }
+
+    #[test]
+    fn no_parameters_make_it_hang_or_leave_its_range() {
+        let zero = Params {
+            eta: 0.0,
+            t: Duration::ZERO,
+            w_ai: 0.0,
+            max_stage: 0,
+            fallback: 0.0,
+            r_min: 0.0,
+        };
+        for line_rate in [LINE, 1.0, 0.0] {
+            let mut flow = Telemetry::new(zero, line_rate);
+            for i in 0..5 {
+                notify(&mut flow, after(i * 1000), &[hop(1000, 1000)]);
+                flow.on_notification(after(i * 1000 + 1), None);
+                flow.advance(after(i * 1000 + 999));
+                assert!((0.0..=line_rate).contains(&flow.rate()));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_stays_in_its_range_and_rises_only_between_notifications(
+            steps in proptest::collection::vec((0u64..200_000, proptest::option::of((any::<u16>(), any::<u16>(), any::<u32>()))), 0..60))
+        {
+            let params = Params::default();
+            let mut flow = Telemetry::new(params, LINE);
+            let mut now = 0;
+            for (wait, told) in steps {
+                now += wait;
+                let before = flow.rate();
+                flow.advance(Time::from_nanos(now));
+                prop_assert!(flow.rate() >= before);
+                if let Some((capacity, throughput, queue)) = told {
+                    notify(&mut flow, Time::from_nanos(now), &[(hop(capacity, throughput).0, queue)]);
+                }
+                prop_assert!((params.r_min..=LINE).contains(&flow.rate()), "{}", flow.rate());
+            }
+        }
+
+        #[test]
+        fn any_trace_is_survived(bytes in proptest::collection::vec(any::<u8>(), 8..238)) {
+            for opt_type in [OptType::Preallocated, OptType::Incremental] {
+                let trace = Trace::new_checked(opt_type, &bytes).unwrap();
+                let mut flow = Telemetry::new(Params::default(), LINE);
+                flow.on_notification(after(0), Some(&trace));
+                prop_assert!((40e6..=LINE).contains(&flow.rate()));
+            }
+        }
+    }
+}

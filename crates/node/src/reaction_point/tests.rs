@@ -1,0 +1,439 @@
+//! The reaction point by lists of frames and the exact reaction to each.
+
+use super::*;
+use crate::outgoing::{About, Outgoing};
+use crate::testing::{
+    ICRC, RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, build, data, hop, ip, mutated, trace, udp,
+    with_frame,
+};
+use fcn_wire::Profile;
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose::{OptionPart, Part};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::icrc::Policy;
+use fcn_wire::ioam::OptType;
+use proptest::prelude::*;
+use std::net::Ipv6Addr;
+
+const LINE: f64 = 100e9;
+const OWN: Qp = Qp::truncate(0x111);
+const PEER: Qp = Qp::truncate(0x222);
+
+fn at(micros: u64) -> Time {
+    Time::from_nanos(micros * 1000)
+}
+
+fn host(set: impl FnOnce(&mut Config)) -> (ReactionPoint, FlowId) {
+    let mut config = Config {
+        fast_cnp: true,
+        access_list: vec![Prefix::new(SWITCH.into(), 48).unwrap()],
+        ..Config::default()
+    };
+    set(&mut config);
+    let mut host = ReactionPoint::new(config);
+    let flow = host.open(at(0), OWN, RECEIVER.into(), PEER, LINE).unwrap();
+    (host, flow)
+}
+
+fn emit(outgoing: Outgoing, about: &About<'_>) -> Vec<u8> {
+    let mut out = [0; Outgoing::MAX_LEN];
+    let (len, _) = outgoing.emit(about, &Profile::DEFAULT, &mut out).unwrap();
+    out[..len].to_vec()
+}
+
+fn cnp(qp: Qp) -> Vec<u8> {
+    let outgoing = Outgoing::Cnp {
+        source: RECEIVER.into(),
+        destination: SENDER.into(),
+        qp,
+    };
+    emit(outgoing, &About::default())
+}
+
+fn fast_cnp_from(source: Ipv6Addr, about: &About<'_>) -> Vec<u8> {
+    let outgoing = Outgoing::FastCnp {
+        source,
+        destination: SENDER,
+        original_destination: RECEIVER,
+        qp: PEER,
+        udp_source: 0,
+    };
+    emit(outgoing, about)
+}
+
+fn fast_cnp() -> Vec<u8> {
+    fast_cnp_from(SWITCH, &About::default())
+}
+
+fn react(host: &mut ReactionPoint, now: Time, bytes: &[u8]) -> Reaction {
+    with_frame(bytes, |frame| host.on_frame(now, frame))
+}
+
+fn ignored(ignored: Ignored) -> Reaction {
+    Reaction::Ignored(ignored)
+}
+
+#[test]
+fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
+    let (mut host, flow) = host(|_| {});
+    let other = host
+        .open(at(0), Qp::truncate(0x112), RECEIVER4.into(), PEER, LINE)
+        .unwrap();
+    let slowed = |flow, from, to| Reaction::Slowed { flow, from, to };
+    assert_eq!(
+        react(&mut host, at(1), &cnp(OWN)),
+        slowed(flow, LINE, LINE / 2.0)
+    );
+    assert_eq!(
+        react(&mut host, at(1), &fast_cnp()),
+        slowed(flow, LINE / 2.0, LINE / 4.0)
+    );
+    // Option 2 as well, and over IPv4 a plain CNP.
+    let bytes = trace(&[hop(1000, 900)]);
+    let about = About {
+        trace: Some((OptType::Preallocated, &bytes)),
+        ..About::default()
+    };
+    let with_trace = fast_cnp_from(SWITCH, &about);
+    assert_eq!(
+        react(&mut host, at(1), &with_trace),
+        slowed(flow, LINE / 4.0, LINE / 8.0)
+    );
+    let v4 = Outgoing::Cnp {
+        source: RECEIVER4.into(),
+        destination: SENDER4.into(),
+        qp: Qp::truncate(0x112),
+    };
+    let v4 = emit(v4, &About::default());
+    assert_eq!(
+        react(&mut host, at(1), &v4),
+        slowed(other, LINE, LINE / 2.0)
+    );
+    let want = Counters {
+        opened: 2,
+        cnps: 2,
+        fast_cnps: 2,
+        ..Counters::default()
+    };
+    assert_eq!(host.counters(), &want);
+}
+
+#[test]
+fn by_default_fast_cnps_are_ignored() {
+    let (mut host, flow) = host(|config| config.fast_cnp = Config::default().fast_cnp);
+    assert_eq!(
+        react(&mut host, at(1), &fast_cnp()),
+        ignored(Ignored::FeatureOff)
+    );
+    assert_eq!(host.rate(at(1), flow), LINE);
+    assert_eq!(host.counters().feature_off, 1);
+}
+
+#[test]
+fn only_listed_sources_may_send_fast_cnps() {
+    let from_receiver = fast_cnp_from(RECEIVER, &About::default());
+    // Nobody is listed by default, not even the receiver.
+    let (mut host_without, _) = host(|config| config.access_list = Config::default().access_list);
+    for bytes in [fast_cnp(), from_receiver.clone()] {
+        assert_eq!(
+            react(&mut host_without, at(1), &bytes),
+            ignored(Ignored::NotOnAccessList)
+        );
+    }
+    let (mut host, flow) = host(|config| config.access_list.push(Prefix::host(RECEIVER.into())));
+    let reaction = react(&mut host, at(1), &from_receiver);
+    assert_eq!(
+        reaction,
+        Reaction::Slowed {
+            flow,
+            from: LINE,
+            to: LINE / 2.0
+        }
+    );
+}
+
+fn in_destination_options(options: &[OptionPart<'_>]) -> Vec<u8> {
+    let repr = CnpRepr::new(PEER);
+    build(&[
+        ip(SWITCH.into(), SENDER.into()),
+        Part::DestinationOptions(options),
+        udp(4791),
+        Part::Cnp(repr),
+        ICRC,
+    ])
+}
+
+fn in_hop_by_hop(options: &[OptionPart<'_>]) -> Vec<u8> {
+    let repr = CnpRepr::new(PEER);
+    build(&[
+        ip(SWITCH.into(), SENDER.into()),
+        Part::HopByHop(options),
+        udp(4791),
+        Part::Cnp(repr),
+        ICRC,
+    ])
+}
+
+#[test]
+fn fast_cnps_that_break_a_rule_gravely_are_malformed() {
+    let option = OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: RECEIVER,
+    });
+    let to_receiver = OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: SENDER,
+    });
+    let short = OptionPart::Raw(0x9E, (4, 2), &[0; 15]);
+    let (mut host, _) = host(|_| {});
+    let fine = in_destination_options(&[option]);
+    assert!(matches!(
+        react(&mut host, at(1), &fine),
+        Reaction::Slowed { .. }
+    ));
+    for bytes in [
+        in_hop_by_hop(&[option]),
+        in_destination_options(&[option, option]),
+        in_destination_options(&[to_receiver]),
+        in_destination_options(&[short]),
+        build(&[
+            ip(SWITCH.into(), SENDER.into()),
+            Part::DestinationOptions(&[option]),
+            udp(4791),
+            Part::Bytes(&[0x81; 40]),
+            ICRC,
+        ]),
+        // No CNP: cut short, and longer than one.
+        fine[..fine.len() - 1].to_vec(),
+        build(&[
+            ip(RECEIVER.into(), SENDER.into()),
+            udp(4791),
+            Part::Cnp(CnpRepr::new(OWN)),
+            Part::Bytes(&[0; 4]),
+            ICRC,
+        ]),
+    ] {
+        assert_eq!(react(&mut host, at(1), &bytes), ignored(Ignored::Malformed));
+    }
+    assert_eq!(host.counters().malformed, 7);
+}
+
+#[test]
+fn other_frames_are_no_notifications() {
+    let (mut host, _) = host(|_| {});
+    let data = data(RECEIVER.into(), SENDER.into(), Opcode::RC_SEND_ONLY, OWN);
+    for bytes in [&data[..], &[]] {
+        assert_eq!(
+            react(&mut host, at(1), bytes),
+            ignored(Ignored::NotANotification)
+        );
+    }
+    assert_eq!(host.counters().not_a_notification, 2);
+}
+
+#[test]
+fn qps_that_no_flow_has_are_unknown() {
+    let (mut host, _) = host(|_| {});
+    // A plain CNP names the sender's QP, a Fast CNP the receiver's: neither is taken for the other.
+    let steps = [
+        cnp(PEER),
+        {
+            let outgoing = Outgoing::FastCnp {
+                source: SWITCH,
+                destination: SENDER,
+                original_destination: RECEIVER,
+                qp: OWN,
+                udp_source: 0,
+            };
+            emit(outgoing, &About::default())
+        },
+        {
+            let original_destination = Ipv6Addr::new(0x2001, 0xdb8, 7, 0, 0, 0, 0, 7);
+            let outgoing = Outgoing::FastCnp {
+                source: SWITCH,
+                destination: SENDER,
+                original_destination,
+                qp: PEER,
+                udp_source: 0,
+            };
+            emit(outgoing, &About::default())
+        },
+    ];
+    for bytes in steps {
+        assert_eq!(react(&mut host, at(1), &bytes), ignored(Ignored::UnknownQp));
+    }
+    assert_eq!(host.counters().unknown_qp, 3);
+}
+
+#[test]
+fn a_wrong_icrc_makes_a_notification_void_unless_it_is_not_looked_at() {
+    for verify in [true, false] {
+        let (mut host, _) = host(|config| config.verify_icrc = verify);
+        for mut bytes in [cnp(OWN), fast_cnp()] {
+            *bytes.last_mut().unwrap() ^= 1;
+            let reaction = react(&mut host, at(1), &bytes);
+            assert_eq!(
+                reaction == ignored(Ignored::BadIcrc),
+                verify,
+                "{reaction:?}"
+            );
+        }
+        assert_eq!(host.counters().bad_icrc, if verify { 2 } else { 0 });
+    }
+    // Whatever the reading of the ICRC.
+    let (mut host, _) = host(|_| {});
+    for reading in fcn_wire::icrc::Reading::ALL {
+        let option = OptionPart::FastCnp(FastCnpRepr::Option1 {
+            original_destination: RECEIVER,
+        });
+        let bytes = build(&[
+            ip(SWITCH.into(), SENDER.into()),
+            Part::DestinationOptions(&[option]),
+            udp(4791),
+            Part::Cnp(CnpRepr::new(PEER)),
+            Part::Icrc(Policy::Compute(reading)),
+        ]);
+        assert!(matches!(
+            react(&mut host, at(1), &bytes),
+            Reaction::Slowed { .. }
+        ));
+    }
+}
+
+#[test]
+fn a_full_table_refuses_and_keeps_what_is_open() {
+    let (mut host, flow) = host(|config| config.flows = 2);
+    let receiver = IpAddr::from(RECEIVER);
+    let mut open =
+        |own, peer| host.open(at(0), Qp::truncate(own), receiver, Qp::truncate(peer), LINE);
+    assert_eq!(open(0x111, 0x333), None, "own QP in use");
+    assert_eq!(open(0x333, 0x222), None, "receiver's QP in use");
+    let second = open(2, 3).unwrap();
+    assert_eq!(open(4, 5), None, "full");
+    let want = Counters {
+        opened: 2,
+        duplicates: 2,
+        table_full: 1,
+        ..Counters::default()
+    };
+    assert_eq!(host.counters(), &want);
+    host.close(second);
+    let third = host
+        .open(
+            at(0),
+            Qp::truncate(4),
+            receiver,
+            Qp::truncate(5),
+            LINE / 2.0,
+        )
+        .unwrap();
+    assert_ne!(third, second, "the ID of a closed flow finds nothing");
+    assert_eq!(
+        (
+            host.rate(at(0), second),
+            host.rate(at(0), third),
+            host.rate(at(0), flow)
+        ),
+        (0.0, LINE / 2.0, LINE)
+    );
+    host.close(second);
+    assert_eq!(host.rate(at(0), third), LINE / 2.0);
+    assert_eq!(
+        react(&mut host, at(0), &cnp(Qp::truncate(2))),
+        ignored(Ignored::UnknownQp)
+    );
+    // What a closed flow had can be opened again.
+    host.close(third);
+    assert!(
+        host.open(at(0), Qp::truncate(2), receiver, Qp::truncate(3), LINE)
+            .is_some()
+    );
+}
+
+#[test]
+fn rates_recover_by_time_and_octets() {
+    let (mut host, flow) = host(|_| {});
+    assert_eq!(host.next_timer(flow), None);
+    react(&mut host, at(0), &cnp(OWN));
+    assert_eq!(host.next_timer(flow), Some(at(55)));
+    assert_eq!(host.rate(at(54), flow), LINE / 2.0);
+    assert_eq!(host.rate(at(55), flow), LINE * 0.75);
+    host.on_sent(flow, 10_000_000);
+    assert_eq!(host.rate(at(55), flow), LINE * 0.875);
+    host.close(flow);
+    host.on_sent(flow, 10_000_000);
+    assert_eq!(
+        (host.rate(at(99), flow), host.next_timer(flow)),
+        (0.0, None)
+    );
+}
+
+#[test]
+fn telemetry_comes_with_option_2_alone() {
+    let bytes = trace(&[hop(1000, 1000)]);
+    let about = About {
+        trace: Some((OptType::Preallocated, &bytes)),
+        ..About::default()
+    };
+    let params = telemetry::Params::default();
+    for (bytes, want) in [
+        (fast_cnp_from(SWITCH, &about), LINE * 0.95 + params.r_ai()),
+        (fast_cnp(), LINE / 2.0),
+        (cnp(OWN), LINE / 2.0),
+    ] {
+        let (mut host, flow) = host(|config| config.control = Control::Telemetry(params));
+        let Reaction::Slowed {
+            flow: slowed,
+            from,
+            to,
+        } = react(&mut host, at(1), &bytes)
+        else {
+            panic!("ignored")
+        };
+        assert_eq!((slowed, from), (flow, LINE));
+        assert!((to - want).abs() < 1.0, "{to} {want}");
+        assert_eq!(host.next_timer(flow), Some(at(14)));
+    }
+}
+
+#[test]
+fn a_fixed_rate_stays_what_it_is() {
+    let (mut host, flow) = host(|config| config.control = Control::Fixed);
+    let reaction = react(&mut host, at(1), &cnp(OWN));
+    assert_eq!(
+        reaction,
+        Reaction::Slowed {
+            flow,
+            from: LINE,
+            to: LINE
+        }
+    );
+    host.on_sent(flow, u32::MAX);
+    assert_eq!(
+        (host.rate(at(9), flow), host.next_timer(flow)),
+        (LINE, None)
+    );
+}
+
+proptest! {
+    #[test]
+    fn hostile_frames_are_survived_and_slow_only_the_open_flow(
+        frames in proptest::collection::vec(mutated(vec![cnp(OWN), fast_cnp()]), 1..20), verify: bool)
+    {
+        let (mut host, flow) = host(|config| config.verify_icrc = verify);
+        let mut seen = 0;
+        for bytes in &frames {
+            match react(&mut host, at(1), bytes) {
+                Reaction::Slowed { flow: slowed, from, to } => prop_assert!(slowed == flow && to <= from && to >= 40e6),
+                Reaction::Ignored(_) => seen += 1,
+            }
+        }
+        let c = *host.counters();
+        prop_assert_eq!(seen, c.not_a_notification + c.feature_off + c.not_on_access_list + c.unknown_qp + c.bad_icrc + c.malformed);
+        prop_assert_eq!(seen + c.cnps + c.fast_cnps, frames.len() as u64);
+    }
+
+    #[test]
+    fn arbitrary_octets_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let (mut host, _) = host(|_| {});
+        prop_assert!(matches!(react(&mut host, at(1), &bytes), Reaction::Ignored(_)));
+    }
+}
