@@ -1,0 +1,271 @@
+//! The figures by which mechanisms are compared: which, in which unit, and their median and range over seeds.
+//!
+//! One list serves the table and the JSON report.
+
+use crate::sim::outcome::Metrics;
+use crate::units::{Ps, Rate};
+use fcn_wire::Kind;
+use serde::Serialize;
+
+/// What a figure counts, and so how it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Octets.
+    Octets,
+    /// Bits per second.
+    BitsPerSecond,
+    /// A ratio, 0 to 1.
+    Ratio,
+    /// A number of things.
+    Count,
+}
+
+/// One figure.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Its name in JSON, with its unit.
+    pub id: String,
+    /// Its name in tables.
+    pub label: String,
+    /// Its unit.
+    pub unit: Unit,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Of(fn(&Metrics) -> Option<f64>),
+    Notifications(Kind),
+}
+
+/// A figure over several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Median: of two in the middle, their mean.
+    pub median: f64,
+    /// Least.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// How many seeds gave one.
+    pub seeds: usize,
+}
+
+impl Spread {
+    /// Of these values; `None` where there are none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let seeds = values.len();
+        let upper = *values.get(seeds / 2)?;
+        let lower = *values.get((seeds - 1) / 2)?;
+        Some(Self {
+            median: f64::midpoint(lower, upper),
+            min,
+            max,
+            seeds,
+        })
+    }
+}
+
+impl Figure {
+    fn new(id: &str, label: &str, unit: Unit, of: fn(&Metrics) -> Option<f64>) -> Self {
+        Self {
+            id: id.to_owned(),
+            label: label.to_owned(),
+            unit,
+            source: Source::Of(of),
+        }
+    }
+
+    /// Whether it counts notifications of one kind.
+    #[must_use]
+    pub const fn is_of_notifications(&self) -> bool {
+        matches!(self.source, Source::Notifications(_))
+    }
+
+    /// Its value in one run; `None` where the run has none, as a reaction time has none where nobody reacted.
+    #[must_use]
+    pub fn value(&self, metrics: &Metrics) -> Option<f64> {
+        match self.source {
+            Source::Of(of) => of(metrics),
+            Source::Notifications(kind) => Some(count(
+                metrics.notifications.get(&kind).copied().unwrap_or(0),
+            )),
+        }
+    }
+
+    /// Its spread over the runs of one mechanism.
+    #[must_use]
+    pub fn spread(&self, runs: &[Metrics]) -> Option<Spread> {
+        Spread::of(runs.iter().filter_map(|run| self.value(run)))
+    }
+
+    /// For a table: the median, and the range where `runs` are several and differ.
+    #[must_use]
+    pub fn cell(&self, runs: &[Metrics]) -> String {
+        let Some(spread) = self.spread(runs) else {
+            return "never".to_owned();
+        };
+        let mut cell = show(self.unit, spread.median);
+        if spread.min < spread.max {
+            let (min, max) = (show(self.unit, spread.min), show(self.unit, spread.max));
+            cell += &format!("\n{min} to {max}");
+        }
+        if spread.seeds < runs.len() {
+            cell += &format!("\nin {} of {}", spread.seeds, runs.len());
+        }
+        cell
+    }
+}
+
+/// Every figure, in the order of the table.
+#[must_use]
+pub fn all() -> Vec<Figure> {
+    let mut figures = vec![
+        reaction_time(),
+        Figure::new("peak_queue_octets", "peak queue", Unit::Octets, |m| {
+            Some(count(m.peak_queue))
+        }),
+        Figure::new("above_kmax_ns", "time above Kmax", Unit::Nanoseconds, |m| {
+            Some(m.above_kmax.0 as f64 / 1e3)
+        }),
+        Figure::new("goodput_bps", "goodput", Unit::BitsPerSecond, |m| {
+            Some(m.goodput)
+        }),
+        Figure::new("fairness", "fairness (Jain)", Unit::Ratio, |m| {
+            Some(m.fairness)
+        }),
+        Figure::new("ce_marks", "CE marks", Unit::Count, |m| {
+            Some(count(m.marked))
+        }),
+        Figure::new("pfc_frames", "PFC frames", Unit::Count, |m| {
+            Some(count(m.pauses))
+        }),
+        Figure::new("lost", "packets lost", Unit::Count, |m| Some(count(m.lost))),
+        Figure::new("sent_again", "packets sent again", Unit::Count, |m| {
+            Some(count(m.again))
+        }),
+    ];
+    let kinds = Kind::ALL.into_iter().map(|kind| Figure {
+        id: format!("sent_{}", kind.id()),
+        label: format!("{} sent", kind.id()),
+        unit: Unit::Count,
+        source: Source::Notifications(kind),
+    });
+    figures.splice(5..5, kinds);
+    figures
+}
+
+/// From the onset of congestion to the first cut.
+#[must_use]
+pub fn reaction_time() -> Figure {
+    Figure::new(
+        "reaction_time_ns",
+        "reaction time",
+        Unit::Nanoseconds,
+        |m| m.reaction_time().map(|time| time.0 as f64 / 1e3),
+    )
+}
+
+fn count(number: u64) -> f64 {
+    number as f64
+}
+
+/// A value for people.
+#[must_use]
+pub fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanoseconds => Ps((significant(value) * 1e3) as u64).to_string(),
+        Unit::Octets if value >= 1e6 => format!("{} MB", significant(value / 1e6)),
+        Unit::Octets if value >= 1e3 => format!("{} kB", significant(value / 1e3)),
+        Unit::Octets => format!("{} B", significant(value)),
+        Unit::BitsPerSecond => Rate::new(significant(value) as u64)
+            .map_or_else(|| "0".to_owned(), |rate| rate.to_string()),
+        Unit::Ratio => format!("{value:.3}"),
+        Unit::Count => grouped(value.round() as u64),
+    }
+}
+
+/// Three significant digits: what is left of more is noise.
+fn significant(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 0.0;
+    }
+    let digits = 2 - value.log10().floor() as i32;
+    if digits >= 0 {
+        let scale = 10f64.powi(digits);
+        (value * scale).round() / scale
+    } else {
+        let scale = 10f64.powi(-digits);
+        (value / scale).round() * scale
+    }
+}
+
+/// A number with its thousands set apart.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::metrics;
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_one_or_between_the_two() {
+        let of = |values: &[f64]| Spread::of(values.iter().copied()).map(|s| s.median);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[7.0]), Some(7.0));
+        assert_eq!(of(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
+        let spread = Spread::of([9.0, 1.0, 2.0]).unwrap();
+        assert_eq!((spread.min, spread.max, spread.seeds), (1.0, 9.0, 3));
+    }
+
+    #[test]
+    fn values_have_the_unit_that_fits() {
+        assert_eq!(show(Unit::Nanoseconds, 12_345.0), "12.3 µs");
+        assert_eq!(show(Unit::Nanoseconds, 0.0), "0");
+        assert_eq!(show(Unit::Octets, 512.0), "512 B");
+        assert_eq!(show(Unit::Octets, 1_234_567.0), "1.23 MB");
+        assert_eq!(show(Unit::BitsPerSecond, 98.76e9), "98.8 Gbit/s");
+        assert_eq!(show(Unit::BitsPerSecond, 0.0), "0");
+        assert_eq!(show(Unit::Ratio, 0.99951), "1.000");
+        assert_eq!(show(Unit::Count, 1_234_567.0), "1,234,567");
+        assert_eq!((grouped(0), grouped(999)), ("0".into(), "999".into()));
+        assert_eq!(grouped(1_000), "1,000");
+    }
+
+    #[test]
+    fn a_cell_tells_range_and_missing_seeds() {
+        let figure = reaction_time();
+        assert_eq!(figure.cell(&[metrics(Some(3_000))]), "3 µs");
+        let runs = [metrics(Some(3_000)), metrics(Some(5_000)), metrics(None)];
+        assert_eq!(figure.cell(&runs), "4 µs\n3 µs to 5 µs\nin 2 of 3");
+        assert_eq!(figure.cell(&[metrics(None)]), "never");
+    }
+
+    #[test]
+    fn names_are_unique_and_every_kind_is_there() {
+        let figures = all();
+        let ids: std::collections::BTreeSet<_> = figures.iter().map(|f| &f.id).collect();
+        assert_eq!(ids.len(), figures.len());
+        for kind in Kind::ALL {
+            assert!(ids.contains(&format!("sent_{}", kind.id())));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A comparison as JSON. README.md describes it.
+
+use super::figures::{self, Figure};
+use super::{Comparison, Group, Row, sentence};
+use serde_json::{Map, Value, json};
+
+/// Name of the schema.
+pub const COMPARE_SCHEMA: &str = "fcn-gen/compare";
+/// Its version: raised when a field changes its meaning or goes away.
+pub const COMPARE_VERSION: u32 = 1;
+
+/// The comparison for programs.
+#[must_use]
+pub fn json(comparison: &Comparison) -> Value {
+    let figures = figures::all();
+    let (first, count) = comparison.seeds;
+    json!({
+        "schema": COMPARE_SCHEMA,
+        "version": COMPARE_VERSION,
+        "scenario": comparison.scenario,
+        "first_seed": first,
+        "seeds": count,
+        "over": comparison.over,
+        "groups": comparison.groups.iter().map(|group| self::group(group, &figures)).collect::<Vec<_>>(),
+    })
+}
+
+fn group(group: &Group, figures: &[Figure]) -> Value {
+    json!({
+        "value": group.value,
+        "mechanisms": group.rows.iter().map(|row| self::row(row, figures)).collect::<Vec<_>>(),
+        "sentence": sentence(&group.rows),
+    })
+}
+
+fn row(row: &Row, figures: &[Figure]) -> Value {
+    let (not_applicable, found) = match &row.played {
+        Ok(runs) => {
+            let found = figures
+                .iter()
+                .map(|figure| (figure.id.clone(), json!(figure.spread(runs))));
+            (None, Some(found.collect::<Map<_, _>>()))
+        }
+        Err(why) => (Some(why), None),
+    };
+    json!({
+        "mechanism": row.mechanism.id(),
+        "not_applicable": not_applicable,
+        "figures": found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{comparison, comparison_over};
+    use super::*;
+
+    #[test]
+    fn figures_are_found_by_name() {
+        let value = json(&comparison_over());
+        assert_eq!(value["schema"], "fcn-gen/compare");
+        assert_eq!(value["over"], "distance");
+        let group = &value["groups"][1];
+        assert_eq!(group["value"], "100km");
+        let cnp = &group["mechanisms"][0];
+        assert_eq!(cnp["mechanism"], "cnp");
+        assert_eq!(cnp["not_applicable"], Value::Null);
+        assert_eq!(
+            cnp["figures"]["reaction_time_ns"],
+            json!({"median": 520_000.0, "min": 480_000.0, "max": 560_000.0, "seeds": 2})
+        );
+        assert_eq!(cnp["figures"]["sent_cnp"]["median"], 1_204.0);
+    }
+
+    #[test]
+    fn what_does_not_apply_says_why_and_nothing_is_null() {
+        let value = json(&comparison());
+        let mechanisms = &value["groups"][0]["mechanisms"];
+        assert_eq!(mechanisms[3]["not_applicable"], "no ingress PE");
+        assert_eq!(mechanisms[3]["figures"], Value::Null);
+        assert_eq!(mechanisms[0]["figures"]["reaction_time_ns"], Value::Null);
+    }
+}

@@ -1,0 +1,282 @@
+//! A scenario under several mechanisms: plays it under each, gathers the figures, shows them as text or JSON.
+//!
+//! `figures.rs` says which figures, `sentence.rs` what they come to; drawing them is `plot.rs`'s business.
+
+pub mod figures;
+mod json;
+mod play;
+mod sentence;
+mod table;
+
+pub use json::{COMPARE_SCHEMA, COMPARE_VERSION, json};
+pub use play::{Progress, compare};
+pub use sentence::sentence;
+pub use table::text;
+
+use crate::failure::{Failure, Result};
+use crate::scenario::Source;
+use crate::scenario::model::Mechanism;
+use crate::sim::outcome::Metrics;
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The scenario.
+    pub source: Source,
+    /// What to change in it: `key=value`.
+    pub sets: Vec<String>,
+    /// Under which mechanisms, in this order.
+    pub mechanisms: Vec<Mechanism>,
+    /// Seeds to play each with, from the scenario's own upwards; at least 1.
+    pub seeds: u32,
+    /// A parameter to compare over.
+    pub over: Option<Over>,
+}
+
+/// A parameter, and the values it takes in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// The parameter.
+    pub key: String,
+    /// Its values, at least one.
+    pub values: Vec<String>,
+}
+
+impl Over {
+    /// From `key=value,value`.
+    ///
+    /// # Errors
+    /// There is no key, or no value, or the parameter is the mechanism or the seed.
+    pub fn read(text: &str) -> Result<Self> {
+        let bad = |what: &str| {
+            Failure::usage(format!("--over: {what}"))
+                .and(text)
+                .and("write it as key=value,value, for example distance=1km,100km")
+        };
+        let (key, values) = text.split_once('=').ok_or_else(|| bad("no value"))?;
+        let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
+        if key.trim().is_empty() || values.iter().any(String::is_empty) {
+            return Err(bad("an empty key or value"));
+        }
+        let instead = match key.trim() {
+            MECHANISM => Some("the mechanisms are compared anyway; choose which with --mechanisms"),
+            "seed" => Some("seeds are compared with --seeds"),
+            _ => None,
+        };
+        if let Some(instead) = instead {
+            return Err(Failure::usage("--over").and(text).and(instead));
+        }
+        Ok(Self {
+            key: key.trim().to_owned(),
+            values,
+        })
+    }
+}
+
+/// The parameter that a comparison sets itself.
+pub const MECHANISM: &str = "mechanism";
+
+/// Mechanisms by their names; all of them for an empty list.
+///
+/// # Errors
+/// A name that is none, with those that there are.
+pub fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>> {
+    if names.is_empty() {
+        return Ok(Mechanism::ALL.to_vec());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let found = Mechanism::ALL.into_iter().find(|m| m.id() == name.trim());
+        let Some(mechanism) = found else {
+            let known = Mechanism::ALL.map(Mechanism::id).join(", ");
+            return Err(Failure::usage("--mechanisms: no such mechanism")
+                .and(name)
+                .and(format!("there are {known}")));
+        };
+        if !chosen.contains(&mechanism) {
+            chosen.push(mechanism);
+        }
+    }
+    Ok(chosen)
+}
+
+/// A finished comparison.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seeds played: the first, and how many.
+    pub seeds: (u64, u32),
+    /// The parameter that differs between groups.
+    pub over: Option<String>,
+    /// One for each value of it; one alone where there is none.
+    pub groups: Vec<Group>,
+}
+
+/// The mechanisms under one value of the parameter.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The value.
+    pub value: Option<String>,
+    /// One for each mechanism.
+    pub rows: Vec<Row>,
+}
+
+/// One mechanism.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Which.
+    pub mechanism: Mechanism,
+    /// The figures for each seed, or why the scenario cannot be played under it.
+    pub played: core::result::Result<Vec<Metrics>, String>,
+}
+
+impl Group {
+    /// The mechanisms that were played, with their figures.
+    pub fn played(&self) -> impl Iterator<Item = (Mechanism, &[Metrics])> {
+        self.rows
+            .iter()
+            .filter_map(|row| Some((row.mechanism, row.played.as_deref().ok()?)))
+    }
+
+    /// The mechanisms that the scenario cannot be played under, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (Mechanism, &str)> {
+        self.rows
+            .iter()
+            .filter_map(|row| Some((row.mechanism, row.played.as_ref().err()?.as_str())))
+    }
+}
+
+#[cfg(test)]
+pub mod made_up {
+    //! Figures made up for tests.
+
+    use super::{Comparison, Group, Row};
+    use crate::scenario::model::Mechanism;
+    use crate::sim::outcome::Metrics;
+    use crate::units::Ps;
+    use fcn_wire::Kind;
+    use std::collections::BTreeMap;
+
+    /// Figures of a run in which congestion began after 1 ms and a sender slowed down so many nanoseconds later.
+    pub fn metrics(reaction: Option<u64>) -> Metrics {
+        let onset = Ps::from_nanos(1_000_000);
+        let over_time = |scale: u64| (0..5).map(move |n| (Ps::from_nanos(n * 500_000), n * scale));
+        Metrics {
+            onset: Some(onset),
+            first_cut: reaction.map(|time| onset + Ps::from_nanos(time)),
+            peak_queue: 250_000,
+            above_kmax: Ps::from_nanos(40_000),
+            goodput: 93.2e9,
+            fairness: 0.97,
+            notifications: BTreeMap::from([(Kind::Cnp, 1_204)]),
+            marked: 4_321,
+            lost: 0,
+            again: 3,
+            pauses: 0,
+            packets: 100_000,
+            queue_over_time: over_time(50_000).collect(),
+            rate_over_time: over_time(20_000_000_000)
+                .map(|(at, rate)| (at, rate as f64))
+                .collect(),
+        }
+    }
+
+    /// A mechanism with these reaction times, one for each seed.
+    pub fn row(mechanism: Mechanism, reactions: &[Option<u64>]) -> Row {
+        Row {
+            mechanism,
+            played: Ok(reactions.iter().copied().map(metrics).collect()),
+        }
+    }
+
+    /// A mechanism that does not apply.
+    pub fn refused(mechanism: Mechanism, why: &str) -> Row {
+        Row {
+            mechanism,
+            played: Err(why.to_owned()),
+        }
+    }
+
+    /// A comparison of three mechanisms, of which one does not apply.
+    pub fn comparison() -> Comparison {
+        Comparison {
+            scenario: "made-up".to_owned(),
+            seeds: (1, 1),
+            over: None,
+            groups: vec![Group {
+                value: None,
+                rows: vec![
+                    row(Mechanism::Pfc, &[None]),
+                    row(Mechanism::Cnp, &[Some(12_000)]),
+                    row(Mechanism::FastCnp, &[Some(3_000)]),
+                    refused(Mechanism::WanFcn, "no ingress PE"),
+                ],
+            }],
+        }
+    }
+
+    /// The same over two distances, with two seeds.
+    pub fn comparison_over() -> Comparison {
+        let group = |value: &str, scale: u64| Group {
+            value: Some(value.to_owned()),
+            rows: vec![
+                row(
+                    Mechanism::Cnp,
+                    &[Some(12_000 * scale), Some(14_000 * scale)],
+                ),
+                row(Mechanism::FastCnp, &[Some(3_000), Some(3_000)]),
+                refused(Mechanism::Proxy, "no proxy node"),
+            ],
+        };
+        Comparison {
+            scenario: "made-up".to_owned(),
+            seeds: (7, 2),
+            over: Some("distance".to_owned()),
+            groups: vec![group("1km", 1), group("100km", 40)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_and_its_values_are_read() {
+        let over = Over::read("distance=1km, 100km").unwrap();
+        assert_eq!(over.key, "distance");
+        assert_eq!(over.values, ["1km", "100km"]);
+        for bad in [
+            "distance",
+            "distance=",
+            "=1",
+            "distance=1,,2",
+            "mechanism=cnp",
+            "seed=1,2",
+        ] {
+            assert_eq!(
+                Over::read(bad).unwrap_err().exit(),
+                crate::failure::Exit::Usage,
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn mechanisms_are_known_by_name_once_each() {
+        let named =
+            |names: &[&str]| mechanisms(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(named(&[]).unwrap(), Mechanism::ALL);
+        assert_eq!(
+            named(&["fast-cnp", "cnp", "cnp"]).unwrap(),
+            [Mechanism::FastCnp, Mechanism::Cnp]
+        );
+        assert!(
+            named(&["fastcnp"])
+                .unwrap_err()
+                .to_string()
+                .contains("there are none, pfc")
+        );
+    }
+}

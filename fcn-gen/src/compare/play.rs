@@ -1,0 +1,240 @@
+//! Plays the runs of a comparison, on as many threads as there are cores; the result does not depend on how many.
+
+use super::{Comparison, Group, MECHANISM, Question, Row};
+use crate::failure::{Failure, Result};
+use crate::scenario::model::{Mechanism, Simulation};
+use crate::scenario::{self, Play, Scenario};
+use crate::sim;
+use crate::sim::outcome::Metrics;
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Is told how many of how many runs are done.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// One run: which group, which row in it, which seed.
+struct Job<'a> {
+    place: (usize, usize, usize),
+    simulation: &'a Simulation,
+}
+
+/// A group whose scenarios are loaded but not played: for each mechanism the scenario with each
+/// seed, or why it does not apply.
+struct Loaded {
+    value: Option<String>,
+    rows: Vec<(Mechanism, core::result::Result<Vec<Simulation>, String>)>,
+}
+
+/// Plays what is asked; stops where `stop` says so.
+///
+/// # Errors
+/// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it was stopped.
+pub fn compare(
+    question: &Question,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<Comparison> {
+    if question.sets.iter().any(|set| key(set) == MECHANISM) {
+        return Err(Failure::usage("the mechanism is what is compared")
+            .and("choose which with --mechanisms, not with --set"));
+    }
+    let base = load(question, &question.sets)?;
+    let Play::Simulation(simulation) = &base.play else {
+        return Err(Failure::usage("nothing to compare")
+            .and(&base.name)
+            .and("it is a gallery of packets: no mechanism is at work in it"));
+    };
+    let first_seed = simulation.seed;
+    let loaded = load_groups(question, first_seed)?;
+    let jobs = jobs(&loaded);
+    let mut results = play_all(&base.name, &jobs, stop, progress)?;
+    let groups = loaded.into_iter().enumerate().map(|(g, loaded)| Group {
+        value: loaded.value,
+        rows: loaded
+            .rows
+            .into_iter()
+            .enumerate()
+            .map(|(r, (mechanism, loaded))| Row {
+                mechanism,
+                played: loaded.map(|simulations| {
+                    (0..simulations.len())
+                        .filter_map(|s| results.remove(&(g, r, s)))
+                        .collect()
+                }),
+            })
+            .collect(),
+    });
+    Ok(Comparison {
+        groups: groups.collect(),
+        scenario: base.name,
+        seeds: (first_seed, question.seeds),
+        over: question.over.as_ref().map(|over| over.key.clone()),
+    })
+}
+
+/// The key of `key=value`.
+fn key(set: &str) -> &str {
+    set.split('=').next().unwrap_or_default().trim()
+}
+
+fn load(question: &Question, sets: &[String]) -> Result<Scenario> {
+    scenario::load(&question.source, sets).map_err(|error| Failure::bad_scenario(&error))
+}
+
+fn load_groups(question: &Question, first_seed: u64) -> Result<Vec<Loaded>> {
+    let Some(over) = &question.over else {
+        return Ok(vec![load_group(
+            question,
+            first_seed,
+            None,
+            &question.sets,
+        )?]);
+    };
+    let mut groups = Vec::new();
+    for value in &over.values {
+        let mut sets = question.sets.clone();
+        sets.push(format!("{}={value}", over.key));
+        groups.push(load_group(
+            question,
+            first_seed,
+            Some(value.clone()),
+            &sets,
+        )?);
+    }
+    Ok(groups)
+}
+
+fn load_group(
+    question: &Question,
+    first_seed: u64,
+    value: Option<String>,
+    sets: &[String],
+) -> Result<Loaded> {
+    let rows: Vec<_> = question
+        .mechanisms
+        .iter()
+        .map(|&mechanism| {
+            let seeds = (0..question.seeds).map(|s| first_seed.saturating_add(s.into()));
+            let loaded: core::result::Result<Vec<Simulation>, String> = seeds
+                .map(|seed| load_under(question, sets, mechanism, seed))
+                .collect();
+            (mechanism, loaded)
+        })
+        .collect();
+    if rows.iter().all(|(_, loaded)| loaded.is_err()) {
+        // A value that the scenario refuses whatever the mechanism has one reason, with its place.
+        load(question, sets)?;
+        let reasons: Vec<String> = rows
+            .iter()
+            .filter_map(|(mechanism, loaded)| {
+                Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
+            })
+            .collect();
+        return Err(
+            Failure::usage("the scenario can be played under none of these mechanisms")
+                .and(reasons.join("; ")),
+        );
+    }
+    Ok(Loaded { value, rows })
+}
+
+/// The scenario as `write` would play it with these settings.
+fn load_under(
+    question: &Question,
+    sets: &[String],
+    mechanism: Mechanism,
+    seed: u64,
+) -> core::result::Result<Simulation, String> {
+    let own = [
+        format!("{MECHANISM}={}", mechanism.id()),
+        format!("seed={seed}"),
+    ];
+    let sets = [sets, &own].concat();
+    let scenario = scenario::load(&question.source, &sets).map_err(|error| error.message)?;
+    match scenario.play {
+        Play::Simulation(simulation) => Ok(*simulation),
+        Play::Gallery { .. } => Err("it is a gallery of packets".to_owned()),
+    }
+}
+
+fn jobs(groups: &[Loaded]) -> Vec<Job<'_>> {
+    let mut jobs = Vec::new();
+    for (g, group) in groups.iter().enumerate() {
+        for (r, (_, loaded)) in group.rows.iter().enumerate() {
+            for (s, simulation) in loaded.iter().flatten().enumerate() {
+                jobs.push(Job {
+                    place: (g, r, s),
+                    simulation,
+                });
+            }
+        }
+    }
+    jobs
+}
+
+type Results = BTreeMap<(usize, usize, usize), Metrics>;
+
+fn play_all(
+    name: &str,
+    jobs: &[Job<'_>],
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<Results> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let done = Mutex::new((Results::new(), None::<(usize, Failure)>));
+    let work = || {
+        while !failed.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { break };
+            let played = play(name, job.simulation, stop, &failed);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            match played {
+                Ok(metrics) => {
+                    done.0.insert(job.place, metrics);
+                    progress(done.0.len(), jobs.len());
+                }
+                Err(failure) => {
+                    failed.store(true, Ordering::Relaxed);
+                    if done.1.as_ref().is_none_or(|(first, _)| index < *first) {
+                        done.1 = Some((index, failure));
+                    }
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..cores.min(jobs.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted("nothing was compared"));
+    }
+    let (results, failure) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match failure {
+        Some((_, failure)) => Err(failure),
+        None => Ok(results),
+    }
+}
+
+fn play(
+    name: &str,
+    simulation: &Simulation,
+    stop: &AtomicBool,
+    failed: &AtomicBool,
+) -> Result<Metrics> {
+    let go_on = || !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed);
+    sim::play(simulation, name, None, &mut |_| go_on())
+        .map(|outcome| outcome.metrics)
+        .map_err(|error| {
+            Failure::failed("the simulation failed")
+                .and(format!("{name} under {}", simulation.mechanism.id()))
+                .and(error.to_string())
+        })
+}

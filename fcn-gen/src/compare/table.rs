@@ -1,0 +1,106 @@
+//! A comparison as text: a table a group, a column a mechanism, then what does not apply, then the sentence.
+
+use super::figures::{self, Figure};
+use super::{Comparison, Group, sentence};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
+
+/// The comparison for people.
+#[must_use]
+pub fn text(comparison: &Comparison) -> String {
+    let figures = figures::all();
+    let parts: Vec<String> = comparison
+        .groups
+        .iter()
+        .map(|group| {
+            let mut part = heading(comparison, group);
+            part += &table(group, &figures);
+            for (mechanism, why) in group.refused() {
+                part += &format!("Not applicable: {}: {why}\n", mechanism.id());
+            }
+            part + &sentence(&group.rows) + "\n"
+        })
+        .collect();
+    parts.join("\n")
+}
+
+fn heading(comparison: &Comparison, group: &Group) -> String {
+    let mut heading = comparison.scenario.clone();
+    if let (Some(key), Some(value)) = (&comparison.over, &group.value) {
+        heading += &format!(", {key} {value}");
+    }
+    let (first, count) = comparison.seeds;
+    if count == 1 {
+        heading + &format!(", seed {first}\n")
+    } else {
+        let last = first.wrapping_add(u64::from(count - 1));
+        heading + &format!(", seeds {first} to {last}: median, and range where they differ\n")
+    }
+}
+
+fn table(group: &Group, figures: &[Figure]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
+    let names = group.played().map(|(mechanism, _)| mechanism.id());
+    table.set_header(core::iter::once("").chain(names).map(right));
+    for figure in figures.iter().filter(|figure| matters(figure, group)) {
+        let cells = group.played().map(|(_, runs)| right(figure.cell(runs)));
+        table.add_row(core::iter::once(Cell::new(&figure.label)).chain(cells));
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn right(text: impl ToString) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// Notifications of a kind that nobody sent are left out.
+fn matters(figure: &Figure, group: &Group) -> bool {
+    !figure.is_of_notifications()
+        || group
+            .played()
+            .filter_map(|(_, runs)| figure.spread(runs))
+            .any(|spread| spread.max > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{comparison, comparison_over};
+    use super::*;
+
+    #[test]
+    fn figures_stand_under_their_mechanism() {
+        let text = text(&comparison());
+        let cells = |label: &str| -> Vec<&str> {
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(label));
+            line.map(|line| {
+                line.trim_start()[label.len()..]
+                    .split_whitespace()
+                    .collect()
+            })
+            .unwrap_or_default()
+        };
+        assert_eq!(cells("pfc"), ["cnp", "fast-cnp"]);
+        assert_eq!(cells("reaction time"), ["never", "12", "µs", "3", "µs"]);
+        assert_eq!(cells("peak queue"), ["250", "kB", "250", "kB", "250", "kB"]);
+        assert_eq!(cells("fairness (Jain)"), ["0.970"; 3]);
+        assert_eq!(cells("CE marks"), ["4,321"; 3]);
+        assert_eq!(cells("cnp sent"), ["1,204"; 3]);
+        assert!(!text.contains("wan_fcn sent"), "{text}");
+        assert!(text.contains("\nNot applicable: wan-fcn: no ingress PE\n"));
+        assert!(text.ends_with(
+            "fast-cnp reacted 4.0 times sooner (3 µs); under pfc no sender slowed down.\n"
+        ));
+    }
+
+    #[test]
+    fn each_value_has_its_own_table_with_its_range() {
+        let text = text(&comparison_over());
+        assert!(text.starts_with("made-up, distance 1km, seeds 7 to 8: median"));
+        assert!(text.contains("\nmade-up, distance 100km, seeds 7 to 8"));
+        assert!(text.contains("12 µs to 14 µs"), "{text}");
+        assert!(text.contains("480 µs to 560 µs"), "{text}");
+        assert_eq!(text.matches("Not applicable: proxy").count(), 2);
+    }
+}

@@ -1,0 +1,229 @@
+//! Scenarios described: the list of built-in ones, and all about one, as text or JSON. README.md describes the JSON.
+
+use crate::scenario::{Play, Scenario, draw};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+/// Name of the list's schema.
+pub const LIST_SCHEMA: &str = "fcn-gen/list";
+/// Name of the schema of one scenario's description.
+pub const SHOW_SCHEMA: &str = "fcn-gen/show";
+/// Version of both: raised when a field changes its meaning or goes away.
+pub const DESCRIBE_VERSION: u32 = 1;
+
+/// Widest lines of parameters, in characters.
+const WIDTH: u16 = 118;
+
+/// The list for people: name and what it is, a line each.
+#[must_use]
+pub fn list<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let scenarios: Vec<_> = scenarios.into_iter().collect();
+    let width = scenarios
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    scenarios
+        .iter()
+        .map(|(name, about)| format!("{name:<width$}  {about}\n"))
+        .collect()
+}
+
+/// The list for programs.
+#[must_use]
+pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+    let scenarios = scenarios
+        .into_iter()
+        .map(|(name, about)| json!({"name": name, "about": about}));
+    json!({
+        "schema": LIST_SCHEMA,
+        "version": DESCRIBE_VERSION,
+        "scenarios": scenarios.collect::<Vec<_>>(),
+    })
+}
+
+/// All about a scenario, for people. `asked` is how it was asked for: name or file, and what was set.
+#[must_use]
+pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
+    let mut parts = vec![format!("{}: {}\n", scenario.name, scenario.about)];
+    parts.push(text_block(&draw(scenario)));
+    parts.push(text_block(&scenario.demonstrates));
+    if !scenario.parameters.is_empty() {
+        parts.push(format!("Parameters, for --set:\n{}", parameters(scenario)));
+    }
+    parts.push(format!("To write it:\n  {}\n", command(scenario, asked)));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// The text with one line end at its end; nothing where there is none.
+fn text_block(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("{text}\n")
+    }
+}
+
+fn parameters(scenario: &Scenario) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH);
+    for parameter in &scenario.parameters {
+        let mut about = parameter.about.clone();
+        if !parameter.values.is_empty() {
+            about += &format!(" ({})", parameter.values.join(", "));
+        }
+        let default = format!("{}={}", parameter.name, parameter.default);
+        table.add_row([format!(" {default}"), about]);
+    }
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect();
+    lines.concat()
+}
+
+/// The command that writes the scenario as it was asked for.
+#[must_use]
+pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
+    let mut words = vec!["fcn-gen write".to_owned(), quoted(name)];
+    for set in sets {
+        words.push(format!("--set {}", quoted(set)));
+    }
+    words.push(format!(
+        "-o {}",
+        quoted(&format!("{}.pcapng", scenario.name))
+    ));
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// All about a scenario, for programs.
+#[must_use]
+pub fn show_json(scenario: &Scenario, asked: (&str, &[String])) -> Value {
+    let parameters = scenario.parameters.iter().map(|parameter| {
+        json!({
+            "name": parameter.name,
+            "about": parameter.about,
+            "default": parameter.default,
+            "values": parameter.values,
+            "sets": parameter.sets,
+        })
+    });
+    json!({
+        "schema": SHOW_SCHEMA,
+        "version": DESCRIBE_VERSION,
+        "name": scenario.name,
+        "about": scenario.about,
+        "demonstrates": scenario.demonstrates,
+        "topology": draw(scenario),
+        "parameters": parameters.collect::<Vec<_>>(),
+        "play": play(&scenario.play),
+        "command": command(scenario, asked),
+    })
+}
+
+fn play(play: &Play) -> Value {
+    match play {
+        Play::Simulation(simulation) => json!({
+            "kind": "simulation",
+            "mechanism": simulation.mechanism.id(),
+            "seed": simulation.seed,
+            "duration_ns": simulation.duration.as_nanos(),
+            "snap_len": simulation.snap_len,
+            "nodes": simulation.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
+            "flows": simulation.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
+        }),
+        Play::Gallery { name, family } => json!({
+            "kind": "gallery",
+            "gallery": name,
+            "family": family,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Parameter;
+
+    fn gallery() -> Scenario {
+        Scenario {
+            name: "broken".to_owned(),
+            about: "Packets that are wrong".to_owned(),
+            demonstrates: "Every rule.\n".to_owned(),
+            parameters: vec![Parameter {
+                name: "family".to_owned(),
+                about: "which packets".to_owned(),
+                default: "all".to_owned(),
+                values: vec!["all".to_owned(), "cnp".to_owned()],
+                sets: vec!["family".to_owned()],
+            }],
+            play: Play::Gallery {
+                name: "malformed".to_owned(),
+                family: "all".to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn names_stand_in_a_column() {
+        assert_eq!(
+            list([("a", "first"), ("long", "second")]),
+            "a     first\nlong  second\n"
+        );
+        assert_eq!(list([]), "");
+        assert_eq!(
+            list_json([("a", "first")])["scenarios"][0]["about"],
+            "first"
+        );
+    }
+
+    #[test]
+    fn the_command_can_be_pasted() {
+        let sets = ["family=it's".to_owned()];
+        assert_eq!(
+            command(&gallery(), ("my file.toml", &sets)),
+            r"fcn-gen write 'my file.toml' --set 'family=it'\''s' -o broken.pcapng"
+        );
+        assert_eq!(
+            command(&gallery(), ("broken", &[])),
+            "fcn-gen write broken -o broken.pcapng"
+        );
+    }
+
+    #[test]
+    fn show_has_every_part() {
+        let text = show(&gallery(), ("broken", &[]));
+        assert!(
+            text.starts_with("broken: Packets that are wrong\n\n"),
+            "{text}"
+        );
+        assert!(text.contains("\nEvery rule.\n\n"), "{text}");
+        let line = text
+            .lines()
+            .find(|line| line.contains("family=all"))
+            .unwrap();
+        assert!(line.ends_with("which packets (all, cnp)"), "{line}");
+        assert!(
+            text.ends_with("To write it:\n  fcn-gen write broken -o broken.pcapng\n"),
+            "{text}"
+        );
+        let value = show_json(&gallery(), ("broken", &[]));
+        assert_eq!(value["parameters"][0]["values"][1], "cnp");
+        assert_eq!(value["play"]["gallery"], "malformed");
+    }
+}

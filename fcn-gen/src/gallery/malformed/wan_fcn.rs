@@ -1,0 +1,29 @@
+//! Defects of the FCN.
+
+use crate::gallery::cast::{FCN_V6, FLOW_LABEL};
+use crate::gallery::messages::fcn;
+use crate::gallery::scene::Scene;
+use fcn_wire::compose::Part;
+use fcn_wire::{Result, Rule};
+
+pub fn compose(scene: &mut Scene) -> Result<()> {
+    let good = fcn(FLOW_LABEL, 5, 0)?;
+    let reserved = fcn(FLOW_LABEL, 5, 0x1FF)?;
+    let long = [&good[..], &[0; 4]].concat();
+    for (comment, bytes, breaks) in [
+        ("A good one first", &good[..], &[][..]),
+        (
+            "Reserved bits are not 0",
+            &reserved,
+            &[Rule::WanFcnReserved],
+        ),
+        ("UDP length 16", &long, &[Rule::WanFcnLength]),
+        ("UDP length 11", &good[..3], &[Rule::WanFcnMalformed]),
+        ("UDP length 8: empty", &[], &[Rule::WanFcnMalformed]),
+    ] {
+        scene
+            .say(comment, &[FCN_V6, scene.fcn_udp(), Part::Bytes(bytes)])?
+            .breaks(breaks);
+    }
+    Ok(())
+}

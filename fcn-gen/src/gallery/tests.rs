@@ -1,0 +1,253 @@
+use super::*;
+use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Severity};
+use std::collections::BTreeSet;
+
+fn whole(gallery: &str) -> Capture {
+    play(gallery, ALL_FAMILIES).unwrap()
+}
+
+fn broken(packet: &Packet, profile: &Profile) -> Vec<Rule> {
+    let mut findings = Findings::new();
+    Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile)
+        .check(IcrcCheck::On, &mut findings);
+    assert_eq!(findings.dropped(), 0, "{}", packet.comment);
+    findings.into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn packets_break_what_they_say_and_nothing_else() {
+    for gallery in all() {
+        for (number, packet) in (1..).zip(&whole(gallery.name).packets) {
+            assert_eq!(
+                broken(packet, &Profile::DEFAULT),
+                packet.breaks,
+                "{} packet {number}: {}",
+                gallery.name,
+                packet.comment
+            );
+        }
+    }
+}
+
+#[test]
+fn formats_deserve_notes_at_most_and_are_read_to_their_end() {
+    for packet in whole("formats").packets {
+        let about = &packet.comment;
+        for rule in &packet.breaks {
+            assert_eq!(rule.info().severity, Severity::Note, "{about}: {rule}");
+        }
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let fragment = ["First", "Last"]
+            .iter()
+            .any(|which| about.starts_with(which));
+        match frame.end() {
+            End::Complete => assert!(packet.is_whole() && !fragment, "{about}"),
+            End::Cut { .. } => assert!(!packet.is_whole(), "{about}"),
+            End::Fragment { .. } => assert!(fragment, "{about}"),
+            End::Malformed(e) => panic!("{about}: {e}"),
+        }
+    }
+}
+
+#[test]
+fn what_breaks_nothing_in_malformed_says_so() {
+    for packet in whole("malformed").packets {
+        assert_eq!(
+            packet.breaks.is_empty(),
+            packet.comment.starts_with("A good one"),
+            "{}",
+            packet.comment
+        );
+    }
+}
+
+#[test]
+fn malformed_shows_every_rule() {
+    let shown = |profile: &Profile| -> BTreeSet<Rule> {
+        let capture = play_with("malformed", ALL_FAMILIES, profile).unwrap();
+        capture
+            .packets
+            .iter()
+            .flat_map(|packet| broken(packet, profile))
+            .collect()
+    };
+    let usual = shown(&Profile::DEFAULT);
+    let never: Vec<_> = Rule::ALL
+        .iter()
+        .filter(|rule| !usual.contains(rule))
+        .collect();
+    assert_eq!(
+        never,
+        [
+            &Rule::FastCnpAction,
+            &Rule::FastCnpChange,
+            &Rule::ProxyAddressType
+        ]
+    );
+    // Code points that the drafts forbid show the rest.
+    let text = "fast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
+    let forced = shown(&Profile::from_toml(text, true).unwrap());
+    for rule in never {
+        assert!(forced.contains(rule), "{rule}");
+    }
+}
+
+#[test]
+fn families_are_what_the_whole_is_made_of() {
+    for gallery in all() {
+        let whole = whole(gallery.name);
+        assert_eq!(whole.name, gallery.name);
+        assert_eq!(whole.about, gallery.about);
+        let mut rest = whole.packets.iter();
+        for family in gallery.families {
+            let alone = play(gallery.name, family.name).unwrap();
+            assert_eq!(alone.name, format!("{}-{}", gallery.name, family.name));
+            assert_eq!(alone.about, family.about);
+            assert_eq!(alone.packets[0].at, 0);
+            for packet in alone.packets {
+                let same = rest.next().unwrap();
+                let at = same.at;
+                assert_eq!(*same, Packet { at, ..packet });
+            }
+        }
+        assert_eq!(rest.next(), None);
+    }
+}
+
+#[test]
+fn names_are_unique_and_fit_for_files() {
+    let mut names: Vec<_> = all()
+        .iter()
+        .map(|gallery| gallery.name.to_owned())
+        .collect();
+    for gallery in all() {
+        let families = gallery.families.iter();
+        names.extend(families.map(|family| format!("{}-{}", gallery.name, family.name)));
+        assert!(
+            gallery
+                .families
+                .iter()
+                .all(|family| family.name != ALL_FAMILIES)
+        );
+    }
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    let fit = |name: &String| name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    assert!(names.iter().all(fit), "{names:?}");
+}
+
+#[test]
+fn time_goes_on() {
+    for gallery in all() {
+        let packets = whole(gallery.name).packets;
+        assert_eq!(packets[0].at, 0);
+        assert!(packets.windows(2).all(|two| two[0].at < two[1].at));
+    }
+}
+
+#[test]
+fn code_points_are_those_of_the_profile() {
+    let other = "fast_cnp_option1 = 0x9A\nfast_cnp_option2 = 0x9B\nproxy_address_option = 0x1A\n\
+         proxy_cn_port = 901\nwan_fcn_port = 902\nbgp_pnc_characteristic = 40000\nicrc_reading = \"A2\"";
+    let other = Profile::from_toml(other, false).unwrap();
+    let default = whole("formats").packets;
+    let moved = play_with("formats", ALL_FAMILIES, &other).unwrap().packets;
+    assert_eq!(default.len(), moved.len());
+    for (before, after) in default.iter().zip(&moved) {
+        let warned = |packet: &Packet, profile| {
+            let rules = broken(packet, profile).into_iter();
+            rules
+                .filter(|rule| rule.info().severity > Severity::Note)
+                .count()
+        };
+        assert_eq!(warned(after, &other), 0, "{}", after.comment);
+        let notification = |packet: &Packet, profile| {
+            let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
+            fcn_wire::Notification::read(&frame).map(|n| (n.kind, n.told, n.level))
+        };
+        assert_eq!(
+            notification(before, &Profile::DEFAULT),
+            notification(after, &other),
+            "{}",
+            after.comment
+        );
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_there_are() {
+    let text = play("format", "all").unwrap_err().to_string();
+    assert_eq!(
+        text,
+        "there is no gallery `format`; galleries: formats, malformed"
+    );
+    let text = play("malformed", "cut").unwrap_err().to_string();
+    assert_eq!(
+        text,
+        "the gallery `malformed` has no family `cut`; families: all, cnp, fast-cnp, ioam, proxy-cn, wan-fcn, pnc, pfc"
+    );
+}
+
+#[test]
+fn connections_are_read_through_their_tunnels() {
+    let packets = play("formats", "rdma-cm").unwrap().packets;
+    let mut read = 0;
+    for packet in &packets {
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let meant = ["Connect", "Ready", "Disconnect"];
+        let meant = meant.iter().any(|kind| packet.comment.starts_with(kind));
+        let Message::RdmaCm(_, message) = frame.message() else {
+            assert!(!meant, "{}", packet.comment);
+            continue;
+        };
+        assert!(packet.comment.starts_with(message.kind().name()));
+        if let Some(qp) = message.local_qpn() {
+            let said = format!("QP is {qp:#x}");
+            assert!(packet.comment.ends_with(&said), "{}", packet.comment);
+        }
+        read += 1;
+    }
+    assert_eq!(read, 15);
+}
+
+#[test]
+fn entropy_labels_stand_behind_their_indicator_and_carry_the_flow_label() {
+    let labels = |packet: &Packet| -> Vec<u32> {
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let spans = frame.spans().iter();
+        let labels = spans.filter(|span| span.layer == fcn_wire::Layer::Mpls);
+        let entry = |at: usize| packet.bytes[at..at + 4].try_into().unwrap();
+        labels
+            .map(|span| u32::from_be_bytes(entry(span.start)))
+            .collect()
+    };
+    let packets = play("formats", "wan-fcn").unwrap().packets;
+    let mut stacks = Vec::new();
+    for packet in packets
+        .iter()
+        .filter(|packet| packet.comment.contains("SR-MPLS"))
+    {
+        let stack = labels(packet);
+        let (bottom, others) = stack.split_last().unwrap();
+        assert_eq!(bottom & 0x100, 0x100, "{}", packet.comment);
+        assert!(
+            others.iter().all(|entry| entry & 0x100 == 0),
+            "{}",
+            packet.comment
+        );
+        for (entry, before) in stack.iter().skip(1).zip(&stack) {
+            let is_entropy = before >> 12 == 7;
+            assert_eq!(entry & 0xFF == 0, is_entropy, "{}: TTL", packet.comment);
+            assert_eq!(
+                entry >> 12 == cast::FLOW_LABEL,
+                is_entropy,
+                "{}",
+                packet.comment
+            );
+        }
+        stacks.push(stack.len());
+    }
+    assert_eq!(stacks, [2, 4, 6, 4]);
+}

@@ -1,0 +1,18 @@
+//! Congestion scenarios of RoCEv2 networks: what is played (`scenario`), how (`sim`), and what is written about it.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod compare;
+pub mod describe;
+pub mod failure;
+pub mod gallery;
+pub mod gallery_truth;
+pub mod pending;
+pub mod plot;
+pub mod progress;
+pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod sim;
+pub mod units;
+pub mod write;

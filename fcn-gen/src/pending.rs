@@ -1,0 +1,141 @@
+//! A file that is there whole or not at all: written beside its place, renamed into it at the end.
+
+use crate::failure::{Failure, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, NamedTempFile};
+
+/// A file to be. Dropped before [`finish`](Self::finish), it leaves nothing.
+#[derive(Debug)]
+pub struct Pending {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// To be renamed to the path.
+    Temporary(NamedTempFile),
+    /// A device or pipe: it cannot be renamed onto, and keeps nothing to be halved.
+    Direct(File),
+}
+
+impl Pending {
+    /// Makes sure that `path` can be written, before the work that fills it.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn create(path: &Path) -> Result<Self> {
+        let place = Self::place(path).map_err(|error| Failure::io("write", path, &error))?;
+        // A symbolic link stays one: what it leads to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Self {
+            path: target,
+            place,
+        })
+    }
+
+    fn place(path: &Path) -> io::Result<Place> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() => {
+                OpenOptions::new().write(true).open(path).map(Place::Direct)
+            }
+            _ => {
+                let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+                let folder = target
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
+                let mut builder = Builder::new();
+                builder.prefix(".fcn-gen-");
+                #[cfg(unix)]
+                builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                builder
+                    .tempfile_in(folder.unwrap_or(Path::new(".")))
+                    .map(Place::Temporary)
+            }
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing is left of it.
+    pub fn finish(self, text: &[u8]) -> Result {
+        let Self { path, place } = self;
+        let written = match place {
+            Place::Direct(mut file) => file.write_all(text),
+            Place::Temporary(mut file) => file
+                .write_all(text)
+                .and_then(|()| file.persist(&path).map(drop).map_err(|error| error.error)),
+        };
+        written.map_err(|error| Failure::io("write", &path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect()
+    }
+
+    #[test]
+    fn it_is_there_when_it_is_finished_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        drop(Pending::create(&path).unwrap());
+        assert!(names(folder.path()).is_empty());
+        fs::write(&path, "old").unwrap();
+        let pending = Pending::create(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        pending.finish(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["a.json"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no/such/a.json");
+        assert!(
+            Pending::create(&missing)
+                .unwrap_err()
+                .to_string()
+                .contains("check that its folder exists")
+        );
+        assert!(
+            Pending::create(folder.path())
+                .unwrap_err()
+                .to_string()
+                .contains("name a file in it")
+        );
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        Pending::create(&link).unwrap().finish(b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_a_failure_and_stays_a_device() {
+        let full = Path::new("/dev/full");
+        let failure = Pending::create(full).unwrap().finish(b"x").unwrap_err();
+        assert!(failure.to_string().contains("/dev/full"));
+        assert!(!fs::metadata(full).unwrap().is_file());
+    }
+}

@@ -1,0 +1,449 @@
+//! A comparison drawn as SVG: egress queue and total rate over time, and the reaction time over the parameter.
+//!
+//! Drawing only; the same comparison gives the same octets.
+
+use crate::compare::figures::{Unit, reaction_time, show};
+use crate::compare::{Comparison, Group};
+use crate::failure::{Failure, Result};
+use crate::scenario::model::Mechanism;
+use crate::sim::outcome::Metrics;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, KeyPointHint, Ranged, ValueFormatter};
+use plotters::prelude::*;
+
+/// Width of the drawing, in pixels.
+const WIDTH: u32 = 1_100;
+/// Height of a row of panels.
+const ROW: u32 = 340;
+/// Height of the title.
+const TITLE: u32 = 44;
+/// Height of the legend.
+const LEGEND: u32 = 34;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn<T = ()> = core::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The comparison as an SVG document.
+///
+/// # Errors
+/// What the drawing library refuses.
+pub fn svg(comparison: &Comparison) -> Result<String> {
+    let rows = comparison.groups.len() + usize::from(comparison.over.is_some());
+    let height = TITLE + LEGEND + ROW * u32::try_from(rows).unwrap_or(u32::MAX / ROW / 2);
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+    draw(&area, comparison, rows)
+        .map_err(|error| Failure::failed("cannot draw the comparison").and(error.to_string()))?;
+    drop(area);
+    Ok(text)
+}
+
+fn draw(area: &Area<'_>, comparison: &Comparison, rows: usize) -> Drawn {
+    area.fill(&WHITE)?;
+    let (title, below) = area.split_vertically(TITLE);
+    title.draw(&Text::new(
+        heading(comparison),
+        (16, 14),
+        ("sans-serif", 24),
+    ))?;
+    let (legend, panels) = below.split_vertically(LEGEND);
+    draw_legend(&legend, comparison)?;
+    let mut panels = panels.split_evenly((rows, 1)).into_iter();
+    if let (Some(key), Some(panel)) = (
+        &comparison.over,
+        comparison.over.as_ref().and_then(|_| panels.next()),
+    ) {
+        draw_reaction(&panel, key, comparison)?;
+    }
+    for (group, panel) in comparison.groups.iter().zip(panels) {
+        let (left, right) = panel.split_horizontally(WIDTH / 2);
+        let of = match (&comparison.over, &group.value) {
+            (Some(key), Some(value)) => format!(" at {key} {value}"),
+            _ => String::new(),
+        };
+        draw_over_time(
+            &left,
+            &format!("Deepest egress queue{of}"),
+            ("queue", Unit::Octets),
+            group,
+            queue,
+        )?;
+        draw_over_time(
+            &right,
+            &format!("Sum of senders' rates{of}"),
+            ("rate", Unit::BitsPerSecond),
+            group,
+            rate,
+        )?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+fn heading(comparison: &Comparison) -> String {
+    let (seed, seeds) = comparison.seeds;
+    let name = &comparison.scenario;
+    if seeds == 1 {
+        format!("{name}, seed {seed}")
+    } else {
+        format!("{name}: over time with seed {seed}; reaction times are medians of {seeds} seeds")
+    }
+}
+
+/// Okabe and Ito's palette, which people with colour blindness can tell apart.
+const fn colour(mechanism: Mechanism) -> RGBColor {
+    match mechanism {
+        Mechanism::None => RGBColor(0, 0, 0),
+        Mechanism::Pfc => RGBColor(230, 159, 0),
+        Mechanism::Cnp => RGBColor(213, 94, 0),
+        Mechanism::FastCnp => RGBColor(0, 114, 178),
+        Mechanism::FastCnpIoam => RGBColor(86, 180, 233),
+        Mechanism::Proxy => RGBColor(0, 158, 115),
+        Mechanism::WanFcn => RGBColor(204, 121, 167),
+    }
+}
+
+/// The mechanisms that were played in any group, in the order asked for.
+fn played(comparison: &Comparison) -> Vec<Mechanism> {
+    let mut found = Vec::new();
+    for (mechanism, _) in comparison.groups.iter().flat_map(Group::played) {
+        if !found.contains(&mechanism) {
+            found.push(mechanism);
+        }
+    }
+    found
+}
+
+fn draw_legend(area: &Area<'_>, comparison: &Comparison) -> Drawn {
+    let mut x = 16;
+    for mechanism in played(comparison) {
+        area.draw(&PathElement::new(
+            [(x, 16), (x + 28, 16)],
+            stroke(mechanism),
+        ))?;
+        area.draw(&Text::new(mechanism.id(), (x + 36, 9), ("sans-serif", 17)))?;
+        x += 60 + 9 * i32::try_from(mechanism.id().len()).unwrap_or(0);
+    }
+    Ok(())
+}
+
+fn stroke(mechanism: Mechanism) -> ShapeStyle {
+    colour(mechanism).stroke_width(2)
+}
+
+/// Seconds and values.
+type Series = Vec<(f64, f64)>;
+
+fn queue(metrics: &Metrics) -> Series {
+    let series = metrics.queue_over_time.iter();
+    series
+        .map(|(at, octets)| (at.as_seconds_f64(), *octets as f64))
+        .collect()
+}
+
+fn rate(metrics: &Metrics) -> Series {
+    let series = metrics.rate_over_time.iter();
+    series
+        .map(|(at, rate)| (at.as_seconds_f64(), *rate))
+        .collect()
+}
+
+fn draw_over_time(
+    area: &Area<'_>,
+    title: &str,
+    (name, unit): (&str, Unit),
+    group: &Group,
+    series: fn(&Metrics) -> Series,
+) -> Drawn {
+    let lines: Vec<(Mechanism, Series)> = group
+        .played()
+        .filter_map(|(mechanism, runs)| Some((mechanism, series(runs.first()?))))
+        .collect();
+    let points = || lines.iter().flat_map(|(_, series)| series);
+    let end = points().map(|(x, _)| *x).fold(0.0, f64::max).max(1e-9);
+    let top = points().map(|(_, y)| *y).fold(0.0, f64::max).max(1.0);
+    let (time_name, per_second) = time_scale(end);
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(96)
+        .build_cartesian_2d(0.0..end * per_second, 0.0..top * 1.05)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc(format!("time ({time_name})"))
+        .y_desc(name)
+        .x_labels(6)
+        .y_labels(6)
+        .x_label_formatter(&|x| plain(*x))
+        .y_label_formatter(&|y| show(unit, *y))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    for (mechanism, series) in &lines {
+        let points = series.iter().map(|(x, y)| (x * per_second, *y));
+        chart.draw_series(LineSeries::new(points, stroke(*mechanism)))?;
+    }
+    Ok(())
+}
+
+/// The unit that suits an axis that ends after `seconds`, and how many of it make a second.
+fn time_scale(seconds: f64) -> (&'static str, f64) {
+    if seconds < 1e-3 {
+        ("µs", 1e6)
+    } else if seconds < 1.0 {
+        ("ms", 1e3)
+    } else {
+        ("s", 1.0)
+    }
+}
+
+/// A number without needless decimals.
+fn plain(value: f64) -> String {
+    ((value * 1e3).round() / 1e3).to_string()
+}
+
+/// The reaction time of each mechanism over the parameter's values, evenly spaced in the order given.
+fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
+    let times = |mechanism: Mechanism| -> Series {
+        let of_group = |group: &Group| {
+            let (_, runs) = group.played().find(|(m, _)| *m == mechanism)?;
+            Some(reaction_time().spread(runs)?.median)
+        };
+        let indexed = comparison.groups.iter().enumerate();
+        indexed
+            .filter_map(|(index, group)| Some((index as f64, of_group(group)?)))
+            .collect()
+    };
+    let lines: Vec<(Mechanism, Series)> = played(comparison)
+        .into_iter()
+        .map(|m| (m, times(m)))
+        .collect();
+    let values = || lines.iter().flat_map(|(_, series)| series).map(|(_, y)| *y);
+    let least = values().fold(f64::INFINITY, f64::min);
+    let top = values().fold(0.0, f64::max);
+    if top <= 0.0 {
+        area.draw(&Text::new(
+            "No sender slowed down",
+            (WIDTH as i32 / 2 - 80, 100),
+            ("sans-serif", 18),
+        ))?;
+        return Ok(());
+    }
+    // Over distances, reaction times span decades; a time of 0 has no place on a logarithmic axis.
+    if least > 0.0 && top / least > 20.0 {
+        reaction_chart(
+            area,
+            key,
+            comparison,
+            &lines,
+            (least / 1.5..top * 1.5).log_scale(),
+        )
+    } else {
+        reaction_chart(area, key, comparison, &lines, 0.0..top * 1.1)
+    }
+}
+
+fn reaction_chart<Y>(
+    area: &Area<'_>,
+    key: &str,
+    comparison: &Comparison,
+    lines: &[(Mechanism, Series)],
+    y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
+) -> Drawn
+where
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let values: Vec<&str> = comparison
+        .groups
+        .iter()
+        .filter_map(|group| group.value.as_deref())
+        .collect();
+    let mut chart = ChartBuilder::on(area)
+        .caption(format!("Reaction time over {key}"), ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(96)
+        .build_cartesian_2d(Places(values.len()), y)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc(key)
+        .y_desc("onset to first cut")
+        .x_labels(values.len().max(2))
+        .y_labels(6)
+        .x_label_formatter(&|x| {
+            values
+                .get(x.round() as usize)
+                .copied()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .y_label_formatter(&|y| show(Unit::Nanoseconds, *y))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    for (place, (mechanism, series)) in lines.iter().enumerate() {
+        chart.draw_series(LineSeries::new(series.iter().copied(), stroke(*mechanism)))?;
+        // Smaller and smaller, so that all are seen where several reacted as soon.
+        let radius = 3 + i32::try_from(lines.len() - 1 - place).unwrap_or(0);
+        let dots = series
+            .iter()
+            .map(|point| Circle::new(*point, radius, colour(*mechanism).filled()));
+        chart.draw_series(dots)?;
+    }
+    Ok(())
+}
+
+/// An axis of so many evenly spaced places, labelled at each: 0, 1, …
+#[derive(Clone, Copy)]
+struct Places(usize);
+
+impl Ranged for Places {
+    type FormatOption = plotters::coord::ranged1d::NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        let share = (value + 0.5) / self.0.max(1) as f64;
+        from + (share * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        (0..self.0).map(|place| place as f64).collect()
+    }
+
+    fn range(&self) -> core::ops::Range<f64> {
+        -0.5..self.0 as f64 - 0.5
+    }
+}
+
+impl ValueFormatter<f64> for Places {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::made_up::{comparison, comparison_over, row};
+
+    /// The texts of an SVG document, which must be well-formed as far as its tags nest.
+    fn texts(svg: &str) -> Vec<&str> {
+        assert!(svg.starts_with("<svg "), "{}", &svg[..60]);
+        let mut open = Vec::new();
+        let mut texts = Vec::new();
+        let mut rest = svg;
+        while let Some((text, tag)) = rest.split_once('<') {
+            assert!(!text.contains('>'), "{text}");
+            if open.last() == Some(&"text") && !text.trim().is_empty() {
+                texts.push(text.trim());
+            }
+            let (tag, after) = tag.split_once('>').unwrap();
+            let name = tag
+                .split([' ', '\n', '/'])
+                .find(|name| !name.is_empty())
+                .unwrap();
+            if tag.starts_with('/') {
+                assert_eq!(open.pop(), Some(name));
+            } else if !tag.ends_with('/') {
+                open.push(name);
+            }
+            rest = after;
+        }
+        assert!(open.is_empty() && rest.trim().is_empty());
+        texts
+    }
+
+    #[test]
+    fn both_panels_have_title_units_and_legend() {
+        let svg = svg(&comparison()).unwrap();
+        let texts = texts(&svg);
+        for label in [
+            "made-up, seed 1",
+            "pfc",
+            "cnp",
+            "fast-cnp",
+            "Deepest egress queue",
+            "time (ms)",
+            "queue",
+            "rate",
+        ] {
+            assert!(texts.contains(&label), "{label} is not in {texts:?}");
+        }
+        assert!(
+            texts.contains(&"Sum of senders&apos; rates")
+                || texts.iter().any(|t| t.starts_with("Sum of senders"))
+        );
+        assert!(texts.iter().any(|text| text.ends_with(" kB")), "{texts:?}");
+        assert!(
+            texts.iter().any(|text| text.ends_with(" Gbit/s")),
+            "{texts:?}"
+        );
+        assert!(
+            !texts.contains(&"wan-fcn"),
+            "what was not played has no line"
+        );
+        for mechanism in [Mechanism::Pfc, Mechanism::Cnp, Mechanism::FastCnp] {
+            let RGBColor(r, g, b) = colour(mechanism);
+            let lines = svg
+                .matches(&format!("stroke=\"#{r:02X}{g:02X}{b:02X}\""))
+                .count();
+            assert_eq!(lines, 3, "a legend and two panels for {}", mechanism.id());
+        }
+    }
+
+    #[test]
+    fn over_a_parameter_its_values_are_on_an_axis() {
+        let svg = svg(&comparison_over()).unwrap();
+        let texts = texts(&svg);
+        for label in [
+            "Reaction time over distance",
+            "distance",
+            "1km",
+            "100km",
+            "onset to first cut",
+        ] {
+            assert!(texts.contains(&label), "{label} is not in {texts:?}");
+        }
+        assert_eq!(
+            texts
+                .iter()
+                .filter(|t| t.starts_with("Deepest egress queue at distance "))
+                .count(),
+            2
+        );
+        // Two mechanisms at two values.
+        assert_eq!(svg.matches("<circle").count(), 4);
+    }
+
+    #[test]
+    fn the_same_comparison_gives_the_same_octets() {
+        assert_eq!(
+            svg(&comparison_over()).unwrap(),
+            svg(&comparison_over()).unwrap()
+        );
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_failure() {
+        let mut empty = comparison_over();
+        for group in &mut empty.groups {
+            group.rows = vec![row(Mechanism::None, &[None])];
+        }
+        let drawn = svg(&empty).unwrap();
+        assert!(texts(&drawn).contains(&"No sender slowed down"));
+        for row in empty.groups.iter_mut().flat_map(|group| &mut group.rows) {
+            for run in row.played.iter_mut().flatten() {
+                run.queue_over_time.clear();
+                run.rate_over_time.clear();
+            }
+        }
+        texts(&svg(&empty).unwrap());
+    }
+
+    #[test]
+    fn every_mechanism_has_a_colour_of_its_own() {
+        let colours: std::collections::BTreeSet<_> = Mechanism::ALL
+            .map(colour)
+            .into_iter()
+            .map(|RGBColor(r, g, b)| (r, g, b))
+            .collect();
+        assert_eq!(colours.len(), Mechanism::ALL.len());
+    }
+}

@@ -1,0 +1,176 @@
+//! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
+
+use crate::compare::figures::grouped;
+use crate::units::Ps;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Name of the schema.
+pub const REPORT_SCHEMA: &str = "fcn-gen/report";
+/// Its version: raised when a field changes its meaning or goes away.
+pub const REPORT_VERSION: u32 = 1;
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`REPORT_SCHEMA`].
+    pub schema: String,
+    /// [`REPORT_VERSION`].
+    pub version: u32,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The mechanism; none for a gallery.
+    pub mechanism: Option<String>,
+    /// The seed; none for a gallery.
+    pub seed: Option<u64>,
+    /// The capture file; `-` for standard output.
+    pub file: String,
+    /// The ground truth's file.
+    pub truth: Option<String>,
+    /// Packets captured.
+    pub packets: u64,
+    /// Their octets on the wire.
+    pub octets: u64,
+    /// The capture's interfaces.
+    pub interfaces: Vec<InterfaceReport>,
+    /// Packets in the capture that are notifications, by kind. One that passes two vantage points is there twice.
+    pub notifications: BTreeMap<String, u64>,
+    /// Length of the simulation in nanoseconds; of a gallery, from its first packet to its last.
+    pub simulated_ns: u64,
+    /// How long that took, in nanoseconds.
+    pub took_ns: u64,
+    /// Packets captured in a second of that.
+    pub packets_per_second: f64,
+}
+
+/// One interface of a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceReport {
+    /// Its name in the capture.
+    pub name: String,
+    /// Packets.
+    pub packets: u64,
+    /// Their octets on the wire.
+    pub octets: u64,
+}
+
+impl Report {
+    /// The report for people: a line for each fact.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut lines = vec![("scenario", self.scenario.clone())];
+        if let (Some(mechanism), Some(seed)) = (&self.mechanism, self.seed) {
+            lines.push(("mechanism", format!("{mechanism}, seed {seed}")));
+        }
+        let simulated = Ps::from_nanos(self.simulated_ns);
+        lines.push(("simulated", simulated.to_string()));
+        let (packets, octets) = (grouped(self.packets), grouped(self.octets));
+        lines.push(("packets", format!("{packets}, {octets} octets on the wire")));
+        if self.interfaces.len() > 1 {
+            for interface in &self.interfaces {
+                let InterfaceReport {
+                    name,
+                    packets,
+                    octets,
+                } = interface;
+                let (packets, octets) = (grouped(*packets), grouped(*octets));
+                lines.push(("", format!("{name}: {packets}, {octets} octets")));
+            }
+        }
+        let kinds = self.notifications.iter();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, count)| format!("{} {kind}", grouped(*count)))
+            .collect();
+        let kinds = if kinds.is_empty() {
+            "none".to_owned()
+        } else {
+            kinds.join(", ")
+        };
+        lines.push(("notifications", kinds));
+        let took = Ps::from(Duration::from_millis(self.took_ns.div_ceil(1_000_000)));
+        let speed = grouped(self.packets_per_second.round() as u64);
+        lines.push(("took", format!("{took}, {speed} packets per second")));
+        lines.push(("file", self.file.clone()));
+        if let Some(truth) = &self.truth {
+            lines.push(("truth", truth.clone()));
+        }
+        lines
+            .into_iter()
+            .map(|(name, value)| format!("{name:<14} {value}\n"))
+            .collect()
+    }
+
+    /// The report for programs.
+    ///
+    /// # Errors
+    /// It has a number that JSON does not.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let interface = |name: &str, packets| InterfaceReport {
+            name: name.to_owned(),
+            packets,
+            octets: packets * 1_000,
+        };
+        Report {
+            schema: REPORT_SCHEMA.to_owned(),
+            version: REPORT_VERSION,
+            scenario: "incast".to_owned(),
+            mechanism: Some("cnp".to_owned()),
+            seed: Some(7),
+            file: "a.pcapng".to_owned(),
+            truth: Some("a.json".to_owned()),
+            packets: 12_345,
+            octets: 12_345_000,
+            interfaces: vec![interface("s1:h1", 12_000), interface("s1:h2", 345)],
+            notifications: BTreeMap::from([("cnp".to_owned(), 1_200)]),
+            simulated_ns: 2_000_000,
+            took_ns: 12_300_000,
+            packets_per_second: 1_003_658.5,
+        }
+    }
+
+    #[test]
+    fn every_fact_has_a_line() {
+        assert_eq!(
+            report().text(),
+            "\
+scenario       incast
+mechanism      cnp, seed 7
+simulated      2 ms
+packets        12,345, 12,345,000 octets on the wire
+               s1:h1: 12,000, 12,000,000 octets
+               s1:h2: 345, 345,000 octets
+notifications  1,200 cnp
+took           13 ms, 1,003,659 packets per second
+file           a.pcapng
+truth          a.json
+"
+        );
+    }
+
+    #[test]
+    fn a_gallery_has_neither_mechanism_nor_seed() {
+        let mut report = report();
+        (report.mechanism, report.seed, report.truth) = (None, None, None);
+        report.notifications.clear();
+        let text = report.text();
+        assert!(!text.contains("mechanism") && !text.contains("truth"));
+        assert!(text.contains("notifications  none\n"));
+    }
+
+    #[test]
+    fn json_reads_back() {
+        let report = report();
+        let read: Report = serde_json::from_str(&report.json().unwrap()).unwrap();
+        assert_eq!(read, report);
+    }
+}

@@ -1,0 +1,180 @@
+//! Addresses, from the documentation and benchmarking ranges (RFC 3849, RFC 2544): the file's own, else derived.
+//!
+//! | who | IPv6 | IPv4 |
+//! |---|---|---|
+//! | host `n` of the rack under switch `r` | `2001:db8:r::n` | `198.18.b.n`, blocks of 254 in the racks' order |
+//! | switch `r` | `2001:db8:ffff::r` | in `198.19.240.0/20` |
+
+use super::check;
+use super::error::Refusal;
+use super::topology::{Entry, Topology};
+use core::ops::Range;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use toml::Spanned;
+
+/// First block of hosts' IPv4 addresses.
+const HOSTS4: u32 = 0xC612_0100;
+/// First of the switches' IPv4 addresses; hosts' end before it.
+const SWITCHES4: u32 = 0xC613_F000;
+/// Hosts in a block of 256 IPv4 addresses.
+const BLOCK: usize = 254;
+
+/// A node's addresses.
+#[derive(Clone, Copy)]
+pub(super) struct Addresses {
+    pub ipv6: Ipv6Addr,
+    pub ipv4: Option<Ipv4Addr>,
+}
+
+/// Every node's addresses, no two alike.
+pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal> {
+    let racks = racks(topology);
+    let blocks = blocks(&racks)?;
+    let mut all = Vec::with_capacity(topology.nodes.len());
+    let mut owners: HashMap<IpAddr, usize> = HashMap::new();
+    let mut in_rack: HashMap<usize, usize> = HashMap::new();
+    let mut number = 0u32;
+    for (id, node) in topology.nodes.iter().enumerate() {
+        let (own6, own4, counted) = match node.entry {
+            Entry::Host(host) => (&host.ipv6, &host.ipv4, host.count.is_some()),
+            Entry::Switch(switch) => (&switch.ipv6, &switch.ipv4, switch.count.is_some()),
+        };
+        let (derived6, derived4) = match racks.get(id).copied().flatten() {
+            Some(rack) => {
+                let index = in_rack.entry(rack).or_default();
+                *index += 1;
+                host(rack, *index, blocks.get(&rack).copied().unwrap_or(0))
+            }
+            None => {
+                number += 1;
+                let low = u16::try_from(number).unwrap_or(u16::MAX);
+                let ipv6 = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, low);
+                (ipv6, Ipv4Addr::from_bits(SWITCHES4 + number))
+            }
+        };
+        let place = |own: Option<Range<usize>>| own.unwrap_or_else(|| node.span());
+        only_one(
+            own6.as_ref()
+                .map(Spanned::span)
+                .or(own4.as_ref().map(Spanned::span)),
+            counted,
+        )?;
+        let ipv6 = own6.as_ref().map_or(derived6, |own| *own.get_ref());
+        let ipv4 = own4.as_ref().map_or(derived4, |own| *own.get_ref());
+        for (address, at) in [
+            (IpAddr::V6(ipv6), place(own6.as_ref().map(Spanned::span))),
+            (IpAddr::V4(ipv4), place(own4.as_ref().map(Spanned::span))),
+        ] {
+            unicast(address, &at)?;
+            if let Some(other) = owners.insert(address, id) {
+                let message = format!(
+                    "{address} is both `{}`'s and `{}`'s; addresses must differ",
+                    topology.name(other),
+                    node.name
+                );
+                return Err(Refusal::span(at, message));
+            }
+        }
+        all.push(Addresses {
+            ipv6,
+            ipv4: Some(ipv4),
+        });
+    }
+    Ok(all)
+}
+
+/// The rack of every host: the number of its switch, from 1.
+fn racks(topology: &Topology<'_>) -> Vec<Option<usize>> {
+    let first_switch = topology.nodes.iter().filter(|node| node.is_host()).count();
+    let rack = |id| {
+        let next = topology.neighbours(id).next().unwrap_or(0);
+        (next + 1).saturating_sub(first_switch)
+    };
+    (0..topology.nodes.len())
+        .map(|id| topology.is_host(id).then(|| rack(id)))
+        .collect()
+}
+
+/// The first IPv4 block of each rack.
+fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, Refusal> {
+    let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
+    for rack in racks.iter().flatten() {
+        *sizes.entry(*rack).or_default() += 1;
+    }
+    let mut next = 0u32;
+    let mut first = HashMap::new();
+    for (rack, size) in sizes {
+        first.insert(rack, next);
+        next += u32::try_from(size.div_ceil(BLOCK)).unwrap_or(u32::MAX / 2);
+        if HOSTS4 + next * 256 > SWITCHES4 {
+            let message = format!(
+                "the hosts need more blocks of {BLOCK} IPv4 addresses than there are in 198.18.0.0/15; put more hosts in a rack"
+            );
+            return Err(Refusal::whole(message));
+        }
+    }
+    Ok(first)
+}
+
+fn host(rack: usize, index: usize, block: u32) -> (Ipv6Addr, Ipv4Addr) {
+    // At most 1,000 switches and 100,000 hosts: `check.rs`.
+    debug_assert!(rack <= check::SWITCHES && index <= check::HOSTS);
+    let (rack, index) = (rack as u16, index as u32);
+    let ipv6 = Ipv6Addr::new(
+        0x2001,
+        0xdb8,
+        rack,
+        0,
+        0,
+        0,
+        (index >> 16) as u16,
+        index as u16,
+    );
+    let block_size = BLOCK as u32;
+    let ipv4 = HOSTS4 + (block + (index - 1) / block_size) * 256 + (index - 1) % block_size + 1;
+    (ipv6, Ipv4Addr::from_bits(ipv4))
+}
+
+fn only_one(own: Option<Range<usize>>, counted: bool) -> Result<(), Refusal> {
+    match own {
+        Some(at) if counted => Err(Refusal::span(
+            at,
+            "an address of its own is for an entry without count",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn unicast(address: IpAddr, at: &Range<usize>) -> Result<(), Refusal> {
+    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+        return Err(Refusal::span(
+            at.clone(),
+            format!("{address} is no address of a node; unicast addresses are allowed"),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_in_racks() {
+        assert_eq!(
+            host(1, 3, 0),
+            (
+                "2001:db8:1::3".parse().unwrap(),
+                "198.18.1.3".parse().unwrap()
+            )
+        );
+        assert_eq!(
+            host(10, 255, 4),
+            (
+                "2001:db8:a::ff".parse().unwrap(),
+                "198.18.6.1".parse().unwrap()
+            )
+        );
+    }
+}

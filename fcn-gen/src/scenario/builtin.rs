@@ -1,0 +1,45 @@
+//! The built-in scenarios: TOML files of `fcn-gen/scenarios/`, embedded.
+
+macro_rules! embedded {
+    ($($name:literal),+ $(,)?) => {
+        const TEXTS: &[(&str, &str)] = &[ $( ($name, include_str!(concat!("../../scenarios/", $name, ".toml"))), )+ ];
+    };
+}
+
+embedded!(
+    "receiver-cnp",
+    "fast-cnp",
+    "fast-cnp-ioam",
+    "proxy",
+    "wan-fcn",
+    "pfc",
+    "incast",
+    "victim-flow",
+    "all-to-all",
+    "attack",
+    "formats",
+    "malformed",
+);
+
+/// Names and what each is, in a line, in the order in which to meet them.
+pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TEXTS.iter().map(|(name, text)| (*name, about(text)))
+}
+
+/// The TOML of the scenario `name`.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    TEXTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
+/// The value of `about`, which every built-in scenario has in a line of its own.
+fn about(text: &'static str) -> &'static str {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("about = \""));
+    line.and_then(|line| line.strip_suffix('"'))
+        .unwrap_or_default()
+}

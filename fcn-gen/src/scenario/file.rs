@@ -1,0 +1,210 @@
+//! Scenario files: where they come from, and what comes out of them.
+//!
+//! # The format
+//!
+//! TOML. Quantities are text: times `"50us"`, fibre `"100km"` (for delays), rates `"25G"`, sizes `"64KiB"`. Names of nodes may be
+//! patterns (`"s*"`) or lists wherever several make sense. Whatever is left out follows from `mechanism`.
+//!
+//! | table | keys |
+//! |---|---|
+//! | (top) | `about` `mechanism` `duration`, `demonstrates` `seed` `ip` `vantage` (`"node:peer"`, in the order of the capture's interfaces) `epoch` (s) `snap_len` `advertise_interval` |
+//! | `[parameters]` | short names for `--set`: `about`, `set` (paths), `values` to choose from, `default` where the paths have none |
+//! | `[profile]` | code points, see [`Profile`](fcn_wire::Profile) |
+//! | `[defaults]` | `rate` `delay` for hosts and links; `.host` `.switch` `.link` `.flow`: any of their keys; `.dcqcn` `.telemetry` for hosts; `.marking` `.limits` `.pause` for switches |
+//! | `[[host]]` | `name` `count` (then `s1`, `s2`, …) `attach` `rate` `delay` `domain` `ipv6` `ipv4` `fast_cnp` `control` `access_list` `cnp` `cnp_interval` `answers_unknown_options` `verify_icrc` `dcqcn` `telemetry` |
+//! | `[[switch]]` | `name` `count` `domain` `ipv6` `ipv4` `queue` `marking` `limits` `congestion_point` `ecn` `mark_unknown` `copy_flow_label` `pfc` `pause` `ioam` `ioam_node` `proxy` `known_by` `serves` `edge` `vni` `transport_label` `service_label` `border_filter` |
+//! | `[[link]]` | `from` `to` (every pair of both) `rate` `delay`, `name` for `--set` |
+//! | `[[flow]]` | `from` `to` `pairs` (`all` or `each` with each) `count` (QPs a pair) `name` `ip` `start` `stagger` `stop` `message` `messages` `mtu` `window` `ack_every` `retransmit_timeout` `priority` `dscp` `ecn` `trace` `trace_nodes` `trace_namespace` `rdma_cm` `rate_limit` `sender_qp` `receiver_qp` `source_port` `flow_label` `first_psn` |
+//! | `[[fault]]` | `link` (`"node:peer"`) `kind` (`loss`, `reorder`, `down`) `probability` `by` `towards` `start` `stop` |
+//! | `[[inject]]` | `from` `what` (`spoofed-fast-cnp`, `replayed-fast-cnp`, `spoofed-cnp`, `pause`) `flow` `source` `class` `quanta` `start` `count` `interval` |
+//!
+//! A gallery has `gallery` and `family` instead of everything but `about`, `demonstrates` and `[parameters]`.
+
+use super::build;
+use super::builtin;
+use super::document::{Document, Parameter, settings};
+use super::error::{Error, Place, Refusal};
+use super::model::Simulation;
+use super::schema::{File, GalleryFile};
+use crate::gallery::{self, ALL_FAMILIES};
+use serde::Deserialize;
+use std::path::PathBuf;
+use toml::de::Deserializer;
+
+/// Largest scenario file: 4 MiB.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Where a scenario comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// One of ours, by name.
+    Builtin(String),
+    /// A file.
+    File(PathBuf),
+    /// Text at hand.
+    Text {
+        /// What to call it.
+        name: String,
+        /// The TOML.
+        text: String,
+    },
+}
+
+/// A scenario, ready.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name: that of the built-in one, or the file's without directories and `.toml`.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// What it shows and where to look.
+    pub demonstrates: String,
+    /// What `--set` offers by a short name, in the file's order.
+    pub parameters: Vec<Parameter>,
+    /// What to do.
+    pub play: Play,
+}
+
+/// What a scenario does.
+#[derive(Clone, Debug)]
+pub enum Play {
+    /// A simulation.
+    Simulation(Box<Simulation>),
+    /// Packets made one by one.
+    Gallery {
+        /// Which: `formats` or `malformed`.
+        name: String,
+        /// Which family of them; `all`: every one.
+        family: String,
+    },
+}
+
+/// Reads a scenario with `sets` (`key=value`) applied to it.
+///
+/// A key is a parameter's name or a path: `mechanism`, `host.s.count`, `flow.f.message`, `defaults.dcqcn.g`.
+///
+/// # Errors
+/// A file that cannot be read, or the first thing in it that is not allowed: where, and what is.
+pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
+    let (file, name, text) = text_of(source)?;
+    let settings = settings(&file, sets, text.len())?;
+    let document = Document::read(&file, &text, &settings)?;
+    let Document {
+        table,
+        locator,
+        parameters,
+    } = document;
+    let is_gallery = table.get_ref().contains_key("gallery");
+    let deserializer = Deserializer::from(table);
+    if is_gallery {
+        let read = GalleryFile::deserialize(deserializer)
+            .map_err(Refusal::from)
+            .and_then(|file| {
+                let play = gallery(&file)?;
+                Ok(Scenario {
+                    name,
+                    about: file.about,
+                    demonstrates: file.demonstrates.trim().to_owned(),
+                    parameters,
+                    play,
+                })
+            });
+        return read.map_err(|refusal| locator.error(refusal));
+    }
+    let read = File::deserialize(deserializer)
+        .map_err(Refusal::from)
+        .and_then(|file| {
+            let simulation = build::simulation(&file, &|key| locator.place_of(key))?;
+            let play = Play::Simulation(Box::new(simulation));
+            Ok(Scenario {
+                name,
+                about: file.about,
+                demonstrates: file.demonstrates.trim().to_owned(),
+                parameters,
+                play,
+            })
+        });
+    read.map_err(|refusal| locator.error(refusal))
+}
+
+fn gallery(file: &GalleryFile) -> Result<Play, Refusal> {
+    let name = file.gallery.get_ref();
+    let Some(found) = gallery::all().iter().find(|gallery| gallery.name == name) else {
+        let names: Vec<_> = gallery::all().iter().map(|gallery| gallery.name).collect();
+        let message = format!(
+            "there is no gallery `{name}`; there are {}",
+            names.join(", ")
+        );
+        return Err(Refusal::at(&file.gallery, message));
+    };
+    let family = file
+        .family
+        .as_ref()
+        .map_or(ALL_FAMILIES, |family| family.get_ref().as_str());
+    let families = || found.families.iter().map(|family| family.name);
+    match &file.family {
+        Some(at) if family != ALL_FAMILIES && !families().any(|known| known == family) => {
+            let names: Vec<_> = families().collect();
+            let message = format!(
+                "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {}",
+                names.join(", ")
+            );
+            Err(Refusal::at(at, message))
+        }
+        _ => Ok(Play::Gallery {
+            name: name.clone(),
+            family: family.to_owned(),
+        }),
+    }
+}
+
+/// What to call the file in refusals, the scenario's name, and the text.
+fn text_of(source: &Source) -> Result<(String, String, String), Error> {
+    let refuse = |file: &str, message: String| Error {
+        file: file.to_owned(),
+        place: Place::Whole,
+        key: None,
+        message,
+    };
+    match source {
+        Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),
+        Source::Builtin(name) => match builtin::text(name) {
+            Some(text) => Ok((format!("{name}.toml"), name.clone(), text.to_owned())),
+            None => {
+                let names: Vec<_> = builtin::list().map(|(name, _)| name).collect();
+                Err(refuse(
+                    name,
+                    format!(
+                        "there is no such built-in scenario; there are {}",
+                        names.join(", ")
+                    ),
+                ))
+            }
+        },
+        Source::File(path) => {
+            let file = path.display().to_string();
+            let len = std::fs::metadata(path)
+                .map_err(|error| refuse(&file, format!("cannot be read: {error}")))?
+                .len();
+            if len > LARGEST_FILE {
+                return Err(refuse(
+                    &file,
+                    format!(
+                        "{len} octets are too many for a scenario; at most {LARGEST_FILE} are read"
+                    ),
+                ));
+            }
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| refuse(&file, format!("cannot be read: {error}")))?;
+            let name = path
+                .file_name()
+                .map_or_else(|| file.clone(), |name| stem(&name.to_string_lossy()));
+            Ok((file, name, text))
+        }
+    }
+}
+
+fn stem(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.strip_suffix(".toml").unwrap_or(name).to_owned()
+}

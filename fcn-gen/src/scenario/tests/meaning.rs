@@ -1,0 +1,283 @@
+//! What files and settings make of nodes and flows.
+
+use super::{FINE, built_in, simulation, source, with};
+use crate::scenario::model::{IoamTrace, Mechanism, NodeKind, ProxyKnownBy, Tunnel};
+use crate::scenario::{Source, load};
+use fcn_node::congestion_point::Ability;
+use fcn_node::reaction_point::Control;
+
+#[test]
+fn settings_reach_what_they_name_and_the_last_one_counts() {
+    let simulation = simulation(
+        &source(FINE),
+        &[
+            "host.s.count=5",
+            "defaults.dcqcn.g=0.5",
+            "flow.f.message=2kB",
+            "mechanism=cnp",
+            "host.s.count=3",
+            "seed=9",
+        ],
+    );
+    assert_eq!(
+        (
+            simulation.flows.len(),
+            simulation.seed,
+            simulation.mechanism
+        ),
+        (3, 9, Mechanism::Cnp)
+    );
+    assert!(simulation.flows.iter().all(|flow| flow.message == 2_000));
+    for node in &simulation.nodes {
+        if let NodeKind::Host(host) = &node.kind {
+            assert!(matches!(host.reaction.control, Control::Dcqcn(params) if params.g == 0.5));
+        }
+    }
+}
+
+#[test]
+fn same_seed_same_numbers_and_one_flow_more_changes_no_other() {
+    let few = simulation(&source(FINE), &[]);
+    let again = simulation(&source(FINE), &[]);
+    assert_eq!(format!("{few:?}"), format!("{again:?}"));
+    let more = simulation(&source(FINE), &["host.s.count=4"]);
+    for (a, b) in few.flows.iter().zip(&more.flows) {
+        assert_eq!(
+            (a.sender_qp, a.receiver_qp, a.first_psn, a.source_port),
+            (b.sender_qp, b.receiver_qp, b.first_psn, b.source_port)
+        );
+    }
+    let other = simulation(&source(FINE), &["seed=1"]);
+    assert_ne!(few.flows[0].sender_qp, other.flows[0].sender_qp);
+}
+
+#[test]
+fn fast_cnp_switches_know_what_each_sender_can_do() {
+    let simulation = built_in("fast-cnp", &[]);
+    let NodeKind::Switch(switch) = &simulation.nodes.last().unwrap().kind else {
+        panic!()
+    };
+    assert!(switch.congestion.fast_cnp && switch.congestion.ecn);
+    let ability = |name: &str| {
+        let node = simulation
+            .nodes
+            .iter()
+            .find(|node| node.name == name)
+            .unwrap();
+        let NodeKind::Host(host) = &node.kind else {
+            panic!()
+        };
+        let known = switch
+            .congestion
+            .senders
+            .iter()
+            .find(|(prefix, _)| prefix.contains(node.ipv6.into()))
+            .unwrap()
+            .1;
+        (known, host.reaction.fast_cnp, host.answers_unknown_options)
+    };
+    assert_eq!(ability("able1"), (Ability::Able, true, false));
+    assert_eq!(ability("maybe1"), (Ability::Unknown, true, false));
+    assert_eq!(ability("plain1"), (Ability::Unable, false, true));
+    let NodeKind::Host(host) = &simulation.nodes[0].kind else {
+        panic!()
+    };
+    assert_eq!(host.reaction.access_list.len(), 3);
+}
+
+#[test]
+fn mechanisms_switch_roles_on_and_nothing_else() {
+    for mechanism in Mechanism::ALL {
+        let simulation = built_in("wan-fcn", &[&format!("mechanism={}", mechanism.id())]);
+        assert_eq!(simulation.mechanism, mechanism);
+        for node in &simulation.nodes {
+            match &node.kind {
+                NodeKind::Host(host) => {
+                    assert_eq!(
+                        host.notification.is_none(),
+                        matches!(mechanism, Mechanism::None | Mechanism::Pfc)
+                    );
+                    let telemetry = matches!(host.reaction.control, Control::Telemetry(_));
+                    assert_eq!(telemetry, mechanism == Mechanism::FastCnpIoam);
+                }
+                NodeKind::Switch(switch) => {
+                    let fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
+                    assert_eq!(switch.congestion.fast_cnp, fast);
+                    assert_eq!(switch.pfc.is_some(), mechanism == Mechanism::Pfc);
+                    assert_eq!(
+                        switch.proxy.is_some(),
+                        mechanism == Mechanism::Proxy && node.name == "leaf1"
+                    );
+                    let in_wan = node.name == "p1" || node.name == "p2";
+                    assert_eq!(
+                        switch.congestion.wan_fcn,
+                        mechanism == Mechanism::WanFcn && in_wan,
+                        "{}",
+                        node.name
+                    );
+                    assert_eq!(
+                        switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
+                        mechanism == Mechanism::WanFcn && node.name.starts_with("pe")
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn congestion_points_in_the_wan_know_the_senders_edge() {
+    let simulation = built_in("wan-fcn", &["tunnel=sr-mpls"]);
+    let node = |name: &str| {
+        simulation
+            .nodes
+            .iter()
+            .find(|node| node.name == name)
+            .unwrap()
+    };
+    let (NodeKind::Switch(p1), NodeKind::Switch(pe2)) = (&node("p1").kind, &node("pe2").kind)
+    else {
+        panic!()
+    };
+    assert_eq!(p1.congestion.ingress, Some(node("pe1").ipv6));
+    assert_eq!(
+        pe2.edge.as_ref().unwrap().tunnel,
+        Tunnel::SrMpls {
+            transport: 16_002,
+            service: 24_002
+        }
+    );
+    assert!(simulation.flows.iter().all(|flow| flow.rdma_cm));
+}
+
+#[test]
+fn a_proxy_is_known_by_what_the_parameter_says() {
+    for (word, by, ip) in [
+        ("config", ProxyKnownBy::Configuration, 6),
+        ("option", ProxyKnownBy::Option, 6),
+        ("ospfv2", ProxyKnownBy::Ospf2, 4),
+        ("bgp", ProxyKnownBy::Bgp, 6),
+    ] {
+        let simulation = built_in("proxy", &[&format!("known_by={word}")]);
+        let proxies: Vec<_> = simulation
+            .nodes
+            .iter()
+            .filter_map(|node| match &node.kind {
+                NodeKind::Switch(switch) => switch.proxy.as_ref().map(|proxy| (node, proxy)),
+                NodeKind::Host(_) => None,
+            })
+            .collect();
+        let [(node, proxy)] = proxies.as_slice() else {
+            panic!("{}", proxies.len())
+        };
+        assert_eq!((node.name.as_str(), proxy.known_by), ("leaf1", by));
+        assert!(
+            simulation
+                .flows
+                .iter()
+                .all(|flow| flow.source.is_ipv6() == (ip == 6))
+        );
+        let told = (by == ProxyKnownBy::Option).then_some(node.ipv6);
+        assert!(
+            simulation
+                .flows
+                .iter()
+                .all(|flow| flow.proxy_option == told)
+        );
+        for node in &simulation.nodes {
+            if let NodeKind::Switch(switch) = &node.kind {
+                assert_eq!(
+                    switch.congestion.proxies.is_empty(),
+                    by != ProxyKnownBy::Configuration
+                );
+            }
+        }
+    }
+    let error = load(
+        &Source::Builtin("proxy".to_owned()),
+        &["known_by=option".to_owned(), "ip=4".to_owned()],
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "proxy.toml: --set ip=4: ip: `load1` is IPv4, but known_by = \"option\" tells of IPv6 senders only; give ip = 6"
+    );
+}
+
+#[test]
+fn traces_have_room_for_the_way_unless_told_otherwise() {
+    let text = with("\"fast-cnp\"", "\"fast-cnp-ioam\"", "");
+    let flows = simulation(&source(&text), &[]).flows;
+    assert_eq!(
+        flows[0].ioam,
+        Some(IoamTrace {
+            incremental: false,
+            nodes: 1,
+            namespace: 0
+        })
+    );
+    assert_eq!(simulation(&source(&text), &["ip=4"]).flows[0].ioam, None);
+    assert_eq!(IoamTrace::option_len(12), 250);
+    let explicit = built_in("fast-cnp-ioam", &["trace=incremental", "nodes=12"]);
+    assert_eq!(
+        explicit.flows[0].ioam,
+        Some(IoamTrace {
+            incremental: true,
+            nodes: 12,
+            namespace: 0
+        })
+    );
+}
+
+#[test]
+fn borders_are_where_domains_meet() {
+    let text = FINE.replace("[[host]]\nname = \"r1\"\nattach = \"leaf1\"", "[[switch]]\nname = \"out1\"\ndomain = \"outside\"\n[[link]]\nfrom = \"leaf1\"\nto = \"out1\"\n[[host]]\nname = \"r1\"\nattach = \"out1\"\ndomain = \"outside\"");
+    let simulation = simulation(&source(&text), &[]);
+    for node in &simulation.nodes {
+        if let NodeKind::Switch(switch) = &node.kind {
+            assert!(switch.border_filter);
+            assert_eq!(node.domain, u16::from(node.name == "out1"));
+            assert_eq!(
+                switch.congestion.senders.len(),
+                if node.domain == 0 { 2 } else { 1 }
+            );
+        }
+    }
+    let leak = built_in("attack", &["border_filter=false"]);
+    assert!(
+        leak.nodes
+            .iter()
+            .all(|node| !matches!(&node.kind, NodeKind::Switch(switch) if switch.border_filter))
+    );
+}
+
+#[test]
+fn switches_may_stand_in_rings_and_paths_stay_shortest() {
+    let text = r#"
+about = "ring"
+mechanism = "cnp"
+duration = "1ms"
+[[switch]]
+name = "w"
+count = 4
+[[link]]
+from = "w1"
+to = ["w2", "w4"]
+[[link]]
+from = "w3"
+to = ["w2", "w4"]
+[[host]]
+name = "a"
+attach = "w1"
+[[host]]
+name = "b"
+attach = "w2"
+[[flow]]
+from = "a"
+to = "b"
+"#;
+    let simulation = simulation(&source(text), &[]);
+    assert_eq!(simulation.flows[0].name, "a-b");
+    assert_eq!(simulation.links.len(), 6);
+    assert_eq!(simulation.vantage_points.len(), 1);
+}

@@ -1,0 +1,56 @@
+//! Tests of scenarios as wholes. What is refused is in `refusals.rs`, the built-in ones are in `builtins.rs`, and what files
+//! and settings make of nodes and flows in `meaning.rs`.
+
+mod builtins;
+mod meaning;
+mod refusals;
+
+use super::model::Simulation;
+use super::{Play, Source, load};
+
+/// A scenario that is fine: line 1 to 13.
+const FINE: &str = r#"about = "test"
+mechanism = "fast-cnp"
+duration = "1ms"
+[[switch]]
+name = "leaf1"
+[[host]]
+name = "s"
+count = 2
+attach = "leaf1"
+[[host]]
+name = "r1"
+attach = "leaf1"
+[[flow]]
+name = "f"
+from = "s*"
+to = "r1"
+"#;
+
+fn source(text: &str) -> Source {
+    Source::Text {
+        name: "t.toml".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn simulation(source: &Source, sets: &[&str]) -> Simulation {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    match load(source, &sets)
+        .unwrap_or_else(|error| panic!("{sets:?}: {error}"))
+        .play
+    {
+        Play::Simulation(simulation) => *simulation,
+        Play::Gallery { .. } => panic!("a gallery"),
+    }
+}
+
+fn built_in(name: &str, sets: &[&str]) -> Simulation {
+    simulation(&Source::Builtin(name.to_owned()), sets)
+}
+
+/// `FINE` with a line replaced, and more behind it.
+fn with(line: &str, by: &str, more: &str) -> String {
+    assert!(FINE.contains(line), "{line}");
+    format!("{}{more}", FINE.replacen(line, by, 1))
+}

@@ -1,0 +1,533 @@
+//! What is refused, with which words and where.
+
+use super::{FINE, source, with};
+use crate::scenario::load;
+
+fn refusal(text: &str, sets: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    match load(&source(text), &sets) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("not refused: {text} {sets:?}"),
+    }
+}
+
+#[test]
+fn refusals_say_where_and_what_is_allowed() {
+    for (line, by, more, expected) in [
+        // Not TOML, unknown keys, wrong types.
+        ("mechanism =", "mechanism ==", "", "t.toml:2:12: "),
+        (
+            "name = \"f\"",
+            "nome = \"f\"",
+            "",
+            "t.toml:14:1: flow.1.nome: unknown key `nome`; allowed are `name`, `from`",
+        ),
+        (
+            "\"fast-cnp\"",
+            "\"faster\"",
+            "",
+            "t.toml:2:13: mechanism: unknown value `faster`; allowed are `none`, `pfc`",
+        ),
+        (
+            "mechanism = \"fast-cnp\"\n",
+            "",
+            "",
+            "the key `mechanism` is missing",
+        ),
+        (
+            "\"1ms\"",
+            "\"1 fortnight\"",
+            "",
+            "t.toml:3:12: duration: \"1 fortnight\" is not understood; wanted is a time",
+        ),
+        (
+            "\"1ms\"",
+            "\"0s\"",
+            "",
+            "t.toml:3:12: duration: a simulation of no time",
+        ),
+        ("\"1ms\"", "\"-1ms\"", "", "is negative"),
+        ("count = 2", "count = -2", "", "t.toml:8:9: host.s.count: "),
+        (
+            "count = 2",
+            "count = 100_001",
+            "",
+            "t.toml:8:9: host.s.count: that makes 100001 hosts; at most 100000 are allowed",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nip = 5\n",
+            "",
+            "t.toml:2:6: ip: 5 is no version of IP; 4 and 6",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nsnap_len = 3\n",
+            "",
+            "t.toml:2:12: snap_len: 3 is no snap_len (0: all); 64 to 65535",
+        ),
+        // Defaults.
+        (
+            "",
+            "",
+            "[defaults.lonk]\n",
+            "t.toml:17:11: defaults.lonk: unknown key `lonk`; allowed are `host`",
+        ),
+        (
+            "",
+            "",
+            "[defaults.flow]\nmtu = 1500\n",
+            "t.toml:18:7: defaults.flow.mtu: 1500 is no RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
+        ),
+        (
+            "",
+            "",
+            "[defaults]\nhost = 1\n",
+            "t.toml:18:8: defaults.host: [defaults.host] is a table",
+        ),
+        // Links.
+        (
+            "attach = \"leaf1\"\n[[host]]",
+            "attach = \"leaf1\"\nrate = \"0\"\n[[host]]",
+            "",
+            "t.toml:10:8: host.s.rate: \"0\" is no rate; 1 bit/s to 10 Tbit/s",
+        ),
+        (
+            "count = 2\n",
+            "count = 2\ndelay = \"300000km\"\n",
+            "",
+            "t.toml:9:9: host.s.delay: \"300000km\" is too much; at most a second",
+        ),
+        (
+            "count = 2\n",
+            "count = 2\ndelay = \"-1us\"\n",
+            "",
+            "t.toml:9:9: host.s.delay: \"-1us\" is negative",
+        ),
+        (
+            "",
+            "",
+            "[[link]]\nfrom = \"leaf1\"\nto = \"leaf1\"\n",
+            "t.toml:19:6: link.1.to: `leaf1` would be linked to itself",
+        ),
+        (
+            "",
+            "",
+            "[[switch]]\nname = \"x\"\n[[link]]\nfrom = \"leaf1\"\nto = \"x\"\n[[link]]\nfrom = \"x\"\nto = \"leaf1\"\n",
+            "t.toml:24:6: link.2.to: `x` and `leaf1` are linked twice",
+        ),
+        (
+            "",
+            "",
+            "[[switch]]\nname = \"x\"\n[[link]]\nfrom = \"r1\"\nto = \"x\"\n",
+            "t.toml:11:8: host.r1.name: the host `r1` has 2 links; one is allowed, since hosts do not forward",
+        ),
+        (
+            "name = \"r1\"\nattach = \"leaf1\"",
+            "name = \"r1\"",
+            "",
+            "t.toml:11:8: host.r1.name: the host `r1` has no link",
+        ),
+        (
+            "name = \"r1\"\nattach = \"leaf1\"",
+            "name = \"r1\"\nattach = \"leaf2\"",
+            "",
+            "t.toml:12:10: host.r1.attach: there is no switch `leaf2`; there are leaf1",
+        ),
+        (
+            "name = \"r1\"\nattach = \"leaf1\"",
+            "name = \"r1\"\nattach = \"leaf2\"",
+            "[[switch]]\nname = \"leaf2\"\n",
+            "t.toml:16:6: flow.f.to: there is no way from `s1` to `r1`",
+        ),
+        (
+            "attach = \"leaf1\"\n[[flow]]",
+            "[[host]]\nname = \"x\"\n[[link]]\nfrom = \"r1\"\nto = \"x\"\n[[flow]]",
+            "",
+            "t.toml:11:8: host.r1.name: the host `r1` is linked to the host `x`; hosts are linked to switches",
+        ),
+        // Names and addresses.
+        (
+            "name = \"r1\"",
+            "name = \"s1\"",
+            "",
+            "t.toml:11:8: host.s1.name: there are two nodes `s1`",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r 1\"",
+            "",
+            "is no name; letters, digits, - and _",
+        ),
+        (
+            "name = \"r1\"\n",
+            "name = \"r1\"\nipv6 = \"2001:db8:1::1\"\n",
+            "",
+            "t.toml:12:8: host.r1.ipv6: 2001:db8:1::1 is both `s1`'s and `r1`'s",
+        ),
+        (
+            "name = \"r1\"\n",
+            "name = \"r1\"\nipv4 = \"198.18.1.2\"\n",
+            "",
+            "t.toml:12:8: host.r1.ipv4: 198.18.1.2 is both `s2`'s and `r1`'s",
+        ),
+        (
+            "name = \"r1\"\n",
+            "name = \"r1\"\nipv6 = \"ff02::1\"\n",
+            "",
+            "ff02::1 is no address of a node",
+        ),
+        (
+            "count = 2\n",
+            "count = 2\nipv6 = \"2001:db8:1::1\"\n",
+            "",
+            "t.toml:9:8: host.s.ipv6: an address of its own is for an entry without count",
+        ),
+        // Flows.
+        (
+            "to = \"r1\"",
+            "to = \"r2\"",
+            "",
+            "t.toml:16:6: flow.f.to: there is no host `r2`; there are s1, s2, r1",
+        ),
+        (
+            "from = \"s*\"",
+            "from = \"leaf1\"",
+            "",
+            "t.toml:15:8: flow.f.from: there is no host `leaf1`",
+        ),
+        (
+            "from = \"s*\"",
+            "from = \"r1\"",
+            "",
+            "sender and receiver are the same host",
+        ),
+        (
+            "",
+            "",
+            "mtu = 1500\n",
+            "t.toml:17:7: flow.f.mtu: 1500 is no RoCE MTU; 256, 512, 1024, 2048, 4096 are allowed",
+        ),
+        (
+            "",
+            "",
+            "message = 0\n",
+            "t.toml:17:11: flow.f.message: 0 octets are no message",
+        ),
+        ("", "", "message = \"3GiB\"\n", "1 to 2 GiB are allowed"),
+        (
+            "",
+            "",
+            "priority = 8\n",
+            "t.toml:17:12: flow.f.priority: 8 is no priority; 0 to 7 are allowed",
+        ),
+        ("", "", "dscp = 64\n", "64 is no DSCP; 0 to 63"),
+        (
+            "",
+            "",
+            "window = 0\n",
+            "0 is no window; 1 to 8388608 are allowed",
+        ),
+        (
+            "",
+            "",
+            "sender_qp = 16777216\n",
+            "t.toml:17:13: flow.f.sender_qp: 16777216 is no QP (24 bits; 0 and 1 are for management); 2 to 16777215",
+        ),
+        (
+            "",
+            "",
+            "sender_qp = 77\n",
+            "a QP is for an entry that makes one flow",
+        ),
+        (
+            "from = \"s*\"",
+            "from = \"s1\"",
+            "receiver_qp = 9\n[[flow]]\nfrom = \"s2\"\nto = \"r1\"\nreceiver_qp = 9\n",
+            "t.toml:21:15: flow.2.receiver_qp: QP 9 is taken at `r1`",
+        ),
+        (
+            "",
+            "",
+            "[[flow]]\nname = \"f1\"\nfrom = \"s1\"\nto = \"r1\"\n",
+            "t.toml:18:8: flow.f1.name: there are two flows `f1`",
+        ),
+        (
+            "",
+            "",
+            "pairs = \"each\"\n",
+            "pairs = \"each\" wants as many receivers as senders; there are 1 and 2",
+        ),
+        (
+            "",
+            "",
+            "count = 100_000\n",
+            "that makes 200000 flows; at most 100000",
+        ),
+        ("", "", "first_psn = 16777216\n", "is no PSN (24 bits)"),
+        (
+            "",
+            "",
+            "flow_label = 0x100000\n",
+            "is no flow label (20 bits)",
+        ),
+        (
+            "",
+            "",
+            "start = \"1us\"\nstop = \"1us\"\n",
+            "t.toml:18:8: flow.f.stop: `f1` would stop at 1 µs and start at 1 µs",
+        ),
+        (
+            "",
+            "",
+            "retransmit_timeout = \"1us\"\n",
+            "is shorter than the way there and back",
+        ),
+        (
+            "",
+            "",
+            "trace = \"preallocated\"\ntrace_nodes = 13\n",
+            "t.toml:18:15: flow.f.trace_nodes: a trace of 13 nodes makes an option of 270 octets; 1 to 12 nodes",
+        ),
+        (
+            "",
+            "",
+            "trace = \"incremental\"\nip = 4\n",
+            "t.toml:17:9: flow.f.trace: an IOAM trace stands in an IPv6 option",
+        ),
+        // Roles.
+        (
+            "\"fast-cnp\"",
+            "\"wan-fcn\"",
+            "",
+            "t.toml:2:13: mechanism: wan-fcn needs provider edges",
+        ),
+        (
+            "\"fast-cnp\"",
+            "\"proxy\"",
+            "[[switch]]\nname = \"x\"\nproxy = true\n",
+            "t.toml:18:8: switch.x.name: the proxy `x` has no hosts at it; say whom it serves",
+        ),
+        (
+            "\"fast-cnp\"",
+            "\"proxy\"",
+            "[defaults.switch]\nproxy = false\n",
+            "t.toml:2:13: mechanism: no switch is a proxy",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nmarking = { pmax = 1.5 }",
+            "",
+            "t.toml:6:20: switch.leaf1.marking.pmax: 1.5 is no probability; 0 to 1 are allowed",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nmarking = { kmin = \"2MB\", kmax = \"1MB\" }",
+            "",
+            "Kmax, 1000000, is below Kmin, 2000000",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nqueue = 100",
+            "",
+            "t.toml:6:9: switch.leaf1.queue: 100 octets are no queue; at least 5000",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\npfc = true\npause = { xoff = 10000, xon = 10000 }",
+            "",
+            "xon, 10000, is not below xoff, 10000",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nioam = true\nioam_node = 16777216",
+            "",
+            "is no IOAM node identifier (24 bits)",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nedge = \"sr-mpls\"\nservice_label = 3",
+            "",
+            "3 is no MPLS label (0 to 15 are special)",
+        ),
+        (
+            "name = \"r1\"\n",
+            "name = \"r1\"\naccess_list = [\"2001:db8::/200\"]\n",
+            "",
+            "t.toml:12:16: host.r1.access_list: `2001:db8::/200` is no prefix",
+        ),
+        (
+            "name = \"r1\"\n",
+            "name = \"r1\"\ndcqcn = { g = 2 }\n",
+            "",
+            "t.toml:12:15: host.r1.dcqcn.g: ",
+        ),
+        // Code points.
+        (
+            "",
+            "",
+            "[profile]\nfast_cnp_option1 = 0x1E\n",
+            "t.toml:18:20: profile.fast_cnp_option1: fast_cnp_option1 = 0x1e is refused: draft-xiao",
+        ),
+        (
+            "",
+            "",
+            "[profile]\nfast_cnp_option3 = 1\n",
+            "t.toml:18:1: profile.fast_cnp_option3: unknown key `fast_cnp_option3`",
+        ),
+        // Vantage points, faults, injections.
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nvantage = [\"leaf1\"]\n",
+            "",
+            "t.toml:2:12: vantage: `leaf1` is no port; write node:peer",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nvantage = [\"leaf1:x\"]\n",
+            "",
+            "t.toml:2:12: vantage: there is no node `x`",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nvantage = [\"s1:r1\"]\n",
+            "",
+            "t.toml:2:12: vantage: there is no link s1:r1; `s1` is linked to leaf1",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\nvantage = [\"leaf1:s1\", \"leaf1:s*\"]\n",
+            "",
+            "t.toml:2:24: vantage: `leaf1:s*` is there twice",
+        ),
+        (
+            "",
+            "",
+            "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"loss\"\nprobability = 1.1\n",
+            "t.toml:20:15: fault.1.probability: 1.1 is no probability; 0 to 1",
+        ),
+        (
+            "",
+            "",
+            "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"loss\"\n",
+            "t.toml:19:8: fault.1.kind: a probability is missing",
+        ),
+        (
+            "",
+            "",
+            "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"down\"\ntowards = \"s1\"\n",
+            "t.toml:20:11: fault.1.towards: `s1` is no end of that link; r1 and leaf1 are",
+        ),
+        (
+            "",
+            "",
+            "[[inject]]\nfrom = \"s1\"\nwhat = \"spoofed-cnp\"\n",
+            "t.toml:19:8: inject.1.what: the key `flow` is missing; there are f1, f2",
+        ),
+        (
+            "",
+            "",
+            "[[inject]]\nfrom = \"s1\"\nwhat = \"spoofed-fast-cnp\"\nflow = \"f9\"\n",
+            "t.toml:20:8: inject.1.flow: there is no flow `f9`; there are f1, f2",
+        ),
+        (
+            "",
+            "",
+            "ip = 4\n[[inject]]\nfrom = \"s1\"\nwhat = \"replayed-fast-cnp\"\nflow = \"f1\"\n",
+            "`f1` is IPv4; a Fast CNP is IPv6 only",
+        ),
+        (
+            "",
+            "",
+            "[[inject]]\nfrom = \"s1\"\nwhat = \"pause\"\nclass = 8\n",
+            "8 is no class; 0 to 7",
+        ),
+        // Parameters and galleries.
+        (
+            "",
+            "",
+            "[parameters]\np = { about = \"p\", set = [\"host.x.count\"] }\n",
+            "t.toml:18:27: parameters.p.set: the document has no `host.x.count`",
+        ),
+        (
+            "about = \"test\"\n",
+            "about = \"test\"\ngallery = \"formats\"\n",
+            "",
+            "t.toml:4:1: duration: unknown key `duration`; allowed are `about`",
+        ),
+    ] {
+        let message = refusal(&with(line, by, more), &[]);
+        assert!(
+            message.contains(expected),
+            "{by} {more}\n   got {message}\nwanted {expected}"
+        );
+        assert!(message.starts_with("t.toml:"), "{message}");
+    }
+    let family = refusal(
+        "about = \"x\"\ngallery = \"malformed\"\nfamily = \"x\"\n",
+        &[],
+    );
+    assert!(
+        family
+            .starts_with("t.toml:3:10: family: `malformed` has no family `x`; there are all, cnp"),
+        "{family}"
+    );
+    let gallery = refusal("about = \"x\"\ngallery = \"formulas\"\n", &[]);
+    assert_eq!(
+        gallery,
+        "t.toml:2:11: gallery: there is no gallery `formulas`; there are formats, malformed"
+    );
+    assert!(refusal("", &[]).contains("is missing"));
+}
+
+#[test]
+fn settings_that_make_no_sense_say_what_would() {
+    let with_parameter = format!(
+        "{FINE}[parameters]\nsenders = {{ about = \"n\", set = [\"host.s.count\"] }}\n\
+         how = {{ about = \"m\", set = [\"mechanism\"], values = [\"cnp\", \"pfc\"] }}\n"
+    );
+    for (set, expected) in [
+        ("senders", "is not of the form key=value"),
+        (
+            "sendrs=3",
+            "t.toml: --set sendrs=3: `sendrs` is not a key of this scenario; its parameters are senders, how",
+        ),
+        (
+            "senders=many",
+            "t.toml: --set senders=many: host.s.count: invalid type",
+        ),
+        ("senders=-1", "t.toml: --set senders=-1: host.s.count: "),
+        (
+            "mechanism=fast",
+            "t.toml: --set mechanism=fast: mechanism: unknown value `fast`",
+        ),
+        ("host.x.count=3", "there is no host `x`; there are s, r1"),
+        ("host.s=3", "`host.s` names an entry"),
+        (
+            "host.s.cuont=3",
+            "--set host.s.cuont=3: host.s.cuont: unknown key `cuont`",
+        ),
+        ("duration.x=3", "`duration.x` is not a key"),
+        (
+            "defaults.dcqcn.q=3",
+            "--set defaults.dcqcn.q=3: defaults.dcqcn.q: unknown key `q`",
+        ),
+        ("defaults.rate=0", "\"0\" is no rate"),
+        (
+            "fault.1.start=1us",
+            "there is no [[fault]] in this scenario",
+        ),
+        (
+            "profile.wan_fcn_port=2000",
+            "--set profile.wan_fcn_port=2000: profile.wan_fcn_port: wan_fcn_port = 2000 is refused",
+        ),
+        ("flow.f.mtu=\"4096", "invalid type: string"),
+        ("duration=", "is not understood"),
+    ] {
+        let message = refusal(&with_parameter, &[set]);
+        assert!(
+            message.contains(expected),
+            "{set}\n   got {message}\nwanted {expected}"
+        );
+    }
+}

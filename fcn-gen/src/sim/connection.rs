@@ -1,0 +1,354 @@
+//! A reliable connection (InfiniBand volume 1, section 9.7) as far as RDMA WRITE needs it: which packet comes next, what
+//! was acknowledged, what is sent again. When packets leave is the NIC's business (`host.rs`).
+//!
+//! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the first PSN, modulo 2²⁴.
+
+use super::outcome::SAMPLES;
+use crate::scenario::model::Flow;
+use crate::units::Ps;
+use fcn_node::reaction_point::FlowId;
+use fcn_wire::Opcode;
+use fcn_wire::bth::MAX_24;
+use std::collections::BTreeMap;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Not begun.
+    Idle,
+    /// ConnectRequest sent, so often.
+    Asking(u8),
+    /// Data flow.
+    Open,
+    /// DisconnectRequest sent, so often.
+    Leaving(u8),
+    /// Over.
+    Closed,
+}
+
+/// Both ends of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Where it stands.
+    pub stage: Stage,
+    /// Its place in the sender's reaction point.
+    pub control: Option<FlowId>,
+    /// Packets a message.
+    pub packets_a_message: u64,
+    /// Packets to send in all; `u64::MAX`: no end yet.
+    pub total: u64,
+    /// The next packet to send.
+    pub next: u64,
+    /// Packets acknowledged.
+    pub acknowledged: u64,
+    /// Packets sent at least once.
+    pub sent: u64,
+    /// When pacing lets the next packet go.
+    pub due: Ps,
+    /// Whether the NIC has it in a list or an event.
+    pub queued: bool,
+    /// When the sender gives up waiting for an acknowledgement.
+    pub deadline: Ps,
+    /// Whether a timeout is planned.
+    pub timer: bool,
+    /// Receiver: the packet it waits for.
+    pub expected: u64,
+    /// Receiver: it has asked for that packet already.
+    pub asked: bool,
+    /// Counts for the ground truth.
+    pub counts: Counts,
+}
+
+/// What the ground truth wants to know of a connection.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Data packets sent.
+    pub packets: u64,
+    /// Those sent before.
+    pub again: u64,
+    /// Octets delivered in order.
+    pub delivered: u64,
+    /// Data packets that arrived marked CE.
+    pub ce: u64,
+    /// Notifications that slowed it, by kind.
+    pub slowed: BTreeMap<&'static str, u64>,
+    /// When it was first slowed.
+    pub first_slowed: Option<Ps>,
+    /// Samples of its rate.
+    pub rate: Vec<(u64, u64)>,
+}
+
+/// What a receiver does about a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing.
+    Nothing,
+    /// Acknowledge everything up to this packet.
+    Ack(u64),
+    /// Ask for this packet.
+    Nak(u64),
+}
+
+impl Connection {
+    /// A connection that has not begun.
+    pub fn new(flow: &Flow) -> Self {
+        let packets_a_message = u64::from(flow.message.div_ceil(u32::from(flow.mtu)).max(1));
+        let total = flow
+            .messages
+            .map_or(u64::MAX, |n| n.saturating_mul(packets_a_message));
+        Self {
+            stage: Stage::Idle,
+            control: None,
+            packets_a_message,
+            total,
+            next: 0,
+            acknowledged: 0,
+            sent: 0,
+            due: Ps(0),
+            queued: false,
+            deadline: Ps(0),
+            timer: false,
+            expected: 0,
+            asked: false,
+            counts: Counts {
+                rate: Vec::with_capacity(SAMPLES),
+                ..Counts::default()
+            },
+        }
+    }
+
+    /// Whether it has a packet to send that its window allows.
+    pub fn may_send(&self, flow: &Flow) -> bool {
+        self.stage == Stage::Open
+            && self.next < self.total
+            && self.next - self.acknowledged < u64::from(flow.window.max(1))
+    }
+
+    /// Whether everything was sent and acknowledged.
+    pub const fn is_done(&self) -> bool {
+        self.acknowledged >= self.total
+    }
+
+    /// Posts no further message: the one begun is finished.
+    pub fn stop(&mut self) {
+        let begun = self.sent.div_ceil(self.packets_a_message) * self.packets_a_message;
+        self.total = self.total.min(begun);
+    }
+
+    /// The next packet: its number, whether it asks for an acknowledgement, whether it was sent before.
+    pub fn send(&mut self, flow: &Flow) -> (u64, bool, bool) {
+        let index = self.next;
+        self.next += 1;
+        let again = index < self.sent;
+        self.sent = self.sent.max(self.next);
+        self.counts.packets += 1;
+        self.counts.again += u64::from(again);
+        let last = self.next % self.packets_a_message == 0;
+        let at_window = self.next - self.acknowledged >= u64::from(flow.window.max(1));
+        let every = self.next % u64::from(flow.ack_every.max(1)) == 0;
+        (index, last || every || at_window, again)
+    }
+
+    /// What the receiver does about packet `index` with `payload` octets.
+    pub fn receive(&mut self, index: u64, payload: u32, ack_request: bool) -> Answer {
+        if index == self.expected {
+            self.expected += 1;
+            self.asked = false;
+            self.counts.delivered += u64::from(payload);
+            return if ack_request {
+                Answer::Ack(index)
+            } else {
+                Answer::Nothing
+            };
+        }
+        if index > self.expected {
+            // One negative acknowledgement for each gap (section 9.7.5.2.3).
+            let first = !std::mem::replace(&mut self.asked, true);
+            return if first {
+                Answer::Nak(self.expected)
+            } else {
+                Answer::Nothing
+            };
+        }
+        // A duplicate: what is there already is acknowledged again.
+        if ack_request {
+            Answer::Ack(self.expected - 1)
+        } else {
+            Answer::Nothing
+        }
+    }
+
+    /// Takes an acknowledgement of everything up to `index`; says whether it is news.
+    pub fn acknowledge(&mut self, index: u64) -> bool {
+        let news = index >= self.acknowledged && index < self.sent;
+        if news {
+            self.acknowledged = index + 1;
+            self.next = self.next.max(self.acknowledged);
+        }
+        news
+    }
+
+    /// Goes back to packet `index`, which the receiver asks for.
+    pub fn go_back(&mut self, index: u64) -> bool {
+        let valid = index >= self.acknowledged && index < self.sent;
+        if valid {
+            self.acknowledged = index;
+            self.next = index;
+        }
+        valid
+    }
+
+    /// The opcode of packet `index`.
+    pub const fn opcode(&self, index: u64) -> Opcode {
+        let place = index % self.packets_a_message;
+        match (place == 0, place + 1 == self.packets_a_message) {
+            (true, true) => Opcode::RC_WRITE_ONLY,
+            (true, false) => Opcode::RC_WRITE_FIRST,
+            (false, true) => Opcode::RC_WRITE_LAST,
+            (false, false) => Opcode::RC_WRITE_MIDDLE,
+        }
+    }
+
+    /// Octets of payload of packet `index`.
+    pub fn payload(&self, flow: &Flow, index: u64) -> u32 {
+        let mtu = u32::from(flow.mtu);
+        if index % self.packets_a_message + 1 < self.packets_a_message {
+            return mtu;
+        }
+        let before = (self.packets_a_message - 1) as u32;
+        flow.message.saturating_sub(before.saturating_mul(mtu))
+    }
+}
+
+/// The PSN of packet `index`.
+pub fn psn(flow: &Flow, index: u64) -> u32 {
+    (u64::from(flow.first_psn).wrapping_add(index) & u64::from(MAX_24)) as u32
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use fcn_wire::Qp;
+
+    pub fn flow() -> Flow {
+        Flow {
+            name: "f".into(),
+            from: 0,
+            to: 1,
+            source: "2001:db8::1".parse().unwrap(),
+            destination: "2001:db8::2".parse().unwrap(),
+            sender_qp: Qp::truncate(1),
+            receiver_qp: Qp::truncate(2),
+            source_port: 49_152,
+            flow_label: 0,
+            first_psn: 0xFF_FFFE,
+            start: Ps(0),
+            stop: Ps::MAX,
+            messages: Some(2),
+            message: 2_500,
+            mtu: 1_024,
+            window: 4,
+            ack_every: 16,
+            retransmit_timeout: Ps::from_nanos(1_000_000),
+            priority: 3,
+            dscp: 26,
+            ecn: true,
+            ioam: None,
+            proxy_option: None,
+            rdma_cm: false,
+            rate_limit: None,
+        }
+    }
+
+    fn open() -> (Flow, Connection) {
+        let flow = flow();
+        let mut connection = Connection::new(&flow);
+        connection.stage = Stage::Open;
+        (flow, connection)
+    }
+
+    #[test]
+    fn a_message_is_cut_by_the_mtu() {
+        let (flow, connection) = open();
+        let cut: Vec<_> = (0..6)
+            .map(|i| (connection.opcode(i), connection.payload(&flow, i), psn(&flow, i)))
+            .collect();
+        let (first, middle, last) = (
+            Opcode::RC_WRITE_FIRST,
+            Opcode::RC_WRITE_MIDDLE,
+            Opcode::RC_WRITE_LAST,
+        );
+        assert_eq!(
+            cut,
+            [
+                (first, 1_024, 0xFF_FFFE),
+                (middle, 1_024, 0xFF_FFFF),
+                (last, 452, 0),
+                (first, 1_024, 1),
+                (middle, 1_024, 2),
+                (last, 452, 3)
+            ]
+        );
+        let small = Flow {
+            message: 1_024,
+            ..flow
+        };
+        let connection = Connection::new(&small);
+        assert_eq!(connection.opcode(0), Opcode::RC_WRITE_ONLY);
+        assert_eq!(connection.payload(&small, 0), 1_024);
+        let empty = Flow { message: 0, ..small };
+        assert_eq!(Connection::new(&empty).payload(&empty, 0), 0);
+    }
+
+    #[test]
+    fn the_window_stops_the_sender_until_it_hears() {
+        let (flow, mut c) = open();
+        let asks: Vec<_> = std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
+        assert_eq!(
+            asks,
+            [
+                (0, false, false),
+                (1, false, false),
+                (2, true, false),
+                (3, true, false)
+            ],
+            "at a message's end and at the window"
+        );
+        assert!(c.acknowledge(2));
+        assert!(!c.acknowledge(1), "old");
+        assert!(!c.acknowledge(9), "never sent");
+        assert!(c.may_send(&flow));
+    }
+
+    #[test]
+    fn a_gap_is_asked_for_once_and_filled() {
+        let (flow, mut c) = open();
+        for _ in 0..4 {
+            c.send(&flow);
+        }
+        assert_eq!(c.receive(0, 1_024, false), Answer::Nothing);
+        assert_eq!(c.receive(2, 452, true), Answer::Nak(1));
+        assert_eq!(c.receive(3, 1_024, true), Answer::Nothing);
+        assert!(c.go_back(1));
+        assert_eq!(c.send(&flow), (1, false, true));
+        assert_eq!(c.receive(1, 1_024, false), Answer::Nothing);
+        assert_eq!(c.receive(1, 1_024, true), Answer::Ack(1), "a duplicate");
+        assert_eq!(c.send(&flow), (2, true, true));
+        assert_eq!(c.receive(2, 452, true), Answer::Ack(2));
+        assert_eq!((c.counts.packets, c.counts.again, c.counts.delivered), (6, 2, 2_500));
+        assert!(!c.go_back(9), "never sent");
+    }
+
+    #[test]
+    fn stopping_finishes_the_message_begun() {
+        let (flow, mut c) = open();
+        c.total = u64::MAX;
+        c.stop();
+        assert_eq!(c.total, 0, "nothing begun");
+        let (_, mut c) = open();
+        c.send(&flow);
+        c.stop();
+        assert_eq!(c.total, 3);
+        assert!(!c.is_done());
+    }
+}

@@ -1,0 +1,217 @@
+//! What happens when: the queue of events in virtual time. What they do is the nodes' business.
+
+use crate::units::Ps;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Something that is going to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The packet first on its way out of this port reaches the other end.
+    Arrive(u32),
+    /// This port can send its next packet.
+    Free(u32),
+    /// A pause of this port's class may be over.
+    PauseEnds(u32, u8),
+    /// This switch's port repeats a pause that its peer still needs.
+    PauseAgain(u32, u8),
+    /// A flow begins.
+    Start(u32),
+    /// A flow posts no further message.
+    Stop(u32),
+    /// A flow's pacing lets it send.
+    Due(u32),
+    /// A flow has waited for an acknowledgement, or for an answer of RDMA CM.
+    Timeout(u32),
+    /// The next packet of an injection.
+    Inject(u32),
+    /// A proxy node advertises itself.
+    Advertise(u32),
+    /// Series take a sample.
+    Sample,
+}
+
+/// An event in the queue. Later ones are less, since the heap gives out the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Planned {
+    at: Ps,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Picoseconds of a slot, as a power of two: 8.2 ns, so that a slot seldom holds more than a few events.
+const SLOT_BITS: u32 = 13;
+/// Slots of the wheel: 67 µs, longer than most packets' next step.
+const SLOTS: usize = 8_192;
+/// Slots that one word of the map of used slots covers.
+const WORD: usize = 64;
+
+/// Events in the order in which they happen; at the same time, in the order in which they were planned.
+///
+/// A wheel of slots for what happens soon, a heap for what happens later: most events are a packet's next step, and
+/// a heap of all of them is the greater part of a simulation's time.
+#[derive(Debug)]
+pub struct Events {
+    slots: Vec<Vec<Planned>>,
+    used: [u64; SLOTS / WORD],
+    /// The slot, counted from the start of time, whose events are in `present`.
+    at: u64,
+    /// The events of that slot, the next one last.
+    present: Vec<Planned>,
+    later: BinaryHeap<Planned>,
+    planned: u64,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            used: [0; SLOTS / WORD],
+            at: 0,
+            present: Vec::new(),
+            later: BinaryHeap::new(),
+            planned: 0,
+        }
+    }
+}
+
+impl Events {
+    /// Plans `event`, now or later.
+    pub fn plan(&mut self, at: Ps, event: Event) {
+        self.planned += 1;
+        let planned = Planned {
+            at,
+            number: self.planned,
+            event,
+        };
+        let slot = at.0 >> SLOT_BITS;
+        if slot <= self.at {
+            let place = self.present.partition_point(|other| *other < planned);
+            self.present.insert(place, planned);
+        } else if slot - self.at < SLOTS as u64 {
+            let index = slot as usize % SLOTS;
+            self.slots[index].push(planned);
+            self.used[index / WORD] |= 1 << (index % WORD);
+        } else {
+            self.later.push(planned);
+        }
+    }
+
+    /// The next event.
+    pub fn next(&mut self) -> Option<(Ps, Event)> {
+        loop {
+            if let Some(planned) = self.present.pop() {
+                return Some((planned.at, planned.event));
+            }
+            self.turn()?;
+        }
+    }
+
+    /// Goes to the next slot that holds an event, of the wheel or of the heap.
+    fn turn(&mut self) -> Option<()> {
+        let soon = self.next_used();
+        let late = self.later.peek().map(|planned| planned.at.0 >> SLOT_BITS);
+        self.at = match (soon, late) {
+            (Some(soon), Some(late)) => soon.min(late),
+            (soon, late) => soon.or(late)?,
+        };
+        let index = self.at as usize % SLOTS;
+        if soon == Some(self.at) {
+            std::mem::swap(&mut self.present, &mut self.slots[index]);
+            self.used[index / WORD] &= !(1 << (index % WORD));
+        }
+        while let Some(planned) = self.later.peek() {
+            if planned.at.0 >> SLOT_BITS > self.at {
+                break;
+            }
+            self.present.extend(self.later.pop());
+        }
+        // Numbers are unique: nothing is left to chance.
+        self.present.sort_unstable();
+        Some(())
+    }
+
+    /// The first slot behind the present one that holds an event.
+    fn next_used(&self) -> Option<u64> {
+        let start = (self.at as usize + 1) % SLOTS;
+        let first = start / WORD;
+        for step in 0..=SLOTS / WORD {
+            let word = (first + step) % (SLOTS / WORD);
+            let mut bits = self.used[word];
+            if step == 0 {
+                bits &= u64::MAX << (start % WORD);
+            } else if step == SLOTS / WORD {
+                bits &= !(u64::MAX << (start % WORD));
+            }
+            if bits != 0 {
+                let index = word * WORD + bits.trailing_zeros() as usize;
+                let ahead = (index + SLOTS - start) % SLOTS;
+                return Some(self.at + 1 + ahead as u64);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn events_come_in_time_and_then_in_the_order_planned() {
+        let mut events = Events::default();
+        events.plan(Ps(5), Event::Start(1));
+        events.plan(Ps(3), Event::Start(2));
+        events.plan(Ps(5), Event::Start(0));
+        let order: Vec<_> = std::iter::from_fn(|| events.next()).collect();
+        assert_eq!(
+            order,
+            [
+                (Ps(3), Event::Start(2)),
+                (Ps(5), Event::Start(1)),
+                (Ps(5), Event::Start(0))
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_wheel_agrees_with_a_sorted_list(
+            steps in proptest::collection::vec((0_u64..300_000_000, 0_u8..4), 1..300)
+        ) {
+            let mut events = Events::default();
+            let mut list: Vec<(u64, u32)> = Vec::new();
+            let mut now = 0;
+            for (number, (ahead, take)) in steps.into_iter().enumerate() {
+                // Mostly soon, now and then beyond the wheel's turn.
+                let at = now + if number % 3 == 0 { ahead } else { ahead % 20_000 };
+                events.plan(Ps(at), Event::Start(number as u32));
+                list.push((at, number as u32));
+                list.sort_unstable();
+                for _ in 0..take.min(2) {
+                    let expected = (!list.is_empty()).then(|| list.remove(0));
+                    let found = events.next();
+                    prop_assert_eq!(found, expected.map(|(at, n)| (Ps(at), Event::Start(n))));
+                    now = found.map_or(now, |(at, _)| at.0);
+                }
+            }
+            for (at, n) in list {
+                prop_assert_eq!(events.next(), Some((Ps(at), Event::Start(n))));
+            }
+            prop_assert_eq!(events.next(), None);
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
+//! answers congestion as a notification point. Connection management is in `management.rs`.
+
+use super::connection::{Answer, Stage};
+use super::event::Event;
+use super::frames::{Frames, HOPS};
+use super::packet::{CE, NONE, Octets, Packet, Trace, What};
+use super::switch::{data_ecn, raw};
+use super::{State, World, kind_id};
+use crate::scenario::model::{Host, Injected, IoamTrace};
+use crate::units::Ps;
+use fcn_node::reaction_point::{FlowId, Reaction};
+use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr, TraceType};
+use fcn_wire::{Kind, Notification};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+/// What nodes write into traces: hop limit and node, interfaces, transit delay, the hop's load, queue depth.
+pub const TRACE_TYPE: TraceType = TraceType::from_bits(0b1100_1110 << 16);
+
+/// A host.
+pub struct HostState {
+    port: u32,
+    pub reaction: ReactionPoint,
+    notification: Option<NotificationPoint>,
+    handles_fast_cnp: bool,
+    answers_unknown_options: bool,
+    ready: VecDeque<u32>,
+    parked: [Vec<u32>; 8],
+    pub flows: BTreeMap<FlowId, u32>,
+}
+
+impl HostState {
+    /// A host whose NIC is this port.
+    pub fn new(host: &Host, port: u32) -> Self {
+        Self {
+            port,
+            reaction: ReactionPoint::new(host.reaction.clone()),
+            notification: host.notification.clone().map(NotificationPoint::new),
+            handles_fast_cnp: host.reaction.fast_cnp,
+            answers_unknown_options: host.answers_unknown_options,
+            ready: VecDeque::new(),
+            parked: Default::default(),
+            flows: BTreeMap::new(),
+        }
+    }
+}
+
+impl World<'_> {
+    pub(super) fn host(&mut self, node: u32) -> Option<&mut HostState> {
+        match self.nodes.get_mut(node as usize)? {
+            State::Host(host) => Some(host),
+            State::Switch(_) => None,
+        }
+    }
+
+    /// Whether a flow of this host waits for the NIC.
+    pub(super) fn has_ready_flow(&self, node: u32) -> bool {
+        match &self.nodes[node as usize] {
+            State::Host(host) => !host.ready.is_empty(),
+            State::Switch(_) => false,
+        }
+    }
+
+    /// A flow's present rate in bit/s; 0 while it is not open.
+    pub(super) fn rate_of(&mut self, flow: usize) -> f64 {
+        let connection = &self.connections[flow];
+        let (Some(id), Stage::Open) = (connection.control, connection.stage) else {
+            return 0.0;
+        };
+        if connection.is_done() {
+            return 0.0;
+        }
+        let (node, now): (u32, Time) = (self.simulation.flows[flow].from as u32, self.now.into());
+        self.host(node).map_or(0.0, |host| host.reaction.rate(now, id))
+    }
+
+    /// Puts a packet of the host's own on its link, as soon as that is free.
+    pub(super) fn host_sends(&mut self, node: u32, packet: Packet) {
+        let Some(port) = self.host(node).map(|host| host.port) else {
+            self.discard(&packet);
+            return;
+        };
+        self.ports[port as usize].enqueue(packet);
+        self.kick(port);
+    }
+
+    /// A flow joins the NIC's list, or waits until its pacing lets it.
+    pub(super) fn make_ready(&mut self, flow: u32) {
+        let simulation = self.simulation;
+        let values = &simulation.flows[flow as usize];
+        let connection = &mut self.connections[flow as usize];
+        if connection.queued || !connection.may_send(values) {
+            return;
+        }
+        connection.queued = true;
+        if connection.due > self.now {
+            let at = connection.due;
+            self.events.plan(at, Event::Due(flow));
+            return;
+        }
+        if let Some(host) = self.host(values.from as u32) {
+            host.ready.push_back(flow);
+            let port = host.port;
+            self.kick(port);
+        }
+    }
+
+    /// The NIC is free: the next flow in line sends a packet.
+    pub(super) fn send_data(&mut self, node: u32, port: u32) {
+        let simulation = self.simulation;
+        loop {
+            let Some(flow) = self.host(node).and_then(|host| host.ready.pop_front()) else {
+                return;
+            };
+            let values = &simulation.flows[flow as usize];
+            let class = values.priority;
+            if self.ports[port as usize].is_paused(class) {
+                if let Some(host) = self.host(node) {
+                    host.parked[usize::from(class & 7)].push(flow);
+                }
+                continue;
+            }
+            let connection = &mut self.connections[flow as usize];
+            connection.queued = false;
+            if !connection.may_send(values) {
+                continue;
+            }
+            if connection.due > self.now {
+                self.make_ready(flow);
+                continue;
+            }
+            self.send_one(node, port, flow);
+            return;
+        }
+    }
+
+    fn send_one(&mut self, node: u32, port: u32, flow: u32) {
+        let (simulation, now) = (self.simulation, self.now);
+        let values = &simulation.flows[flow as usize];
+        let connection = &mut self.connections[flow as usize];
+        let (index, ack_request, _) = connection.send(values);
+        let payload = connection.payload(values, index);
+        let opcode = connection.opcode(index);
+        let control = connection.control;
+        connection.deadline = now + values.retransmit_timeout;
+        if !connection.timer {
+            connection.timer = true;
+            self.events.plan(connection.deadline, Event::Timeout(flow));
+        }
+        let extra = match values.ioam {
+            Some(ioam) => self.empty_trace(ioam),
+            None => NONE,
+        };
+        let trace = self
+            .traces
+            .at(extra)
+            .filter(|_| extra != NONE)
+            .map_or(0, |t| t.bytes.len());
+        let len = Frames::data_len(values, opcode, payload, trace);
+        let packet = Packet {
+            what: What::Data,
+            class: values.priority & 7,
+            ecn: data_ecn(values.ecn),
+            outer_ecn: 0,
+            hops: HOPS,
+            outer_hops: HOPS,
+            ack_request,
+            flow,
+            len,
+            to: values.to as u32,
+            tunnel: NONE,
+            label: 0,
+            came_by: NONE,
+            extra,
+            index,
+        };
+        let took = self.ports[port as usize].sending(len);
+        let link = self.ports[port as usize].rate.bits_per_second() as f64;
+        // What the wire carries for this packet, as the rate counts it.
+        let octets = (took.0 as f64 * link / 8e12) as u32;
+        let rate = match (control, self.host(node)) {
+            (Some(id), Some(host)) => {
+                host.reaction.on_sent(id, octets);
+                host.reaction.rate(now.into(), id)
+            }
+            _ => link,
+        };
+        let gap = if rate >= link {
+            took
+        } else {
+            Ps((took.0 as f64 * (link / rate.max(1.0))) as u64)
+        };
+        let connection = &mut self.connections[flow as usize];
+        connection.due = connection.due.max(now) + gap;
+        self.transmit(port, packet);
+        self.queue_again(node, port, flow);
+    }
+
+    /// Behind its packet, a flow lines up again or waits; then the NIC goes on where something waits.
+    fn queue_again(&mut self, node: u32, port: u32, flow: u32) {
+        let simulation = self.simulation;
+        let free = self.ports[port as usize].busy_until;
+        let connection = &mut self.connections[flow as usize];
+        if connection.may_send(&simulation.flows[flow as usize]) {
+            connection.queued = true;
+            if connection.due <= free {
+                if let Some(host) = self.host(node) {
+                    host.ready.push_back(flow);
+                }
+            } else {
+                let due = connection.due;
+                self.events.plan(due, Event::Due(flow));
+            }
+        }
+        if self.ports[port as usize].has_ready() || self.has_ready_flow(node) {
+            self.kick(port);
+        }
+    }
+
+    /// A trace that no node has written into.
+    fn empty_trace(&mut self, ioam: IoamTrace) -> u32 {
+        let node_len = TRACE_TYPE.node_len();
+        let units = node_len * usize::from(ioam.nodes);
+        let list = [0; 255];
+        let room = if ioam.incremental { 0 } else { units * 4 };
+        let repr = TraceRepr {
+            opt_type: if ioam.incremental {
+                OptType::Incremental
+            } else {
+                OptType::Preallocated
+            },
+            namespace_id: ioam.namespace,
+            node_len: node_len as u8,
+            flags: 0,
+            remaining_len: units as u8,
+            trace_type: TRACE_TYPE,
+            reserved: 0,
+            list: list.get(..room).unwrap_or_default(),
+        };
+        let place = self.traces.take();
+        if let Some(trace) = self.traces.at_mut(place) {
+            let Trace { opt_type, bytes } = trace;
+            *opt_type = repr.opt_type;
+            bytes.clear();
+            bytes.resize(TRACE_HEADER_LEN + repr.list.len(), 0);
+            // Large enough by construction; a trace that failed to be written would be empty, not wrong.
+            if repr.emit(bytes).is_err() {
+                bytes.clear();
+            }
+        }
+        place
+    }
+
+    /// A packet reaches a host.
+    pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
+        if packet.to == node && packet.tunnel == NONE {
+            match packet.what {
+                What::Data => self.receive_data(node, &packet),
+                What::Ack => self.receive_ack(&packet),
+                What::Nak => self.receive_nak(&packet),
+                What::Frame => self.receive_frame(node, &packet),
+            }
+        }
+        self.discard(&packet);
+    }
+
+    fn receive_data(&mut self, node: u32, packet: &Packet) {
+        let simulation = self.simulation;
+        let values = &simulation.flows[packet.flow as usize];
+        let connection = &mut self.connections[packet.flow as usize];
+        let payload = connection.payload(values, packet.index);
+        if packet.ecn == CE {
+            connection.counts.ce += 1;
+        }
+        let answer = connection.receive(packet.index, payload, packet.ack_request);
+        if packet.ecn == CE {
+            self.congestion_experienced(node, packet);
+        }
+        let (what, index) = match answer {
+            Answer::Nothing => return,
+            Answer::Ack(index) => (What::Ack, index),
+            Answer::Nak(index) => (What::Nak, index),
+        };
+        let acknowledgement = Packet {
+            what,
+            ecn: data_ecn(values.ecn),
+            hops: HOPS,
+            outer_hops: HOPS,
+            ack_request: false,
+            len: Frames::ack_len(values),
+            to: values.from as u32,
+            came_by: NONE,
+            extra: NONE,
+            index,
+            ..*packet
+        };
+        self.host_sends(node, acknowledgement);
+    }
+
+    /// The notification point: CE on a flow's packet.
+    fn congestion_experienced(&mut self, node: u32, packet: &Packet) {
+        let simulation = self.simulation;
+        let values = &simulation.flows[packet.flow as usize];
+        let view = DataPacket {
+            source: values.source,
+            destination: values.destination,
+            source_port: values.source_port,
+            destination_port: simulation.profile.rocev2_port,
+            dest_qp: values.receiver_qp,
+            ecn: Ecn::Ce,
+            outer: None,
+            trace: None,
+            proxy_option: values.proxy_option,
+        };
+        let now = self.now.into();
+        let cnp = self
+            .host(node)
+            .and_then(|host| host.notification.as_mut())
+            .and_then(|point| point.on_data(now, &view, values.sender_qp));
+        if let Some(outgoing) = cnp {
+            self.notify(node, &outgoing, None, packet.flow);
+        }
+    }
+
+    fn receive_ack(&mut self, packet: &Packet) {
+        let values = &self.simulation.flows[packet.flow as usize];
+        let connection = &mut self.connections[packet.flow as usize];
+        if connection.acknowledge(packet.index) {
+            connection.deadline = self.now + values.retransmit_timeout;
+            if connection.is_done() {
+                self.finish(packet.flow);
+            } else {
+                self.make_ready(packet.flow);
+            }
+        }
+    }
+
+    fn receive_nak(&mut self, packet: &Packet) {
+        let values = &self.simulation.flows[packet.flow as usize];
+        let connection = &mut self.connections[packet.flow as usize];
+        if connection.go_back(packet.index) {
+            connection.deadline = self.now + values.retransmit_timeout;
+            self.make_ready(packet.flow);
+        }
+    }
+
+    /// Notifications, connection management, and whatever else comes as octets.
+    fn receive_frame(&mut self, node: u32, packet: &Packet) {
+        let Some(octets) = self.octets.at(packet.extra).cloned() else {
+            return;
+        };
+        let simulation = self.simulation;
+        let frame = raw(&octets, &simulation.profile);
+        if self.manage(node, &frame) {
+            return;
+        }
+        let Some(notification) = Notification::read(&frame) else {
+            return;
+        };
+        let now: Time = self.now.into();
+        let Some(host) = self.host(node) else { return };
+        let fast = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
+        if fast && !host.handles_fast_cnp {
+            // Counted as one that came while the feature is off.
+            let _: Reaction = host.reaction.on_frame(now, &frame);
+            if host.answers_unknown_options {
+                self.answer_unknown_option(node, &octets, notification.notifier);
+            }
+            return;
+        }
+        match host.reaction.on_frame(now, &frame) {
+            Reaction::Slowed { flow, .. } => {
+                let Some(&flow) = host.flows.get(&flow) else {
+                    return;
+                };
+                let at = self.now;
+                let counts = &mut self.connections[flow as usize].counts;
+                let kind = match notification.kind {
+                    Kind::FastCnp2 => Kind::FastCnp2.id(),
+                    _ => kind_id(notification.subject),
+                };
+                *counts.slowed.entry(kind).or_default() += 1;
+                counts.first_slowed.get_or_insert(at);
+                self.ledger.slowed(at);
+            }
+            Reaction::Ignored(_) => {}
+        }
+    }
+
+    /// ICMPv6 Parameter Problem, code 2, to whoever sent an option that this host does not know (RFC 8200 section 4.2).
+    fn answer_unknown_option(&mut self, node: u32, octets: &Octets, notifier: IpAddr) {
+        let (Some(source), IpAddr::V6(destination)) = (
+            self.simulation.nodes.get(node as usize).map(|n| n.ipv6),
+            notifier,
+        ) else {
+            return;
+        };
+        let Some(bytes) = super::management::parameter_problem(source, destination, octets) else {
+            return;
+        };
+        let octets = Octets {
+            bytes,
+            ether_type: 0x86DD,
+            ..Octets::default()
+        };
+        if let Some(packet) = self.frame(IpAddr::V6(destination), octets) {
+            self.host_sends(node, packet);
+        }
+    }
+
+    /// Flows that waited for a class to be let go.
+    pub(super) fn unpark(&mut self, node: u32, class: u8) {
+        let Some(host) = self.host(node) else { return };
+        let parked = std::mem::take(&mut host.parked[usize::from(class & 7)]);
+        for flow in parked {
+            self.connections[flow as usize].queued = false;
+            self.make_ready(flow);
+        }
+    }
+
+    /// A flow has waited: for an acknowledgement, or for an answer to its ConnectRequest.
+    pub(super) fn timeout(&mut self, flow: u32) {
+        let values = &self.simulation.flows[flow as usize];
+        let connection = &mut self.connections[flow as usize];
+        connection.timer = false;
+        match connection.stage {
+            Stage::Asking(_) | Stage::Leaving(_) => self.ask_again(flow),
+            Stage::Open if connection.sent > connection.acknowledged => {
+                if self.now >= connection.deadline {
+                    connection.next = connection.acknowledged;
+                    connection.deadline = self.now + values.retransmit_timeout;
+                    self.make_ready(flow);
+                }
+                let connection = &mut self.connections[flow as usize];
+                if !connection.timer {
+                    connection.timer = true;
+                    let at = connection.deadline;
+                    self.events.plan(at, Event::Timeout(flow));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next packet of an injection.
+    pub(super) fn inject(&mut self, index: u32) {
+        let simulation = self.simulation;
+        let injection = &simulation.injections[index as usize];
+        let done = self.now.since(injection.start).0 / injection.interval.0.max(1) + 1;
+        if done < injection.count {
+            let next = self.now + injection.interval;
+            self.events.plan(next, Event::Inject(index));
+        }
+        let node = injection.node as u32;
+        let outgoing = match injection.what {
+            Injected::SpoofedFastCnp { flow, source } => {
+                let values = &simulation.flows[flow];
+                match (values.source, values.destination) {
+                    (IpAddr::V6(destination), IpAddr::V6(original_destination)) => {
+                        Outgoing::FastCnp {
+                            source,
+                            destination,
+                            original_destination,
+                            qp: values.receiver_qp,
+                            udp_source: fcn_wire::cnp::DEFAULT_UDP_SOURCE,
+                        }
+                    }
+                    _ => return,
+                }
+            }
+            Injected::SpoofedCnp { flow } => {
+                let values = &simulation.flows[flow];
+                Outgoing::Cnp {
+                    source: values.destination,
+                    destination: values.source,
+                    qp: values.sender_qp,
+                }
+            }
+            Injected::ReplayedFastCnp { flow } => return self.replay(node, flow as u32),
+            Injected::Pause { class, quanta } => {
+                let Some(port) = self.host(node).map(|host| host.port) else {
+                    return;
+                };
+                return self.send_pause(port, class, quanta);
+            }
+        };
+        let flow = self.flow_of(&outgoing);
+        if let Some(packet) = self.notification(&outgoing, None, flow) {
+            self.host_sends(node, packet);
+        }
+    }
+
+    /// Sends the first Fast CNP about a flow again, unchanged.
+    fn replay(&mut self, node: u32, flow: u32) {
+        let Some(bytes) = self.overheard.get(&flow).cloned() else {
+            return;
+        };
+        let mut octets = Octets {
+            bytes,
+            ether_type: 0x86DD,
+            ..Octets::default()
+        };
+        let frame = raw(&octets, &self.simulation.profile);
+        let Some(read) = Notification::read(&frame) else {
+            return;
+        };
+        let values = &self.simulation.flows[flow as usize];
+        octets.note = Some(super::packet::Note {
+            kind: read.kind,
+            notifier: read.notifier,
+            told: read.told,
+            sender: read.sender,
+            qp: Some((values.receiver_qp.get(), true)),
+            flow_label: None,
+            level: None,
+            flow,
+        });
+        if let Some(packet) = self.frame(read.told, octets) {
+            self.host_sends(node, packet);
+        }
+    }
+}

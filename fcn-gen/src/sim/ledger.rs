@@ -1,0 +1,375 @@
+//! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
+
+use super::outcome::{
+    FlowTruth, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
+    TRUTH_VERSION, Truth, VantageTruth,
+};
+use super::connection::Connection;
+use super::packet::{Note, Packet, What};
+use crate::scenario::model::Simulation;
+use crate::units::Ps;
+use fcn_wire::Kind;
+use std::collections::BTreeMap;
+
+/// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
+#[derive(Clone, Debug, Default)]
+struct BySecond(Vec<(u64, u64)>);
+
+impl BySecond {
+    fn count(&mut self, second: u64) {
+        match self.0.last_mut() {
+            Some((last, n)) if *last == second => *n += 1,
+            _ => self.0.push((second, 1)),
+        }
+    }
+
+    fn into_map(self) -> BTreeMap<u64, u64> {
+        self.0.into_iter().collect()
+    }
+}
+
+/// A flow's data at a vantage point.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    packets: u64,
+    octets: u64,
+    ce: u64,
+    by_second: BySecond,
+}
+
+/// Notifications alike at a vantage point.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    total: u64,
+    levels: BTreeMap<u8, u64>,
+    by_second: BySecond,
+}
+
+/// The counts.
+pub struct Ledger {
+    vantage_points: Vec<VantageTruth>,
+    seen: Vec<Vec<Seen>>,
+    told: BTreeMap<(usize, Note), Told>,
+    epoch: u64,
+    interval: u64,
+    onset: Option<Ps>,
+    first_cut: Option<Ps>,
+    above: usize,
+    above_since: Ps,
+    above_kmax: Ps,
+    peak: u64,
+    notifications: BTreeMap<Kind, u64>,
+    marked: u64,
+    lost: u64,
+    pauses: u64,
+    packets: u64,
+    queue: Vec<u64>,
+    rate: Vec<(Ps, f64)>,
+    /// What each node did, switches only filled in.
+    pub switches: Vec<SwitchTruth>,
+}
+
+impl Ledger {
+    /// Nothing counted yet.
+    pub fn new(simulation: &Simulation) -> Self {
+        let name = |n: usize| simulation.nodes[n].name.clone();
+        let vantage_points: Vec<VantageTruth> = simulation
+            .vantage_points
+            .iter()
+            .map(|v| {
+                let link = simulation.links[v.link];
+                let peer = if link.a == v.node { link.b } else { link.a };
+                VantageTruth {
+                    name: format!("{}:{}", name(v.node), name(peer)),
+                    ..VantageTruth::default()
+                }
+            })
+            .collect();
+        let switches = simulation
+            .nodes
+            .iter()
+            .map(|node| SwitchTruth {
+                name: node.name.clone(),
+                ..SwitchTruth::default()
+            })
+            .collect();
+        Self {
+            seen: vec![vec![Seen::default(); simulation.flows.len()]; vantage_points.len()],
+            vantage_points,
+            told: BTreeMap::new(),
+            epoch: simulation.epoch,
+            interval: (simulation.duration.0 / SAMPLES as u64).max(1),
+            onset: None,
+            first_cut: None,
+            above: 0,
+            above_since: Ps(0),
+            above_kmax: Ps(0),
+            peak: 0,
+            notifications: BTreeMap::new(),
+            marked: 0,
+            lost: 0,
+            pauses: 0,
+            packets: 0,
+            queue: vec![0; SAMPLES + 1],
+            rate: Vec::with_capacity(SAMPLES),
+            switches,
+        }
+    }
+
+    /// Time between samples.
+    pub const fn interval(&self) -> Ps {
+        Ps(self.interval)
+    }
+
+    /// A packet passes a vantage point; `note` where it is a notification.
+    pub fn captured(&mut self, vantage_point: usize, now: Ps, packet: &Packet, note: Option<&Note>) {
+        if let Some(v) = self.vantage_points.get_mut(vantage_point) {
+            v.packets += 1;
+            v.octets += u64::from(packet.len);
+        }
+        let second = (self.epoch + now.as_nanos()) / 1_000_000_000;
+        if packet.what == What::Data
+            && let Some(seen) = self
+                .seen
+                .get_mut(vantage_point)
+                .and_then(|flows| flows.get_mut(packet.flow as usize))
+        {
+            seen.packets += 1;
+            seen.octets += u64::from(packet.len);
+            seen.ce += u64::from(packet.ecn == super::packet::CE);
+            seen.by_second.count(second);
+        }
+        if let Some(note) = note {
+            let mut key = note.clone();
+            let level = key.level.take();
+            let told = self.told.entry((vantage_point, key)).or_default();
+            told.total += 1;
+            told.by_second.count(second);
+            if let Some(level) = level {
+                *told.levels.entry(level).or_default() += 1;
+            }
+        }
+    }
+
+    /// A node puts a packet on a link.
+    pub const fn sent(&mut self) {
+        self.packets += 1;
+    }
+
+    /// A node sends a notification.
+    pub fn notified(&mut self, node: usize, kind: Kind) {
+        *self.notifications.entry(kind).or_default() += 1;
+        if let Some(switch) = self.switches.get_mut(node) {
+            *switch.notified.entry(kind.id().to_owned()).or_default() += 1;
+        }
+    }
+
+    /// A switch marks a packet.
+    pub fn marked(&mut self, node: usize) {
+        self.marked += 1;
+        if let Some(switch) = self.switches.get_mut(node) {
+            switch.marked += 1;
+        }
+    }
+
+    /// A packet is lost.
+    pub const fn lost(&mut self) {
+        self.lost += 1;
+    }
+
+    /// A switch sends a PFC frame.
+    pub fn paused(&mut self, node: usize) {
+        self.pauses += 1;
+        if let Some(switch) = self.switches.get_mut(node) {
+            switch.pauses += 1;
+        }
+    }
+
+    /// A queue of a switch has grown to `depth` octets; `above_kmin` says whether that is congestion.
+    pub fn queued(&mut self, node: usize, now: Ps, depth: u64, above_kmin: bool) {
+        if above_kmin && self.onset.is_none() {
+            self.onset = Some(now);
+        }
+        self.peak = self.peak.max(depth);
+        if let Some(switch) = self.switches.get_mut(node) {
+            switch.peak_queue = switch.peak_queue.max(depth);
+        }
+        let bucket = ((now.0 / self.interval) as usize).min(SAMPLES);
+        if let Some(most) = self.queue.get_mut(bucket) {
+            *most = (*most).max(depth);
+        }
+    }
+
+    /// A queue rises above its Kmax, or falls below it again.
+    pub fn crossed_kmax(&mut self, now: Ps, above: bool) {
+        if above {
+            if self.above == 0 {
+                self.above_since = now;
+            }
+            self.above += 1;
+        } else {
+            self.above = self.above.saturating_sub(1);
+            if self.above == 0 {
+                self.above_kmax = self.above_kmax + now.since(self.above_since);
+            }
+        }
+    }
+
+    /// A sender slows down.
+    pub fn slowed(&mut self, now: Ps) {
+        if self.onset.is_some() && self.first_cut.is_none() {
+            self.first_cut = Some(now);
+        }
+    }
+
+    /// The sum of all senders' rates now.
+    pub fn sample(&mut self, now: Ps, rate: f64) {
+        self.rate.push((now, rate));
+    }
+
+    /// The ground truth and the figures, at the end.
+    pub fn close(
+        mut self,
+        simulation: &Simulation,
+        name: &str,
+        connections: Vec<Connection>,
+    ) -> (Truth, Metrics) {
+        if self.above > 0 {
+            self.above = 1;
+            self.crossed_kmax(simulation.duration, false);
+        }
+        let metrics = self.metrics(simulation, &connections);
+        let mut seen: Vec<_> = self.seen.into_iter().map(Vec::into_iter).collect();
+        let flows = simulation
+            .flows
+            .iter()
+            .zip(connections)
+            .map(|(flow, connection)| {
+                let at_points = seen
+                    .iter_mut()
+                    .map(|flows| flows.next().unwrap_or_default())
+                    .enumerate()
+                    .filter(|(_, seen)| seen.packets > 0)
+                    .map(|(vantage_point, seen)| SeenTruth {
+                        vantage_point,
+                        packets: seen.packets,
+                        octets: seen.octets,
+                        ce: seen.ce,
+                        packets_by_second: seen.by_second.into_map(),
+                    })
+                    .collect();
+                let counts = connection.counts;
+                FlowTruth {
+                    name: flow.name.clone(),
+                    sender: flow.source,
+                    receiver: flow.destination,
+                    sender_qp: flow.sender_qp.get(),
+                    receiver_qp: flow.receiver_qp.get(),
+                    source_port: flow.source_port,
+                    packets_sent: counts.packets,
+                    packets_again: counts.again,
+                    octets_delivered: counts.delivered,
+                    ce_received: counts.ce,
+                    messages_done: connection.acknowledged / connection.packets_a_message,
+                    slowed_by: counts
+                        .slowed
+                        .into_iter()
+                        .map(|(kind, n)| (kind.to_owned(), n))
+                        .collect(),
+                    first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
+                    seen: at_points,
+                    rate: counts.rate,
+                }
+            })
+            .collect();
+        let flow_name = |index: u32| {
+            simulation
+                .flows
+                .get(index as usize)
+                .map(|flow| flow.name.clone())
+        };
+        let notifications = self
+            .told
+            .into_iter()
+            .map(|((vantage_point, note), told)| NotificationTruth {
+                vantage_point,
+                kind: note.kind.id().to_owned(),
+                notifier: note.notifier,
+                told: note.told,
+                sender: note.sender,
+                qp: note.qp.map(|(qp, _)| qp),
+                qp_side: note
+                    .qp
+                    .map(|(_, receiver)| if receiver { "receiver" } else { "sender" }.to_owned()),
+                flow_label: note.flow_label,
+                flow: flow_name(note.flow),
+                levels: told.levels,
+                total: told.total,
+                by_second: told.by_second.into_map(),
+            })
+            .collect();
+        let is_switch = |n: usize| {
+            matches!(
+                simulation.nodes[n].kind,
+                crate::scenario::model::NodeKind::Switch(_)
+            )
+        };
+        let truth = Truth {
+            schema: TRUTH_SCHEMA.to_owned(),
+            version: TRUTH_VERSION,
+            scenario: name.to_owned(),
+            mechanism: simulation.mechanism.id().to_owned(),
+            seed: simulation.seed,
+            duration_ns: simulation.duration.as_nanos(),
+            epoch_ns: simulation.epoch,
+            vantage_points: self.vantage_points,
+            flows,
+            notifications,
+            switches: self
+                .switches
+                .into_iter()
+                .enumerate()
+                .filter(|(n, _)| is_switch(*n))
+                .map(|(_, switch)| switch)
+                .collect(),
+            findings: BTreeMap::new(),
+        };
+        (truth, metrics)
+    }
+
+    fn metrics(&self, simulation: &Simulation, connections: &[Connection]) -> Metrics {
+        let seconds = simulation.duration.as_seconds_f64();
+        let shares: Vec<f64> = connections
+            .iter()
+            .map(|c| c.counts.delivered as f64 * 8.0 / seconds)
+            .collect();
+        let sum: f64 = shares.iter().sum();
+        let squares: f64 = shares.iter().map(|s| s * s).sum();
+        Metrics {
+            onset: self.onset,
+            first_cut: self.first_cut,
+            peak_queue: self.peak,
+            above_kmax: self.above_kmax,
+            goodput: sum,
+            fairness: if squares > 0.0 {
+                sum * sum / (shares.len() as f64 * squares)
+            } else {
+                0.0
+            },
+            notifications: self.notifications.clone(),
+            marked: self.marked,
+            lost: self.lost,
+            again: connections.iter().map(|c| c.counts.again).sum(),
+            pauses: self.pauses,
+            packets: self.packets,
+            queue_over_time: self
+                .queue
+                .iter()
+                .take(SAMPLES)
+                .enumerate()
+                .map(|(i, depth)| (Ps(i as u64 * self.interval), *depth))
+                .collect(),
+            rate_over_time: self.rate.clone(),
+        }
+    }
+}

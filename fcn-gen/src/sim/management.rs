@@ -1,0 +1,338 @@
+//! RDMA CM between hosts: a connection is asked for, agreed to, used and taken down; and ICMPv6's answer to an option
+//! that a host does not know. Formats are the wire crate's.
+
+use super::World;
+use super::connection::Stage;
+use super::event::Event;
+use super::packet::Octets;
+use crate::scenario::model::{Flow, NodeKind};
+use crate::units::Ps;
+use etherparse::{Icmpv6Header, Icmpv6Type};
+use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
+use fcn_wire::compose::{self, Part, UdpChecksum};
+use fcn_wire::icrc::Policy;
+use fcn_wire::mad::GSI_Q_KEY;
+use fcn_wire::profile::ROCEV2_PORT;
+use fcn_wire::rdma_cm::{
+    Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
+    MessageRepr, PathMtu, ReadyToUseRepr,
+};
+use fcn_wire::{Frame, Message};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Communication ID of a flow's sender, its index added.
+const SENDER_ID: u32 = 0x0A00_0000;
+/// Communication ID of a flow's receiver, its index added.
+const RECEIVER_ID: u32 = 0x0B00_0000;
+/// The flow's index in a communication ID.
+const INDEX: u32 = 0x00FF_FFFF;
+/// Port of the RDMA IP CM service that receivers listen on.
+const SERVICE_PORT: u16 = 18_515;
+/// How long an answer may take before a request is repeated.
+const PATIENCE: Ps = Ps(4_000_000_000);
+/// How often a request is repeated.
+const TRIES: u8 = 5;
+/// Octets of IPv6's minimum MTU: ICMPv6 quotes no more (RFC 4443 section 2.4).
+const MINIMUM_MTU: usize = 1_280;
+
+impl World<'_> {
+    /// A flow begins: with a ConnectRequest, or at once.
+    pub(super) fn start(&mut self, flow: u32) {
+        if self.simulation.flows[flow as usize].rdma_cm {
+            self.connections[flow as usize].stage = Stage::Asking(0);
+            self.ask_again(flow);
+        } else {
+            self.open(flow);
+        }
+    }
+
+    /// A flow posts no further message.
+    pub(super) fn stop(&mut self, flow: u32) {
+        let connection = &mut self.connections[flow as usize];
+        connection.stop();
+        if connection.stage == Stage::Open && connection.is_done() {
+            self.finish(flow);
+        }
+    }
+
+    /// Data may flow.
+    fn open(&mut self, flow: u32) {
+        let values = &self.simulation.flows[flow as usize];
+        let line = self
+            .simulation
+            .links
+            .iter()
+            .find(|link| link.a == values.from || link.b == values.from)
+            .map_or(0, |link| link.rate.bits_per_second());
+        let line = values
+            .rate_limit
+            .map_or(line, |limit| line.min(limit.bits_per_second()));
+        let now = self.now.into();
+        let id = self.host(values.from as u32).and_then(|host| {
+            let id = host.reaction.open(
+                now,
+                values.sender_qp,
+                values.destination,
+                values.receiver_qp,
+                line as f64,
+            )?;
+            host.flows.insert(id, flow);
+            Some(id)
+        });
+        let connection = &mut self.connections[flow as usize];
+        connection.control = id;
+        connection.stage = Stage::Open;
+        if connection.is_done() {
+            self.finish(flow);
+        } else {
+            self.make_ready(flow);
+        }
+    }
+
+    /// Everything was acknowledged.
+    pub(super) fn finish(&mut self, flow: u32) {
+        let values = &self.simulation.flows[flow as usize];
+        let connection = &mut self.connections[flow as usize];
+        if let Some(id) = connection.control.take()
+            && let Some(host) = self.host(values.from as u32)
+        {
+            host.reaction.close(id);
+            host.flows.remove(&id);
+        }
+        if values.rdma_cm {
+            self.connections[flow as usize].stage = Stage::Leaving(0);
+            self.ask_again(flow);
+        } else {
+            self.connections[flow as usize].stage = Stage::Closed;
+        }
+    }
+
+    /// Sends the request that a connection waits to have answered, a few times at most.
+    pub(super) fn ask_again(&mut self, flow: u32) {
+        let values = &self.simulation.flows[flow as usize];
+        let stage = self.connections[flow as usize].stage;
+        let message: MessageRepr = match stage {
+            Stage::Asking(tries) if tries < TRIES => {
+                self.connections[flow as usize].stage = Stage::Asking(tries + 1);
+                match self.request(flow, values) {
+                    Some(request) => request.into(),
+                    None => return,
+                }
+            }
+            Stage::Leaving(tries) if tries < TRIES => {
+                self.connections[flow as usize].stage = Stage::Leaving(tries + 1);
+                DisconnectRequestRepr {
+                    local_comm_id: SENDER_ID | flow,
+                    remote_comm_id: RECEIVER_ID | flow,
+                    remote_qpn: values.receiver_qp.get(),
+                    ..DisconnectRequestRepr::default()
+                }
+                .into()
+            }
+            _ => {
+                self.connections[flow as usize].stage = Stage::Closed;
+                return;
+            }
+        };
+        let connection = &mut self.connections[flow as usize];
+        if !connection.timer {
+            connection.timer = true;
+            let at = self.now + PATIENCE;
+            self.events.plan(at, Event::Timeout(flow));
+        }
+        self.send_mad(flow, true, message);
+    }
+
+    fn request(&self, flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
+        Some(ConnectRequestRepr {
+            local_comm_id: SENDER_ID | flow,
+            local_qpn: values.sender_qp.get(),
+            local_ca_guid: self.guid(values.from),
+            // What the sender wants from the receiver's send queue; nothing is sent on it.
+            starting_psn: values.first_psn,
+            path_mtu: path_mtu(values.mtu),
+            ..ConnectRequestRepr::roce(
+                (values.source, values.source_port),
+                (values.destination, SERVICE_PORT),
+            )
+            .ok()?
+        })
+    }
+
+    fn guid(&self, node: usize) -> u64 {
+        match self.simulation.nodes.get(node).map(|n| &n.kind) {
+            Some(NodeKind::Host(host)) => host.guid,
+            _ => 0,
+        }
+    }
+
+    /// Reads connection management; says whether the frame was that.
+    pub(super) fn manage(&mut self, node: u32, frame: &Frame<'_>) -> bool {
+        let Message::RdmaCm(_, message) = frame.message() else {
+            return false;
+        };
+        let id = match message {
+            Cm::ConnectRequest(_) | Cm::ReadyToUse(_) | Cm::DisconnectRequest(_) => {
+                message.local_comm_id()
+            }
+            _ => message.remote_comm_id(),
+        };
+        let flow = id.unwrap_or(0) & INDEX;
+        let Some(values) = self.simulation.flows.get(flow as usize) else {
+            return true;
+        };
+        match message {
+            Cm::ConnectRequest(_) if values.to as u32 == node => {
+                let reply = ConnectReplyRepr {
+                    local_comm_id: RECEIVER_ID | flow,
+                    remote_comm_id: SENDER_ID | flow,
+                    local_qpn: values.receiver_qp.get(),
+                    local_ca_guid: self.guid(values.to),
+                    starting_psn: values.first_psn,
+                    ..ConnectReplyRepr::default()
+                };
+                self.send_mad(flow, false, reply.into());
+            }
+            Cm::ConnectReply(_) if values.from as u32 == node => {
+                let ready = ReadyToUseRepr {
+                    local_comm_id: SENDER_ID | flow,
+                    remote_comm_id: RECEIVER_ID | flow,
+                    ..ReadyToUseRepr::default()
+                };
+                self.send_mad(flow, true, ready.into());
+                if matches!(self.connections[flow as usize].stage, Stage::Asking(_)) {
+                    self.open(flow);
+                }
+            }
+            Cm::DisconnectRequest(_) if values.to as u32 == node => {
+                let reply = DisconnectReplyRepr {
+                    local_comm_id: RECEIVER_ID | flow,
+                    remote_comm_id: SENDER_ID | flow,
+                    ..DisconnectReplyRepr::default()
+                };
+                self.send_mad(flow, false, reply.into());
+            }
+            Cm::DisconnectReply(_) if values.from as u32 == node => {
+                self.connections[flow as usize].stage = Stage::Closed;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Sends a management datagram from a flow's sender or its receiver to the other.
+    fn send_mad(&mut self, flow: u32, by_sender: bool, message: MessageRepr) {
+        let values = &self.simulation.flows[flow as usize];
+        let (from, source, destination) = if by_sender {
+            (values.from, values.source, values.destination)
+        } else {
+            (values.to, values.destination, values.source)
+        };
+        let Ok(bytes) = self.mad(flow, source, destination, message) else {
+            return;
+        };
+        let octets = Octets {
+            bytes,
+            ether_type: if source.is_ipv4() { 0x0800 } else { 0x86DD },
+            ..Octets::default()
+        };
+        if let Some(packet) = self.frame(destination, octets) {
+            self.host_sends(from as u32, packet);
+        }
+    }
+
+    fn mad(
+        &self,
+        flow: u32,
+        source: IpAddr,
+        destination: IpAddr,
+        message: MessageRepr,
+    ) -> fcn_wire::Result<Vec<u8>> {
+        let mut bytes = Deth {
+            qkey: GSI_Q_KEY,
+            source_qp: Qp::GSI,
+        }
+        .to_bytes()
+        .to_vec();
+        let deth = bytes.len();
+        bytes.resize(deth + CmRepr::LEN, 0);
+        CmRepr::new(u64::from(flow) + 1, message).emit(&mut bytes[deth..])?;
+        let ip = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
+                source,
+                destination,
+                tos: 0,
+                ttl: super::HOPS,
+                id: 0,
+                options: &[],
+            },
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
+                source,
+                destination,
+                traffic_class: 0,
+                flow_label: 0,
+                hop_limit: super::HOPS,
+            },
+            // Both addresses of a flow are of one family.
+            _ => return Ok(Vec::new()),
+        };
+        let parts = [
+            ip,
+            Part::Udp {
+                source: self.simulation.flows[flow as usize].source_port,
+                destination: ROCEV2_PORT,
+                checksum: UdpChecksum::Zero,
+            },
+            Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, flow & 0xFF_FFFF)),
+            Part::Bytes(&bytes),
+            Part::Icrc(Policy::Compute(self.simulation.profile.icrc_reading)),
+        ];
+        compose::packet(&parts, &self.simulation.profile)
+    }
+}
+
+/// The path MTU's code.
+const fn path_mtu(octets: u16) -> PathMtu {
+    match octets {
+        256 => PathMtu::Mtu256,
+        512 => PathMtu::Mtu512,
+        1_024 => PathMtu::Mtu1024,
+        2_048 => PathMtu::Mtu2048,
+        _ => PathMtu::Mtu4096,
+    }
+}
+
+/// ICMPv6 Parameter Problem, code 2, about the first Destination Options option of `octets`, an IPv6 packet.
+pub fn parameter_problem(
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    octets: &Octets,
+) -> Option<Vec<u8>> {
+    /// The option's type: behind the IPv6 header and the options header's first two octets.
+    const POINTER: u32 = 42;
+    let room = MINIMUM_MTU - 40 - 8;
+    let quoted = octets.bytes.get(..octets.bytes.len().min(room))?;
+    let kind = Icmpv6Type::Unknown {
+        type_u8: 4,
+        code_u8: 2,
+        bytes5to8: POINTER.to_be_bytes(),
+    };
+    let header =
+        Icmpv6Header::with_checksum(kind, source.octets(), destination.octets(), quoted).ok()?;
+    let message = [&header.to_bytes()[..], quoted].concat();
+    let parts = [
+        Part::Ipv6 {
+            source,
+            destination,
+            traffic_class: 0,
+            flow_label: 0,
+            hop_limit: super::HOPS,
+        },
+        Part::Payload {
+            ether_type: 0,
+            protocol: 58,
+            bytes: &message,
+        },
+    ];
+    compose::packet(&parts, &fcn_wire::Profile::DEFAULT).ok()
+}

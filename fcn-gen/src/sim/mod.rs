@@ -1,0 +1,565 @@
+//! The simulation: nodes, links and flows in virtual time. Same seed, same bytes; where one looks changes nothing.
+//!
+//! Nodes decide by the roles of `fcn-node`; notifications and RDMA CM travel as octets that their receivers parse, data
+//! as values whose octets are made at vantage points. Hosts are in `host.rs`, switches in `switch.rs`.
+
+mod connection;
+mod event;
+mod frames;
+mod host;
+mod ledger;
+mod management;
+pub mod outcome;
+mod packet;
+mod port;
+mod route;
+mod routing;
+mod switch;
+#[cfg(test)]
+mod tests;
+
+use crate::scenario::model::{FaultKind, NodeKind, Simulation};
+use crate::units::Ps;
+use connection::Connection;
+use event::{Event, Events};
+use fcn_node::Outgoing;
+use fcn_wire::{Kind, Subject};
+use frames::{Context, Frames, HOPS};
+use host::HostState;
+use ledger::Ledger;
+use outcome::Outcome;
+use packet::{CONTROL, ECT0, NONE, Note, Octets, Packet, Shelf, Trace, What};
+use port::Port;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use route::Routes;
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::IpAddr;
+use switch::SwitchState;
+
+/// A packet at a vantage point.
+pub struct Captured<'a> {
+    /// Index of the vantage point.
+    pub vantage_point: usize,
+    /// Nanoseconds since 1970.
+    pub at: u64,
+    /// Octets on the wire (without FCS).
+    pub wire_len: u32,
+    /// Octets to keep.
+    pub len: usize,
+    /// Writes the packet's first `len` octets.
+    pub fill: &'a mut dyn FnMut(&mut [u8]),
+}
+
+/// Where captured packets go.
+pub trait Sink {
+    /// Takes a packet.
+    ///
+    /// # Errors
+    /// What keeps it from being written; the simulation stops.
+    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>>;
+}
+
+/// Plays `simulation`; packets that pass a vantage point go to `sink`, where there is one. `progress` is told the
+/// virtual time now and then, and stops the simulation by returning `false`.
+///
+/// # Errors
+/// What `sink` says.
+pub fn play(
+    simulation: &Simulation,
+    name: &str,
+    sink: Option<&mut dyn Sink>,
+    progress: &mut dyn FnMut(Ps) -> bool,
+) -> Result<Outcome, Box<dyn Error>> {
+    let mut world = World::new(simulation, sink);
+    world.begin();
+    let mut until_told = TELL_EVERY;
+    while let Some((at, event)) = world.events.next() {
+        if at > simulation.duration {
+            break;
+        }
+        world.now = at;
+        world.happen(event);
+        if world.failed.is_some() {
+            break;
+        }
+        until_told -= 1;
+        if until_told == 0 {
+            until_told = TELL_EVERY;
+            if !progress(at) {
+                break;
+            }
+        }
+    }
+    match world.failed.take() {
+        Some(failure) => Err(failure),
+        None => Ok(world.end(name)),
+    }
+}
+
+/// Events between two words about progress.
+const TELL_EVERY: u32 = 1 << 16;
+
+/// A node's state.
+enum State {
+    Host(Box<HostState>),
+    Switch(Box<SwitchState>),
+}
+
+/// Everything there is.
+struct World<'s> {
+    simulation: &'s Simulation,
+    now: Ps,
+    events: Events,
+    ports: Vec<Port>,
+    nodes: Vec<State>,
+    connections: Vec<Connection>,
+    octets: Shelf<Octets>,
+    traces: Shelf<Trace>,
+    frames: Frames<'s>,
+    routes: Routes,
+    chance: Xoshiro256PlusPlus,
+    ledger: Ledger,
+    sink: Option<&'s mut dyn Sink>,
+    failed: Option<Box<dyn Error>>,
+    addresses: HashMap<IpAddr, u32>,
+    /// By sender and QP there, by receiver and QP there: the flow.
+    qps: HashMap<(IpAddr, u32), u32>,
+    /// The first Fast CNP seen about each flow, for those who replay it.
+    overheard: HashMap<u32, Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+impl<'s> World<'s> {
+    fn new<'a: 's>(simulation: &'s Simulation, sink: Option<&'a mut dyn Sink>) -> Self {
+        let (routes, paths) = Routes::new(simulation);
+        let mut ports = Vec::with_capacity(simulation.links.len() * 2);
+        for link in &simulation.links {
+            ports.push(Port::new(link.a, link.b, link.rate, link.delay));
+            ports.push(Port::new(link.b, link.a, link.rate, link.delay));
+        }
+        for fault in &simulation.faults {
+            for side in 0..2 {
+                let port = &mut ports[fault.link * 2 + side];
+                if fault.towards.is_none_or(|to| to as u32 == port.peer) {
+                    port.faults.push((fault.start, fault.stop, fault.kind));
+                }
+            }
+        }
+        for (index, point) in simulation.vantage_points.iter().enumerate() {
+            let here = point.link * 2 + usize::from(simulation.links[point.link].b == point.node);
+            ports[here].watched_here = Some(index);
+            ports[here ^ 1].watched_there = Some(index);
+        }
+        let mut of_node: Vec<Vec<u32>> = vec![Vec::new(); simulation.nodes.len()];
+        for (index, port) in ports.iter().enumerate() {
+            of_node[port.node as usize].push(index as u32);
+        }
+        let nodes = simulation
+            .nodes
+            .iter()
+            .zip(of_node)
+            .map(|(node, ports)| match &node.kind {
+                NodeKind::Host(host) => State::Host(Box::new(HostState::new(
+                    host,
+                    ports.first().copied().unwrap_or(NONE),
+                ))),
+                NodeKind::Switch(switch) => State::Switch(Box::new(SwitchState::new(
+                    switch,
+                    ports,
+                    &simulation.profile,
+                ))),
+            })
+            .collect();
+        let mut addresses = HashMap::new();
+        for (index, node) in simulation.nodes.iter().enumerate() {
+            addresses.insert(IpAddr::V6(node.ipv6), index as u32);
+            if let Some(ipv4) = node.ipv4 {
+                addresses.insert(IpAddr::V4(ipv4), index as u32);
+            }
+        }
+        let mut qps = HashMap::new();
+        for (index, flow) in simulation.flows.iter().enumerate() {
+            qps.insert((flow.source, flow.sender_qp.get()), index as u32);
+            qps.insert((flow.destination, flow.receiver_qp.get()), index as u32);
+        }
+        Self {
+            now: Ps(0),
+            events: Events::default(),
+            ports,
+            nodes,
+            connections: simulation.flows.iter().map(Connection::new).collect(),
+            octets: Shelf::default(),
+            traces: Shelf::default(),
+            frames: Frames::new(simulation, paths),
+            routes,
+            chance: Xoshiro256PlusPlus::seed_from_u64(simulation.seed),
+            ledger: Ledger::new(simulation),
+            sink: sink.map(|sink| sink as &mut dyn Sink),
+            failed: None,
+            addresses,
+            qps,
+            overheard: HashMap::new(),
+            scratch: Vec::new(),
+            simulation,
+        }
+    }
+
+    /// Plans what the scenario says.
+    fn begin(&mut self) {
+        self.events.plan(self.ledger.interval(), Event::Sample);
+        for (index, node) in self.simulation.nodes.iter().enumerate() {
+            if let NodeKind::Switch(switch) = &node.kind
+                && switch.proxy.as_ref().is_some_and(routing::is_advertised)
+            {
+                self.events.plan(Ps(0), Event::Advertise(index as u32));
+            }
+        }
+        for (index, flow) in self.simulation.flows.iter().enumerate() {
+            self.events.plan(flow.start, Event::Start(index as u32));
+            if flow.stop < self.simulation.duration {
+                self.events.plan(flow.stop, Event::Stop(index as u32));
+            }
+        }
+        for (index, injection) in self.simulation.injections.iter().enumerate() {
+            // The place in the series counts down in the event's flow of repetitions.
+            if injection.count > 0 {
+                self.events.plan(injection.start, Event::Inject(index as u32));
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(port) => self.arrive(port),
+            Event::Free(port) => {
+                self.ports[port as usize].free_planned = false;
+                self.kick(port);
+            }
+            Event::PauseEnds(port, class) => self.pause_ends(port, class),
+            Event::PauseAgain(port, class) => self.pause_again(port, class),
+            Event::Start(flow) => self.start(flow),
+            Event::Stop(flow) => self.stop(flow),
+            Event::Due(flow) => {
+                self.connections[flow as usize].queued = false;
+                self.make_ready(flow);
+            }
+            Event::Timeout(flow) => self.timeout(flow),
+            Event::Inject(index) => self.inject(index),
+            Event::Advertise(node) => self.advertise(node),
+            Event::Sample => self.sample(),
+        }
+    }
+
+    fn end(self, name: &str) -> Outcome {
+        let mut ledger = self.ledger;
+        for (node, state) in self.nodes.iter().enumerate() {
+            if let State::Switch(switch) = state {
+                switch.settle(&mut ledger.switches[node]);
+            }
+        }
+        let (truth, metrics) = ledger.close(self.simulation, name, self.connections);
+        Outcome { truth, metrics }
+    }
+
+    /// The next sample of each series.
+    fn sample(&mut self) {
+        let mut sum = 0.0;
+        for flow in 0..self.connections.len() {
+            let rate = self.rate_of(flow);
+            sum += rate;
+            let at = self.now.as_nanos();
+            self.connections[flow].counts.rate.push((at, rate as u64));
+        }
+        self.ledger.sample(self.now, sum);
+        let next = self.now + self.ledger.interval();
+        self.events.plan(next, Event::Sample);
+    }
+
+    /// Puts a packet on the wire: the port's transmitter must be free.
+    fn transmit(&mut self, index: u32, packet: Packet) {
+        let port = &mut self.ports[index as usize];
+        let sent = self.now + port.sending(packet.len);
+        port.busy_until = sent;
+        let mut arrival = sent + port.delay;
+        let watched = port.watched_here;
+        let (node, peer) = (port.node, port.peer);
+        self.ledger.sent();
+        if let Some(point) = watched {
+            self.capture(point, &packet, (node, peer));
+        }
+        if !self.ports[index as usize].faults.is_empty() {
+            match self.fate(index) {
+                Some(later) => arrival = arrival + later,
+                None => {
+                    self.ledger.lost();
+                    self.discard(&packet);
+                    return;
+                }
+            }
+        }
+        if let Some(at) = self.ports[index as usize].launch(arrival, packet) {
+            self.events.plan(at, Event::Arrive(index));
+        }
+    }
+
+    /// How much later a packet on a faulty link arrives; nothing where it does not.
+    fn fate(&mut self, index: u32) -> Option<Ps> {
+        let mut later = Ps(0);
+        for &(start, stop, kind) in &self.ports[index as usize].faults {
+            if self.now < start || self.now >= stop {
+                continue;
+            }
+            match kind {
+                FaultKind::Down => return None,
+                FaultKind::Loss(probability) => {
+                    if below(self.chance.next_u64(), probability) {
+                        return None;
+                    }
+                }
+                FaultKind::Reorder { probability, by } => {
+                    if below(self.chance.next_u64(), probability) {
+                        later = later + by;
+                    }
+                }
+            }
+        }
+        Some(later)
+    }
+
+    /// A packet reaches the other end of a port's link.
+    fn arrive(&mut self, index: u32) {
+        let (packet, next) = self.ports[index as usize].land(self.now);
+        if let Some(at) = next {
+            self.events.plan(at, Event::Arrive(index));
+        }
+        let Some(packet) = packet else { return };
+        let port = &self.ports[index as usize];
+        let (node, from) = (port.peer, port.node);
+        if let Some(point) = port.watched_there {
+            self.capture(point, &packet, (from, node));
+        }
+        // The node's own port on that link.
+        let came_by = index ^ 1;
+        if packet.class == packet::MAC_CONTROL {
+            self.paused_by_peer(came_by, &packet);
+            self.discard(&packet);
+            return;
+        }
+        match self.nodes[node as usize] {
+            State::Host(_) => self.host_receives(node, packet),
+            State::Switch(_) => self.switch_receives(node, came_by, packet),
+        }
+    }
+
+    /// Lets a port send its next packet, now or as soon as it is done with the present one.
+    fn kick(&mut self, index: u32) {
+        let port = &mut self.ports[index as usize];
+        if port.busy_until > self.now {
+            if !port.free_planned {
+                port.free_planned = true;
+                let at = port.busy_until;
+                self.events.plan(at, Event::Free(index));
+            }
+            return;
+        }
+        let node = port.node;
+        if let Some(packet) = port.dequeue() {
+            self.leaves(index, &packet);
+            self.transmit(index, packet);
+            let more = self.ports[index as usize].has_ready() || self.has_ready_flow(node);
+            if more {
+                self.kick(index);
+            }
+        } else {
+            self.send_data(node, index);
+        }
+    }
+
+    /// Writes a packet to the sink, and counts it.
+    fn capture(&mut self, point: usize, packet: &Packet, (from, to): (u32, u32)) {
+        let note = match packet.what {
+            What::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
+            _ => None,
+        };
+        self.ledger.captured(point, self.now, packet, note);
+        let Some(sink) = self.sink.as_deref_mut() else {
+            return;
+        };
+        let snap = match self.simulation.snap_len {
+            0 => packet.len,
+            snap => packet.len.min(snap),
+        };
+        let context = Context {
+            connections: &self.connections,
+            octets: &self.octets,
+            traces: &self.traces,
+        };
+        let frames = &mut self.frames;
+        let mut built = Ok(());
+        let written = sink.take(Captured {
+            vantage_point: point,
+            at: self.simulation.epoch + self.now.as_nanos(),
+            wire_len: packet.len,
+            len: snap as usize,
+            fill: &mut |out| {
+                built = frames.write(packet, (from as usize, to as usize), context, out);
+            },
+        });
+        if let Err(failure) = written.and(built.map_err(Into::into)) {
+            self.failed = Some(failure);
+        }
+    }
+
+    /// Gives back what a packet keeps on the shelves.
+    fn discard(&mut self, packet: &Packet) {
+        match packet.what {
+            What::Frame => self.octets.give(packet.extra),
+            What::Data => self.traces.give(packet.extra),
+            What::Ack | What::Nak => {}
+        }
+    }
+
+    /// A packet of octets, from `node` to the node with `destination`; nothing where nobody has that address.
+    fn frame(&mut self, destination: IpAddr, octets: Octets) -> Option<Packet> {
+        let to = *self.addresses.get(&destination)?;
+        Some(self.frame_to(to, octets))
+    }
+
+    fn frame_to(&mut self, to: u32, octets: Octets) -> Packet {
+        let len = (frames::ETHERNET + octets.bytes.len()) as u32;
+        Packet {
+            what: What::Frame,
+            class: CONTROL,
+            ecn: 0,
+            outer_ecn: 0,
+            hops: HOPS,
+            outer_hops: HOPS,
+            ack_request: false,
+            flow: NONE,
+            len,
+            to,
+            tunnel: NONE,
+            label: 0,
+            came_by: NONE,
+            extra: self.octets.put(octets),
+            index: 0,
+        }
+    }
+
+    /// The packet that says `outgoing`; `about` the data packet that it is about, where its kind quotes it.
+    fn notification(
+        &mut self,
+        outgoing: &Outgoing,
+        about: Option<&Packet>,
+        flow: u32,
+    ) -> Option<Packet> {
+        let context = Context {
+            connections: &self.connections,
+            octets: &self.octets,
+            traces: &self.traces,
+        };
+        self.scratch.clear();
+        let mut trace = None;
+        if let Some(packet) = about {
+            trace = self
+                .traces
+                .at(packet.extra)
+                .filter(|_| packet.extra != NONE)
+                .map(|t| (t.opt_type, &t.bytes[..]));
+            if matches!(outgoing, Outgoing::ProxyCn { .. })
+                && self.frames.quote(packet, context, &mut self.scratch).is_err()
+            {
+                return None;
+            }
+        }
+        let about = fcn_node::About {
+            trace,
+            invoking: &self.scratch,
+        };
+        let mut bytes = vec![0; Outgoing::MAX_LEN];
+        let (len, kind) = outgoing
+            .emit(&about, &self.simulation.profile, &mut bytes)
+            .ok()?;
+        bytes.truncate(len);
+        let octets = Octets {
+            ether_type: if bytes.first().is_some_and(|b| b >> 4 == 4) {
+                0x0800
+            } else {
+                0x86DD
+            },
+            note: Some(note(outgoing, kind, flow)),
+            bytes,
+            ..Octets::default()
+        };
+        if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2) && !self.overheard.contains_key(&flow) {
+            self.overheard.insert(flow, octets.bytes.clone());
+        }
+        let (_, destination) = outgoing.addresses();
+        let mut packet = self.frame(destination, octets)?;
+        packet.ecn = ECT0;
+        Some(packet)
+    }
+
+    /// The flow about which a notification is.
+    fn flow_of(&self, outgoing: &Outgoing) -> u32 {
+        let key = match *outgoing {
+            Outgoing::Cnp {
+                destination, qp, ..
+            } => (destination, qp.get()),
+            Outgoing::FastCnp {
+                original_destination,
+                qp,
+                ..
+            } => (IpAddr::V6(original_destination), qp.get()),
+            _ => return NONE,
+        };
+        self.qps.get(&key).copied().unwrap_or(NONE)
+    }
+}
+
+/// Whether a random number falls below a probability.
+fn below(dice: u64, probability: f64) -> bool {
+    // 53 bits are exact in a double.
+    ((dice >> 11) as f64) < probability * (1_u64 << 53) as f64
+}
+
+/// What the ground truth says about a notification.
+fn note(outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
+    let (notifier, told) = outgoing.addresses();
+    let mut note = Note {
+        kind,
+        notifier,
+        told,
+        sender: Some(told),
+        qp: None,
+        flow_label: None,
+        level: None,
+        flow,
+    };
+    match *outgoing {
+        Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), false)),
+        Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), true)),
+        Outgoing::ProxyCn { tuple, level, .. } => {
+            note.sender = Some(tuple.source);
+            note.level = Some(level);
+        }
+        Outgoing::WanFcn {
+            flow_label, level, ..
+        } => {
+            note.sender = None;
+            note.flow_label = Some(flow_label);
+            note.level = Some(level);
+        }
+    }
+    note
+}
+
+/// The name of a notification's kind that slowed a flow.
+fn kind_id(subject: Subject) -> &'static str {
+    match subject {
+        Subject::SenderQp(_) => Kind::Cnp.id(),
+        _ => Kind::FastCnp1.id(),
+    }
+}

@@ -1,0 +1,195 @@
+//! A packet on its way: what nodes decide by, and where to find the rest. Its octets are made in `frames.rs`, when
+//! somebody looks.
+
+use fcn_wire::Kind;
+use fcn_wire::ioam::OptType;
+use std::net::IpAddr;
+
+/// Queues of a port: one a traffic class, and one for MAC control, which nothing pauses.
+pub const QUEUES: usize = 9;
+/// The queue of PFC frames.
+pub const MAC_CONTROL: u8 = 8;
+/// The class of notifications, connection management and routing.
+pub const CONTROL: u8 = 7;
+/// No flow, no trace, no frame.
+pub const NONE: u32 = u32::MAX;
+/// ECN field of a packet that met congestion.
+pub const CE: u8 = 0b11;
+/// ECN field of a packet that may be marked: ECT(0).
+pub const ECT0: u8 = 0b10;
+/// Octets that a frame costs on a link beside those captured: preamble, FCS and the gap between frames.
+pub const WIRE_OVERHEAD: u32 = 8 + 4 + 12;
+/// The shortest frame, without its FCS.
+pub const SHORTEST_FRAME: u32 = 60;
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Data of its flow.
+    Data,
+    /// Acknowledgement of its flow's data.
+    Ack,
+    /// Negative acknowledgement: a gap in its flow's data.
+    Nak,
+    /// Anything else: octets in the [`Shelf`], at `extra`.
+    Frame,
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// What it is.
+    pub what: What,
+    /// Queue that it waits in.
+    pub class: u8,
+    /// ECN field of its own IP header.
+    pub ecn: u8,
+    /// ECN field of the tunnel's IP header.
+    pub outer_ecn: u8,
+    /// Hop limit left.
+    pub hops: u8,
+    /// Hop limit left in the tunnel's header.
+    pub outer_hops: u8,
+    /// Asks for an acknowledgement.
+    pub ack_request: bool,
+    /// Its flow, or [`NONE`].
+    pub flow: u32,
+    /// Octets of the frame as it is on this link, without FCS.
+    pub len: u32,
+    /// The node that it is for.
+    pub to: u32,
+    /// The tunnel that it is in, or [`NONE`].
+    pub tunnel: u32,
+    /// Flow label of the tunnel's header.
+    pub label: u32,
+    /// The port by which it came to the node that holds it, or [`NONE`].
+    pub came_by: u32,
+    /// Data: its IOAM trace on the [`Shelf`], or [`NONE`]. Frame: its octets there.
+    pub extra: u32,
+    /// Data: packets of the flow before it. Acknowledgements: that of the data packet meant.
+    pub index: u64,
+}
+
+/// Octets of a packet that is neither data nor acknowledgement, and what to count it as.
+#[derive(Clone, Debug, Default)]
+pub struct Octets {
+    /// From behind the Ethernet header on.
+    pub bytes: Vec<u8>,
+    /// EtherType, or 0 for an IEEE 802.3 length.
+    pub ether_type: u16,
+    /// Destination MAC address that is not the next node's.
+    pub multicast: Option<[u8; 6]>,
+    /// Who says what, for the ground truth.
+    pub note: Option<Note>,
+    /// Routing: who advertises, and which time.
+    pub flooded: Option<(u32, u32)>,
+}
+
+/// A notification, as the ground truth counts it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Note {
+    /// Kind.
+    pub kind: Kind,
+    /// Source of the packet.
+    pub notifier: IpAddr,
+    /// Destination of the packet.
+    pub told: IpAddr,
+    /// The sender meant, where it is named.
+    pub sender: Option<IpAddr>,
+    /// The QP named, and whether it is the receiver's.
+    pub qp: Option<(u32, bool)>,
+    /// Flow label named.
+    pub flow_label: Option<u32>,
+    /// Congestion level.
+    pub level: Option<u8>,
+    /// The flow that it is about.
+    pub flow: u32,
+}
+
+/// An IOAM trace on its way.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Pre-allocated or incremental.
+    pub opt_type: OptType,
+    /// Header and node data list.
+    pub bytes: Vec<u8>,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            opt_type: OptType::Preallocated,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// Where packets keep what does not fit into [`Packet`]. Places are used again, and so is their memory.
+#[derive(Debug)]
+pub struct Shelf<T> {
+    places: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T: Default> Shelf<T> {
+    /// A place, with whatever was left in it.
+    pub fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(T::default());
+            (self.places.len() - 1) as u32
+        })
+    }
+
+    /// Gives a place back; [`NONE`] is nothing.
+    pub fn give(&mut self, place: u32) {
+        if place != NONE {
+            self.free.push(place);
+        }
+    }
+
+    /// What is there.
+    pub fn at(&self, place: u32) -> Option<&T> {
+        self.places.get(place as usize)
+    }
+
+    /// What is there, to change.
+    pub fn at_mut(&mut self, place: u32) -> Option<&mut T> {
+        self.places.get_mut(place as usize)
+    }
+
+    /// Puts `value` into a place.
+    pub fn put(&mut self, value: T) -> u32 {
+        let place = self.take();
+        if let Some(there) = self.at_mut(place) {
+            *there = value;
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again() {
+        let mut shelf = Shelf::default();
+        let a = shelf.put(1);
+        let b = shelf.put(2);
+        assert_ne!(a, b);
+        shelf.give(a);
+        shelf.give(NONE);
+        assert_eq!(shelf.put(3), a);
+        assert_eq!(shelf.at(a), Some(&3));
+        assert_eq!(shelf.at(NONE), None);
+    }
+}

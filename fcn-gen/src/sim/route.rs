@@ -1,0 +1,183 @@
+//! Which way: shortest paths between switches, all of equal length kept for ECMP, and the tunnels between provider edges.
+
+use super::frames::Path;
+use crate::scenario::model::{NodeKind, Simulation, Tunnel};
+use std::collections::VecDeque;
+
+/// Routes of every switch.
+#[derive(Debug)]
+pub struct Routes {
+    /// By node: the switch that it is, or that it is attached to, and the port there towards it.
+    attached: Vec<(usize, Option<u32>)>,
+    /// By switch and destination switch (both as nodes): the ports to choose from.
+    next: Vec<Vec<Vec<u32>>>,
+    /// By node: its place in `next`, for switches.
+    place: Vec<Option<usize>>,
+    /// By edge (as place) and destination switch: the tunnel to take.
+    tunnels: Vec<Vec<Option<u32>>>,
+}
+
+/// A hash that spreads well and stays the same for ever (SplitMix64's finaliser).
+pub const fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The port of `node` on link `link`.
+fn port_of(simulation: &Simulation, node: usize, link: usize) -> u32 {
+    (link * 2 + usize::from(simulation.links[link].b == node)) as u32
+}
+
+impl Routes {
+    /// The routes of `simulation`, and the tunnels between its provider edges.
+    pub fn new(simulation: &Simulation) -> (Self, Vec<Path>) {
+        let switches: Vec<usize> = (0..simulation.nodes.len())
+            .filter(|&n| matches!(simulation.nodes[n].kind, NodeKind::Switch(_)))
+            .collect();
+        let mut place = vec![None; simulation.nodes.len()];
+        for (at, &node) in switches.iter().enumerate() {
+            place[node] = Some(at);
+        }
+        let mut attached: Vec<(usize, Option<u32>)> =
+            (0..simulation.nodes.len()).map(|n| (n, None)).collect();
+        let mut neighbours: Vec<Vec<(usize, u32)>> = vec![Vec::new(); switches.len()];
+        for (index, link) in simulation.links.iter().enumerate() {
+            for (here, there) in [(link.a, link.b), (link.b, link.a)] {
+                match (place[here], place[there]) {
+                    (Some(at), Some(_)) => {
+                        neighbours[at].push((there, port_of(simulation, here, index)));
+                    }
+                    (Some(_), None) => {
+                        attached[there] = (here, Some(port_of(simulation, here, index)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let next = (0..switches.len())
+            .map(|_| vec![Vec::new(); switches.len()])
+            .collect();
+        let mut routes = Self {
+            attached,
+            next,
+            place,
+            tunnels: Vec::new(),
+        };
+        for (to, &destination) in switches.iter().enumerate() {
+            routes.towards(to, destination, &switches, &neighbours);
+        }
+        let paths = routes.tunnels(simulation, &switches);
+        (routes, paths)
+    }
+
+    /// Distances to one switch, breadth first, and the ports that come nearer to it.
+    fn towards(
+        &mut self,
+        to: usize,
+        destination: usize,
+        switches: &[usize],
+        neighbours: &[Vec<(usize, u32)>],
+    ) {
+        let mut distance = vec![usize::MAX; switches.len()];
+        distance[to] = 0;
+        let mut queue = VecDeque::from([destination]);
+        while let Some(node) = queue.pop_front() {
+            let Some(at) = self.place[node] else { continue };
+            for &(neighbour, _) in &neighbours[at] {
+                if let Some(n) = self.place[neighbour]
+                    && distance[n] == usize::MAX
+                {
+                    distance[n] = distance[at] + 1;
+                    queue.push_back(neighbour);
+                }
+            }
+        }
+        for (at, around) in neighbours.iter().enumerate() {
+            self.next[at][to] = around
+                .iter()
+                .filter(|(neighbour, _)| {
+                    distance[at] != usize::MAX
+                        && self.place[*neighbour]
+                            .is_some_and(|n| distance[n].checked_add(1) == Some(distance[at]))
+                })
+                .map(|&(_, port)| port)
+                .collect();
+        }
+    }
+
+    /// A tunnel for each pair of provider edges; an edge takes it to whatever lies behind the other.
+    fn tunnels(&mut self, simulation: &Simulation, switches: &[usize]) -> Vec<Path> {
+        let tunnel = |node: usize| -> Option<Tunnel> {
+            match &simulation.nodes[node].kind {
+                NodeKind::Switch(switch) => switch.edge.as_ref().map(|edge| edge.tunnel),
+                NodeKind::Host(_) => None,
+            }
+        };
+        let mut paths = Vec::new();
+        let mut chosen = vec![vec![None; switches.len()]; switches.len()];
+        for (from, &ingress) in switches.iter().enumerate() {
+            let Some(how) = tunnel(ingress) else { continue };
+            for to in 0..switches.len() {
+                let mut at = from;
+                let mut last = None;
+                // No shortest path is longer than there are switches.
+                for _ in 0..switches.len() {
+                    let Some(&port) = self.next[at][to].first() else {
+                        break;
+                    };
+                    let link = simulation.links[port as usize / 2];
+                    let there = if port % 2 == 0 { link.b } else { link.a };
+                    let Some(place) = self.place[there] else { break };
+                    at = place;
+                    if tunnel(there).is_some() {
+                        last = Some(there);
+                    }
+                }
+                let Some(egress) = last else { continue };
+                let known = paths
+                    .iter()
+                    .position(|p: &Path| p.ingress == ingress && p.egress == egress);
+                let index = known.unwrap_or_else(|| {
+                    paths.push(Path {
+                        ingress,
+                        egress,
+                        tunnel: how,
+                    });
+                    paths.len() - 1
+                });
+                chosen[from][to] = Some(index as u32);
+            }
+        }
+        self.tunnels = chosen;
+        paths
+    }
+
+    /// The port by which `switch` sends to node `to`, one of several by `hash`.
+    pub fn port(&self, switch: usize, to: usize, hash: u64) -> Option<u32> {
+        let &(at, last) = self.attached.get(to)?;
+        if at == switch {
+            return last;
+        }
+        let ports = self.next.get((*self.place.get(switch)?)?)?.get((*self.place.get(at)?)?)?;
+        match ports.len() {
+            0 => None,
+            1 => ports.first().copied(),
+            // The switch's number is in it, or all would choose alike.
+            n => ports
+                .get((mix(hash ^ switch as u64) % n as u64) as usize)
+                .copied(),
+        }
+    }
+
+    /// The tunnel that edge `switch` puts packets to host `to` into.
+    pub fn tunnel(&self, switch: usize, to: usize) -> Option<u32> {
+        let &(at, last) = self.attached.get(to)?;
+        last?;
+        *self
+            .tunnels
+            .get((*self.place.get(switch)?)?)?
+            .get((*self.place.get(at)?)?)?
+    }
+}

@@ -1,0 +1,349 @@
+//! Proxy nodes that advertise themselves: IS-IS and OSPF flooded from switch to switch, BGP to each switch. The messages
+//! are `fcn_wire::pnc`'s; adjacencies, sessions and refreshes are not played.
+
+use super::event::Event;
+use super::packet::{NONE, Octets, Packet};
+use super::{State, World};
+use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
+use etherparse::{PacketBuilder, TcpHeader};
+use fcn_wire::compose::{self, Part};
+use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
+use fcn_wire::{Frame, LinkType, Profile};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Level 2 intermediate systems (ISO 10589).
+const ALL_L2: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15];
+/// MAC address of the OSPF routers' IPv4 group.
+const ALL_SPF4_MAC: [u8; 6] = [0x01, 0x00, 0x5E, 0x00, 0x00, 0x05];
+/// MAC address of the OSPF routers' IPv6 group.
+const ALL_SPF6_MAC: [u8; 6] = [0x33, 0x33, 0x00, 0x00, 0x00, 0x05];
+/// The OSPF routers' groups.
+const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
+const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 5);
+/// Metric of every prefix.
+const METRIC: u32 = 10;
+/// LLC of IS-IS.
+const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
+/// First sequence number of OSPF (RFC 2328 section 12.1.6).
+const FIRST_SEQUENCE: u32 = 0x8000_0001;
+/// BGP's port.
+const BGP_PORT: u16 = 179;
+/// Port that a proxy's BGP sessions come from.
+const BGP_SOURCE: u16 = 50_179;
+
+/// LOCAL_PREF of a route that nobody prefers to another.
+const LOCAL_PREF: u32 = 100;
+
+/// Whether a proxy is made known by routing.
+pub const fn is_advertised(proxy: &Proxying) -> bool {
+    !matches!(
+        proxy.known_by,
+        ProxyKnownBy::Configuration | ProxyKnownBy::Option
+    )
+}
+
+impl World<'_> {
+    /// A proxy node advertises itself, and plans to do it again.
+    pub(super) fn advertise(&mut self, node: u32) {
+        let simulation = self.simulation;
+        let Some(NodeKind::Switch(switch)) = simulation.nodes.get(node as usize).map(|n| &n.kind)
+        else {
+            return;
+        };
+        let Some(proxy) = &switch.proxy else { return };
+        let interval = simulation.advertise_interval;
+        let round = (self.now.0 / interval.0.max(1)) as u32 + 1;
+        self.events.plan(self.now + interval, Event::Advertise(node));
+        if proxy.known_by == ProxyKnownBy::Bgp {
+            self.advertise_bgp(node, proxy, round);
+            return;
+        }
+        let router = Ipv4Addr::from(0x0A00_0000 | (node + 1));
+        let addresses = (proxy.config.address, proxy.config.address4);
+        let built = match proxy.known_by {
+            ProxyKnownBy::IsIs => isis_lsp(node, addresses, &proxy.serves, round),
+            ProxyKnownBy::Ospf2 => ospf2_update(router, addresses, &proxy.serves, round),
+            _ => ospf3_update(node, router, addresses, &proxy.serves, round),
+        };
+        let Ok(octets) = built else { return };
+        let octets = Octets {
+            flooded: Some((node, round)),
+            ..octets
+        };
+        if let State::Switch(state) = &mut self.nodes[node as usize] {
+            state.flooded.insert(node, round);
+        }
+        self.pass_on(node, NONE, &octets);
+    }
+
+    /// A flooded message reaches a switch: it learns, and passes on what is new to it.
+    pub(super) fn flood(&mut self, node: u32, came_by: u32, packet: Packet, origin: (u32, u32)) {
+        let octets = self.octets.at(packet.extra).cloned();
+        self.discard(&packet);
+        let (Some(octets), State::Switch(state)) = (octets, &mut self.nodes[node as usize]) else {
+            return;
+        };
+        if state.flooded.get(&origin.0).is_some_and(|&round| round >= origin.1) {
+            return;
+        }
+        state.flooded.insert(origin.0, origin.1);
+        let whole = with_ethernet(&octets);
+        state.learn(&Frame::parse(
+            &whole,
+            whole.len(),
+            LinkType::Ethernet,
+            &self.simulation.profile,
+        ));
+        self.pass_on(node, came_by, &octets);
+    }
+
+    /// Sends a flooded message to every neighbouring switch but the one that it came from.
+    fn pass_on(&mut self, node: u32, came_by: u32, octets: &Octets) {
+        let ports = match &self.nodes[node as usize] {
+            State::Switch(state) => state.ports.clone(),
+            State::Host(_) => return,
+        };
+        for port in ports {
+            let peer = self.ports[port as usize].peer;
+            if port == came_by || !matches!(self.nodes[peer as usize], State::Switch(_)) {
+                continue;
+            }
+            let mut packet = self.frame_to(peer, octets.clone());
+            // Routing protocols stay on the link.
+            packet.hops = 1;
+            self.ports[port as usize].enqueue(packet);
+            self.kick(port);
+        }
+    }
+
+    /// An UPDATE to every other switch: the served prefixes with the proxy as next hop, which has the capability.
+    fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
+        let simulation = self.simulation;
+        let Ok(update) = bgp_update(proxy, &simulation.profile) else {
+            return;
+        };
+        for (peer, values) in simulation.nodes.iter().enumerate() {
+            if peer as u32 == node || !matches!(values.kind, NodeKind::Switch(_)) {
+                continue;
+            }
+            let source = proxy.config.address;
+            let sequence = (round - 1).wrapping_mul(update.len() as u32);
+            let mut tcp = TcpHeader::new(BGP_SOURCE, BGP_PORT, sequence.wrapping_add(1), 16_384);
+            tcp.ack = true;
+            tcp.acknowledgment_number = 1;
+            tcp.psh = true;
+            let builder = PacketBuilder::ipv6(source.octets(), values.ipv6.octets(), super::HOPS)
+                .tcp_header(tcp);
+            let mut bytes = Vec::with_capacity(builder.size(update.len()));
+            if builder.write(&mut bytes, &update).is_err() {
+                continue;
+            }
+            let octets = Octets {
+                bytes,
+                ether_type: 0x86DD,
+                ..Octets::default()
+            };
+            let packet = self.frame_to(peer as u32, octets);
+            self.originate(node, packet);
+        }
+    }
+}
+
+/// A frame's octets with an Ethernet header, as a switch reads it.
+fn with_ethernet(octets: &Octets) -> Vec<u8> {
+    let ether_type = match octets.ether_type {
+        0 => octets.bytes.len() as u16,
+        ether_type => ether_type,
+    };
+    [
+        &octets.multicast.unwrap_or_default()[..],
+        &[0; 6],
+        &ether_type.to_be_bytes(),
+        &octets.bytes,
+    ]
+    .concat()
+}
+
+/// The proxy's own host prefixes, which carry the flag.
+fn hosts((ipv6, ipv4): (Ipv6Addr, Option<Ipv4Addr>)) -> impl Iterator<Item = Prefix> {
+    let ipv4 = ipv4.map(|ipv4| Prefix::host(ipv4.into()));
+    [Some(Prefix::host(ipv6.into())), ipv4].into_iter().flatten()
+}
+
+fn isis_lsp(
+    node: u32,
+    addresses: (Ipv6Addr, Option<Ipv4Addr>),
+    serves: &[Prefix],
+    round: u32,
+) -> fcn_wire::Result<Octets> {
+    let flags: &[u8] = &[isis::FLAG_PNC];
+    let reach = |prefix: Prefix, flags| ReachRepr {
+        kind: ReachKind::Plain,
+        prefix,
+        metric: METRIC,
+        down: false,
+        flags,
+    };
+    let prefixes: Vec<_> = hosts(addresses)
+        .map(|prefix| reach(prefix, Some(flags)))
+        .chain(serves.iter().map(|&prefix| reach(prefix, None)))
+        .collect();
+    let [a, b, c, d] = (node + 1).to_be_bytes();
+    let repr = LspRepr {
+        level: Level::L2,
+        lsp_id: [0, 0, a, b, c, d, 0, 0],
+        sequence: round,
+        lifetime: 1_199,
+        area: &[0x49, 0x00, 0x01],
+        hostname: "proxy",
+        prefixes: &prefixes,
+    };
+    let mut bytes = vec![0; LLC.len() + repr.buffer_len()?];
+    bytes[..LLC.len()].copy_from_slice(&LLC);
+    repr.emit(&mut bytes[LLC.len()..])?;
+    Ok(Octets {
+        bytes,
+        ether_type: 0,
+        multicast: Some(ALL_L2),
+        ..Octets::default()
+    })
+}
+
+fn ospf2_update(
+    router: Ipv4Addr,
+    addresses: (Ipv6Addr, Option<Ipv4Addr>),
+    serves: &[Prefix],
+    round: u32,
+) -> fcn_wire::Result<Octets> {
+    let prefix = |prefix, flags| ospf2::ExtendedPrefixRepr {
+        route_type: 1,
+        prefix,
+        tlv_flags: 0x40,
+        flags,
+    };
+    let served = |p: &&Prefix| p.address().is_ipv4();
+    let host = addresses.1.map(|ipv4| Prefix::host(ipv4.into()));
+    let prefixes: Vec<_> = host
+        .map(|host| prefix(host, Some(&ospf2::FLAGS_PNC_ONLY[..])))
+        .into_iter()
+        .chain(serves.iter().filter(served).map(|&p| prefix(p, None)))
+        .collect();
+    let lsas = [ospf2::LsaRepr {
+        age: 1,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: router,
+        sequence: FIRST_SEQUENCE + round - 1,
+        prefixes: &prefixes,
+    }];
+    let repr = ospf2::LsUpdateRepr {
+        router_id: router,
+        area: Ipv4Addr::UNSPECIFIED,
+        lsas: &lsas,
+    };
+    let mut update = vec![0; repr.buffer_len()?];
+    repr.emit(&mut update)?;
+    let ip = Part::Ipv4 {
+        source: addresses.1.unwrap_or(router),
+        destination: ALL_SPF4,
+        tos: 0xC0,
+        ttl: 1,
+        id: 0,
+        options: &[],
+    };
+    ospf(ip, &update, 0x0800, ALL_SPF4_MAC)
+}
+
+fn ospf3_update(
+    node: u32,
+    router: Ipv4Addr,
+    addresses: (Ipv6Addr, Option<Ipv4Addr>),
+    serves: &[Prefix],
+    round: u32,
+) -> fcn_wire::Result<Octets> {
+    let prefix = |prefix, flags| ospf3::PrefixRepr {
+        prefix,
+        options: 0,
+        metric: METRIC,
+        flags,
+    };
+    let served = |p: &&Prefix| p.address().is_ipv6();
+    let host = prefix(
+        Prefix::host(addresses.0.into()),
+        Some(&ospf3::FLAGS_PNC_ONLY[..]),
+    );
+    let prefixes: Vec<_> = std::iter::once(host)
+        .chain(serves.iter().filter(served).map(|&p| prefix(p, None)))
+        .collect();
+    let lsas = [ospf3::LsaRepr {
+        kind: ospf3::LsaKind::IntraAreaPrefix,
+        age: 1,
+        link_state_id: 1,
+        advertising_router: router,
+        sequence: FIRST_SEQUENCE + round - 1,
+        prefixes: &prefixes,
+    }];
+    let repr = ospf3::LsUpdateRepr {
+        router_id: router,
+        area: Ipv4Addr::UNSPECIFIED,
+        instance: 0,
+        lsas: &lsas,
+    };
+    let link_local = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, node as u16 + 1);
+    let mut update = vec![0; repr.buffer_len()?];
+    repr.emit(link_local, ALL_SPF6, &mut update)?;
+    let ip = Part::Ipv6 {
+        source: link_local,
+        destination: ALL_SPF6,
+        traffic_class: 0xC0,
+        flow_label: 0,
+        hop_limit: 1,
+    };
+    ospf(ip, &update, 0x86DD, ALL_SPF6_MAC)
+}
+
+fn ospf(ip: Part<'_>, update: &[u8], ether_type: u16, mac: [u8; 6]) -> fcn_wire::Result<Octets> {
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 89,
+        bytes: update,
+    };
+    Ok(Octets {
+        bytes: compose::packet(&[ip, payload], &Profile::DEFAULT)?,
+        ether_type,
+        multicast: Some(mac),
+        ..Octets::default()
+    })
+}
+
+fn bgp_update(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
+    let next_hop = IpAddr::V6(proxy.config.address);
+    let pnc = [bgp::CharacteristicRepr {
+        code: profile.bgp_pnc_characteristic,
+        value: &[],
+    }];
+    let served: Vec<Prefix> = proxy
+        .serves
+        .iter()
+        .copied()
+        .filter(|p| p.address().is_ipv6())
+        .collect();
+    let repr = bgp::UpdateRepr {
+        origin: bgp::RouteOrigin::Igp,
+        as_path: &[],
+        four_octet_as: true,
+        next_hop,
+        local_pref: Some(LOCAL_PREF),
+        prefixes: &served,
+        nhc: Some(bgp::NhcRepr {
+            afi: bgp::AFI_IPV6,
+            safi: bgp::SAFI_UNICAST,
+            next_hop,
+            characteristics: &pnc,
+        }),
+    };
+    let mut out = vec![0; repr.buffer_len()?];
+    repr.emit(&mut out)?;
+    Ok(out)
+}

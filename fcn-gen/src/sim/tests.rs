@@ -1,0 +1,292 @@
+//! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
+
+use super::outcome::Outcome;
+use super::{Captured, Sink, play};
+use crate::scenario::model::{
+    Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, VantagePoint,
+};
+use crate::units::{Ps, Rate};
+use fcn_node::reaction_point::{self, Control, dcqcn};
+use fcn_node::{congestion_point, notification_point};
+use fcn_wire::finding::Findings;
+use fcn_wire::icrc::Verdict;
+use fcn_wire::{End, Frame, IcrcCheck, Kind, LinkType, Notification, Profile, Qp};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::Ipv6Addr;
+
+/// Packets as captured.
+#[derive(Default)]
+struct Tape(Vec<(usize, u64, Vec<u8>)>);
+
+impl Sink for Tape {
+    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
+        let mut bytes = vec![0xEE; packet.len];
+        (packet.fill)(&mut bytes);
+        assert_eq!(packet.len, packet.wire_len as usize, "nothing is cut here");
+        self.0.push((packet.vantage_point, packet.at, bytes));
+        Ok(())
+    }
+}
+
+const G100: u64 = 100_000_000_000;
+
+fn host(name: &str, number: u16) -> Node {
+    Node {
+        name: name.into(),
+        ipv6: Ipv6Addr::new(0x2001, 0xDB8, 1, 0, 0, 0, 0, number),
+        ipv4: Some([198, 18, 0, number as u8].into()),
+        domain: 0,
+        kind: NodeKind::Host(Box::new(Host {
+            reaction: reaction_point::Config {
+                control: Control::Dcqcn(dcqcn::Params::default()),
+                ..reaction_point::Config::default()
+            },
+            notification: Some(notification_point::Config::default()),
+            answers_unknown_options: true,
+            guid: u64::from(number),
+        })),
+    }
+}
+
+fn switch(name: &str, number: u16) -> Node {
+    let ipv6 = Ipv6Addr::new(0x2001, 0xDB8, 0xFFFF, 0, 0, 0, 0, number);
+    Node {
+        name: name.into(),
+        ipv6,
+        ipv4: None,
+        domain: 0,
+        kind: NodeKind::Switch(Box::new(Switch {
+            congestion: congestion_point::Config::new(ipv6),
+            queue_limit: 16_000_000,
+            pfc: None,
+            ioam_node: None,
+            proxy: None,
+            edge: None,
+            border_filter: true,
+        })),
+    }
+}
+
+/// `senders` hosts and a receiver at one switch.
+fn star(senders: usize, mechanism: Mechanism) -> Simulation {
+    let mut nodes = vec![switch("s", 1), host("r", 1)];
+    let rate = Rate::new(G100).unwrap();
+    let delay = Ps::from_nanos(500);
+    let mut links = vec![Link { a: 0, b: 1, rate, delay }];
+    let mut flows = Vec::new();
+    for n in 0..senders {
+        nodes.push(host(&format!("h{n}"), n as u16 + 2));
+        let node = nodes.len() - 1;
+        links.push(Link { a: node, b: 0, rate, delay });
+        flows.push(Flow {
+            name: format!("f{n}"),
+            from: node,
+            source: nodes[node].ipv6.into(),
+            destination: nodes[1].ipv6.into(),
+            sender_qp: Qp::truncate(0x100 + n as u32),
+            receiver_qp: Qp::truncate(0x200 + n as u32),
+            source_port: 49_152 + n as u16,
+            messages: None,
+            message: 1 << 16,
+            window: 512,
+            ..super::connection::tests::flow()
+        });
+    }
+    let mut simulation = Simulation {
+        seed: 7,
+        duration: Ps::from_nanos(1_000_000),
+        mechanism,
+        profile: Profile::DEFAULT,
+        epoch: 1_767_225_600_000_000_000,
+        snap_len: 0,
+        nodes,
+        links,
+        flows,
+        vantage_points: vec![
+            VantagePoint { node: 0, link: 0 },
+            VantagePoint { node: 2, link: 1 },
+        ],
+        faults: Vec::new(),
+        injections: Vec::new(),
+        advertise_interval: Ps::SECOND,
+    };
+    configure(&mut simulation);
+    simulation
+}
+
+fn configure(simulation: &mut Simulation) {
+    let mechanism = simulation.mechanism;
+    let fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
+    let all = fcn_wire::pnc::Prefix::new(Ipv6Addr::UNSPECIFIED.into(), 0).unwrap();
+    for node in &mut simulation.nodes {
+        match &mut node.kind {
+            NodeKind::Host(host) => {
+                host.reaction.fast_cnp = fast;
+                host.reaction.access_list = vec![all];
+            }
+            NodeKind::Switch(switch) => {
+                switch.congestion.fast_cnp = fast;
+                switch.congestion.ecn = mechanism != Mechanism::None;
+                if fast {
+                    switch.congestion.senders = vec![(all, congestion_point::Ability::Able)];
+                }
+            }
+        }
+    }
+}
+
+fn run(simulation: &Simulation) -> (Outcome, Tape) {
+    let mut tape = Tape::default();
+    let outcome = play(simulation, "test", Some(&mut tape), &mut |_| true).unwrap();
+    (outcome, tape)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+    let simulation = star(4, Mechanism::Cnp);
+    let (one, tape) = run(&simulation);
+    let (again, copy) = run(&simulation);
+    assert_eq!(one.truth, again.truth);
+    assert!(tape.0 == copy.0);
+    assert!(tape.0.len() > 1_000);
+    let other = Simulation { seed: 8, ..simulation };
+    assert!(run(&other).1.0 != tape.0);
+}
+
+#[test]
+fn where_one_looks_changes_nothing() {
+    let simulation = star(4, Mechanism::FastCnp);
+    let (both, tape) = run(&simulation);
+    let mut one = simulation.clone();
+    one.vantage_points.remove(0);
+    let (single, narrow) = run(&one);
+    assert_eq!(both.metrics, single.metrics);
+    let second: Vec<_> = tape.0.iter().filter(|p| p.0 == 1).map(|p| (p.1, &p.2)).collect();
+    let alone: Vec<_> = narrow.0.iter().map(|p| (p.1, &p.2)).collect();
+    assert!(second == alone);
+    let blind = play(&simulation, "test", None, &mut |_| true).unwrap();
+    assert_eq!(blind.truth, both.truth, "not even whether anybody writes it down");
+}
+
+/// Every packet is complete, breaks no rule and has the right ICRC; time never goes back; the truth agrees.
+fn well_formed(outcome: &Outcome, tape: &Tape) {
+    let profile = Profile::DEFAULT;
+    let mut last = 0;
+    let mut told: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    let mut seen = vec![(0, 0); outcome.truth.vantage_points.len()];
+    for (point, at, bytes) in &tape.0 {
+        assert!(*at >= last, "time goes back");
+        last = *at;
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+        assert_eq!(frame.end(), End::Complete, "{bytes:02x?}");
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::On, &mut findings);
+        assert!(findings.is_empty(), "{:?} {bytes:02x?}", findings.as_slice());
+        if frame.is_roce() {
+            assert!(matches!(frame.verify_icrc(), Verdict::Good(_)), "{bytes:02x?}");
+        }
+        if let Some(notification) = Notification::read(&frame) {
+            *told.entry((*point, notification.kind.id().to_owned())).or_default() += 1;
+        }
+        seen[*point].0 += 1;
+        seen[*point].1 += bytes.len() as u64;
+    }
+    let mut truth: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    for n in &outcome.truth.notifications {
+        *truth.entry((n.vantage_point, n.kind.clone())).or_default() += n.total;
+        assert_eq!(n.by_second.values().sum::<u64>(), n.total);
+    }
+    assert_eq!(told, truth);
+    let counted: Vec<_> = outcome
+        .truth
+        .vantage_points
+        .iter()
+        .map(|v| (v.packets, v.octets))
+        .collect();
+    assert_eq!(seen, counted);
+}
+
+#[test]
+fn receiver_cnps_slow_senders_down() {
+    for ipv4 in [false, true] {
+        let mut simulation = star(4, Mechanism::Cnp);
+        if ipv4 {
+            for flow in &mut simulation.flows {
+                flow.source = simulation.nodes[flow.from].ipv4.unwrap().into();
+                flow.destination = simulation.nodes[flow.to].ipv4.unwrap().into();
+            }
+        }
+        let (outcome, tape) = run(&simulation);
+        well_formed(&outcome, &tape);
+        let metrics = &outcome.metrics;
+        assert!(metrics.marked > 0 && metrics.notifications[&Kind::Cnp] > 0);
+        assert_eq!(metrics.notifications.len(), 1);
+        assert!(metrics.reaction_time().unwrap() > Ps::from_nanos(1_000));
+        assert_eq!(metrics.lost, 0);
+        // A burst at line rate is cut deeply, and R_AI takes many milliseconds to give it back.
+        assert!(metrics.goodput > 2e10 && metrics.goodput < 1e11, "{}", metrics.goodput);
+        assert!(metrics.fairness > 0.9);
+        for flow in &outcome.truth.flows {
+            assert!(flow.slowed_by["cnp"] > 0);
+            assert!(flow.rate.last().unwrap().1 < G100);
+        }
+    }
+}
+
+#[test]
+fn fast_cnps_come_instead_of_marks_to_those_who_can() {
+    let (outcome, tape) = run(&star(4, Mechanism::FastCnp));
+    well_formed(&outcome, &tape);
+    assert_eq!(outcome.metrics.marked, 0, "MUST NOT mark for an able sender");
+    assert!(outcome.metrics.notifications[&Kind::FastCnp1] > 0);
+    assert_eq!(outcome.metrics.notifications.len(), 1);
+    let classic = run(&star(4, Mechanism::Cnp)).0;
+    assert!(outcome.metrics.reaction_time() < classic.metrics.reaction_time());
+}
+
+#[test]
+fn without_congestion_control_the_queue_grows() {
+    let (outcome, tape) = run(&star(4, Mechanism::None));
+    well_formed(&outcome, &tape);
+    assert!(outcome.metrics.notifications.is_empty());
+    let controlled = run(&star(4, Mechanism::Cnp)).0;
+    assert!(outcome.metrics.peak_queue > controlled.metrics.peak_queue);
+}
+
+#[test]
+fn what_is_sent_arrives_or_is_counted_as_lost() {
+    let mut simulation = star(3, Mechanism::None);
+    for flow in &mut simulation.flows {
+        flow.messages = Some(3);
+        flow.rdma_cm = true;
+        flow.retransmit_timeout = Ps::from_nanos(50_000);
+    }
+    simulation.duration = Ps::from_nanos(100_000_000);
+    let (outcome, tape) = run(&simulation);
+    well_formed(&outcome, &tape);
+    for flow in &outcome.truth.flows {
+        assert_eq!(flow.octets_delivered, 3 << 16);
+        assert_eq!((flow.messages_done, flow.packets_again), (3, 0));
+    }
+    // And over a link that loses and reorders.
+    use crate::scenario::model::{Fault, FaultKind};
+    for kind in [
+        FaultKind::Loss(0.05),
+        FaultKind::Reorder { probability: 0.1, by: Ps::from_nanos(3_000) },
+    ] {
+        simulation.faults = vec![Fault {
+            link: 0,
+            towards: None,
+            start: Ps(0),
+            stop: Ps::MAX,
+            kind,
+        }];
+        let (outcome, tape) = run(&simulation);
+        well_formed(&outcome, &tape);
+        assert!(outcome.metrics.again > 0);
+        for flow in &outcome.truth.flows {
+            assert_eq!(flow.octets_delivered, 3 << 16, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Plays a scenario into a capture file, and the ground truth beside it: both, or neither.
+//!
+//! The truth of a simulation is the simulation's own; that of a gallery is made in `gallery_truth.rs`.
+
+use crate::failure::{Failure, Result};
+use crate::gallery::{self, Capture};
+use crate::gallery_truth;
+use crate::pending::Pending;
+use crate::report::{InterfaceReport, REPORT_SCHEMA, REPORT_VERSION, Report};
+use crate::scenario::model::{NodeId, Simulation, VantagePoint};
+use crate::scenario::{self, Play, Scenario, Source};
+use crate::sim::outcome::Truth;
+use crate::sim::{self, Captured, Sink};
+use crate::units::Ps;
+use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_wire::LinkType;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is to be written.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The scenario.
+    pub source: Source,
+    /// What to change in it: `key=value`.
+    pub sets: Vec<String>,
+    /// Seed, instead of the scenario's.
+    pub seed: Option<u64>,
+    /// Octets kept of each packet, instead of the scenario's; 0: all.
+    pub snap_len: Option<u32>,
+    /// The ground truth's file.
+    pub truth: Option<PathBuf>,
+}
+
+/// Where the capture goes.
+pub enum Output<'a> {
+    /// Into a file, which is there whole or not at all.
+    File(PathBuf),
+    /// To a writer: standard output.
+    Writer(&'a mut (dyn Write + Send)),
+}
+
+/// Is told how much of how much virtual time is over.
+pub type Progress<'a> = &'a dyn Fn(Ps, Ps);
+
+/// Plays what is asked into `output`; stops where `stop` says so, and leaves nothing then.
+///
+/// # Errors
+/// The scenario cannot be loaded or fails, the capture or the truth cannot be written, no packet was captured, or it was
+/// stopped. Neither file is left then.
+pub fn write(
+    request: &Request,
+    output: Output<'_>,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<Report> {
+    let began = Instant::now();
+    let scenario = load(request)?;
+    let path = match &output {
+        Output::File(path) => Some(path.clone()),
+        Output::Writer(_) => None,
+    };
+    if let (Some(path), Some(truth)) = (&path, &request.truth)
+        && same_file(path, truth)
+    {
+        return Err(Failure::usage("capture and truth are to go into one file")
+            .and(truth.display().to_string())
+            .and("name two"));
+    }
+    // Taken before the work, so that nobody waits for a simulation whose truth has no place.
+    let pending = request.truth.as_deref().map(Pending::create).transpose()?;
+    let played = match &scenario.play {
+        Play::Simulation(simulation) => {
+            play_simulation(&scenario, simulation, output, stop, progress)
+        }
+        Play::Gallery { name, family } => {
+            play_gallery(&scenario, (name, family), request.snap_len, output, stop)
+        }
+    };
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted("nothing was written"));
+    }
+    let (writer, truth) = played?;
+    if truth.vantage_points.iter().all(|point| point.packets == 0) {
+        return Err(Failure::failed("no packet was captured")
+            .and(&scenario.name)
+            .and("name a vantage point that packets pass, or play for longer"));
+    }
+    finish(writer, path.as_deref(), pending, &truth)?;
+    Ok(report(
+        request,
+        &scenario,
+        &truth,
+        path.as_deref(),
+        began.elapsed(),
+    ))
+}
+
+/// Gives both files their names; where the second does not get its own, the first is taken back.
+fn finish(
+    writer: CaptureWriter<'_>,
+    path: Option<&Path>,
+    pending: Option<Pending>,
+    truth: &Truth,
+) -> Result {
+    let text = serde_json::to_vec_pretty(truth).map_err(|error| {
+        Failure::failed("cannot write the truth as JSON").and(error.to_string())
+    })?;
+    writer.finish().map_err(|error| capture_failure(&error))?;
+    let written = pending.map_or(Ok(()), |pending| pending.finish(&text));
+    if let (Err(_), Some(path)) = (&written, path)
+        && path.is_file()
+    {
+        fs::remove_file(path).map_err(|error| Failure::io("remove", path, &error))?;
+    }
+    written
+}
+
+/// Loads the scenario with everything that the request changes.
+fn load(request: &Request) -> Result<Scenario> {
+    let load = |sets: &[String]| {
+        scenario::load(&request.source, sets).map_err(|error| Failure::bad_scenario(&error))
+    };
+    let scenario = load(&request.sets)?;
+    if let Play::Gallery { .. } = scenario.play {
+        if request.seed.is_none() {
+            return Ok(scenario);
+        }
+        return Err(Failure::usage("a gallery has no seed")
+            .and(scenario.name)
+            .and("leave --seed out: nothing in it is left to chance"));
+    }
+    let changes = [
+        request.seed.map(|seed| format!("seed={seed}")),
+        request.snap_len.map(|octets| format!("snap_len={octets}")),
+    ];
+    let mut sets = request.sets.clone();
+    sets.extend(changes.into_iter().flatten());
+    load(&sets)
+}
+
+/// Whether two paths name one file, which need not exist yet; devices may well serve for both.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok();
+        let named = || Some(folder?.join(path.file_name()?));
+        fs::canonicalize(path).ok().or_else(named)
+    };
+    let (one, other) = (real(one), real(other));
+    one.is_some() && one == other && one.is_none_or(|path| !path.exists() || path.is_file())
+}
+
+/// The capture file's writer.
+fn open<'w>(
+    output: Output<'w>,
+    comment: &str,
+    interfaces: &[Interface<'_>],
+) -> Result<CaptureWriter<'w>> {
+    let options = Options {
+        comment,
+        application: concat!("fcn-gen ", env!("CARGO_PKG_VERSION")),
+        ..Options::default()
+    };
+    match output {
+        Output::File(path) => CaptureWriter::create(&path, &options, interfaces),
+        Output::Writer(writer) => CaptureWriter::to(writer, &options, interfaces),
+    }
+    .map_err(|error| capture_failure(&error))
+}
+
+fn capture_failure(error: &fcn_link::capture_file::Error) -> Failure {
+    if error.is_broken_pipe() {
+        Failure::closed_pipe()
+    } else {
+        Failure::failed("cannot write the capture").and(error.to_string())
+    }
+}
+
+/// Passes what a simulation captures on to the file.
+struct FileSink<'a, 'w> {
+    writer: &'a mut CaptureWriter<'w>,
+    stop: &'a AtomicBool,
+    failure: Option<Failure>,
+}
+
+impl Sink for FileSink<'_, '_> {
+    fn take(
+        &mut self,
+        packet: Captured<'_>,
+    ) -> core::result::Result<(), Box<dyn std::error::Error>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err("interrupted".into());
+        }
+        let Captured {
+            vantage_point,
+            at,
+            wire_len,
+            len,
+            fill,
+        } = packet;
+        let interface = u32::try_from(vantage_point)?;
+        self.writer
+            .packet_with(interface, at, len, wire_len, fill)
+            .map_err(|error| {
+                self.failure = Some(capture_failure(&error));
+                error.into()
+            })
+    }
+}
+
+fn play_simulation<'w>(
+    scenario: &Scenario,
+    simulation: &Simulation,
+    output: Output<'w>,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<(CaptureWriter<'w>, Truth)> {
+    let names: Vec<String> = simulation
+        .vantage_points
+        .iter()
+        .map(|point| vantage_name(simulation, point))
+        .collect();
+    let interfaces: Vec<Interface<'_>> = names
+        .iter()
+        .map(|name| Interface {
+            name,
+            description: "",
+            link: LinkType::Ethernet,
+            snap_len: simulation.snap_len,
+        })
+        .collect();
+    let mut writer = open(output, &scenario.about, &interfaces)?;
+    let mut sink = FileSink {
+        writer: &mut writer,
+        stop,
+        failure: None,
+    };
+    let played = sim::play(simulation, &scenario.name, Some(&mut sink), &mut |now| {
+        progress(now, simulation.duration);
+        !stop.load(Ordering::Relaxed)
+    });
+    match (sink.failure, played) {
+        (Some(failure), _) => Err(failure),
+        (None, Ok(outcome)) => Ok((writer, outcome.truth)),
+        (None, Err(error)) => Err(Failure::failed("the simulation failed")
+            .and(&scenario.name)
+            .and(error.to_string())),
+    }
+}
+
+/// `node:peer`, as the truth names it too.
+fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> String {
+    let name = |node: NodeId| simulation.nodes.get(node).map_or("", |node| &node.name);
+    let peer = simulation.links.get(point.link).map_or(point.node, |link| {
+        if link.a == point.node { link.b } else { link.a }
+    });
+    format!("{}:{}", name(point.node), name(peer))
+}
+
+fn play_gallery<'w>(
+    scenario: &Scenario,
+    (name, family): (&str, &str),
+    snap_len: Option<u32>,
+    output: Output<'w>,
+    stop: &AtomicBool,
+) -> Result<(CaptureWriter<'w>, Truth)> {
+    let mut capture = gallery::play(name, family).map_err(|error| Failure::bad_scenario(&error))?;
+    cut(&mut capture, snap_len.unwrap_or(0));
+    let links = gallery_truth::interfaces(&capture);
+    let interfaces: Vec<Interface<'_>> = links
+        .iter()
+        .map(|&link| Interface {
+            name: gallery_truth::interface_name(link),
+            description: "",
+            link,
+            snap_len: snap_len.unwrap_or(0),
+        })
+        .collect();
+    let mut writer = open(output, capture.about, &interfaces)?;
+    for packet in &capture.packets {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let interface = links
+            .iter()
+            .position(|link| *link == packet.link)
+            .unwrap_or(0);
+        let at = gallery_truth::stamp(packet);
+        writer
+            .packet_commented(
+                interface as u32,
+                at,
+                &packet.bytes,
+                packet.wire_len as u32,
+                &packet.comment,
+            )
+            .map_err(|error| capture_failure(&error))?;
+    }
+    let truth = gallery_truth::truth(&scenario.name, &capture, &links);
+    Ok((writer, truth))
+}
+
+/// Keeps at most `snap_len` octets of each packet; 0: all.
+fn cut(capture: &mut Capture, snap_len: u32) {
+    if snap_len > 0 {
+        for packet in &mut capture.packets {
+            packet.bytes.truncate(snap_len as usize);
+        }
+    }
+}
+
+fn report(
+    request: &Request,
+    scenario: &Scenario,
+    truth: &Truth,
+    path: Option<&Path>,
+    took: Duration,
+) -> Report {
+    let interfaces: Vec<InterfaceReport> = truth
+        .vantage_points
+        .iter()
+        .map(|point| InterfaceReport {
+            name: point.name.clone(),
+            packets: point.packets,
+            octets: point.octets,
+        })
+        .collect();
+    let mut notifications = BTreeMap::new();
+    for told in &truth.notifications {
+        *notifications.entry(told.kind.clone()).or_default() += told.total;
+    }
+    let is_simulation = matches!(scenario.play, Play::Simulation(_));
+    let packets = interfaces.iter().map(|interface| interface.packets).sum();
+    Report {
+        schema: REPORT_SCHEMA.to_owned(),
+        version: REPORT_VERSION,
+        scenario: scenario.name.clone(),
+        mechanism: is_simulation.then(|| truth.mechanism.clone()),
+        seed: is_simulation.then_some(truth.seed),
+        file: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
+        truth: request
+            .truth
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        packets,
+        octets: interfaces.iter().map(|interface| interface.octets).sum(),
+        interfaces,
+        notifications,
+        simulated_ns: truth.duration_ns,
+        took_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        packets_per_second: packets as f64 / took.as_secs_f64().max(1e-9),
+    }
+}

@@ -1,0 +1,154 @@
+//! `compare`: every mechanism that applies has its figures, the others their reason, whatever the number of threads.
+
+#[cfg(unix)]
+use crate::common::interrupt;
+use crate::common::{fcn_gen, names};
+
+#[test]
+fn mechanisms_are_compared_and_what_does_not_apply_says_why() {
+    let done = fcn_gen(["compare", "tiny.toml"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let text = done.text();
+    let header = text.lines().nth(1).unwrap();
+    for mechanism in ["none", "pfc", "cnp", "fast-cnp"] {
+        assert!(
+            header.split_whitespace().any(|word| word == mechanism),
+            "{text}"
+        );
+    }
+    assert!(text.contains("\nNot applicable: wan-fcn: "), "{text}");
+    assert!(
+        text.contains("\nCompared with receiver CNPs, which took "),
+        "{text}"
+    );
+    assert_eq!(
+        fcn_gen(["compare", "tiny.toml"]).text(),
+        text,
+        "the same figures each time"
+    );
+}
+
+#[test]
+fn json_has_a_group_for_each_value_and_a_spread_over_seeds() {
+    let args = [
+        "compare",
+        "tiny.toml",
+        "--mechanisms",
+        "cnp,wan-fcn",
+        "--seeds",
+        "3",
+        "--over",
+        "distance=500ns,2km",
+        "--json",
+    ];
+    let done = fcn_gen(args);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let json = done.json();
+    assert_eq!(
+        (json["schema"].as_str(), json["seeds"].as_u64()),
+        (Some("fcn-gen/compare"), Some(3))
+    );
+    let groups = json["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    assert_eq!(
+        (groups[0]["value"].as_str(), groups[1]["value"].as_str()),
+        (Some("500ns"), Some("2km"))
+    );
+    let median = |group: &serde_json::Value| {
+        let time = &group["mechanisms"][0]["figures"]["reaction_time_ns"];
+        assert_eq!(time["seeds"], 3);
+        let (min, median, max) = (&time["min"], &time["median"], &time["max"]);
+        let [min, median, max] = [min, median, max].map(|value| value.as_f64().unwrap());
+        assert!(min <= median && median <= max);
+        median
+    };
+    assert!(median(&groups[1]) > median(&groups[0]), "farther is later");
+    assert!(groups[0]["mechanisms"][1]["not_applicable"].is_string());
+}
+
+/// The seeds of a comparison are those of `write`: the truth of each has the same figures.
+#[test]
+fn a_seed_means_what_it_means_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let truth = folder.path().join("a.json");
+    let marks = |seed: &str| {
+        let args = [
+            "write",
+            "tiny.toml",
+            "-o",
+            "-",
+            "--quiet",
+            "--seed",
+            seed,
+            "--truth",
+        ];
+        let done = fcn_gen(args.iter().copied().chain([truth.to_str().unwrap()]));
+        assert_eq!(done.code, 0, "{}", done.err);
+        let truth = std::fs::read_to_string(&truth).unwrap();
+        let truth: fcn_gen::sim::outcome::Truth = serde_json::from_str(&truth).unwrap();
+        truth.switches.iter().map(|s| s.marked).sum::<u64>() as f64
+    };
+    let done = fcn_gen([
+        "compare",
+        "tiny.toml",
+        "--mechanisms",
+        "cnp",
+        "--seeds",
+        "2",
+        "--json",
+    ]);
+    let json = done.json();
+    let found = &json["groups"][0]["mechanisms"][0]["figures"]["ce_marks"];
+    let (one, other) = (marks("3"), marks("4"));
+    assert_eq!(found["min"].as_f64(), Some(one.min(other)));
+    assert_eq!(found["max"].as_f64(), Some(one.max(other)));
+}
+
+#[test]
+fn the_drawing_is_written_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.svg");
+    let draw = |file: &std::path::Path| {
+        fcn_gen([
+            "compare",
+            "tiny.toml",
+            "--mechanisms",
+            "cnp,pfc",
+            "--svg",
+            file.to_str().unwrap(),
+        ])
+    };
+    assert_eq!(draw(&file).code, 0);
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    assert!(svg.contains("tiny, seed 3") && svg.contains("Deepest egress queue"));
+    assert_eq!(draw(&file).code, 0);
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        svg,
+        "nothing in it depends on when it was drawn"
+    );
+    let failed = draw(&folder.path().join("missing/a.svg"));
+    assert_eq!((failed.code, failed.out.len()), (1, 0));
+    assert!(
+        failed.err.contains("check that its folder exists"),
+        "{}",
+        failed.err
+    );
+    assert_eq!(names(folder.path()), ["a.svg"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_every_thread_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.svg");
+    let args = ["compare", "tiny.toml", "--set", "duration=100s", "--svg"];
+    let args = args.iter().copied().chain([file.to_str().unwrap()]);
+    let done = interrupt(args, folder.path(), 1);
+    assert_eq!(
+        (done.code, done.out.len(), done.err.as_str()),
+        (130, 0, "fcn-gen: interrupted: nothing was compared\n")
+    );
+    assert!(names(folder.path()).is_empty());
+}

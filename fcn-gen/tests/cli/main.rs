@@ -1,0 +1,6 @@
+//! The program from outside: what it prints, what it writes, how it ends.
+
+mod common;
+mod compare;
+mod texts;
+mod write;

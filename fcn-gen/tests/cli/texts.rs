@@ -1,0 +1,130 @@
+//! Help, lists and descriptions, as committed in `snapshots/`; and what wrong options lead to.
+
+use crate::common::{fcn_gen, names, snapshot};
+
+#[test]
+fn help_is_as_committed() {
+    for command in ["list", "show", "write", "compare"] {
+        for flag in ["-h", "--help"] {
+            let done = fcn_gen([command, flag]);
+            assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
+            let length = if flag == "-h" { "short" } else { "long" };
+            snapshot(&format!("help-{command}-{length}.txt"), done.text());
+        }
+    }
+    let done = fcn_gen(["help"]);
+    assert_eq!(done.code, 0);
+    snapshot("help.txt", done.text());
+    assert_eq!(fcn_gen(["--help"]).text(), done.text());
+}
+
+#[test]
+fn the_list_is_as_committed() {
+    let list = fcn_gen(["list"]);
+    assert_eq!((list.code, list.err.as_str()), (0, ""));
+    snapshot("list.txt", list.text());
+    let json = fcn_gen(["list", "--json"]).json();
+    assert_eq!(json["schema"], "fcn-gen/list");
+    let scenarios = json["scenarios"].as_array().unwrap();
+    assert_eq!(scenarios.len(), list.text().lines().count());
+    assert!(
+        scenarios
+            .iter()
+            .all(|s| !s["about"].as_str().unwrap().is_empty())
+    );
+}
+
+#[test]
+fn every_scenario_of_the_list_can_be_shown_and_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for scenario in fcn_gen(["list", "--json"]).json()["scenarios"]
+        .as_array()
+        .unwrap()
+    {
+        let name = scenario["name"].as_str().unwrap();
+        let shown = fcn_gen(["show", name]);
+        assert_eq!((shown.code, shown.err.as_str()), (0, ""), "{name}");
+        assert!(
+            shown
+                .text()
+                .contains(&format!("  fcn-gen write {name} -o {name}.pcapng\n"))
+        );
+        let file = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&file, fcn_gen(["show", name, "--toml"]).out).unwrap();
+        let again = fcn_gen(["show".as_ref(), file.as_os_str(), "--json".as_ref()]).json();
+        let first = fcn_gen(["show", name, "--json"]).json();
+        for key in [
+            "name",
+            "about",
+            "demonstrates",
+            "parameters",
+            "play",
+            "topology",
+        ] {
+            assert_eq!(again[key], first[key], "{name}: {key}");
+        }
+    }
+}
+
+#[test]
+fn a_scenario_is_shown_as_committed() {
+    let shown = fcn_gen([
+        "show",
+        "tiny.toml",
+        "--set",
+        "mechanism=fast-cnp",
+        "--set",
+        "message=1MiB",
+    ]);
+    assert_eq!((shown.code, shown.err.as_str()), (0, ""));
+    snapshot("show-tiny.txt", shown.text());
+    let gallery = fcn_gen(["show", "formats"]);
+    snapshot("show-formats.txt", gallery.text());
+    let json = fcn_gen(["show", "tiny.toml", "--json"]).json();
+    assert_eq!(json["play"]["mechanism"], "cnp");
+    assert_eq!(json["parameters"][0]["name"], "distance");
+    assert_eq!(json["command"], "fcn-gen write tiny.toml -o tiny.pcapng");
+}
+
+#[test]
+fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pcapng");
+    let file = file.to_str().unwrap();
+    for args in [
+        &[][..],
+        &["frobnicate"],
+        &["write", "tiny.toml"],
+        &["write", "no-such-scenario", "-o", file],
+        &["write", "no/such/file.toml", "-o", file],
+        &["write", "tiny.toml", "-o", file, "--set", "colour=red"],
+        &["write", "tiny.toml", "-o", file, "--set", "mechanism"],
+        &["write", "tiny.toml", "-o", file, "--truth", file],
+        &["write", "tiny.toml", "-o", file, "--seed", "one"],
+        &["write", "formats", "-o", file, "--seed", "1"],
+        &["write", "formats", "-o", file, "--set", "family=none-such"],
+        &["compare", "formats"],
+        &["compare", "tiny.toml", "--mechanisms", "hope"],
+        &["compare", "tiny.toml", "--set", "mechanism=cnp"],
+        &["compare", "tiny.toml", "--over", "distance"],
+        &["compare", "tiny.toml", "--over", "distance=1km,soon"],
+    ] {
+        let done = fcn_gen(args);
+        assert_eq!(done.code, 2, "{args:?}: {}", done.err);
+        assert!(done.out.is_empty(), "{args:?}");
+        assert!(
+            done.err.starts_with("fcn-gen: ") && !done.err.contains('\x1b'),
+            "{args:?}: {}",
+            done.err
+        );
+    }
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_bad_scenario_says_where_and_what_to_do() {
+    let done = fcn_gen(["show", "tiny.toml", "--set", "mechanism=hope"]);
+    snapshot("error-mechanism.txt", &done.err);
+    let done = fcn_gen(["show", "no-such-scenario"]);
+    snapshot("error-unknown.txt", &done.err);
+}
