@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(Ps(999).to_string(), "999 ps");
         assert_eq!(Ps::from_nanos(1_500).to_string(), "1.5 µs");
         assert_eq!(Ps(2_000_000_000_000).to_string(), "2 s");
-        assert_eq!(Rate::new(100_000_000_000).unwrap().to_string(), "100 Gbit/s");
+        assert_eq!(
+            Rate::new(100_000_000_000).unwrap().to_string(),
+            "100 Gbit/s"
+        );
         assert_eq!(Rate::new(2_500_000).unwrap().to_string(), "2.5 Mbit/s");
     }
 }

@@ -10,7 +10,7 @@ use core::time::Duration;
 pub struct Limits {
     /// Least time between two notifications about one flow. Default 50 µs, DCQCN's interval between CNPs.
     pub interval: Duration,
-    /// Notifications a second about all flows together. Default 100 000.
+    /// Notifications a second about all flows together. Default 1 000 000.
     pub per_second: u32,
     /// Notifications that may go out at once after a pause. Default 1000.
     pub burst: u32,
@@ -22,7 +22,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             interval: Duration::from_micros(50),
-            per_second: 100_000,
+            per_second: 1_000_000,
             burst: 1000,
             flows: 65_536,
         }

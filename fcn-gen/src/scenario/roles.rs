@@ -326,10 +326,13 @@ impl<'t, 'a> Roles<'t, 'a> {
             .topology
             .neighbours(id)
             .any(|next| self.domain(next) != self.domain(id));
+        // `none` is the network in which nobody does anything, whatever a file says for the other mechanisms.
+        let lossless = self.mechanism != Mechanism::None
+            && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
         Ok(Switch {
             congestion: self.congestion(id, switch, mbits, senders)?,
             queue_limit,
-            pfc: if switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc) {
+            pfc: if lossless {
                 Some(pause(switch, mbits, queue_limit)?)
             } else {
                 None

@@ -143,9 +143,9 @@ impl Connection {
         self.sent = self.sent.max(self.next);
         self.counts.packets += 1;
         self.counts.again += u64::from(again);
-        let last = self.next % self.packets_a_message == 0;
+        let last = self.next.is_multiple_of(self.packets_a_message);
         let at_window = self.next - self.acknowledged >= u64::from(flow.window.max(1));
-        let every = self.next % u64::from(flow.ack_every.max(1)) == 0;
+        let every = self.next.is_multiple_of(u64::from(flow.ack_every.max(1)));
         (index, last || every || at_window, again)
     }
 
@@ -271,7 +271,13 @@ pub(super) mod tests {
     fn a_message_is_cut_by_the_mtu() {
         let (flow, connection) = open();
         let cut: Vec<_> = (0..6)
-            .map(|i| (connection.opcode(i), connection.payload(&flow, i), psn(&flow, i)))
+            .map(|i| {
+                (
+                    connection.opcode(i),
+                    connection.payload(&flow, i),
+                    psn(&flow, i),
+                )
+            })
             .collect();
         let (first, middle, last) = (
             Opcode::RC_WRITE_FIRST,
@@ -296,14 +302,18 @@ pub(super) mod tests {
         let connection = Connection::new(&small);
         assert_eq!(connection.opcode(0), Opcode::RC_WRITE_ONLY);
         assert_eq!(connection.payload(&small, 0), 1_024);
-        let empty = Flow { message: 0, ..small };
+        let empty = Flow {
+            message: 0,
+            ..small
+        };
         assert_eq!(Connection::new(&empty).payload(&empty, 0), 0);
     }
 
     #[test]
     fn the_window_stops_the_sender_until_it_hears() {
         let (flow, mut c) = open();
-        let asks: Vec<_> = std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
+        let asks: Vec<_> =
+            std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
         assert_eq!(
             asks,
             [
@@ -335,7 +345,10 @@ pub(super) mod tests {
         assert_eq!(c.receive(1, 1_024, true), Answer::Ack(1), "a duplicate");
         assert_eq!(c.send(&flow), (2, true, true));
         assert_eq!(c.receive(2, 452, true), Answer::Ack(2));
-        assert_eq!((c.counts.packets, c.counts.again, c.counts.delivered), (6, 2, 2_500));
+        assert_eq!(
+            (c.counts.packets, c.counts.again, c.counts.delivered),
+            (6, 2, 2_500)
+        );
         assert!(!c.go_back(9), "never sent");
     }
 

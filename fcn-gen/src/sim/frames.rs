@@ -151,7 +151,11 @@ pub const fn mac(node: usize) -> [u8; 6] {
 impl<'s> Frames<'s> {
     /// Nothing built yet.
     pub fn new(simulation: &'s Simulation, paths: Vec<Path>) -> Self {
-        let headers = simulation.flows.iter().map(|_| Default::default()).collect();
+        let headers = simulation
+            .flows
+            .iter()
+            .map(|_| Default::default())
+            .collect();
         Self {
             simulation,
             paths,
@@ -356,7 +360,13 @@ impl<'s> Frames<'s> {
             .then(|| address(flow, connection, packet.index).to_be_bytes());
         let sequence = u32::from(packet.ack_request) << 31 | psn(flow, packet.index);
         let extended = extended.as_ref().map_or(&[][..], |e| e);
-        headers.write(flow.dscp << 2 | packet.ecn, packet.hops, sequence, extended, out);
+        headers.write(
+            flow.dscp << 2 | packet.ecn,
+            packet.hops,
+            sequence,
+            extended,
+            out,
+        );
         Ok(())
     }
 
@@ -430,17 +440,9 @@ impl<'s> Frames<'s> {
     }
 
     /// The headers of a kind of packet, built when first asked for.
-    fn headers(
-        &mut self,
-        index: usize,
-        shape: Shape,
-        payload: u32,
-    ) -> fcn_wire::Result<&Headers> {
+    fn headers(&mut self, index: usize, shape: Shape, payload: u32) -> fcn_wire::Result<&Headers> {
         let slot = shape.slot();
-        let missing = self
-            .headers
-            .get(index)
-            .is_none_or(|h| h[slot].is_none());
+        let missing = self.headers.get(index).is_none_or(|h| h[slot].is_none());
         if missing {
             let built = self.build(index, shape, payload)?;
             if let Some(headers) = self.headers.get_mut(index) {
@@ -449,7 +451,14 @@ impl<'s> Frames<'s> {
         }
         let built = self.headers.get(index).and_then(|h| h[slot].as_deref());
         built.ok_or_else(|| {
-            fcn_wire::Error::length(fcn_wire::Layer::Bth, 0, "flow", index, 0, self.headers.len())
+            fcn_wire::Error::length(
+                fcn_wire::Layer::Bth,
+                0,
+                "flow",
+                index,
+                0,
+                self.headers.len(),
+            )
         })
     }
 
@@ -464,8 +473,11 @@ impl<'s> Frames<'s> {
             address: 0,
         };
         let bytes = build(simulation, flow, shape, payload, values, &[])?;
-        let frame = fcn_wire::Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &simulation.profile);
-        let bth = frame.datagram().map_or(0, |d| d.payload_at());
+        let frame =
+            fcn_wire::Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &simulation.profile);
+        let bth = frame
+            .datagram()
+            .map_or(0, fcn_wire::frame::Datagram::payload_at);
         let extended = match shape {
             Shape::Data(opcode) => opcode.extended_len().unwrap_or(0),
             Shape::Acknowledgement => 4,
@@ -479,8 +491,7 @@ impl<'s> Frames<'s> {
             Shape::Acknowledgement => 4,
         };
         let sequence = self.patcher(4, end - (bth + 12));
-        let extended =
-            (patched > 0).then(|| self.patcher(patched, end - (bth + 12 + patched)));
+        let extended = (patched > 0).then(|| self.patcher(patched, end - (bth + 12 + patched)));
         let mut icrc = [0; ICRC_LEN];
         icrc.copy_from_slice(&bytes[end..]);
         Ok(Headers {

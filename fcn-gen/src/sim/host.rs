@@ -11,13 +11,10 @@ use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
 use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
-use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr, TraceType};
+use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Kind, Notification};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-
-/// What nodes write into traces: hop limit and node, interfaces, transit delay, the hop's load, queue depth.
-pub const TRACE_TYPE: TraceType = TraceType::from_bits(0b1100_1110 << 16);
 
 /// A host.
 pub struct HostState {
@@ -37,7 +34,7 @@ impl HostState {
         Self {
             port,
             reaction: ReactionPoint::new(host.reaction.clone()),
-            notification: host.notification.clone().map(NotificationPoint::new),
+            notification: host.notification.map(NotificationPoint::new),
             handles_fast_cnp: host.reaction.fast_cnp,
             answers_unknown_options: host.answers_unknown_options,
             ready: VecDeque::new(),
@@ -73,7 +70,8 @@ impl World<'_> {
             return 0.0;
         }
         let (node, now): (u32, Time) = (self.simulation.flows[flow].from as u32, self.now.into());
-        self.host(node).map_or(0.0, |host| host.reaction.rate(now, id))
+        self.host(node)
+            .map_or(0.0, |host| host.reaction.rate(now, id))
     }
 
     /// Puts a packet of the host's own on its link, as soon as that is free.
@@ -221,7 +219,7 @@ impl World<'_> {
 
     /// A trace that no node has written into.
     fn empty_trace(&mut self, ioam: IoamTrace) -> u32 {
-        let node_len = TRACE_TYPE.node_len();
+        let node_len = IoamTrace::TYPE.node_len();
         let units = node_len * usize::from(ioam.nodes);
         let list = [0; 255];
         let room = if ioam.incremental { 0 } else { units * 4 };
@@ -235,7 +233,7 @@ impl World<'_> {
             node_len: node_len as u8,
             flags: 0,
             remaining_len: units as u8,
-            trace_type: TRACE_TYPE,
+            trace_type: IoamTrace::TYPE,
             reserved: 0,
             list: list.get(..room).unwrap_or_default(),
         };

@@ -1,10 +1,10 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
+use super::connection::Connection;
 use super::outcome::{
     FlowTruth, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
     TRUTH_VERSION, Truth, VantageTruth,
 };
-use super::connection::Connection;
 use super::packet::{Note, Packet, What};
 use crate::scenario::model::Simulation;
 use crate::units::Ps;
@@ -122,7 +122,13 @@ impl Ledger {
     }
 
     /// A packet passes a vantage point; `note` where it is a notification.
-    pub fn captured(&mut self, vantage_point: usize, now: Ps, packet: &Packet, note: Option<&Note>) {
+    pub fn captured(
+        &mut self,
+        vantage_point: usize,
+        now: Ps,
+        packet: &Packet,
+        note: Option<&Note>,
+    ) {
         if let Some(v) = self.vantage_points.get_mut(vantage_point) {
             v.packets += 1;
             v.octets += u64::from(packet.len);
@@ -194,6 +200,11 @@ impl Ledger {
         if let Some(switch) = self.switches.get_mut(node) {
             switch.peak_queue = switch.peak_queue.max(depth);
         }
+        self.still_queued(now, depth);
+    }
+
+    /// A queue of a switch holds `depth` octets.
+    pub fn still_queued(&mut self, now: Ps, depth: u64) {
         let bucket = ((now.0 / self.interval) as usize).min(SAMPLES);
         if let Some(most) = self.queue.get_mut(bucket) {
             *most = (*most).max(depth);

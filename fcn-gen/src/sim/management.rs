@@ -283,7 +283,11 @@ impl World<'_> {
                 destination: ROCEV2_PORT,
                 checksum: UdpChecksum::Zero,
             },
-            Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, flow & 0xFF_FFFF)),
+            Part::Bth(BthRepr::new(
+                Opcode::UD_SEND_ONLY,
+                Qp::GSI,
+                flow & 0xFF_FFFF,
+            )),
             Part::Bytes(&bytes),
             Part::Icrc(Policy::Compute(self.simulation.profile.icrc_reading)),
         ];

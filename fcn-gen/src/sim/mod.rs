@@ -225,7 +225,8 @@ impl<'s> World<'s> {
         for (index, injection) in self.simulation.injections.iter().enumerate() {
             // The place in the series counts down in the event's flow of repetitions.
             if injection.count > 0 {
-                self.events.plan(injection.start, Event::Inject(index as u32));
+                self.events
+                    .plan(injection.start, Event::Inject(index as u32));
             }
         }
     }
@@ -273,6 +274,9 @@ impl<'s> World<'s> {
             self.connections[flow].counts.rate.push((at, rate as u64));
         }
         self.ledger.sample(self.now, sum);
+        // A queue that nobody joins in the next interval is there all the same.
+        let deepest = self.ports.iter().map(Port::deepest).max();
+        self.ledger.still_queued(self.now, deepest.unwrap_or(0));
         let next = self.now + self.ledger.interval();
         self.events.plan(next, Event::Sample);
     }
@@ -469,7 +473,10 @@ impl<'s> World<'s> {
                 .filter(|_| packet.extra != NONE)
                 .map(|t| (t.opt_type, &t.bytes[..]));
             if matches!(outgoing, Outgoing::ProxyCn { .. })
-                && self.frames.quote(packet, context, &mut self.scratch).is_err()
+                && self
+                    .frames
+                    .quote(packet, context, &mut self.scratch)
+                    .is_err()
             {
                 return None;
             }

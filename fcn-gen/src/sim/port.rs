@@ -115,11 +115,16 @@ impl Port {
         self.depths.get(usize::from(class)).copied().unwrap_or(0)
     }
 
+    /// Octets waiting in the deepest queue of data.
+    pub fn deepest(&self) -> u64 {
+        let data = self.depths.iter().take(usize::from(super::packet::CONTROL));
+        data.copied().max().unwrap_or(0)
+    }
+
     /// Puts `packet` at the end of its class's queue.
     pub fn enqueue(&mut self, packet: Packet) {
         let class = usize::from(packet.class);
-        if let (Some(queue), Some(depth)) =
-            (self.queues.get_mut(class), self.depths.get_mut(class))
+        if let (Some(queue), Some(depth)) = (self.queues.get_mut(class), self.depths.get_mut(class))
         {
             queue.push_back(packet);
             *depth += u64::from(packet.len);
@@ -248,6 +253,10 @@ mod tests {
         let (second, next) = port.land(Ps(30));
         assert_eq!((second.unwrap().index, next), (2, Some(Ps(50))));
         assert_eq!(port.land(Ps(50)).0.unwrap().index, 0);
-        assert_eq!(port.land(Ps(50)).0.map(|p| p.index), None, "its event was planned twice");
+        assert_eq!(
+            port.land(Ps(50)).0.map(|p| p.index),
+            None,
+            "its event was planned twice"
+        );
     }
 }

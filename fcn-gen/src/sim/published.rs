@@ -20,6 +20,7 @@ use fcn_node::{Time, notification_point};
 use fcn_wire::{Profile, Qp};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::VecDeque;
 use std::net::Ipv6Addr;
 
 /// Links of the papers, bit/s.
@@ -218,14 +219,23 @@ impl Fluid {
     }
 
     /// The queue over time, in octets, every microsecond, where all flows start at line rate.
-    fn queue(&self, duration: Ps) -> Vec<f64> {
+    ///
+    /// The papers' model has marks take effect `delay` after the queue that they tell of. With `wait` they wait in that
+    /// queue first: so it is where packets are marked as they arrive, and not as they leave (CoNEXT 2016, section 5.2).
+    fn queue(&self, duration: Ps, wait: bool) -> Vec<f64> {
         const STEP: f64 = 1e-6;
-        let late = (self.delay / STEP).round() as usize;
         let mut state = [self.capacity, self.capacity, 1.0];
         let (mut rates, mut queues) = (Vec::new(), vec![0.0]);
+        let mut then = 0;
         for now in 0..(duration.as_seconds_f64() / STEP) as usize {
             rates.push(state[0]);
-            let then = now.saturating_sub(late);
+            let felt = |at: usize| {
+                let waited = if wait { queues[at] / self.capacity } else { 0.0 };
+                at as f64 * STEP + waited + self.delay
+            };
+            while then < now && felt(then + 1) <= now as f64 * STEP {
+                then += 1;
+            }
             let change = self.change(state, self.marking(queues[then]), rates[then]);
             for (value, change) in state.iter_mut().zip(change) {
                 *value += change * STEP;
@@ -240,9 +250,11 @@ impl Fluid {
     }
 }
 
-/// One flow by the algorithm of SIGCOMM 2015, figure 7, of whose packets a fixed share is marked, each by chance; the
-/// only difference to the network is that its queue stands still. Written from the paper, apart from `fcn-node`.
-struct LoneFlow {
+/// The algorithm itself (SIGCOMM 2015, section 3.1 and figure 7) through a queue of the fluid kind: chance and timers as
+/// they are, which the model averages away. Written from the paper, apart from `fcn-node`; a flow is seen as it arrives
+/// at the queue.
+#[derive(Clone, Debug)]
+struct Sender {
     /// R_C, R_T in bit/s, and alpha.
     rate: f64,
     target: f64,
@@ -250,62 +262,37 @@ struct LoneFlow {
     /// Steps since the last CNP, by time and by octets; octets since the last step by octets.
     steps: [u32; 2],
     octets: f64,
+    /// When the timer and the decay of alpha are due, and from when on a mark has a CNP sent, in seconds.
+    timer: f64,
+    decay: f64,
+    loud: f64,
+    /// CNPs on their way: when they are felt.
+    cnps: VecDeque<f64>,
 }
 
-impl LoneFlow {
-    /// Mean of R_C, in bit/s, and of alpha over `seconds`, where the share `p` of its packets is marked.
-    fn play(network: &Network, p: f64, seconds: f64) -> (f64, f64) {
-        let (params, bits) = (&network.params, network.on_link() * 8.0);
-        let (k, t) = (params.k.as_secs_f64(), params.t.as_secs_f64());
-        let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
-        // Marks until the next, by an exponential clock: it runs by p·R_C.
-        let mut draw = move || -(((chance.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64).ln();
-        let rate = G40 as f64 / network.flows as f64;
-        let mut flow = Self {
-            rate,
-            target: rate,
-            alpha: p * k * rate / bits,
+impl Sender {
+    fn new() -> Self {
+        let never = f64::INFINITY;
+        Self {
+            rate: G40 as f64,
+            target: G40 as f64,
+            alpha: 1.0,
             steps: [0; 2],
             octets: 0.0,
-        };
-        // Times until the timer, the decay of alpha, and the end of N, in which no CNP is sent.
-        let (mut timer, mut decay, mut quiet, mut mark) = (t, k, 0.0, draw());
-        let (mut now, mut rates, mut alphas) = (0.0, 0.0, 0.0);
-        while now < seconds {
-            let marks = p * flow.rate / bits;
-            let counter = (params.b as f64 - flow.octets) * 8.0 / flow.rate;
-            let cnp = quiet + mark / marks;
-            let step = timer.min(decay).min(counter).min(cnp);
-            now += step;
-            rates += flow.rate * step;
-            alphas += flow.alpha * step;
-            flow.octets += flow.rate * step / 8.0;
-            mark -= (step - quiet).max(0.0) * marks;
-            quiet = (quiet - step).max(0.0);
-            timer -= step;
-            decay -= step;
-            if step == cnp {
-                flow.cut(params);
-                (timer, decay, quiet, mark) = (t, k, TAU, draw());
-            } else if step == counter {
-                flow.octets = 0.0;
-                flow.rise(1, params);
-            } else if step == timer {
-                timer = t;
-                flow.rise(0, params);
-            } else {
-                decay = k;
-                flow.alpha *= 1.0 - params.g;
-            }
+            timer: never,
+            decay: never,
+            loud: 0.0,
+            cnps: VecDeque::new(),
         }
-        (rates / now, alphas / now)
     }
 
-    fn cut(&mut self, params: &dcqcn::Params) {
+    fn cut(&mut self, now: f64, params: &dcqcn::Params) {
         self.target = self.rate;
-        self.rate *= 1.0 - self.alpha / 2.0;
+        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(params.r_min);
         self.alpha = (1.0 - params.g) * self.alpha + params.g;
         (self.steps, self.octets) = ([0; 2], 0.0);
+        self.timer = now + params.t.as_secs_f64();
+        self.decay = now + params.k.as_secs_f64();
     }
 
     fn rise(&mut self, by: usize, params: &dcqcn::Params) {
@@ -320,19 +307,71 @@ impl LoneFlow {
         self.rate = f64::midpoint(self.rate, self.target);
     }
 
-    /// The share of marked packets at which its mean rate is its share of the bottleneck, and its mean alpha there.
-    fn fixed_point(network: &Network, seconds: f64) -> (f64, f64) {
-        let share = G40 as f64 / network.flows as f64;
-        let (mut low, mut high) = (1e-5_f64, 0.2_f64);
-        for _ in 0..16 {
-            let middle = (low * high).sqrt();
-            if Self::play(network, middle, seconds).0 > share {
-                low = middle;
-            } else {
-                high = middle;
+    /// What is due at `now`.
+    fn advance(&mut self, now: f64, params: &dcqcn::Params) {
+        if self.cnps.front().is_some_and(|at| *at <= now) {
+            self.cnps.pop_front();
+            self.cut(now, params);
+        }
+        if self.timer <= now {
+            self.timer += params.t.as_secs_f64();
+            self.rise(0, params);
+        }
+        if self.decay <= now {
+            self.decay += params.k.as_secs_f64();
+            self.alpha *= 1.0 - params.g;
+        }
+        if self.octets >= params.b as f64 {
+            self.octets -= params.b as f64;
+            self.rise(1, params);
+        }
+    }
+}
+
+/// What [`senders`] did after their warm-up.
+struct Played {
+    marked: f64,
+    queue: Spread,
+    alpha: f64,
+}
+
+/// Plays [`Sender`]s in steps of a microsecond. Marks are set as packets arrive, so that they wait in the queue first.
+fn senders(network: &Network, warm_up: Ps, duration: Ps) -> Played {
+    const STEP: f64 = 1e-6;
+    let (params, fluid) = (&network.params, network.fluid());
+    let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut senders = vec![Sender::new(); network.flows];
+    let (mut queue, mut queues, mut alphas) = (0.0, Vec::new(), Vec::new());
+    let (mut marks, mut packets) = (0.0, 0.0);
+    let warm = (warm_up.as_seconds_f64() / STEP) as usize;
+    for step in 0..(duration.as_seconds_f64() / STEP) as usize {
+        let now = step as f64 * STEP;
+        let p = fluid.marking(queue);
+        let felt = now + queue / fluid.capacity + fluid.delay;
+        let mut arrived = 0.0;
+        for sender in &mut senders {
+            sender.advance(now, params);
+            let sent = sender.rate / (network.on_link() * 8.0) * STEP;
+            arrived += sent;
+            sender.octets += sent * network.on_link();
+            let dice = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            if felt >= sender.loud && dice < -(sent * (-p).ln_1p()).exp_m1() {
+                sender.loud = felt + TAU;
+                sender.cnps.push_back(felt);
             }
         }
-        (low, Self::play(network, low, seconds).1)
+        queue = (queue + arrived - fluid.capacity * STEP).max(0.0);
+        if step >= warm {
+            marks += p * arrived;
+            packets += arrived;
+            queues.push(queue * network.in_queue());
+            alphas.extend(senders.iter().map(|s| s.alpha));
+        }
+    }
+    Played {
+        marked: marks / packets,
+        queue: Spread::of(queues.iter().copied()),
+        alpha: Spread::of(alphas.iter().copied()).mean,
     }
 }
 
@@ -550,15 +589,16 @@ fn explore() {
         network.params.g = 1.0 / var("G", 256.0);
         network.params.r_ai = var("RAI", 40.0) * 1e6;
         network.params.r_hai = var("HAI", 400.0) * 1e6;
-        network.marking.kmax += var("XK", 0.0) as u64 * 1000;
+        let scale = var("SLOPE", 0.0); if scale > 0.0 { network.marking.kmax = 5000 + (scale * 195_000.0) as u64; network.marking.pmax = 0.01 * scale; }
         let fluid = network.fluid();
         let star = fluid.fixed_point();
-        let lone = LoneFlow::fixed_point(&network, 20.0);
-        let wave = fluid.queue(millis(end));
-        let wave = Spread::of(wave[warm as usize * 1000..].iter().copied());
+        let lone = senders(&network, millis(warm), millis(end));
+        let [wave, wait] = [false, true].map(|wait| { let wave = fluid.queue(millis(end), wait);
+        Spread::of(wave[warm as usize * 1000..].iter().copied())});
+        print!("wait: q {:.0} sd {:.0} ", wait.mean, wait.deviation);
         let seen = watch(&incast(&network, millis(end)), &network.params, millis(warm));
         let shares: Vec<f64> = seen.rates.iter().map(|r| Spread::of(r.iter().copied()).mean).collect();
         let jains: Vec<f64> = (0..seen.rates[0].len()).step_by(100).map(|i| fairness(&seen.rates.iter().map(|r| r[i]).collect::<Vec<_>>())).collect();
-        println!("N {n}: p* {:.5} q* {:.0} a* {:.4} | fluid q {:.0} sd {:.0} | lone p {:.5} a {:.4} | sim p {:.5} q {:.0} sd {:.0} a {:.4} load {:.4} aerr {:.1e} jain {:.4} inst {:.4}", star.marked, star.queue, star.alpha, wave.mean, wave.deviation, lone.0, lone.1, seen.marked, seen.queue.mean, seen.queue.deviation, seen.alpha, seen.load, seen.alpha_error, fairness(&shares), Spread::of(jains.iter().copied()).mean);
+        println!("N {n}: p* {:.5} q* {:.0} a* {:.4} | fluid q {:.0} sd {:.0} | ens p {:.5} q {:.0} sd {:.0} a {:.4} | sim p {:.5} q {:.0} sd {:.0} a {:.4} load {:.4} aerr {:.1e} jain {:.4} inst {:.4}", star.marked, star.queue, star.alpha, wave.mean, wave.deviation, lone.marked, lone.queue.mean, lone.queue.deviation, lone.alpha, seen.marked, seen.queue.mean, seen.queue.deviation, seen.alpha, seen.load, seen.alpha_error, fairness(&shares), Spread::of(jains.iter().copied()).mean);
     }
 }

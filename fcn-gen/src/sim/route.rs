@@ -119,7 +119,7 @@ impl Routes {
         let mut chosen = vec![vec![None; switches.len()]; switches.len()];
         for (from, &ingress) in switches.iter().enumerate() {
             let Some(how) = tunnel(ingress) else { continue };
-            for to in 0..switches.len() {
+            for (to, choice) in chosen[from].iter_mut().enumerate() {
                 let mut at = from;
                 let mut last = None;
                 // No shortest path is longer than there are switches.
@@ -129,7 +129,9 @@ impl Routes {
                     };
                     let link = simulation.links[port as usize / 2];
                     let there = if port % 2 == 0 { link.b } else { link.a };
-                    let Some(place) = self.place[there] else { break };
+                    let Some(place) = self.place[there] else {
+                        break;
+                    };
                     at = place;
                     if tunnel(there).is_some() {
                         last = Some(there);
@@ -147,7 +149,7 @@ impl Routes {
                     });
                     paths.len() - 1
                 });
-                chosen[from][to] = Some(index as u32);
+                *choice = Some(index as u32);
             }
         }
         self.tunnels = chosen;
@@ -160,7 +162,10 @@ impl Routes {
         if at == switch {
             return last;
         }
-        let ports = self.next.get((*self.place.get(switch)?)?)?.get((*self.place.get(at)?)?)?;
+        let ports = self
+            .next
+            .get((*self.place.get(switch)?)?)?
+            .get((*self.place.get(at)?)?)?;
         match ports.len() {
             0 => None,
             1 => ports.first().copied(),

@@ -54,7 +54,8 @@ impl World<'_> {
         let Some(proxy) = &switch.proxy else { return };
         let interval = simulation.advertise_interval;
         let round = (self.now.0 / interval.0.max(1)) as u32 + 1;
-        self.events.plan(self.now + interval, Event::Advertise(node));
+        self.events
+            .plan(self.now + interval, Event::Advertise(node));
         if proxy.known_by == ProxyKnownBy::Bgp {
             self.advertise_bgp(node, proxy, round);
             return;
@@ -84,7 +85,11 @@ impl World<'_> {
         let (Some(octets), State::Switch(state)) = (octets, &mut self.nodes[node as usize]) else {
             return;
         };
-        if state.flooded.get(&origin.0).is_some_and(|&round| round >= origin.1) {
+        if state
+            .flooded
+            .get(&origin.0)
+            .is_some_and(|&round| round >= origin.1)
+        {
             return;
         }
         state.flooded.insert(origin.0, origin.1);
@@ -168,7 +173,9 @@ fn with_ethernet(octets: &Octets) -> Vec<u8> {
 /// The proxy's own host prefixes, which carry the flag.
 fn hosts((ipv6, ipv4): (Ipv6Addr, Option<Ipv4Addr>)) -> impl Iterator<Item = Prefix> {
     let ipv4 = ipv4.map(|ipv4| Prefix::host(ipv4.into()));
-    [Some(Prefix::host(ipv6.into())), ipv4].into_iter().flatten()
+    [Some(Prefix::host(ipv6.into())), ipv4]
+        .into_iter()
+        .flatten()
 }
 
 fn isis_lsp(

@@ -9,9 +9,7 @@ use super::{State, World};
 use crate::scenario::model::{self, NodeKind};
 use crate::units::Ps;
 use fcn_node::reaction_point::telemetry::HopLoad;
-use fcn_node::{
-    CongestionPoint, DataPacket, Ecn, IngressPe, Outer, Outgoing, Proxy, Time,
-};
+use fcn_node::{CongestionPoint, DataPacket, Ecn, IngressPe, Outer, Outgoing, Proxy, Time};
 use fcn_wire::ioam::{NodeValues, OptType, Trace as TraceView, fill_preallocated};
 use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_nanoseconds};
 use fcn_wire::{Frame, Kind, LinkType, Profile};
@@ -112,10 +110,15 @@ impl World<'_> {
         self.forward(node, packet);
     }
 
-    /// Sends a packet of the switch's own.
+    /// Sends a packet of the switch's own, be it to itself: a congestion point may be its own proxy or ingress PE.
     pub(super) fn originate(&mut self, node: u32, mut packet: Packet) {
         packet.came_by = NONE;
-        self.forward(node, packet);
+        if packet.to == node {
+            self.consume(node, &packet);
+            self.discard(&packet);
+        } else {
+            self.forward(node, packet);
+        }
     }
 
     fn forward(&mut self, node: u32, packet: Packet) {
@@ -146,7 +149,10 @@ impl World<'_> {
         let Some((switch, state)) = self.switch(node) else {
             return;
         };
-        if depth + u64::from(packet.len) > switch.queue_limit {
+        // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
+        let lossless =
+            switch.pfc.is_some() && packet.came_by != NONE && packet.class < super::packet::CONTROL;
+        if !lossless && depth + u64::from(packet.len) > switch.queue_limit {
             state.dropped += 1;
             self.ledger.lost();
             self.discard(&packet);
@@ -156,7 +162,8 @@ impl World<'_> {
         let pfc = switch.pfc;
         if packet.what == What::Data {
             let after = depth + u64::from(packet.len);
-            self.ledger.queued(node as usize, now, after, after > marking.kmin);
+            self.ledger
+                .queued(node as usize, now, after, after > marking.kmin);
             if let (Some(id), true) = (switch_ioam(self.simulation, node), packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id, depth);
             }
@@ -347,9 +354,11 @@ impl World<'_> {
         let domain = |n: u32| self.simulation.nodes.get(n as usize).map(|n| n.domain);
         let here = domain(node);
         let inbound = domain(self.ports[came_by as usize].peer) != here;
-        let out = self
-            .routes
-            .port(node as usize, packet.to as usize, mix(u64::from(packet.flow) << 1));
+        let out = self.routes.port(
+            node as usize,
+            packet.to as usize,
+            mix(u64::from(packet.flow) << 1),
+        );
         let outbound = out.is_some_and(|out| domain(self.ports[out as usize].peer) != here);
         let stops = (inbound || outbound)
             && self

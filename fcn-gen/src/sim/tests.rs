@@ -73,12 +73,22 @@ fn star(senders: usize, mechanism: Mechanism) -> Simulation {
     let mut nodes = vec![switch("s", 1), host("r", 1)];
     let rate = Rate::new(G100).unwrap();
     let delay = Ps::from_nanos(500);
-    let mut links = vec![Link { a: 0, b: 1, rate, delay }];
+    let mut links = vec![Link {
+        a: 0,
+        b: 1,
+        rate,
+        delay,
+    }];
     let mut flows = Vec::new();
     for n in 0..senders {
         nodes.push(host(&format!("h{n}"), n as u16 + 2));
         let node = nodes.len() - 1;
-        links.push(Link { a: node, b: 0, rate, delay });
+        links.push(Link {
+            a: node,
+            b: 0,
+            rate,
+            delay,
+        });
         flows.push(Flow {
             name: format!("f{n}"),
             from: node,
@@ -150,7 +160,10 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
     assert_eq!(one.truth, again.truth);
     assert!(tape.0 == copy.0);
     assert!(tape.0.len() > 1_000);
-    let other = Simulation { seed: 8, ..simulation };
+    let other = Simulation {
+        seed: 8,
+        ..simulation
+    };
     assert!(run(&other).1.0 != tape.0);
 }
 
@@ -162,11 +175,19 @@ fn where_one_looks_changes_nothing() {
     one.vantage_points.remove(0);
     let (single, narrow) = run(&one);
     assert_eq!(both.metrics, single.metrics);
-    let second: Vec<_> = tape.0.iter().filter(|p| p.0 == 1).map(|p| (p.1, &p.2)).collect();
+    let second: Vec<_> = tape
+        .0
+        .iter()
+        .filter(|p| p.0 == 1)
+        .map(|p| (p.1, &p.2))
+        .collect();
     let alone: Vec<_> = narrow.0.iter().map(|p| (p.1, &p.2)).collect();
     assert!(second == alone);
     let blind = play(&simulation, "test", None, &mut |_| true).unwrap();
-    assert_eq!(blind.truth, both.truth, "not even whether anybody writes it down");
+    assert_eq!(
+        blind.truth, both.truth,
+        "not even whether anybody writes it down"
+    );
 }
 
 /// Every packet is complete, breaks no rule and has the right ICRC; time never goes back; the truth agrees.
@@ -182,12 +203,21 @@ fn well_formed(outcome: &Outcome, tape: &Tape) {
         assert_eq!(frame.end(), End::Complete, "{bytes:02x?}");
         let mut findings = Findings::new();
         frame.check(IcrcCheck::On, &mut findings);
-        assert!(findings.is_empty(), "{:?} {bytes:02x?}", findings.as_slice());
+        assert!(
+            findings.is_empty(),
+            "{:?} {bytes:02x?}",
+            findings.as_slice()
+        );
         if frame.is_roce() {
-            assert!(matches!(frame.verify_icrc(), Verdict::Good(_)), "{bytes:02x?}");
+            assert!(
+                matches!(frame.verify_icrc(), Verdict::Good(_)),
+                "{bytes:02x?}"
+            );
         }
         if let Some(notification) = Notification::read(&frame) {
-            *told.entry((*point, notification.kind.id().to_owned())).or_default() += 1;
+            *told
+                .entry((*point, notification.kind.id().to_owned()))
+                .or_default() += 1;
         }
         seen[*point].0 += 1;
         seen[*point].1 += bytes.len() as u64;
@@ -225,7 +255,11 @@ fn receiver_cnps_slow_senders_down() {
         assert!(metrics.reaction_time().unwrap() > Ps::from_nanos(1_000));
         assert_eq!(metrics.lost, 0);
         // A burst at line rate is cut deeply, and R_AI takes many milliseconds to give it back.
-        assert!(metrics.goodput > 2e10 && metrics.goodput < 1e11, "{}", metrics.goodput);
+        assert!(
+            metrics.goodput > 2e10 && metrics.goodput < 1e11,
+            "{}",
+            metrics.goodput
+        );
         assert!(metrics.fairness > 0.9);
         for flow in &outcome.truth.flows {
             assert!(flow.slowed_by["cnp"] > 0);
@@ -238,7 +272,10 @@ fn receiver_cnps_slow_senders_down() {
 fn fast_cnps_come_instead_of_marks_to_those_who_can() {
     let (outcome, tape) = run(&star(4, Mechanism::FastCnp));
     well_formed(&outcome, &tape);
-    assert_eq!(outcome.metrics.marked, 0, "MUST NOT mark for an able sender");
+    assert_eq!(
+        outcome.metrics.marked, 0,
+        "MUST NOT mark for an able sender"
+    );
     assert!(outcome.metrics.notifications[&Kind::FastCnp1] > 0);
     assert_eq!(outcome.metrics.notifications.len(), 1);
     let classic = run(&star(4, Mechanism::Cnp)).0;
@@ -273,7 +310,10 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
     use crate::scenario::model::{Fault, FaultKind};
     for kind in [
         FaultKind::Loss(0.05),
-        FaultKind::Reorder { probability: 0.1, by: Ps::from_nanos(3_000) },
+        FaultKind::Reorder {
+            probability: 0.1,
+            by: Ps::from_nanos(3_000),
+        },
     ] {
         simulation.faults = vec![Fault {
             link: 0,

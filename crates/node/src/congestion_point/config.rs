@@ -144,12 +144,12 @@ pub struct Counters {
     pub wan_fcns: u64,
     /// Not notified: the last notification about the flow was too recent.
     pub flow_limited: u64,
-    /// Not notified: all flows together have used up the rate.
+    /// Not notified, but marked if it can be: all flows together have used up the rate.
     pub total_limited: u64,
     /// Flows forgotten by the limiter because its table was full.
     pub flows_evicted: u64,
-    /// Not marked: the sender handles Fast CNPs.
-    pub unmarked_able: u64,
+    /// Met congestion, and the sender handles Fast CNPs: marked only where `total_limited` counts it.
+    pub able: u64,
     /// Not marked: it was to be, but the packet is not ECN-capable.
     pub unmarked_not_capable: u64,
     /// Not notified: the data packet's source cannot be a node (unspecified, multicast or loopback).

@@ -87,10 +87,14 @@ impl CongestionPoint {
         }
         self.counters.congested += 1;
         let (notify, mark) = self.decide(packet, self.level(depth));
+        let admitted = notify.map(|outgoing| self.admit(now, packet, &outgoing));
+        // Where the rate of all flows together is used up, only a mark can tell the sender; the draft forbids it beside
+        // a Fast CNP alone. A flow's own interval needs none: that sender has just been told.
+        let instead = admitted == Some(Err(Suppressed::Total));
         Verdict {
             congested: true,
-            mark_ce: mark && self.may_mark(packet.ecn),
-            notify: notify.filter(|outgoing| self.may_send(now, packet, outgoing)),
+            mark_ce: (mark || instead) && self.may_mark(packet.ecn),
+            notify: notify.filter(|_| admitted == Some(Ok(()))),
         }
     }
 
@@ -214,7 +218,7 @@ impl CongestionPoint {
                 return (None, true);
             }
             Ability::Able => {
-                self.counters.unmarked_able += 1;
+                self.counters.able += 1;
                 false
             }
             Ability::Unknown => self.config.mark_unknown,
@@ -243,7 +247,12 @@ impl CongestionPoint {
     }
 
     /// Whether the limits allow it; counts it.
-    fn may_send(&mut self, now: Time, packet: &DataPacket<'_>, outgoing: &Outgoing) -> bool {
+    fn admit(
+        &mut self,
+        now: Time,
+        packet: &DataPacket<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<(), Suppressed> {
         let admitted = self.limiter.admit(now, packet.flow());
         self.counters.flows_evicted = self.limiter.evicted();
         match (admitted, outgoing) {
@@ -262,7 +271,7 @@ impl CongestionPoint {
             // A congestion point never sends one: it does not know the sender's QP.
             (Ok(()), Outgoing::Cnp { .. }) => {}
         }
-        admitted.is_ok()
+        admitted
     }
 }
 

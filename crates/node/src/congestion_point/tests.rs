@@ -188,7 +188,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
         config.senders = able(Ability::Able);
     });
     let at = |nanos| Time::from_nanos(nanos);
-    // Not even where the limiter suppresses the Fast CNP.
+    // Not even where it has just been told.
     for (now, notify) in [
         (at(0), Some(fast_cnp())),
         (at(49_999), None),
@@ -209,7 +209,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
         congested: 3,
         fast_cnps: 2,
         flow_limited: 1,
-        unmarked_able: 3,
+        able: 3,
         ..Counters::default()
     };
     assert_eq!(node.counters(), &want);
@@ -469,6 +469,24 @@ fn the_limits_hold_for_all_flows_together() {
     );
     // The sender's ability is not known, so all were marked.
     assert_eq!(counters.marked, 6);
+}
+
+#[test]
+fn where_no_notification_is_left_a_mark_tells_the_sender() {
+    let mut node = node(|config| {
+        config.fast_cnp = true;
+        config.senders = able(Ability::Able);
+        config.limits = Limits {
+            per_second: 1,
+            burst: 1,
+            ..Limits::default()
+        };
+    });
+    let first = node.on_packet(Time::from_nanos(0), &data(), FULL, 0);
+    assert_eq!((first.mark_ce, first.notify), (false, Some(fast_cnp())));
+    let later = node.on_packet(Time::from_nanos(60_000), &data(), FULL, 0);
+    assert_eq!((later.mark_ce, later.notify), (true, None));
+    assert_eq!(node.counters().total_limited, 1);
 }
 
 proptest! {
