@@ -107,11 +107,17 @@ fn finish(
     pending: Option<Pending>,
     truth: &Truth,
 ) -> Result {
-    let text = serde_json::to_vec_pretty(truth).map_err(|error| {
-        Failure::failed("cannot write the truth as JSON").and(error.to_string())
-    })?;
+    let truth = match pending {
+        Some(pending) => {
+            let text = serde_json::to_vec_pretty(truth).map_err(|error| {
+                Failure::failed("cannot write the truth as JSON").and(error.to_string())
+            })?;
+            Some((pending, text))
+        }
+        None => None,
+    };
     writer.finish().map_err(|error| capture_failure(&error))?;
-    let written = pending.map_or(Ok(()), |pending| pending.finish(&text));
+    let written = truth.map_or(Ok(()), |(pending, text)| pending.finish(&text));
     if let (Err(_), Some(path)) = (&written, path)
         && path.is_file()
     {

@@ -14,7 +14,7 @@ use fcn_wire::ioam::IoamOption;
 use fcn_wire::profile::{ROCEV2_PORT, VXLAN_PORT};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{LinkType, Qp};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -111,7 +111,7 @@ pub struct Frames<'s> {
     simulation: &'s Simulation,
     paths: Vec<Path>,
     headers: Vec<[Option<Box<Headers>>; SHAPES]>,
-    patchers: HashMap<(usize, usize), Rc<Patcher>>,
+    patchers: FxHashMap<(usize, usize), Rc<Patcher>>,
 }
 
 /// What packets refer to.
@@ -160,7 +160,7 @@ impl<'s> Frames<'s> {
             simulation,
             paths,
             headers,
-            patchers: HashMap::new(),
+            patchers: FxHashMap::default(),
         }
     }
 

@@ -12,8 +12,9 @@ use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
 use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
-use fcn_wire::{Kind, Notification};
-use std::collections::{BTreeMap, VecDeque};
+use fcn_wire::{Frame, Kind, Notification};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 /// A host.
@@ -25,7 +26,7 @@ pub struct HostState {
     answers_unknown_options: bool,
     ready: VecDeque<u32>,
     parked: [Vec<u32>; 8],
-    pub flows: BTreeMap<FlowId, u32>,
+    pub flows: FxHashMap<FlowId, u32>,
 }
 
 impl HostState {
@@ -39,7 +40,7 @@ impl HostState {
             answers_unknown_options: host.answers_unknown_options,
             ready: VecDeque::new(),
             parked: Default::default(),
-            flows: BTreeMap::new(),
+            flows: FxHashMap::default(),
         }
     }
 }
@@ -346,15 +347,22 @@ impl World<'_> {
 
     /// Notifications, connection management, and whatever else comes as octets.
     fn receive_frame(&mut self, node: u32, packet: &Packet) {
-        let Some(octets) = self.octets.at(packet.extra).cloned() else {
+        // Taken out while they are read: what they cause may need the shelf.
+        let Some(octets) = self.octets.at_mut(packet.extra).map(std::mem::take) else {
             return;
         };
         let simulation = self.simulation;
-        let frame = raw(&octets, &simulation.profile);
-        if self.manage(node, &frame) {
+        self.read_frame(node, &octets, &raw(&octets, &simulation.profile));
+        if let Some(place) = self.octets.at_mut(packet.extra) {
+            *place = octets;
+        }
+    }
+
+    fn read_frame(&mut self, node: u32, octets: &Octets, frame: &Frame<'_>) {
+        if self.manage(node, frame) {
             return;
         }
-        let Some(notification) = Notification::read(&frame) else {
+        let Some(notification) = Notification::read(frame) else {
             return;
         };
         let now: Time = self.now.into();
@@ -362,13 +370,13 @@ impl World<'_> {
         let fast = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
         if fast && !host.handles_fast_cnp {
             // Counted as one that came while the feature is off.
-            let _: Reaction = host.reaction.on_frame(now, &frame);
+            let _: Reaction = host.reaction.on_frame(now, frame);
             if host.answers_unknown_options {
-                self.answer_unknown_option(node, &octets, notification.notifier);
+                self.answer_unknown_option(node, octets, notification.notifier);
             }
             return;
         }
-        match host.reaction.on_frame(now, &frame) {
+        match host.reaction.on_frame(now, frame) {
             Reaction::Slowed { flow, .. } => {
                 let Some(&flow) = host.flows.get(&flow) else {
                     return;

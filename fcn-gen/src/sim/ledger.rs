@@ -9,6 +9,7 @@ use super::packet::{Note, Packet, What};
 use crate::scenario::model::Simulation;
 use crate::units::Ps;
 use fcn_wire::Kind;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
@@ -49,7 +50,7 @@ struct Told {
 pub struct Ledger {
     vantage_points: Vec<VantageTruth>,
     seen: Vec<Vec<Seen>>,
-    told: BTreeMap<(usize, Note), Told>,
+    told: FxHashMap<(usize, Note), Told>,
     epoch: u64,
     interval: u64,
     onset: Option<Ps>,
@@ -59,6 +60,7 @@ pub struct Ledger {
     above_kmax: Ps,
     peak: u64,
     notifications: BTreeMap<Kind, u64>,
+    notified: Vec<BTreeMap<Kind, u64>>,
     marked: u64,
     lost: u64,
     pauses: u64,
@@ -96,7 +98,7 @@ impl Ledger {
         Self {
             seen: vec![vec![Seen::default(); simulation.flows.len()]; vantage_points.len()],
             vantage_points,
-            told: BTreeMap::new(),
+            told: FxHashMap::default(),
             epoch: simulation.epoch,
             interval: (simulation.duration.0 / SAMPLES as u64).max(1),
             onset: None,
@@ -106,6 +108,7 @@ impl Ledger {
             above_kmax: Ps(0),
             peak: 0,
             notifications: BTreeMap::new(),
+            notified: vec![BTreeMap::new(); simulation.nodes.len()],
             marked: 0,
             lost: 0,
             pauses: 0,
@@ -165,8 +168,8 @@ impl Ledger {
     /// A node sends a notification.
     pub fn notified(&mut self, node: usize, kind: Kind) {
         *self.notifications.entry(kind).or_default() += 1;
-        if let Some(switch) = self.switches.get_mut(node) {
-            *switch.notified.entry(kind.id().to_owned()).or_default() += 1;
+        if let Some(sent) = self.notified.get_mut(node) {
+            *sent.entry(kind).or_default() += 1;
         }
     }
 
@@ -299,8 +302,10 @@ impl Ledger {
                 .get(index as usize)
                 .map(|flow| flow.name.clone())
         };
-        let notifications = self
-            .told
+        // By what they say: not in the order of a hash table.
+        let mut told: Vec<_> = self.told.into_iter().collect();
+        told.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let notifications = told
             .into_iter()
             .map(|((vantage_point, note), told)| NotificationTruth {
                 vantage_point,
@@ -339,9 +344,16 @@ impl Ledger {
             switches: self
                 .switches
                 .into_iter()
+                .zip(self.notified)
                 .enumerate()
                 .filter(|(n, _)| is_switch(*n))
-                .map(|(_, switch)| switch)
+                .map(|(_, (switch, sent))| SwitchTruth {
+                    notified: sent
+                        .into_iter()
+                        .map(|(kind, n)| (kind.id().to_owned(), n))
+                        .collect(),
+                    ..switch
+                })
                 .collect(),
             findings: BTreeMap::new(),
         };

@@ -16,6 +16,8 @@ mod route;
 mod routing;
 mod switch;
 #[cfg(test)]
+mod published;
+#[cfg(test)]
 mod tests;
 
 use crate::scenario::model::{FaultKind, NodeKind, Simulation};
@@ -33,7 +35,7 @@ use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use route::Routes;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::error::Error;
 use std::net::IpAddr;
 use switch::SwitchState;
@@ -123,12 +125,15 @@ struct World<'s> {
     ledger: Ledger,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
-    addresses: HashMap<IpAddr, u32>,
+    addresses: FxHashMap<IpAddr, u32>,
     /// By sender and QP there, by receiver and QP there: the flow.
-    qps: HashMap<(IpAddr, u32), u32>,
+    qps: FxHashMap<(IpAddr, u32), u32>,
     /// The first Fast CNP seen about each flow, for those who replay it.
-    overheard: HashMap<u32, Vec<u8>>,
+    overheard: FxHashMap<u32, Vec<u8>>,
+    /// The data packet that a notification quotes.
     scratch: Vec<u8>,
+    /// The notification that is being written.
+    emitted: Vec<u8>,
 }
 
 impl<'s> World<'s> {
@@ -172,14 +177,14 @@ impl<'s> World<'s> {
                 ))),
             })
             .collect();
-        let mut addresses = HashMap::new();
+        let mut addresses = FxHashMap::default();
         for (index, node) in simulation.nodes.iter().enumerate() {
             addresses.insert(IpAddr::V6(node.ipv6), index as u32);
             if let Some(ipv4) = node.ipv4 {
                 addresses.insert(IpAddr::V4(ipv4), index as u32);
             }
         }
-        let mut qps = HashMap::new();
+        let mut qps = FxHashMap::default();
         for (index, flow) in simulation.flows.iter().enumerate() {
             qps.insert((flow.source, flow.sender_qp.get()), index as u32);
             qps.insert((flow.destination, flow.receiver_qp.get()), index as u32);
@@ -200,8 +205,9 @@ impl<'s> World<'s> {
             failed: None,
             addresses,
             qps,
-            overheard: HashMap::new(),
+            overheard: FxHashMap::default(),
             scratch: Vec::new(),
+            emitted: vec![0; Outgoing::MAX_LEN],
             simulation,
         }
     }
@@ -485,11 +491,10 @@ impl<'s> World<'s> {
             trace,
             invoking: &self.scratch,
         };
-        let mut bytes = vec![0; Outgoing::MAX_LEN];
         let (len, kind) = outgoing
-            .emit(&about, &self.simulation.profile, &mut bytes)
+            .emit(&about, &self.simulation.profile, &mut self.emitted)
             .ok()?;
-        bytes.truncate(len);
+        let bytes = self.emitted.get(..len)?.to_vec();
         let octets = Octets {
             ether_type: if bytes.first().is_some_and(|b| b >> 4 == 4) {
                 0x0800

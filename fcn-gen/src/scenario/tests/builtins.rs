@@ -61,11 +61,11 @@ fn built_in_scenarios_look_as_drawn() {
             "{name}"
         );
         let file = folder.join(format!("{name}.txt"));
-        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        if std::env::var_os("FCN_BLESS").is_some() {
             std::fs::write(&file, &drawn).unwrap();
         }
         let kept = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(drawn, kept, "{name}: set UPDATE_SNAPSHOTS=1 to accept");
+        assert_eq!(drawn, kept, "{name}: set FCN_BLESS=1 to accept");
     }
 }
 

@@ -1,0 +1,313 @@
+//! Every built-in scenario, in all its variants: what a decoder finds in the packets is what the ground truth says, and
+//! no packet breaks a rule.
+
+use fcn_gen::scenario::model::Simulation;
+use fcn_gen::scenario::{self, Play, Source};
+use fcn_gen::sim::outcome::{NotificationTruth, Outcome};
+use fcn_gen::sim::{Captured, Sink, play};
+use fcn_node::DataPacket;
+use fcn_wire::finding::Findings;
+use fcn_wire::frame::Upper;
+use fcn_wire::{End, Frame, IcrcCheck, Kind, LinkType, Notification, Profile, Subject};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::IpAddr;
+
+/// What tells notifications apart.
+type Told = (usize, String, IpAddr, IpAddr, Option<u32>, Option<u32>, u64);
+
+/// What a decoder counts.
+#[derive(Default)]
+struct Decoder {
+    last: u64,
+    packets: BTreeMap<usize, (u64, u64)>,
+    /// By vantage point, sender, receiver, receiver's QP: packets, octets, CE.
+    data: BTreeMap<(usize, IpAddr, IpAddr, u32), (u64, u64, u64)>,
+    told: BTreeMap<Told, u64>,
+    levels: BTreeMap<(usize, u8), u64>,
+    routing: usize,
+    pauses: usize,
+    management: usize,
+    broken: Vec<String>,
+}
+
+impl Sink for Decoder {
+    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
+        let mut bytes = vec![0; packet.len];
+        (packet.fill)(&mut bytes);
+        self.read(packet.vantage_point, packet.at, &bytes);
+        Ok(())
+    }
+}
+
+impl Decoder {
+    fn read(&mut self, point: usize, at: u64, bytes: &[u8]) {
+        assert!(at >= self.last, "time goes back");
+        self.last = at;
+        let second = at / 1_000_000_000;
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
+        assert_eq!(frame.end(), End::Complete, "{bytes:02x?}");
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::On, &mut findings);
+        if matches!(
+            frame.upper(),
+            Upper::IsIs(..) | Upper::Ospf(..) | Upper::Bgp(..)
+        ) {
+            self.routing += 1;
+        }
+        self.broken
+            .extend(findings.as_slice().iter().map(ToString::to_string));
+        match frame.message() {
+            fcn_wire::Message::Pfc(_) => self.pauses += 1,
+            fcn_wire::Message::RdmaCm(..) => self.management += 1,
+            _ => {}
+        }
+        let counts = self.packets.entry(point).or_default();
+        counts.0 += 1;
+        counts.1 += bytes.len() as u64;
+        if let (Some(data), Some(ip)) = (DataPacket::of(&frame), frame.ip()) {
+            let key = (point, data.source, data.destination, data.dest_qp.get());
+            let counts = self.data.entry(key).or_default();
+            counts.0 += 1;
+            counts.1 += bytes.len() as u64;
+            counts.2 += u64::from(ip.ecn() == 3);
+        }
+        if let Some(told) = Notification::read(&frame) {
+            let (qp, label) = match told.subject {
+                Subject::SenderQp(qp) | Subject::ReceiverQp { qp, .. } => (Some(qp.get()), None),
+                Subject::FlowLabel(label) => (None, Some(label)),
+                Subject::Flow { .. } => (None, None),
+            };
+            let kind = told.kind.id().to_owned();
+            let key = (point, kind, told.notifier, told.told, qp, label, second);
+            *self.told.entry(key).or_default() += 1;
+            if let Some(level) = told.level {
+                *self.levels.entry((point, level)).or_default() += 1;
+            }
+        }
+    }
+
+    fn agrees(&self, outcome: &Outcome, what: &str) {
+        let truth = &outcome.truth;
+        for (index, point) in truth.vantage_points.iter().enumerate() {
+            let counted = self.packets.get(&index).copied().unwrap_or_default();
+            assert_eq!(
+                counted,
+                (point.packets, point.octets),
+                "{what}: {}",
+                point.name
+            );
+        }
+        let mut data = BTreeMap::new();
+        for flow in &truth.flows {
+            for seen in &flow.seen {
+                let key = (
+                    seen.vantage_point,
+                    flow.sender,
+                    flow.receiver,
+                    flow.receiver_qp,
+                );
+                data.insert(key, (seen.packets, seen.octets, seen.ce));
+                assert_eq!(seen.packets_by_second.values().sum::<u64>(), seen.packets);
+            }
+        }
+        assert_eq!(self.data, data, "{what}: data packets");
+        let mut told: BTreeMap<Told, u64> = BTreeMap::new();
+        let mut levels = BTreeMap::new();
+        for entry in &truth.notifications {
+            for (key, n) in by_second(entry) {
+                *told.entry(key).or_default() += n;
+            }
+            for (level, n) in &entry.levels {
+                *levels.entry((entry.vantage_point, *level)).or_default() += n;
+            }
+        }
+        assert_eq!(self.told, told, "{what}: notifications");
+        assert_eq!(self.levels, levels, "{what}: levels");
+    }
+}
+
+fn by_second(entry: &NotificationTruth) -> impl Iterator<Item = (Told, u64)> + '_ {
+    assert_eq!(entry.by_second.values().sum::<u64>(), entry.total);
+    entry.by_second.iter().map(|(second, n)| {
+        let key = (
+            entry.vantage_point,
+            entry.kind.clone(),
+            entry.notifier,
+            entry.told,
+            entry.qp,
+            entry.flow_label,
+            *second,
+        );
+        (key, *n)
+    })
+}
+
+fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
+    let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    let loaded = scenario::load(&Source::Builtin(name.to_owned()), &sets);
+    match loaded.map(|scenario| scenario.play) {
+        Ok(Play::Simulation(simulation)) => simulation,
+        Ok(Play::Gallery { .. }) => panic!("{name} is a gallery"),
+        Err(error) => panic!("{name} {sets:?}: {error}"),
+    }
+}
+
+fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
+    let what = format!("{name} {sets:?}");
+    let mut simulation = simulation(name, sets);
+    simulation.snap_len = 0;
+    let mut decoder = Decoder::default();
+    let outcome = play(&simulation, name, Some(&mut decoder), &mut |_| true)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    decoder.agrees(&outcome, &what);
+    assert!(decoder.broken.is_empty(), "{what}: {:#?}", decoder.broken);
+    (outcome, decoder)
+}
+
+fn kinds(outcome: &Outcome) -> Vec<Kind> {
+    outcome.metrics.notifications.keys().copied().collect()
+}
+
+#[test]
+fn receiver_cnp() {
+    for ip in ["ip=6", "ip=4"] {
+        let (outcome, _) = played("receiver-cnp", &[ip]);
+        assert_eq!(kinds(&outcome), [Kind::Cnp]);
+        assert!(outcome.metrics.marked > 0);
+    }
+}
+
+#[test]
+fn fast_cnp_by_what_is_known_of_the_sender() {
+    let (outcome, _) = played("fast-cnp", &[]);
+    assert_eq!(kinds(&outcome), [Kind::Cnp, Kind::FastCnp1]);
+    let slowed: Vec<Vec<&str>> = outcome
+        .truth
+        .flows
+        .iter()
+        .map(|flow| flow.slowed_by.keys().map(String::as_str).collect())
+        .collect();
+    assert!(
+        slowed.contains(&vec!["fast_cnp_1"]),
+        "able, and known to be: {slowed:?}"
+    );
+    assert!(
+        slowed.contains(&vec!["cnp", "fast_cnp_1"]),
+        "able, not known to be: {slowed:?}"
+    );
+    assert!(slowed.contains(&vec!["cnp"]), "unable: {slowed:?}");
+}
+
+#[test]
+fn fast_cnp_with_both_traces() {
+    for trace in ["trace=preallocated", "trace=incremental"] {
+        let (outcome, _) = played("fast-cnp-ioam", &[trace]);
+        assert_eq!(kinds(&outcome), [Kind::FastCnp2], "{trace}");
+        assert!(
+            outcome
+                .truth
+                .flows
+                .iter()
+                .any(|f| f.slowed_by.contains_key("fast_cnp_2"))
+        );
+    }
+}
+
+#[test]
+fn proxies_known_in_every_way() {
+    for known in ["config", "option", "isis", "ospfv2", "ospfv3", "bgp"] {
+        let ip = if known == "ospfv2" { "ip=4" } else { "ip=6" };
+        let (outcome, decoder) = played("proxy", &[&format!("known_by={known}"), ip]);
+        assert_eq!(kinds(&outcome), [Kind::Cnp, Kind::ProxyCn], "{known}");
+        assert!(
+            outcome
+                .truth
+                .flows
+                .iter()
+                .any(|f| f.slowed_by.contains_key("cnp")),
+            "{known}"
+        );
+        assert_eq!(
+            decoder.routing > 0,
+            !["config", "option"].contains(&known),
+            "{known}"
+        );
+        assert!(
+            decoder.management > 0,
+            "{known}: the proxy learns from RDMA CM"
+        );
+    }
+}
+
+#[test]
+fn wan_in_every_tunnel_and_with_both_families_inside() {
+    for tunnel in ["tunnel=srv6", "tunnel=vxlan", "tunnel=sr-mpls"] {
+        for ip in ["ip=6", "ip=4"] {
+            let (outcome, decoder) = played("wan-fcn", &[tunnel, ip]);
+            assert_eq!(kinds(&outcome), [Kind::Cnp, Kind::WanFcn], "{tunnel} {ip}");
+            assert!(
+                outcome
+                    .truth
+                    .flows
+                    .iter()
+                    .all(|f| f.slowed_by.contains_key("cnp"))
+            );
+            assert!(decoder.management > 0);
+        }
+    }
+}
+
+#[test]
+fn pauses_step_back() {
+    let (outcome, decoder) = played("pfc", &[]);
+    assert!(outcome.metrics.notifications.is_empty());
+    assert!(decoder.pauses > 0);
+    let pausing = outcome.truth.switches.iter().filter(|s| s.pauses > 0);
+    assert!(pausing.count() > 1, "one switch after the other");
+    assert_eq!(outcome.metrics.lost, 0, "that is what it is for");
+}
+
+#[test]
+fn every_mechanism_where_it_fits() {
+    for name in ["incast", "victim-flow", "all-to-all"] {
+        for mechanism in ["none", "pfc", "cnp", "fast-cnp", "fast-cnp-ioam", "proxy"] {
+            let (outcome, _) = played(name, &[&format!("mechanism={mechanism}")]);
+            let metrics = &outcome.metrics;
+            assert_eq!(metrics.lost > 0, mechanism == "none", "{name} {mechanism}");
+            let told = !["none", "pfc"].contains(&mechanism);
+            assert_eq!(metrics.first_cut.is_some(), told, "{name} {mechanism}");
+        }
+    }
+}
+
+#[test]
+fn attacks_end_at_the_border_and_pass_where_nobody_filters() {
+    let (held, _) = played("attack", &[]);
+    let stopped: u64 = held
+        .truth
+        .switches
+        .iter()
+        .map(|s| s.stopped_at_border)
+        .sum();
+    assert!(stopped > 0);
+    let switches = &held.truth.switches;
+    assert!(
+        switches.iter().any(|s| s.held_back > 0),
+        "the storm meets the rate limit"
+    );
+    let (open, _) = played("attack", &["border_filter=false"]);
+    let fast = |outcome: &Outcome| -> u64 {
+        let slowed = outcome
+            .truth
+            .flows
+            .iter()
+            .map(|f| f.slowed_by.get("fast_cnp_1"));
+        slowed.map(|n| n.copied().unwrap_or(0)).sum()
+    };
+    assert!(
+        fast(&open) > fast(&held),
+        "those that claim to be a switch's are believed"
+    );
+}
