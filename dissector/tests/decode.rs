@@ -83,7 +83,7 @@ fn each_filter_matches_its_messages_and_no_others() {
         }
     }
     // What is a field of a packet matches as a filter; once will do.
-    let path = capture("fast-cnp-unaware-sender");
+    let path = capture("formats-unaware-sender");
     assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));
     assert!(seen.values().all(|count| *count >= 8), "{seen:?}");
 }
@@ -170,7 +170,7 @@ fn subtree(tree: &str, from: &str) -> Vec<String> {
 #[test]
 fn option_1_is_shown_inside_its_own_option_and_nothing_is_lost() {
     let Some(tshark) = with_plugin() else { return };
-    let trees = trees(&tshark, &capture("fast-cnp-option1"), &[]);
+    let trees = trees(&tshark, &capture("formats-fast-cnp"), &[]);
     let header = subtree(&trees[1], "    Destination Options for IPv6").join("\n");
     for part in [
         "    Experimental (0x9E)\n        Type: Experimental (0x9E) (0x9e)\n",
@@ -195,7 +195,7 @@ fn option_1_is_shown_inside_its_own_option_and_nothing_is_lost() {
 #[test]
 fn option_2_shows_every_part_of_the_trace() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("fast-cnp-option2");
+    let path = capture("formats-ioam");
     let profile = Profile::DEFAULT;
     let trees = trees(&tshark, &path, &[]);
     let mut nodes = 0;
@@ -233,7 +233,7 @@ fn option_2_shows_every_part_of_the_trace() {
 #[test]
 fn the_invoking_packet_is_dissected_as_a_quotation() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("proxy-cn");
+    let path = capture("formats-proxy-cn");
     let trees = trees(&tshark, &path, &[]);
     let invoking = subtree(&trees[1], "    Invoking packet, ").join("\n");
     assert!(
@@ -255,7 +255,7 @@ fn the_invoking_packet_is_dissected_as_a_quotation() {
 #[test]
 fn the_answer_of_an_unaware_sender_says_what_it_answers_and_is_no_fast_cnp() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("fast-cnp-unaware-sender");
+    let path = capture("formats-unaware-sender");
     let columns = decode(&tshark, &path, &["-Y", "icmpv6"]);
     assert!(
         columns.contains("[quotes Fast CNP from switch 2001:db8:ffff::3 → sender 2001:db8:1::1"),
@@ -271,7 +271,7 @@ fn the_answer_of_an_unaware_sender_says_what_it_answers_and_is_no_fast_cnp() {
 #[test]
 fn the_icrc_is_judged_by_the_reading_that_matches() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("fast-cnp-option1");
+    let path = capture("formats-fast-cnp");
     let text = decode(
         &tshark,
         &path,
@@ -289,8 +289,12 @@ fn the_icrc_is_judged_by_the_reading_that_matches() {
     let readings: BTreeSet<&str> = text.lines().filter_map(|l| l.strip_prefix("1\t")).collect();
     assert_eq!(readings, BTreeSet::from(["A", "A2", "B", "C"]), "{text}");
 
-    let bad = matches(&tshark, &capture("broken-cnp"), "rocev2.icrc.status == 0");
-    let named = matches(&tshark, &capture("broken-cnp"), "rocev2.icrc.bad");
+    let bad = matches(
+        &tshark,
+        &capture("malformed-cnp"),
+        "rocev2.icrc.status == 0",
+    );
+    let named = matches(&tshark, &capture("malformed-cnp"), "rocev2.icrc.bad");
     assert!(!bad.is_empty());
     assert_eq!(bad, named);
 
@@ -301,7 +305,7 @@ fn the_icrc_is_judged_by_the_reading_that_matches() {
         "rocev2.icrc.status != 2",
     ];
     assert_eq!(decode(&tshark, &path, &off), "");
-    let cut = capture("cut");
+    let cut = capture("formats-cut");
     assert!(matches(&tshark, &cut, "rocev2.icrc.unchecked").len() >= 2);
     assert!(matches(&tshark, &cut, "rocev2.icrc.bad").is_empty());
 }
@@ -309,7 +313,7 @@ fn the_icrc_is_judged_by_the_reading_that_matches() {
 #[test]
 fn reassembled_fast_cnps_are_recognized() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("cut");
+    let path = capture("formats-cut");
     let reassembled = matches(&tshark, &path, "ipv6.fragments && fastcnp");
     assert!(!reassembled.is_empty());
     assert!(matches(&tshark, &path, "ipv6.fragments && cnp").is_empty());
@@ -318,11 +322,11 @@ fn reassembled_fast_cnps_are_recognized() {
 /// Ethernet frames of the captures that show well-formed messages.
 fn good_frames() -> Vec<Vec<u8>> {
     [
-        "cnp",
-        "fast-cnp-option1",
-        "fast-cnp-option2",
-        "proxy-cn",
-        "wan-fcn",
+        "formats-cnp",
+        "formats-fast-cnp",
+        "formats-ioam",
+        "formats-proxy-cn",
+        "formats-wan-fcn",
     ]
     .iter()
     .flat_map(|name| packets(&capture(name)))
@@ -351,7 +355,7 @@ fn one_of_each() -> Vec<Vec<u8>> {
 /// Checks that each of `bad` leaves tshark whole and the good packet behind it as it was.
 fn harmless(name: &str, bad: &[(Vec<u8>, usize)]) {
     let Some(tshark) = with_plugin() else { return };
-    let good = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    let good = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
     let frames = bad.iter().flat_map(|(bytes, wire_len)| {
         [(bytes.as_slice(), *wire_len), (good.as_slice(), good.len())]
     });
@@ -438,11 +442,11 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
     };
     // UDP behind Ethernet and IPv6.
     let port_at = 14 + 40 + 2;
-    let wan = packets(&capture("wan-fcn"))[1].bytes.clone();
-    let proxy = packets(&capture("proxy-cn"))[1].bytes.clone();
+    let wan = packets(&capture("formats-wan-fcn"))[1].bytes.clone();
+    let proxy = packets(&capture("formats-proxy-cn"))[1].bytes.clone();
     let wan = swap(1022u16.to_be_bytes(), 7022u16.to_be_bytes(), port_at, wan);
     let proxy = swap(1021u16.to_be_bytes(), 7021u16.to_be_bytes(), port_at, proxy);
-    let fast = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    let fast = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
     let fast = swap([0x9E, 16], [0x8A, 16], 14 + 40 + 2, fast);
     let frames = [&wan, &proxy, &fast];
     let file = TempCapture::new("ports", frames.iter().map(|b| (b.as_slice(), b.len())));
@@ -465,7 +469,7 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
 #[test]
 fn option_types_that_no_draft_allows_are_named() {
     let Some(tshark) = with_plugin() else { return };
-    let mut fast = packets(&capture("fast-cnp-option1"))[1].bytes.clone();
+    let mut fast = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
     assert_eq!(fast[14 + 40 + 2], 0x9E);
     fast[14 + 40 + 2] = 0x3E;
     let file = TempCapture::new("types", [(fast.as_slice(), fast.len())].into_iter());
@@ -482,7 +486,7 @@ fn option_types_that_no_draft_allows_are_named() {
 #[test]
 fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
     let Some(tshark) = with_plugin() else { return };
-    let path = capture("cnp");
+    let path = capture("formats-cnp");
     let count = |arguments: &[&str]| {
         decode(&tshark, &path, &[arguments, &["-Y", "cnp"]].concat())
             .lines()
@@ -531,7 +535,7 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
 #[test]
 fn other_ways_of_looking_agree() {
     let Some(tshark) = with_plugin() else { return };
-    let path: &Path = &capture("fast-cnp-option2");
+    let path: &Path = &capture("formats-ioam");
     let one = decode(&tshark, path, &[]);
     assert_eq!(one, decode(&tshark, path, &["-2"]));
     let fields = ["-T", "fields", "-e", "fastcnp.node.queue_depth"];
@@ -548,14 +552,14 @@ fn other_ways_of_looking_agree() {
     assert_eq!(faked, visible);
     assert!(faked.contains(','), "{faked}");
     // Expert info alone is asked for, in a tree that is not shown.
-    let broken = capture("broken-fast-cnp");
+    let broken = capture("malformed-fast-cnp");
     let asked = [
         "-T",
         "fields",
         "-e",
         "_ws.expert.message",
         "-Y",
-        "frame.number == 6",
+        "frame.number == 7",
     ];
     assert!(decode(&tshark, &broken, &asked).contains("More than one Fast CNP option"));
     let pdml = decode(&tshark, path, &["-T", "pdml", "-Y", "fastcnp"]);
@@ -564,7 +568,7 @@ fn other_ways_of_looking_agree() {
     assert!(hierarchy.contains("fastcnp"), "{hierarchy}");
     let experts = decode(
         &tshark,
-        &capture("broken-fast-cnp"),
+        &capture("malformed-fast-cnp"),
         &["-q", "-z", "expert"],
     );
     assert!(

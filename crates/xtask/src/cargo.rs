@@ -1,4 +1,4 @@
-//! Cargo, called from a chore that cargo itself started: the workspace's root, its metadata, the built plugin.
+//! Cargo, called from a chore that cargo itself started: the workspace's root, its metadata, what it built.
 //! Not here: where the plugin goes (`install_plugin.rs`).
 
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use crate::process;
 
 /// The package that builds the Wireshark plugin.
 pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
+
+/// The package, and program, that generates captures.
+pub const GENERATOR: &str = "fcn-gen";
 
 /// The workspace's root folder.
 ///
@@ -86,19 +89,11 @@ fn needs_bindgen(metadata: &Value) -> bool {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
-    let mut command = command(&["build", "--package", PLUGIN_PACKAGE])?;
-    command
-        .arg("--message-format=json-render-diagnostics")
-        .stderr(Stdio::inherit());
-    if release {
-        command.arg("--release");
-    }
-    let output = process::output(&mut command)?;
-    if !output.status.success() {
-        return Err(Failure::new(format!("`{}` failed", process::command_line(&command)))
-            .todo("see cargo's message above; `cargo xtask install-plugin` installs the headers the build needs"));
-    }
-    shared_library(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+    let arguments: &[&str] = if release { &["--release"] } else { &[] };
+    let messages = build(PLUGIN_PACKAGE, arguments).map_err(|failure| {
+        failure.todo("see cargo's message above; `cargo xtask install-plugin` installs the headers the build needs")
+    })?;
+    shared_library(&messages).ok_or_else(|| {
         Failure::new(format!(
             "the build of {PLUGIN_PACKAGE} made no shared library"
         ))
@@ -106,13 +101,54 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
     })
 }
 
-/// Finds the plugin's shared library in cargo's JSON messages.
-fn shared_library(messages: &str) -> Option<PathBuf> {
-    let name = PLUGIN_PACKAGE.replace('-', "_");
+/// Builds the program of a package and returns its path, wherever the target folder is.
+///
+/// # Errors
+/// The build failed; cargo has said why on standard error.
+pub fn build_tool(package: &str) -> Outcome<PathBuf> {
+    let messages =
+        build(package, &["--bins"]).map_err(|failure| failure.todo("see cargo's message above"))?;
+    executable(&messages, package).ok_or_else(|| {
+        Failure::new(format!(
+            "the build of {package} made no program of that name"
+        ))
+    })
+}
+
+/// Builds a package and returns cargo's messages about it, JSON a line.
+fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
+    let mut command = command(&["build", "--package", package])?;
+    command
+        .arg("--message-format=json-render-diagnostics")
+        .args(arguments)
+        .stderr(Stdio::inherit());
+    let output = process::output(&mut command)?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(Failure::new(format!(
+            "`{}` failed",
+            process::command_line(&command)
+        )))
+    }
+}
+
+/// What cargo's messages say it made of the target `name`.
+fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|m| m["reason"] == "compiler-artifact" && m["target"]["name"] == name.as_str())
+        .filter(move |m| m["reason"] == "compiler-artifact" && m["target"]["name"] == name)
+}
+
+/// Finds the program of that name.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    artifacts(messages, name).find_map(|m| m["executable"].as_str().map(PathBuf::from))
+}
+
+/// Finds the plugin's shared library.
+fn shared_library(messages: &str) -> Option<PathBuf> {
+    artifacts(messages, &PLUGIN_PACKAGE.replace('-', "_"))
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.extension().is_some_and(|e| e == "so"))
@@ -136,6 +172,17 @@ mod tests {
             Some(PathBuf::from("/t/libfcn_dissector.so"))
         );
         assert_eq!(shared_library(""), None);
+    }
+
+    #[test]
+    fn finds_a_program_among_the_messages() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"tool"},"filenames":["/t/libtool.rlib"],"executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"tool"},"filenames":["/t/tool"],"executable":"/t/tool"}"#,
+        );
+        assert_eq!(executable(messages, "tool"), Some(PathBuf::from("/t/tool")));
+        assert_eq!(executable(messages, "other"), None);
     }
 
     #[test]

@@ -1,19 +1,28 @@
-//! `cargo xtask demo`: from a fresh clone to decoded captures, step by step.
-//! Not here: what the steps do, but for the last, which shows the captures.
+//! `cargo xtask demo`: from a fresh clone to decoded captures and a comparison of mechanisms, step by step.
+//! Not here: what the steps do, but for the last two, which show what there is.
 
-use std::path::{Path, PathBuf};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
+use crate::captures::{self, Generator, Sample, Scene, Written};
 use crate::failure::{Failure, Outcome};
 use crate::packages;
 use crate::report::{self, Ink, Step, ink};
-use crate::{captures, install_plugin, process};
+use crate::{install_plugin, process};
 
 /// Matches the messages that the plugin exists for.
 const OUR_MESSAGES: &str = "fastcnp || cnp || proxycn || wanfcn";
 
-/// Lines shown of each capture.
-const LINES: usize = 1;
+/// Matches what a capture without any of them is about.
+const PAUSES: &str = "macc";
+
+/// The scenario whose mechanisms are compared.
+const COMPARED: &str = "incast";
+
+/// The capture to look at next.
+const NEXT: &str = "fast-cnp";
 
 /// Characters of a line shown.
 const WIDTH: usize = 118;
@@ -24,13 +33,21 @@ const WIDTH: usize = 118;
 /// A step failed; those after it were not begun.
 pub fn run() -> Outcome {
     let folder = captures::folder()?;
+    let built: OnceCell<Generator> = OnceCell::new();
+    let generator = || {
+        built
+            .get()
+            .ok_or_else(|| Failure::new("the generator is not built"))
+    };
     let mut packages = || packages::ensure(&install_plugin::needs()?);
     let mut plugin = || install_plugin::install(None);
     let mut write = || {
-        let count = captures::write(&folder, None)?;
+        let new = Generator::build()?;
+        let count = captures::write(&folder, built.get_or_init(|| new), None)?;
         Ok(format!("{count} captures in {}", folder.display()))
     };
     let mut show = || show(&folder);
+    let mut compare = || compare(generator()?);
     let mut steps = [
         Step {
             title: "Install what is missing",
@@ -41,12 +58,16 @@ pub fn run() -> Outcome {
             work: &mut plugin,
         },
         Step {
-            title: "Write the sample captures",
+            title: "Build fcn-gen and write the sample captures",
             work: &mut write,
         },
         Step {
             title: "Decode the sample captures",
             work: &mut show,
+        },
+        Step {
+            title: "Compare mechanisms under the same congestion",
+            work: &mut compare,
         },
     ];
     let of = steps.len();
@@ -60,62 +81,21 @@ pub fn run() -> Outcome {
             )));
         }
     }
-    let files = captures_in(&folder)?;
-    if let Some(file) = files
-        .iter()
-        .find(|f| file_name(f).starts_with("fast-cnp"))
-        .or(files.first())
-    {
-        println!("\nNext: {}", ink(Ink::Bold, &next_command(file)));
-    }
+    let file = folder.join(format!("{NEXT}.pcapng"));
+    println!("\nNext: {}", ink(Ink::Bold, &next_command(&file)));
     Ok(())
 }
 
-/// The capture files of a folder, by name, the broken ones last.
-fn captures_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let entries = folder
-        .read_dir()
-        .map_err(|e| Failure::io("read", folder, &e))?;
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "pcapng"))
-        .collect();
-    // Those that show defects come last.
-    files.sort_by_key(|f| (file_name(f).starts_with("broken"), f.clone()));
-    if files.is_empty() {
-        return Err(
-            Failure::new(format!("there is no capture in {}", folder.display()))
-                .todo("cargo xtask captures"),
-        );
-    }
-    Ok(files)
-}
-
-/// Shows each capture in a few lines.
+/// Shows the first sample of each simulated scenario by its first notification, and counts the rest.
 fn show(folder: &Path) -> Outcome<String> {
-    let files = captures_in(folder)?;
+    let mut shown = BTreeSet::new();
     let mut ours = 0;
-    for file in &files {
-        let bytes = std::fs::read(file).map_err(|e| Failure::io("read", file, &e))?;
-        let about = section_comment(&bytes).unwrap_or_default();
-        let about = about.lines().next().unwrap_or_default();
-        println!(
-            "    {}  {}",
-            ink(Ink::Bold, &file_name(file)),
-            shortened(about, WIDTH)
-        );
-        let mut lines = decode(file, Some(OUR_MESSAGES))?;
+    for sample in captures::ALL {
+        let file = folder.join(sample.file_name());
+        let lines = decode(&file, Some(OUR_MESSAGES))?;
         ours += lines.len();
-        if lines.is_empty() {
-            lines = decode(file, None)?;
-        }
-        let more = lines.len().saturating_sub(LINES);
-        for line in lines.iter().take(LINES) {
-            println!("        {}", shortened(line, WIDTH));
-        }
-        if more > 0 {
-            println!("        {}", ink(Ink::Dim, &format!("… and {more} more")));
+        if sample.scene == Scene::Simulation && shown.insert(sample.scenario) {
+            present(sample, &file, &lines)?;
         }
     }
     if ours == 0 {
@@ -123,9 +103,42 @@ fn show(folder: &Path) -> Outcome<String> {
             "tshark finds none of our messages in {}",
             folder.display()
         ))
-        .todo("cargo xtask captures, then cargo xtask install-plugin"));
+        .todo("cargo xtask install-plugin"));
     }
-    Ok(format!("{} captures, {ours} notifications", files.len()))
+    println!("    … and {} more", captures::ALL.len() - shown.len());
+    Ok(format!(
+        "{} captures, {ours} notifications",
+        captures::ALL.len()
+    ))
+}
+
+/// Two lines about a sample, whose notifications are `lines`.
+fn present(sample: &Sample, file: &Path, lines: &[String]) -> Outcome {
+    let Written { about, packets } = Written::read(file)?;
+    let count = format!("{packets} packets, {} notifications", lines.len());
+    let name = sample.file_name();
+    let told = shortened(&about, WIDTH.saturating_sub(name.len() + count.len() + 6));
+    println!(
+        "    {}  {told}  {}",
+        ink(Ink::Bold, &name),
+        ink(Ink::Dim, &count)
+    );
+    let first = match lines.first() {
+        Some(line) => Some(line.clone()),
+        None => decode(file, Some(PAUSES))?.into_iter().next(),
+    };
+    if let Some(line) = first {
+        println!("        {}", shortened(&line, WIDTH));
+    }
+    Ok(())
+}
+
+/// Shows how the mechanisms fare.
+fn compare(generator: &Generator) -> Outcome<String> {
+    for line in generator.compare(COMPARED)?.lines() {
+        println!("    {line}");
+    }
+    Ok(format!("fcn-gen compare {COMPARED}"))
 }
 
 /// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.
@@ -164,13 +177,6 @@ fn shortened(text: &str, width: usize) -> String {
         .collect()
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
-}
-
 /// What a person would type next: Wireshark where there is a screen for it.
 fn next_command(capture: &Path) -> String {
     let screen = ["DISPLAY", "WAYLAND_DISPLAY"]
@@ -184,45 +190,6 @@ fn next_command(capture: &Path) -> String {
         format!("wireshark {}", path.display())
     } else {
         format!("tshark -r {} -O fastcnp", path.display())
-    }
-}
-
-/// The comment of a pcapng file's first section, by which each of our captures says what it shows.
-fn section_comment(file: &[u8]) -> Option<String> {
-    const SECTION_HEADER: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
-    const OPT_COMMENT: u16 = 1;
-    const FIXED_PART: usize = 24;
-    let big = match file.get(8..12)? {
-        [0x1A, 0x2B, 0x3C, 0x4D] => true,
-        [0x4D, 0x3C, 0x2B, 0x1A] => false,
-        _ => return None,
-    };
-    let two = |at: &[u8]| {
-        let octets = [*at.first()?, *at.get(1)?];
-        Some(if big {
-            u16::from_be_bytes(octets)
-        } else {
-            u16::from_le_bytes(octets)
-        })
-    };
-    let length = file.get(4..8)?.try_into().ok()?;
-    let length = if big {
-        u32::from_be_bytes(length)
-    } else {
-        u32::from_le_bytes(length)
-    };
-    // The block's length stands again at its end.
-    let mut options = file.get(FIXED_PART..usize::try_from(length).ok()?.checked_sub(4)?)?;
-    if file.get(..4)? != SECTION_HEADER {
-        return None;
-    }
-    loop {
-        let (code, length) = (two(options)?, usize::from(two(options.get(2..)?)?));
-        let value = options.get(4..4 + length)?;
-        if code == OPT_COMMENT {
-            return Some(String::from_utf8_lossy(value).into_owned());
-        }
-        options = options.get(4 + length.next_multiple_of(4)..)?;
     }
 }
 
@@ -246,67 +213,6 @@ mod tests {
         assert_eq!(shortened("ab", 0), "…");
     }
 
-    fn section(big: bool, options: &[(u16, &[u8])]) -> Vec<u8> {
-        let two = |v: u16| {
-            if big {
-                v.to_be_bytes()
-            } else {
-                v.to_le_bytes()
-            }
-        };
-        let four = |v: u32| {
-            if big {
-                v.to_be_bytes()
-            } else {
-                v.to_le_bytes()
-            }
-        };
-        let mut body = Vec::new();
-        for (code, value) in options {
-            body.extend(two(*code));
-            body.extend(two(u16::try_from(value.len()).unwrap()));
-            body.extend(*value);
-            body.resize(body.len().next_multiple_of(4), 0);
-        }
-        let length = four(u32::try_from(28 + body.len()).unwrap());
-        let mut block = vec![0x0A, 0x0D, 0x0D, 0x0A];
-        block.extend(length);
-        block.extend(four(0x1A2B_3C4D));
-        block.extend(two(1));
-        block.extend(two(0));
-        block.extend([0xFF; 8]);
-        block.extend(body);
-        block.extend(length);
-        block
-    }
-
-    #[test]
-    fn reads_the_section_comment_of_either_byte_order() {
-        for big in [true, false] {
-            let file = section(
-                big,
-                &[(4, b"fcn"), (1, "Fast CNP → sender".as_bytes()), (0, b"")],
-            );
-            assert_eq!(section_comment(&file).as_deref(), Some("Fast CNP → sender"));
-            assert_eq!(
-                section_comment(&section(big, &[(4, b"fcn"), (0, b"")])),
-                None
-            );
-            for cut in 0..file.len() {
-                // Whole options only: a cut file has no whole block.
-                assert_eq!(
-                    section_comment(&file[..cut]).is_some(),
-                    cut >= file.len() - 4,
-                    "{cut}"
-                );
-            }
-        }
-        assert_eq!(
-            section_comment(b"no capture, but a text of some length"),
-            None
-        );
-    }
-
     #[test]
     fn decodes_in_one_line_a_packet() {
         if process::which("tshark").is_none() {
@@ -314,7 +220,9 @@ mod tests {
             return;
         }
         // A section, an Ethernet interface, a frame of 14 octets.
-        let mut bytes = section(false, &[(0, b"")]);
+        let mut bytes = vec![0x0A, 0x0D, 0x0D, 0x0A, 28, 0, 0, 0, 0x4D, 0x3C, 0x2B, 0x1A];
+        bytes.extend([1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]);
+        bytes.extend([28, 0, 0, 0]);
         bytes.extend([1, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0]);
         bytes.extend([6, 0, 0, 0, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend([0, 0, 0, 0, 14, 0, 0, 0, 14, 0, 0, 0]);
@@ -331,23 +239,5 @@ mod tests {
         assert_eq!(decode(&file, Some("ip")), Ok(Vec::new()));
         assert!(decode(&file, Some("no.such.field")).is_err());
         std::fs::remove_file(file).unwrap();
-    }
-
-    #[test]
-    fn a_folder_without_captures_says_what_to_do() {
-        let folder = std::env::temp_dir().join(format!("fcn-xtask-demo-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let text = captures_in(&folder).unwrap_err().to_string();
-        assert!(text.ends_with("what to do: cargo xtask captures"), "{text}");
-        for name in ["b.pcapng", "a.pcapng", "a.txt"] {
-            std::fs::write(folder.join(name), "").unwrap();
-        }
-        let names: Vec<_> = captures_in(&folder)
-            .unwrap()
-            .iter()
-            .map(|p| file_name(p))
-            .collect();
-        assert_eq!(names, ["a.pcapng", "b.pcapng"]);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -35,7 +35,7 @@ pub struct Cli {
 /// A chore.
 #[derive(Debug, Subcommand)]
 pub enum Chore {
-    /// Install what is missing, build and install the plugin, and show it decoding the sample captures
+    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
     Test {
@@ -45,7 +45,7 @@ pub enum Chore {
         /// Run only tests with one of these in their names, and no other checks
         filter: Vec<String>,
     },
-    /// Write the sample captures and tshark's decodings of them with the plugin
+    /// Write the sample captures with fcn-gen, and tshark's decodings of them with the plugin
     Captures {
         /// Compare with what is there, write nothing
         #[arg(long)]

@@ -186,11 +186,14 @@ fn next_number() -> u32 {
 
 /// A folder that goes when its owner does.
 #[derive(Debug)]
-struct TempDir(PathBuf);
+pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// Makes one; for root, where other users can reach it.
-    fn new(root: bool) -> Outcome<Self> {
+    /// Makes one; with `root`, where other users can reach it.
+    ///
+    /// # Errors
+    /// There is no place for it.
+    pub fn new(root: bool) -> Outcome<Self> {
         let reachable = |folder: &Path| {
             folder.ancestors().all(|f| {
                 f.metadata()
@@ -224,7 +227,9 @@ impl TempDir {
         }
     }
 
-    fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.0
     }
 

@@ -1,10 +1,12 @@
-//! The committed decodings of the sample captures are what tshark with this build of the plugin says.
+//! The committed sample captures are what this build of `fcn-gen` writes, and their decodings what tshark with this build of the
+//! plugin says.
 
+use xtask::captures::Generator;
 use xtask::tshark::Tshark;
 use xtask::{captures, cargo, install_plugin, packages};
 
 #[test]
-fn the_sample_captures_decode_as_committed() {
+fn the_sample_captures_are_as_committed() {
     let lacking = packages::missing(&install_plugin::needs().unwrap());
     if !lacking.is_empty() {
         println!(
@@ -14,8 +16,9 @@ fn the_sample_captures_decode_as_committed() {
         return;
     }
     let tshark = Tshark::with_plugin(&cargo::build_plugin(false).unwrap()).unwrap();
+    let generator = Generator::build().unwrap();
     let folder = captures::folder().unwrap();
-    if let Err(e) = captures::check(&folder, Some(&tshark)) {
+    if let Err(e) = captures::check(&folder, &generator, Some(&tshark)) {
         panic!("{e}");
     }
 }

@@ -1,31 +1,26 @@
-//! `cargo xtask captures`: the sample captures, byte for byte the same each time, and their decodings.
+//! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings.
 //!
-//! One module a family of messages, each returning its captures; `scene.rs` has the cast of hosts and builds packets;
-//! `file.rs` writes pcapng. Formats and rules are the wire crate's.
+//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `index.rs` lists them.
+//! Not here: what is in them, which is `fcn-gen`'s business.
 
-mod broken;
-mod cnp;
-mod fast_cnp;
-mod file;
-mod other;
-mod proxy_cn;
-mod routing;
-mod scene;
-mod wan_fcn;
+mod decoding;
+mod generator;
+mod index;
+mod samples;
+mod written;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
-use crate::tshark::Tshark;
+use crate::tshark::{TempDir, Tshark};
 use crate::{cargo, install_plugin, packages};
 
-pub use scene::{Capture, Packet};
+pub use generator::{Generator, Scenario};
+pub use samples::{ALL, Sample, Scene};
+pub use written::Written;
 
 /// The folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
-/// The index page.
-const INDEX: &str = "README.md";
 
 /// Writes captures and decodings, or with `check` compares them; returns what was done, in words.
 ///
@@ -34,40 +29,19 @@ const INDEX: &str = "README.md";
 pub fn run(check_only: bool) -> Outcome<String> {
     packages::ensure(&install_plugin::needs()?)?;
     let tshark = Tshark::with_plugin(&cargo::build_plugin(false)?)?;
+    let generator = Generator::build()?;
     let folder = folder()?;
     if check_only {
-        let count = check(&folder, Some(&tshark))?;
+        let count = check(&folder, &generator, Some(&tshark))?;
         return Ok(format!(
             "{count} captures and their decodings are as committed"
         ));
     }
-    let count = write(&folder, Some(&tshark))?;
+    let count = write(&folder, &generator, Some(&tshark))?;
     Ok(format!(
         "{count} captures and their decodings written to {}",
         folder.display()
     ))
-}
-
-/// All sample captures.
-///
-/// # Errors
-/// A packet that the wire crate refuses to build.
-pub fn all() -> Outcome<Vec<Capture>> {
-    let mut captures = Vec::new();
-    for family in [
-        cnp::captures,
-        fast_cnp::captures,
-        proxy_cn::captures,
-        wan_fcn::captures,
-        routing::captures,
-        other::captures,
-        broken::captures,
-    ] {
-        captures.extend(
-            family().map_err(|e| Failure::new(format!("a sample capture cannot be built: {e}")))?,
-        );
-    }
-    Ok(captures)
 }
 
 /// The captures' folder.
@@ -78,57 +52,47 @@ pub fn folder() -> Outcome<PathBuf> {
     Ok(cargo::root()?.join(FOLDER))
 }
 
-/// Writes captures and index into `folder`; with `tshark`, the decodings beside them.
+/// Writes captures, ground truths and index into `folder`; with `tshark`, the decodings beside them.
 ///
 /// # Errors
-/// What cannot be built, written or decoded.
-pub fn write(folder: &Path, tshark: Option<&Tshark>) -> Outcome<usize> {
+/// What cannot be written or decoded.
+pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     std::fs::create_dir_all(folder).map_err(|e| unwritable(folder, &e))?;
-    let captures = all()?;
-    for capture in &captures {
-        let path = folder.join(capture.file_name());
-        put(&path, &file::pcapng(capture)?)?;
+    for sample in ALL {
+        generator.write(sample, folder)?;
         if let Some(tshark) = tshark {
-            put(&decoding(&path), decode(tshark, &path)?.as_bytes())?;
+            let text = decoding::decode(tshark, sample, &folder.join(sample.file_name()))?;
+            put(&folder.join(sample.decoding_name()), &text)?;
         }
     }
-    put(&folder.join(INDEX), index(&captures).as_bytes())?;
-    Ok(captures.len())
+    put(&folder.join(index::NAME), &index::page(folder, generator)?)?;
+    Ok(ALL.len())
 }
 
 /// Compares what stands in `folder` with what [`write()`] would write; with `tshark`, the decodings too.
 ///
 /// # Errors
-/// What differs or is missing, file by file, or what cannot be built or decoded.
-pub fn check(folder: &Path, tshark: Option<&Tshark>) -> Outcome<usize> {
-    let captures = all()?;
-    let mut wrong = Vec::new();
-    let mut expected = vec![PathBuf::from(INDEX)];
-    compare(&folder.join(INDEX), index(&captures).as_bytes(), &mut wrong);
-    for capture in &captures {
-        let path = folder.join(capture.file_name());
-        compare(&path, &file::pcapng(capture)?, &mut wrong);
-        if let Some(tshark) = tshark {
-            compare(
-                &decoding(&path),
-                decode(tshark, &path)?.as_bytes(),
-                &mut wrong,
-            );
-        }
-        expected.push(capture.file_name().into());
-        expected.push(decoding(Path::new(&capture.file_name())));
-    }
-    let entries = std::fs::read_dir(folder).map_err(|e| unwritable(folder, &e))?;
+/// What differs, is missing or should not be there, file by file, or what cannot be generated or decoded.
+pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
+    let fresh = TempDir::new(false)?;
+    write(fresh.path(), generator, tshark)?;
+    let names = file_names();
+    let mut wrong: Vec<String> = names
+        .iter()
+        .map(|name| (folder.join(name), fresh.path().join(name)))
+        // Without tshark there are no decodings to compare with.
+        .filter(|(_, fresh)| tshark.is_some() || fresh.exists())
+        .filter_map(|(committed, fresh)| compare(&committed, &fresh))
+        .collect();
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::io("read", folder, &e))?;
     for entry in entries.flatten() {
-        if !expected.contains(&PathBuf::from(entry.file_name())) {
-            wrong.push(format!(
-                "{}: belongs to no sample capture",
-                entry.path().display()
-            ));
+        if !names.iter().any(|name| entry.file_name() == **name) {
+            let path = entry.path();
+            wrong.push(format!("{}: belongs to no sample capture", path.display()));
         }
     }
     if wrong.is_empty() {
-        return Ok(captures.len());
+        return Ok(ALL.len());
     }
     Err(Failure::new(format!(
         "the sample captures are not as committed:\n  {}\nWhere the change is meant, `cargo xtask captures` writes them anew.",
@@ -136,83 +100,47 @@ pub fn check(folder: &Path, tshark: Option<&Tshark>) -> Outcome<usize> {
     )))
 }
 
-/// What the decodings show in full: our protocols, and those that they stand in.
-const DETAILS: &str = "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn";
+/// The names of all files that belong into the folder.
+fn file_names() -> Vec<String> {
+    let mut names = vec![index::NAME.to_owned()];
+    for sample in ALL {
+        names.extend([sample.file_name(), sample.decoding_name()]);
+        names.extend(sample.truth_name());
+    }
+    names
+}
 
-/// A line a packet, then the details.
-fn decode(tshark: &Tshark, capture: &Path) -> Outcome<String> {
-    let lines = tshark.decode(capture, &[])?;
-    Ok(format!(
-        "{lines}\n{}",
-        tshark.decode(capture, &["-O", DETAILS])?
+/// How a committed file differs from the same file written anew, if it does.
+fn compare(committed: &Path, fresh: &Path) -> Option<String> {
+    let read = |path: &Path| std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
+    let (is, want) = match (read(committed), read(fresh)) {
+        (Ok(is), Ok(want)) => (is, want),
+        (Err(e), _) | (_, Err(e)) => return Some(e),
+    };
+    if is == want {
+        return None;
+    }
+    if committed.extension().is_some_and(|kind| kind == "pcapng") {
+        return Some(format!("{}: other octets", committed.display()));
+    }
+    let (is, want) = (String::from_utf8_lossy(&is), String::from_utf8_lossy(&want));
+    let differs = is.lines().zip(want.lines()).position(|(a, b)| a != b);
+    let line = differs.unwrap_or(is.lines().count().min(want.lines().count()));
+    let show = |text: &str| -> String {
+        let found = text.lines().nth(line).unwrap_or("(end)");
+        found.chars().take(160).collect()
+    };
+    Some(format!(
+        "{}:{}:\n    committed: {}\n    now:       {}",
+        committed.display(),
+        line + 1,
+        show(&is),
+        show(&want)
     ))
 }
 
-/// Beside each capture, what tshark makes of it.
-fn decoding(capture: &Path) -> PathBuf {
-    capture.with_extension("txt")
-}
-
-fn compare(path: &Path, want: &[u8], wrong: &mut Vec<String>) {
-    let is = match std::fs::read(path) {
-        Ok(is) => is,
-        Err(e) => return wrong.push(format!("{}: {e}", path.display())),
-    };
-    if is == want {
-        return;
-    }
-    let (is, want) = (String::from_utf8_lossy(&is), String::from_utf8_lossy(want));
-    let differs = is.lines().zip(want.lines()).position(|(a, b)| a != b);
-    let line = differs.unwrap_or(is.lines().count().min(want.lines().count()));
-    let show = |text: &str| {
-        text.lines()
-            .nth(line)
-            .unwrap_or("(end)")
-            .chars()
-            .take(160)
-            .collect::<String>()
-    };
-    wrong.push(if path.extension().is_some_and(|kind| kind == "pcapng") {
-        format!("{}: other octets", path.display())
-    } else {
-        format!(
-            "{}:{}:\n    committed: {}\n    now:       {}",
-            path.display(),
-            line + 1,
-            show(&is),
-            show(&want)
-        )
-    });
-}
-
-fn index(captures: &[Capture]) -> String {
-    let mut page = String::from(
-        "# Sample captures\n\n\
-         Every message of fast congestion notification, well-formed and broken, plain and in tunnels. Written by \
-         `cargo xtask captures`, byte for byte the same each time. Packet comments say what to look at; beside each \
-         capture stands its decoding by tshark with the plugin (`tshark -V`, our protocols and those around them).\n\n\
-         | capture | packets | what it shows |\n|---|---|---|\n",
-    );
-    for capture in captures {
-        let _ = writeln!(
-            page,
-            "| [{0}]({0}) ([decoded]({1})) | {2} | {3} |",
-            capture.file_name(),
-            decoding(Path::new(&capture.file_name())).display(),
-            capture.packets.len(),
-            capture.about
-        );
-    }
-    page.push_str(
-        "\nThe hosts: sender 2001:db8:1::1 or 192.0.2.1, its QP 0x11; receiver 2001:db8:2::1 or 198.51.100.1, its QP \
-         0x12; congested switch 2001:db8:ffff::3 or 203.0.113.3 (loopback addresses); proxy node 2001:db8:1::f or \
-         192.0.2.15; ingress PE 2001:db8:ee::1, egress PE 2001:db8:ee::2.\n",
-    );
-    page
-}
-
-fn put(path: &Path, bytes: &[u8]) -> Outcome<()> {
-    std::fs::write(path, bytes).map_err(|e| unwritable(path, &e))
+fn put(path: &Path, text: &str) -> Outcome {
+    std::fs::write(path, text).map_err(|e| unwritable(path, &e))
 }
 
 fn unwritable(path: &Path, e: &std::io::Error) -> Failure {
@@ -222,80 +150,26 @@ fn unwritable(path: &Path, e: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fcn_wire::{End, Findings, Frame, IcrcCheck, Profile, Rule, Severity};
-    use std::collections::BTreeSet;
-
-    fn rules(packet: &Packet) -> Vec<Rule> {
-        let mut findings = Findings::new();
-        let profile = Profile::DEFAULT;
-        Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile)
-            .check(IcrcCheck::On, &mut findings);
-        findings.into_iter().map(|finding| finding.rule).collect()
-    }
 
     #[test]
-    fn the_same_captures_come_out_each_time() {
-        let bytes = || {
-            all()
-                .unwrap()
-                .iter()
-                .map(|c| file::pcapng(c).unwrap())
-                .collect::<Vec<_>>()
+    fn names_the_first_line_that_differs() {
+        let folder = TempDir::new(false).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            put(&path, text).unwrap();
+            path
         };
-        assert_eq!(bytes(), bytes());
-    }
-
-    #[test]
-    fn the_committed_captures_and_index_are_these() {
-        check(&folder().unwrap(), None).unwrap();
-    }
-
-    #[test]
-    fn well_formed_packets_break_no_rule_and_are_read_to_their_end() {
-        for capture in all().unwrap() {
-            for (number, packet) in capture.packets.iter().enumerate() {
-                let at = format!("{} packet {}: {}", capture.name, number + 1, packet.comment);
-                let broken: Vec<_> = rules(packet)
-                    .into_iter()
-                    .filter(|rule| rule.info().severity > Severity::Note)
-                    .collect();
-                assert_eq!(broken, packet.breaks, "{at}");
-                if packet.breaks.is_empty() && !capture.name.starts_with("broken") && packet.whole()
-                {
-                    let profile = Profile::DEFAULT;
-                    let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
-                    let fragment = packet.comment.contains(" fragment of ")
-                        && !packet.comment.contains("atomic");
-                    assert_eq!(
-                        matches!(frame.end(), End::Fragment { .. }),
-                        fragment,
-                        "{at}"
-                    );
-                    assert_eq!(frame.end() == End::Complete, !fragment, "{at}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_rule_is_broken_somewhere() {
-        let shown: BTreeSet<_> = all()
-            .unwrap()
-            .iter()
-            .flat_map(|c| c.packets.iter().flat_map(rules))
-            .collect();
-        let never: Vec<_> = Rule::ALL
-            .iter()
-            .filter(|rule| !shown.contains(rule))
-            .collect();
-        // A code point that the draft forbids needs a profile that was forced.
-        assert_eq!(
-            never,
-            [
-                &Rule::FastCnpAction,
-                &Rule::FastCnpChange,
-                &Rule::ProxyAddressType
-            ]
+        let (one, other) = (file("a.txt", "x\ny\n"), file("b.txt", "x\nz\n"));
+        assert_eq!(compare(&one, &file("c.txt", "x\ny\n")), None);
+        let text = compare(&one, &other).unwrap();
+        assert!(
+            text.ends_with("a.txt:2:\n    committed: y\n    now:       z"),
+            "{text}"
         );
+        let longer = compare(&one, &file("d.txt", "x\ny\nw\n")).unwrap();
+        assert!(longer.contains("committed: (end)"), "{longer}");
+        let binary = compare(&file("a.pcapng", "x"), &file("b.pcapng", "y")).unwrap();
+        assert!(binary.ends_with("a.pcapng: other octets"), "{binary}");
+        assert!(compare(&folder.path().join("none.txt"), &one).is_some());
     }
 }

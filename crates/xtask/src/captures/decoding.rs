@@ -1,0 +1,154 @@
+//! What tshark with the plugin makes of a sample, as text.
+//!
+//! A gallery: a line a packet, then all of them in detail. A simulation repeats itself: a line a packet, then the first few
+//! packets of each kind in detail.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::samples::{Sample, Scene};
+use crate::failure::Outcome;
+use crate::tshark::Tshark;
+
+/// What details show in full: our protocols, and those that they stand in.
+const DETAILS: &str = "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn";
+
+/// What a simulation has besides.
+const DETAILS_AROUND: &str = "icmpv6,isis.lsp,ospf,bgp,macc";
+
+/// Notifications of one kind from one source, and other packets that are no data of their kind, that are shown in detail.
+const EACH: usize = 2;
+
+/// Columns of a simulation: the interface says where a packet was seen.
+const COLUMNS: &str = r#"gui.column.format:"No.","%m","Time","%t","Interface","%Cus:frame.interface_name:0:R","Source","%s","Destination","%d","Protocol","%p","Length","%L","Info","%i""#;
+
+/// Decodes the capture of a sample.
+///
+/// # Errors
+/// tshark failed.
+pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<String> {
+    match sample.scene {
+        Scene::Gallery => {
+            let lines = tshark.decode(capture, &[])?;
+            let details = tshark.decode(capture, &["-O", DETAILS])?;
+            Ok(format!("{lines}\n{details}"))
+        }
+        Scene::Simulation => {
+            let lines = tshark.decode(capture, &["-o", COLUMNS])?;
+            let protocols = format!("{DETAILS},{DETAILS_AROUND}");
+            let filter = format!(
+                "frame.number in {{{}}}",
+                telling(tshark, capture)?.join(",")
+            );
+            let details = tshark.decode(capture, &["-O", &protocols, "-Y", &filter])?;
+            Ok(format!("{lines}\n{details}"))
+        }
+    }
+}
+
+/// What kinds are told by, first the frame's number.
+const FIELDS: [&str; 14] = [
+    "frame.number",
+    "cnp",
+    "fastcnp",
+    "fastcnp.option.number",
+    "proxycn",
+    "wanfcn",
+    "ip.src",
+    "ipv6.src",
+    "frame.protocols",
+    "ipv6.opt.ioam.trace.remlen",
+    "infiniband.bth.opcode",
+    "infiniband.mad.attributeid",
+    "ip.dsfield.ecn",
+    "ipv6.tclass.ecn",
+];
+
+/// Numbers of the frames to show in detail.
+fn telling(tshark: &Tshark, capture: &Path) -> Outcome<Vec<String>> {
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    arguments.extend(FIELDS.iter().flat_map(|field| ["-e", field]));
+    Ok(first_of_each(&tshark.decode(capture, &arguments)?))
+}
+
+/// The first frames of each kind, from a line of [`FIELDS`] a frame.
+fn first_of_each(lines: &str) -> Vec<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut numbers = Vec::new();
+    for line in lines.lines() {
+        let Some((number, values)) = line.split_once('|') else {
+            continue;
+        };
+        let (kind, each) = kind(values);
+        let count = seen.entry(kind).or_default();
+        *count += 1;
+        if *count <= each {
+            numbers.push(number.to_owned());
+        }
+    }
+    numbers
+}
+
+/// What kind of packet has these values of [`FIELDS`], and how many of it are shown.
+fn kind(values: &str) -> (String, usize) {
+    let mut values = values.split('|');
+    let mut next = || values.next().unwrap_or_default();
+    let [cnp, fast, option, proxy, wan] = [next(), next(), next(), next(), next()];
+    let sources = [next(), next()].join(" ");
+    let [protocols, trace] = [next(), next()];
+    let shape = values.collect::<Vec<_>>().join(" ");
+    let said = [
+        ("cnp", cnp),
+        ("fastcnp", fast),
+        ("proxycn", proxy),
+        ("wanfcn", wan),
+    ];
+    let notification = said.iter().find(|(_, value)| !value.is_empty());
+    if let Some((name, _)) = notification {
+        (format!("{name} {option} {sources}"), EACH)
+    } else if !trace.is_empty() {
+        // A trace grows from one vantage point to the next, whatever the data is.
+        (format!("{protocols} {trace}"), 1)
+    } else if protocols.contains("infiniband") {
+        (format!("{protocols} {shape}"), 1)
+    } else {
+        (protocols.to_owned(), EACH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_shown_twice_and_data_once_a_shape() {
+        const ROCE: &str = "eth:ethertype:ipv6:udp:infiniband";
+        let data = |opcode: u8, ecn: u8| format!("|||||||2001:db8::1|{ROCE}||{opcode}|||{ecn}");
+        let traced =
+            |opcode: u8, room: u8| format!("|||||||2001:db8::1|{ROCE}|{room}|{opcode}|||2");
+        let fast = |source: &str| format!("||Fast CNP|1||||{source}|{ROCE}||129|||2");
+        let pause = || "||||||||eth:ethertype:macc|||||".to_owned();
+        let kinds = [
+            data(6, 2),
+            data(6, 2),
+            data(6, 3),
+            data(7, 2),
+            traced(6, 20),
+            traced(7, 20),
+            traced(7, 15),
+            fast("2001:db8::2"),
+            fast("2001:db8::2"),
+            fast("2001:db8::2"),
+            fast("2001:db8::3"),
+            pause(),
+            pause(),
+            pause(),
+        ];
+        let lines: String = (1..)
+            .zip(kinds)
+            .map(|(number, values)| format!("{number}{values}\n"))
+            .collect();
+        let shown = ["1", "3", "4", "5", "7", "8", "9", "11", "12", "13"];
+        assert_eq!(first_of_each(&lines), shown);
+    }
+}

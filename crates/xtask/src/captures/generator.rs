@@ -1,0 +1,116 @@
+//! `fcn-gen`, built and run: samples written, scenarios described.
+//! Not here: which samples (`samples.rs`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::samples::Sample;
+use crate::failure::{Failure, Outcome};
+use crate::{cargo, process};
+
+/// The generator of this build.
+#[derive(Debug)]
+pub struct Generator {
+    program: PathBuf,
+}
+
+/// A built-in scenario, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What to look at.
+    pub demonstrates: String,
+}
+
+impl Generator {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// The build failed.
+    pub fn build() -> Outcome<Self> {
+        let program = cargo::build_tool(cargo::GENERATOR)?;
+        Ok(Self { program })
+    }
+
+    /// The program with arguments.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments);
+        command
+    }
+
+    /// Writes a sample, and its ground truth where it has one, into `folder`.
+    ///
+    /// # Errors
+    /// The generator failed.
+    pub fn write(&self, sample: &Sample, folder: &Path) -> Outcome {
+        let mut command = self.command(&[]);
+        // Relative names, as in the command that the index tells people to type.
+        command.args(sample.arguments()).arg("--quiet");
+        process::stdout(command.current_dir(folder)).map(|_| ())
+    }
+
+    /// Writes a scenario as it is built in, with its ground truth.
+    ///
+    /// # Errors
+    /// The generator failed.
+    pub fn write_default(&self, scenario: &str, capture: &Path, truth: &Path) -> Outcome {
+        let mut command = self.command(&["write", scenario, "--quiet", "-o"]);
+        process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(|_| ())
+    }
+
+    /// What a comparison of mechanisms prints for people.
+    ///
+    /// # Errors
+    /// The generator failed.
+    pub fn compare(&self, scenario: &str) -> Outcome<String> {
+        process::stdout(&mut self.command(&["compare", scenario, "--quiet"]))
+    }
+
+    /// The names of the built-in scenarios and galleries.
+    ///
+    /// # Errors
+    /// The generator failed, or wrote something else than its JSON.
+    pub fn names(&self) -> Outcome<Vec<String>> {
+        let list = self.json(&["list", "--json"])?;
+        list["scenarios"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|scenario| text(scenario, "name"))
+            .collect()
+    }
+
+    /// A built-in scenario, in its own words.
+    ///
+    /// # Errors
+    /// As [`Generator::names`].
+    pub fn scenario(&self, name: &str) -> Outcome<Scenario> {
+        let shown = self.json(&["show", name, "--json"])?;
+        Ok(Scenario {
+            name: text(&shown, "name")?,
+            demonstrates: text(&shown, "demonstrates")?,
+        })
+    }
+
+    fn json(&self, arguments: &[&str]) -> Outcome<Value> {
+        let mut command = self.command(arguments);
+        let text = process::stdout(&mut command)?;
+        serde_json::from_str(&text).map_err(|error| {
+            let line = process::command_line(&command);
+            Failure::new(format!("`{line}` wrote no JSON: {error}"))
+        })
+    }
+}
+
+fn text(value: &Value, key: &str) -> Outcome<String> {
+    value[key].as_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(format!(
+            "the JSON of {} has no text `{key}`",
+            cargo::GENERATOR
+        ))
+    })
+}

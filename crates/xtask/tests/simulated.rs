@@ -1,0 +1,166 @@
+//! What tshark with this build of the plugin finds in simulated captures: every notification of the ground truth, and nothing to
+//! complain of. Over the samples, and over each built-in scenario as it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use xtask::captures::{self, Generator, Scene};
+use xtask::tshark::{TempDir, Tshark};
+use xtask::{cargo, install_plugin, packages};
+
+/// What the plugin's protocols are called in expert info.
+const OURS: [&str; 6] = [
+    "RoCEv2",
+    "CNP",
+    "Fast CNP",
+    "Proxy CN",
+    "WAN FCN",
+    "Proxy address option",
+];
+
+/// tshark with the plugin; `None`, said loudly, where it cannot be had.
+fn tshark() -> Option<Tshark> {
+    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    if !lacking.is_empty() {
+        println!("SKIPPED: decoding needs {}", packages::describe(&lacking));
+        return None;
+    }
+    Some(Tshark::with_plugin(&cargo::build_plugin(false).unwrap()).unwrap())
+}
+
+/// What `tshark -z expert` lists: group, protocol and summary.
+fn expert(tshark: &Tshark, capture: &Path) -> Vec<[String; 3]> {
+    let text = tshark
+        .decode(capture, &["-q", "-z", "expert"])
+        .unwrap_or_else(|e| panic!("{e}"));
+    let row = |line: &str| {
+        let (count, rest) = line.trim().split_once(char::is_whitespace)?;
+        count.parse::<u64>().ok()?;
+        let (group, rest) = rest.trim().split_once(char::is_whitespace)?;
+        let (protocol, summary) = rest.trim().split_once("  ")?;
+        Some([group, protocol, summary].map(|part| part.trim().to_owned()))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn is_ours([_, protocol, _]: &[String; 3]) -> bool {
+    OURS.contains(&protocol.as_str())
+}
+
+/// Notifications by kind, as tshark tells them.
+fn counted(tshark: &Tshark, capture: &Path) -> BTreeMap<String, u64> {
+    let fields = [
+        "cnp",
+        "fastcnp",
+        "fastcnp.option.number",
+        "proxycn",
+        "wanfcn",
+    ];
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let text = tshark
+        .decode(capture, &arguments)
+        .unwrap_or_else(|e| panic!("{e}"));
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let values: Vec<bool> = line.split('|').map(|value| !value.is_empty()).collect();
+        let option = line.split('|').nth(2).unwrap();
+        let kind = match values[..] {
+            [true, false, _, false, false] => "cnp".to_owned(),
+            [false, true, true, false, false] => format!("fast_cnp_{option}"),
+            [false, false, _, true, false] => "proxy_cn".to_owned(),
+            [false, false, _, false, true] => "wan_fcn".to_owned(),
+            [false, false, _, false, false] => continue,
+            _ => panic!("{}: several kinds at once: {line}", capture.display()),
+        };
+        *counts.entry(kind).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Notifications by kind, as the ground truth has them.
+fn told(truth: &Path) -> BTreeMap<String, u64> {
+    let truth: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
+    let mut counts = BTreeMap::new();
+    for entry in truth["notifications"].as_array().unwrap() {
+        let kind = entry["kind"].as_str().unwrap().to_owned();
+        *counts.entry(kind).or_insert(0) += entry["total"].as_u64().unwrap();
+    }
+    counts
+}
+
+/// Checks a capture against its truth; returns how many notifications it has.
+fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> u64 {
+    let name = capture.display();
+    for found in expert(tshark, capture) {
+        // Spoofed and replayed notifications of `attack` are well-formed: who may say what is not for a decoder to know.
+        assert!(!is_ours(&found), "{name}: {found:?}");
+        assert_ne!(found[0], "Malformed", "{name}: {found:?}");
+    }
+    let counts = counted(tshark, capture);
+    assert_eq!(counts, told(truth), "{name}");
+    counts.values().sum()
+}
+
+#[test]
+fn samples_agree_with_their_truth() {
+    let Some(tshark) = tshark() else { return };
+    let folder = captures::folder().unwrap();
+    for sample in captures::ALL {
+        let Some(truth) = sample.truth_name() else {
+            continue;
+        };
+        let capture = folder.join(sample.file_name());
+        let count = agree(&tshark, &capture, &folder.join(truth));
+        let paused = ["pfc", "victim-flow"].contains(&sample.scenario);
+        assert_eq!(count == 0, paused, "{}", sample.name);
+        // Packets are whole, so that Wireshark does not take cut ones for broken.
+        let columns = tshark.decode(&capture, &[]).unwrap();
+        assert!(!columns.contains("[Malformed Packet]"), "{}", sample.name);
+        if paused {
+            let pauses = tshark.decode(&capture, &["-Y", "macc"]).unwrap();
+            assert!(pauses.lines().count() > 2, "{}", sample.name);
+        }
+    }
+}
+
+#[test]
+fn scenarios_as_built_in_agree_with_their_truth() {
+    let Some(tshark) = tshark() else { return };
+    let generator = Generator::build().unwrap();
+    let folder = TempDir::new(false).unwrap();
+    let simulated: Vec<&str> = captures::ALL
+        .iter()
+        .filter(|sample| sample.scene == Scene::Simulation)
+        .map(|sample| sample.scenario)
+        .collect();
+    for name in generator.names().unwrap() {
+        let sampled = captures::ALL.iter().any(|sample| sample.scenario == name);
+        assert!(sampled, "no sample of {name}");
+        if simulated.contains(&name.as_str()) {
+            let capture = folder.path().join(format!("{name}.pcapng"));
+            let truth = folder.path().join(format!("{name}.json"));
+            generator.write_default(&name, &capture, &truth).unwrap();
+            agree(&tshark, &capture, &truth);
+        }
+    }
+}
+
+/// Else the tests above could not fail.
+#[test]
+fn what_is_broken_is_found() {
+    let Some(tshark) = tshark() else { return };
+    let folder = captures::folder().unwrap();
+    let malformed = captures::ALL
+        .iter()
+        // Wireshark shows routing itself, without the drafts' rules.
+        .filter(|sample| sample.scenario == "malformed" && sample.name != "malformed-pnc");
+    let mut checked = 0;
+    for sample in malformed {
+        let found = expert(&tshark, &folder.join(sample.file_name()));
+        assert!(found.iter().any(is_ours), "{}: {found:?}", sample.name);
+        checked += 1;
+    }
+    assert!(checked > 4, "{checked}");
+}
