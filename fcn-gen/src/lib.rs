@@ -7,6 +7,7 @@ pub mod describe;
 pub mod failure;
 pub mod gallery;
 pub mod gallery_truth;
+mod json_lines;
 pub mod pending;
 pub mod plot;
 pub mod progress;

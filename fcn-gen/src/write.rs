@@ -5,6 +5,7 @@
 use crate::failure::{Failure, Result};
 use crate::gallery::{self, Capture};
 use crate::gallery_truth;
+use crate::json_lines;
 use crate::pending::Pending;
 use crate::report::{InterfaceReport, REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::{NodeId, Simulation, VantagePoint};
@@ -109,7 +110,7 @@ fn finish(
 ) -> Result {
     let truth = match pending {
         Some(pending) => {
-            let text = serde_json::to_vec_pretty(truth).map_err(|error| {
+            let text = json_lines::to_vec(truth).map_err(|error| {
                 Failure::failed("cannot write the truth as JSON").and(error.to_string())
             })?;
             Some((pending, text))

@@ -1,14 +1,15 @@
 //! Every built-in scenario, in all its variants: what a decoder finds in the packets is what the ground truth says, and
 //! no packet breaks a rule.
 
-use fcn_gen::scenario::model::Simulation;
+use fcn_gen::scenario::model::{Node, NodeKind, Simulation};
 use fcn_gen::scenario::{self, Play, Source};
 use fcn_gen::sim::outcome::{NotificationTruth, Outcome};
 use fcn_gen::sim::{Captured, Sink, play};
 use fcn_node::DataPacket;
 use fcn_wire::finding::Findings;
 use fcn_wire::frame::Upper;
-use fcn_wire::{End, Frame, IcrcCheck, Kind, LinkType, Notification, Profile, Subject};
+use fcn_wire::ioam::Trace;
+use fcn_wire::{End, Frame, IcrcCheck, Kind, LinkType, Message, Notification, Profile, Subject};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::IpAddr;
@@ -16,13 +17,18 @@ use std::net::IpAddr;
 /// What tells notifications apart.
 type Told = (usize, String, IpAddr, IpAddr, Option<u32>, Option<u32>, u64);
 
+/// A flow at a vantage point: sender, receiver, receiver's QP.
+type Flow = (usize, IpAddr, IpAddr, u32);
+
 /// What a decoder counts.
 #[derive(Default)]
 struct Decoder {
     last: u64,
     packets: BTreeMap<usize, (u64, u64)>,
-    /// By vantage point, sender, receiver, receiver's QP: packets, octets, CE.
-    data: BTreeMap<(usize, IpAddr, IpAddr, u32), (u64, u64, u64)>,
+    /// Packets, octets, CE.
+    data: BTreeMap<Flow, (u64, u64, u64)>,
+    /// Queue depths that the last node of a Fast CNP's trace tells.
+    depths: Vec<u32>,
     told: BTreeMap<Told, u64>,
     levels: BTreeMap<(usize, u8), u64>,
     routing: usize,
@@ -59,8 +65,8 @@ impl Decoder {
         self.broken
             .extend(findings.as_slice().iter().map(ToString::to_string));
         match frame.message() {
-            fcn_wire::Message::Pfc(_) => self.pauses += 1,
-            fcn_wire::Message::RdmaCm(..) => self.management += 1,
+            Message::Pfc(_) => self.pauses += 1,
+            Message::RdmaCm(..) => self.management += 1,
             _ => {}
         }
         let counts = self.packets.entry(point).or_default();
@@ -72,6 +78,10 @@ impl Decoder {
             counts.0 += 1;
             counts.1 += bytes.len() as u64;
             counts.2 += u64::from(ip.ecn() == 3);
+        }
+        if let Some(trace) = told_trace(&frame) {
+            let last = trace.nodes().next().and_then(Result::ok);
+            self.depths.extend(last.and_then(|node| node.queue_depth()));
         }
         if let Some(told) = Notification::read(&frame) {
             let (qp, label) = match told.subject {
@@ -128,6 +138,14 @@ impl Decoder {
     }
 }
 
+/// The trace that a Fast CNP with option 2 carries.
+fn told_trace<'a>(frame: &Frame<'a>) -> Option<Trace<'a>> {
+    match frame.message() {
+        Message::FastCnp(message) => message.parsed.ok()?.trace(),
+        _ => None,
+    }
+}
+
 fn by_second(entry: &NotificationTruth) -> impl Iterator<Item = (Told, u64)> + '_ {
     assert_eq!(entry.by_second.values().sum::<u64>(), entry.total);
     entry.by_second.iter().map(|(second, n)| {
@@ -164,6 +182,15 @@ fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
     decoder.agrees(&outcome, &what);
     assert!(decoder.broken.is_empty(), "{what}: {:#?}", decoder.broken);
     (outcome, decoder)
+}
+
+/// The least Kmin of a congestion point.
+fn least_kmin(simulation: &Simulation) -> u64 {
+    let kmin = |node: &Node| match &node.kind {
+        NodeKind::Switch(switch) => Some(switch.congestion.marking.kmin),
+        NodeKind::Host(_) => None,
+    };
+    simulation.nodes.iter().filter_map(kmin).min().unwrap()
 }
 
 fn kinds(outcome: &Outcome) -> Vec<Kind> {
@@ -203,7 +230,7 @@ fn fast_cnp_by_what_is_known_of_the_sender() {
 #[test]
 fn fast_cnp_with_both_traces() {
     for trace in ["trace=preallocated", "trace=incremental"] {
-        let (outcome, _) = played("fast-cnp-ioam", &[trace]);
+        let (outcome, decoder) = played("fast-cnp-ioam", &[trace]);
         assert_eq!(kinds(&outcome), [Kind::FastCnp2], "{trace}");
         assert!(
             outcome
@@ -211,6 +238,13 @@ fn fast_cnp_with_both_traces() {
                 .flows
                 .iter()
                 .any(|f| f.slowed_by.contains_key("fast_cnp_2"))
+        );
+        let kmin = least_kmin(&simulation("fast-cnp-ioam", &[trace]));
+        assert!(!decoder.depths.is_empty());
+        assert!(
+            decoder.depths.iter().all(|depth| u64::from(*depth) > kmin),
+            "the node passed last is the congested one: {:?}, Kmin {kmin}",
+            decoder.depths
         );
     }
 }

@@ -161,7 +161,7 @@ fn by_way_of_the_ingress_pe() {
     for message in Setup::v6().messages() {
         with_frame(&message, |frame| pe.on_transit(NOW, frame));
     }
-    let flow_label = pe.label(NOW, SENDER.into(), RECEIVER.into(), receiver_qp());
+    let flow_label = pe.label(SENDER.into(), RECEIVER.into(), receiver_qp());
     let outer = Part::Ipv6 {
         source: PE,
         destination: Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 2),

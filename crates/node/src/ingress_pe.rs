@@ -143,7 +143,7 @@ impl IngressPe {
     ///
     /// It is a hash of the flow, so that a flow keeps its path after a restart, unless another flow has the hash already.
     /// Where the table is full, the flow labelled longest ago loses its label.
-    pub fn label(&mut self, _now: Time, source: IpAddr, destination: IpAddr, dest_qp: Qp) -> u32 {
+    pub fn label(&mut self, source: IpAddr, destination: IpAddr, dest_qp: Qp) -> u32 {
         let flow = FlowKey {
             sender: source,
             receiver: destination,

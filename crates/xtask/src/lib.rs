@@ -2,6 +2,7 @@
 //! Not here: anything the tools or the plugin need at run time.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod captures;
 pub mod cargo;
 pub mod demo;
@@ -51,6 +52,11 @@ pub enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Run the benchmarks: figures, and ratios to a peer in the same run
+    Bench {
+        /// Only these
+        name: Vec<bench::Bench>,
+    },
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin {
         /// Remove it instead
@@ -77,6 +83,7 @@ impl Cli {
                 });
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
+            Chore::Bench { name } => bench::run(&name)?,
             Chore::InstallPlugin {
                 uninstall: true,
                 dir,

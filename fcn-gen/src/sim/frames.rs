@@ -338,17 +338,28 @@ impl<'s> Frames<'s> {
         }
     }
 
+    /// The flow that a packet belongs to, and its connection.
+    fn flow<'c>(
+        &self,
+        packet: &Packet,
+        context: Context<'c>,
+    ) -> Option<(&'s Flow, &'c Connection)> {
+        let index = packet.flow as usize;
+        let simulation: &'s Simulation = self.simulation;
+        Some((
+            simulation.flows.get(index)?,
+            context.connections.get(index)?,
+        ))
+    }
+
     fn data(
         &mut self,
         packet: &Packet,
         context: Context<'_>,
         out: &mut Out<'_>,
     ) -> fcn_wire::Result<()> {
-        let simulation = self.simulation;
         let index = packet.flow as usize;
-        let (Some(flow), Some(connection)) =
-            (simulation.flows.get(index), context.connections.get(index))
-        else {
+        let Some((flow, connection)) = self.flow(packet, context) else {
             return Ok(());
         };
         let opcode = connection.opcode(packet.index);
@@ -376,11 +387,8 @@ impl<'s> Frames<'s> {
         context: Context<'_>,
         out: &mut Out<'_>,
     ) -> fcn_wire::Result<()> {
-        let simulation = self.simulation;
         let index = packet.flow as usize;
-        let (Some(flow), Some(connection)) =
-            (simulation.flows.get(index), context.connections.get(index))
-        else {
+        let Some((flow, connection)) = self.flow(packet, context) else {
             return Ok(());
         };
         let headers = self.headers(index, Shape::Acknowledgement, 0)?;
@@ -408,12 +416,9 @@ impl<'s> Frames<'s> {
         context: Context<'_>,
         out: &mut Out<'_>,
     ) -> fcn_wire::Result<()> {
-        let index = packet.flow as usize;
-        let (Some(flow), Some(connection), Some(trace)) = (
-            self.simulation.flows.get(index),
-            context.connections.get(index),
-            context.traces.at(packet.extra),
-        ) else {
+        let (Some((flow, connection)), Some(trace)) =
+            (self.flow(packet, context), context.traces.at(packet.extra))
+        else {
             return Ok(());
         };
         let ioam = [OptionPart::Ioam(IoamOption {

@@ -12,11 +12,11 @@ mod management;
 pub mod outcome;
 mod packet;
 mod port;
+#[cfg(test)]
+mod published;
 mod route;
 mod routing;
 mod switch;
-#[cfg(test)]
-mod published;
 #[cfg(test)]
 mod tests;
 

@@ -186,3 +186,90 @@ impl Routes {
             .get((*self.place.get(at)?)?)?
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Play, Source, load};
+
+    fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
+        let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+        match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
+            Play::Simulation(simulation) => simulation,
+            Play::Gallery { .. } => panic!("{name} is a gallery"),
+        }
+    }
+
+    fn number(simulation: &Simulation, name: &str) -> usize {
+        simulation
+            .nodes
+            .iter()
+            .position(|n| n.name == name)
+            .unwrap()
+    }
+
+    /// Names of the nodes on the way from a switch to a node.
+    fn way(
+        simulation: &Simulation,
+        routes: &Routes,
+        from: &str,
+        to: &str,
+        hash: u64,
+    ) -> Vec<String> {
+        let to = number(simulation, to);
+        let mut at = number(simulation, from);
+        let mut names = Vec::new();
+        while at != to {
+            let port = routes.port(at, to, hash).unwrap() as usize;
+            let link = simulation.links[port / 2];
+            assert_eq!([link.a, link.b][port % 2], at, "its own port");
+            at = [link.b, link.a][port % 2];
+            names.push(simulation.nodes[at].name.clone());
+            assert!(names.len() < 10, "a loop: {names:?}");
+        }
+        names
+    }
+
+    #[test]
+    fn equal_paths_share_flows_and_a_flow_keeps_its_own() {
+        let simulation = simulation("all-to-all", &[]);
+        let (routes, tunnels) = Routes::new(&simulation);
+        assert!(tunnels.is_empty());
+        let far = simulation
+            .nodes
+            .iter()
+            .rev()
+            .find(|n| n.name.starts_with('h'))
+            .unwrap();
+        let first = |hash| way(&simulation, &routes, "leaf1", &far.name, mix(hash))[0].clone();
+        let taken: Vec<String> = (0..1_000).map(first).collect();
+        for spine in ["spine1", "spine2"] {
+            let share = taken.iter().filter(|name| *name == spine).count();
+            assert!((400..=600).contains(&share), "{spine}: {share} of 1000");
+        }
+        assert!((0..1_000).map(first).eq(taken), "the same again");
+    }
+
+    #[test]
+    fn tunnels_go_from_edge_to_edge_in_both_directions() {
+        let simulation = simulation("wan-fcn", &[]);
+        let (routes, tunnels) = Routes::new(&simulation);
+        let node = |name| number(&simulation, name);
+        let (west, east) = (node("pe1"), node("pe2"));
+        let ends: Vec<_> = tunnels.iter().map(|t| (t.ingress, t.egress)).collect();
+        assert_eq!(ends, [(west, east), (east, west)]);
+        assert_eq!(routes.tunnel(west, node("r1")), Some(0));
+        assert_eq!(routes.tunnel(east, node("s1")), Some(1));
+        assert_eq!(routes.tunnel(west, node("s1")), None, "on its own side");
+        assert_eq!(routes.tunnel(node("p1"), node("r1")), None, "no edge");
+        assert_eq!(
+            routes.tunnel(west, east),
+            None,
+            "not what is for the edge itself"
+        );
+        assert_eq!(
+            way(&simulation, &routes, "leaf1", "r1", 1),
+            ["pe1", "p1", "p2", "pe2", "leaf2", "r1"]
+        );
+    }
+}

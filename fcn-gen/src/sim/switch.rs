@@ -441,14 +441,13 @@ impl World<'_> {
         let Some(tunnel) = self.routes.tunnel(node as usize, packet.to as usize) else {
             return;
         };
-        let now: Time = self.now.into();
         let flow = self.simulation.flows.get(packet.flow as usize);
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
         packet.label = match (flow, &mut state.edge, packet.what) {
             (Some(flow), Some(edge), What::Data) => {
-                edge.label(now, flow.source, flow.destination, flow.receiver_qp)
+                edge.label(flow.source, flow.destination, flow.receiver_qp)
             }
             // Entropy for what no FCN will be about.
             _ => (mix(u64::from(packet.flow) << 32 | u64::from(packet.to)) & 0xF_FFFF) as u32,

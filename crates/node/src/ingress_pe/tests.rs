@@ -28,12 +28,7 @@ fn pe(set: impl FnOnce(&mut Config)) -> IngressPe {
 }
 
 fn label6(pe: &mut IngressPe, qp: u32) -> u32 {
-    pe.label(
-        Time::default(),
-        SENDER.into(),
-        RECEIVER.into(),
-        Qp::truncate(qp),
-    )
+    pe.label(SENDER.into(), RECEIVER.into(), Qp::truncate(qp))
 }
 
 fn fcn(ingress: Ipv6Addr, flow_label: u32) -> Vec<u8> {
@@ -61,18 +56,8 @@ fn ask(pe: &mut IngressPe, micros: u64, bytes: &[u8]) -> Result<Outgoing, Refuse
 fn an_fcn_becomes_a_cnp_in_the_receivers_name() {
     let mut pe = pe(|_| {});
     let v6 = label6(&mut pe, 0x222);
-    let v4 = pe.label(
-        Time::default(),
-        SENDER4.into(),
-        RECEIVER4.into(),
-        Qp::truncate(0x222),
-    );
-    let back = pe.label(
-        Time::default(),
-        RECEIVER.into(),
-        SENDER.into(),
-        Qp::truncate(0x111),
-    );
+    let v4 = pe.label(SENDER4.into(), RECEIVER4.into(), Qp::truncate(0x222));
+    let back = pe.label(RECEIVER.into(), SENDER.into(), Qp::truncate(0x111));
     let cnp = |source: IpAddr, destination: IpAddr, qp| {
         Ok(Outgoing::Cnp {
             source,
