@@ -26,7 +26,7 @@ impl Sink for File {
         let interface = packet.vantage_point as u32;
         self.writer
             .packet_with(interface, packet.at, packet.len, packet.wire_len, |out| {
-                (packet.fill)(out)
+                (packet.fill)(out);
             })?;
         Ok(())
     }

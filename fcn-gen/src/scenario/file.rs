@@ -1,24 +1,6 @@
 //! Scenario files: where they come from, and what comes out of them.
 //!
-//! # The format
-//!
-//! TOML. Quantities are text: times `"50us"`, fibre `"100km"` (for delays), rates `"25G"`, sizes `"64KiB"`. Names of nodes may be
-//! patterns (`"s*"`) or lists wherever several make sense. Whatever is left out follows from `mechanism`.
-//!
-//! | table | keys |
-//! |---|---|
-//! | (top) | `about` `mechanism` `duration`, `demonstrates` `seed` `ip` `vantage` (`"node:peer"`, in the order of the capture's interfaces) `epoch` (s) `snap_len` `advertise_interval` |
-//! | `[parameters]` | short names for `--set`: `about`, `set` (paths), `values` to choose from, `default` where the paths have none |
-//! | `[profile]` | code points, see [`Profile`](fcn_wire::Profile) |
-//! | `[defaults]` | `rate` `delay` for hosts and links; `.host` `.switch` `.link` `.flow`: any of their keys; `.dcqcn` `.telemetry` for hosts; `.marking` `.limits` `.pause` for switches |
-//! | `[[host]]` | `name` `count` (then `s1`, `s2`, …) `attach` `rate` `delay` `domain` `ipv6` `ipv4` `fast_cnp` `control` `access_list` `cnp` `cnp_interval` `answers_unknown_options` `verify_icrc` `dcqcn` `telemetry` |
-//! | `[[switch]]` | `name` `count` `domain` `ipv6` `ipv4` `queue` `marking` `limits` `congestion_point` `ecn` `mark_unknown` `copy_flow_label` `pfc` `pause` `ioam` `ioam_node` `proxy` `known_by` `serves` `edge` `vni` `transport_label` `service_label` `border_filter` |
-//! | `[[link]]` | `from` `to` (every pair of both) `rate` `delay`, `name` for `--set` |
-//! | `[[flow]]` | `from` `to` `pairs` (`all` or `each` with each) `count` (QPs a pair) `name` `ip` `start` `stagger` `stop` `message` `messages` `mtu` `window` `ack_every` `retransmit_timeout` `priority` `dscp` `ecn` `trace` `trace_nodes` `trace_namespace` `rdma_cm` `rate_limit` `sender_qp` `receiver_qp` `source_port` `flow_label` `first_psn` |
-//! | `[[fault]]` | `link` (`"node:peer"`) `kind` (`loss`, `reorder`, `down`) `probability` `by` `towards` `start` `stop` |
-//! | `[[inject]]` | `from` `what` (`spoofed-fast-cnp`, `replayed-fast-cnp`, `spoofed-cnp`, `pause`) `flow` `source` `class` `quanta` `start` `count` `interval` |
-//!
-//! A gallery has `gallery` and `family` instead of everything but `about`, `demonstrates` and `[parameters]`.
+//! `SCENARIOS.md` beside `Cargo.toml` describes the format: every key, its default and its range.
 
 use super::build;
 use super::builtin;

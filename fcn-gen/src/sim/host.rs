@@ -214,7 +214,7 @@ impl World<'_> {
             }
         }
         if self.ports[port as usize].has_ready() || self.has_ready_flow(node) {
-            self.kick(port);
+            self.plan_free(port);
         }
     }
 

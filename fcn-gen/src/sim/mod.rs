@@ -367,23 +367,28 @@ impl<'s> World<'s> {
     fn kick(&mut self, index: u32) {
         let port = &mut self.ports[index as usize];
         if port.busy_until > self.now {
-            if !port.free_planned {
-                port.free_planned = true;
-                let at = port.busy_until;
-                self.events.plan(at, Event::Free(index));
-            }
+            self.plan_free(index);
             return;
         }
         let node = port.node;
         if let Some(packet) = port.dequeue() {
             self.leaves(index, &packet);
             self.transmit(index, packet);
-            let more = self.ports[index as usize].has_ready() || self.has_ready_flow(node);
-            if more {
-                self.kick(index);
+            if self.ports[index as usize].has_ready() || self.has_ready_flow(node) {
+                self.plan_free(index);
             }
         } else {
             self.send_data(node, index);
+        }
+    }
+
+    /// Plans to send the next packet behind the present one.
+    fn plan_free(&mut self, index: u32) {
+        let port = &mut self.ports[index as usize];
+        if !port.free_planned {
+            port.free_planned = true;
+            let at = port.busy_until;
+            self.events.plan(at, Event::Free(index));
         }
     }
 

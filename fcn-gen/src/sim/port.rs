@@ -166,6 +166,12 @@ impl Port {
 
     /// Puts a packet on the wire; says when the next arrival has to be planned, where this one is now the next.
     pub fn launch(&mut self, arrival: Ps, packet: Packet) -> Option<Ps> {
+        // Packets overtake one another on faulty links alone.
+        if self.on_the_way.back().is_none_or(|(at, _)| *at <= arrival) {
+            let first = self.on_the_way.is_empty();
+            self.on_the_way.push_back((arrival, packet));
+            return first.then_some(arrival);
+        }
         let behind = self
             .on_the_way
             .iter()
