@@ -87,7 +87,7 @@ impl Decoder {
             let (qp, label) = match told.subject {
                 Subject::SenderQp(qp) | Subject::ReceiverQp { qp, .. } => (Some(qp.get()), None),
                 Subject::FlowLabel(label) => (None, Some(label)),
-                Subject::Flow { .. } => (None, None),
+                Subject::Flow { receiver_qp, .. } => (receiver_qp.map(fcn_wire::Qp::get), None),
             };
             let kind = told.kind.id().to_owned();
             let key = (point, kind, told.notifier, told.told, qp, label, second);

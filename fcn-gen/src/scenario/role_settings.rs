@@ -27,10 +27,11 @@ const QUEUE_PER_MBIT: u64 = 16;
 const LEAST_QUEUE: u64 = 80_000;
 /// Smallest queue that a file may ask for: one packet of 4096 octets and its headers.
 const ONE_PACKET: u64 = 5_000;
-/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the slowest link; it goes on at half of that.
-const XOFF_PER_MBIT: u64 = 1;
+/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the slowest link: twice Kmax, since marks have to come
+/// before pauses (DCQCN, SIGCOMM 2015, section 4). It goes on at half of that.
+const XOFF_PER_MBIT: u64 = 8;
 /// Least Xoff.
-const LEAST_XOFF: u64 = 10_000;
+const LEAST_XOFF: u64 = 40_000;
 
 /// Octets that an egress queue of the switch holds.
 pub(super) fn queue(switch: &SwitchText, mbits: u64) -> Result<u64, Refusal> {
@@ -95,9 +96,10 @@ pub(super) fn pause(switch: &SwitchText, mbits: u64, queue: u64) -> Result<Pfc, 
     let xoff = text
         .xoff
         .as_ref()
-        .map_or((mbits * XOFF_PER_MBIT).max(LEAST_XOFF), |xoff| {
-            xoff.get_ref().0
-        });
+        .map_or_else(
+            || (mbits * XOFF_PER_MBIT).max(LEAST_XOFF).min(queue / 2),
+            |xoff| xoff.get_ref().0,
+        );
     let xon = text.xon.as_ref().map_or(xoff / 2, |xon| xon.get_ref().0);
     if let Some(at) = text
         .xon

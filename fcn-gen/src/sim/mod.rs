@@ -506,7 +506,7 @@ impl<'s> World<'s> {
             } else {
                 0x86DD
             },
-            note: Some(note(outgoing, kind, flow)),
+            note: Some(self.note(outgoing, kind, flow)),
             bytes,
             ..Octets::default()
         };
@@ -517,6 +517,40 @@ impl<'s> World<'s> {
         let mut packet = self.frame(destination, octets)?;
         packet.ecn = ECT0;
         Some(packet)
+    }
+
+    /// What the ground truth says about a notification.
+    fn note(&self, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
+        let (notifier, told) = outgoing.addresses();
+        let mut note = Note {
+            kind,
+            notifier,
+            told,
+            sender: Some(told),
+            qp: None,
+            flow_label: None,
+            level: None,
+            flow,
+        };
+        match *outgoing {
+            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), false)),
+            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), true)),
+            Outgoing::ProxyCn { tuple, level, .. } => {
+                note.sender = Some(tuple.source);
+                // The packet that it quotes names the QP.
+                let about = self.simulation.flows.get(flow as usize);
+                note.qp = about.map(|flow| (flow.receiver_qp.get(), true));
+                note.level = Some(level);
+            }
+            Outgoing::WanFcn {
+                flow_label, level, ..
+            } => {
+                note.sender = None;
+                note.flow_label = Some(flow_label);
+                note.level = Some(level);
+            }
+        }
+        note
     }
 
     /// The flow about which a notification is.
@@ -540,37 +574,6 @@ impl<'s> World<'s> {
 fn below(dice: u64, probability: f64) -> bool {
     // 53 bits are exact in a double.
     ((dice >> 11) as f64) < probability * (1_u64 << 53) as f64
-}
-
-/// What the ground truth says about a notification.
-fn note(outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
-    let (notifier, told) = outgoing.addresses();
-    let mut note = Note {
-        kind,
-        notifier,
-        told,
-        sender: Some(told),
-        qp: None,
-        flow_label: None,
-        level: None,
-        flow,
-    };
-    match *outgoing {
-        Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), false)),
-        Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), true)),
-        Outgoing::ProxyCn { tuple, level, .. } => {
-            note.sender = Some(tuple.source);
-            note.level = Some(level);
-        }
-        Outgoing::WanFcn {
-            flow_label, level, ..
-        } => {
-            note.sender = None;
-            note.flow_label = Some(flow_label);
-            note.level = Some(level);
-        }
-    }
-    note
 }
 
 /// The name of a notification's kind that slowed a flow.

@@ -6,8 +6,9 @@
 //! - A notification with U ≥ η sets R = R_C/(U/η) + R_AI, one with less R = R_C + R_AI. R_C is the reference rate; it
 //!   becomes R at most once per T, so that several notifications about one round trip do not add up
 //!   (ComputeWind).
-//! - For each T without a notification the rate rises by R_AI, maxStage times; then by half of what is missing to the
-//!   line rate \[choice: HPCC then raises by the U that it measures, which nobody tells here\].
+//! - For each T without a notification the rate rises by R_AI, maxStage times; then by R_AI, 2·R_AI, 3·R_AI, … \[choice,
+//!   after DCQCN's hyper increase: HPCC then raises by the U that it measures, which nobody tells here, and a step towards
+//!   the line rate itself outruns the congestion points' interval between notifications\].
 //! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s) multiplies R_C by a fixed
 //!   factor, likewise at most once per T \[choice\].
 
@@ -17,8 +18,7 @@ use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
 
 /// Closer to the line rate than this, in bit/s, counts as there.
 const NEAR: f64 = 1.0;
-/// Most steps up that one [`Telemetry::advance`] applies; the others stay owed. From anywhere to 1 Tbit/s, maxStage and
-/// then 40 halvings of the gap do.
+/// Most steps up that one [`Telemetry::advance`] applies; the others stay owed.
 const MAX_STEPS: u32 = 4096;
 
 /// The parameters, under their published names. The defaults are HPCC's, but for those marked as a choice.
@@ -201,11 +201,8 @@ impl Telemetry {
             }
             self.changed_at = self.changed_at + Duration::from_nanos(period);
             self.stage = self.stage.saturating_add(1);
-            if self.stage <= self.params.max_stage {
-                self.set(self.rate + self.params.r_ai());
-            } else {
-                self.set(f64::midpoint(self.rate, self.line_rate));
-            }
+            let beyond = self.stage.saturating_sub(self.params.max_stage).max(1);
+            self.set(self.rate + f64::from(beyond) * self.params.r_ai());
         }
     }
 
@@ -297,10 +294,16 @@ mod tests {
             flow.advance(after(step.into()));
             assert!(close(flow.rate(), LINE / 2.0 + f64::from(step) * R_AI));
         }
-        let rate = flow.rate();
-        flow.advance(after(6));
-        assert!(close(flow.rate(), f64::midpoint(rate, LINE)));
-        flow.advance(after(60));
+        let mut rate = flow.rate();
+        for beyond in 1..=10u32 {
+            rate += f64::from(beyond) * R_AI;
+            flow.advance(after(u64::from(5 + beyond)));
+            assert!(close(flow.rate(), rate));
+        }
+        // 50 Gbit/s are 1016 times R_AI: 45 steps of 1, 2, 3, … are enough, 44 are not.
+        flow.advance(after(5 + 44));
+        assert!(flow.rate() < LINE);
+        flow.advance(after(5 + 45));
         assert_eq!((flow.rate(), flow.next_timer()), (LINE, None));
     }
 
