@@ -7,7 +7,7 @@
 
 use super::check;
 use super::error::Refusal;
-use super::topology::{Entry, Topology};
+use super::topology::{Entry, Named, Topology};
 use core::ops::Range;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,7 +30,11 @@ pub(super) struct Addresses {
 /// Every node's addresses, no two alike.
 pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal> {
     let racks = racks(topology);
-    let blocks = blocks(&racks)?;
+    let blocks = blocks(&racks).map_err(|(rack, message)| {
+        let host = racks.iter().position(|of| *of == Some(rack));
+        let host = host.and_then(|id| topology.nodes.get(id));
+        Refusal::span(host.map_or(0..0, Named::span), message)
+    })?;
     let mut all = Vec::with_capacity(topology.nodes.len());
     let mut owners: HashMap<IpAddr, usize> = HashMap::new();
     let mut in_rack: HashMap<usize, usize> = HashMap::new();
@@ -96,8 +100,8 @@ fn racks(topology: &Topology<'_>) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// The first IPv4 block of each rack.
-fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, Refusal> {
+/// The first IPv4 block of each rack; else the rack for which none is left, and why.
+fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, (usize, String)> {
     let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
     for rack in racks.iter().flatten() {
         *sizes.entry(*rack).or_default() += 1;
@@ -111,7 +115,7 @@ fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, Refusal> {
             let message = format!(
                 "the hosts need more blocks of {BLOCK} IPv4 addresses than there are in 198.18.0.0/15; put more hosts in a rack"
             );
-            return Err(Refusal::whole(message));
+            return Err((rack, message));
         }
     }
     Ok(first)

@@ -18,6 +18,14 @@ pub(super) const FLOWS: usize = 100_000;
 pub(super) const VANTAGE_POINTS: usize = 256;
 /// Most pairs of a host and a switch: each may be an entry in an access list.
 pub(super) const HOSTS_TIMES_SWITCHES: usize = 4_000_000;
+/// Most names that are compared with patterns, all together.
+pub(super) const COMPARED: usize = 50_000_000;
+/// Most prefixes in all access lists, and lists of who is served at every switch.
+pub(super) const LISTED: usize = 10_000_000;
+/// Most nodes on the ways of all flows together.
+pub(super) const ON_THE_WAY: usize = 10_000_000;
+/// Most values and octets of text that `[defaults]` puts into all entries together.
+pub(super) const SPREAD: usize = 50_000_000;
 /// Most packets of one injection.
 pub(super) const INJECTED: u64 = 10_000_000;
 /// Payloads of a packet that RoCE allows (InfiniBand: path MTU).

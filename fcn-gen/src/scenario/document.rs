@@ -1,6 +1,7 @@
 //! A scenario's TOML document before it is understood: settings (`--set`) put into it, defaults spread over its entries.
 
-use super::error::{Error, Locator, Refusal, entry_name, holds_tables};
+use super::check;
+use super::error::{Error, Locator, Place, Refusal, entry_name, holds_tables};
 use super::schema::{ParameterText, ParameterTexts};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -40,9 +41,12 @@ pub(super) fn settings(file: &str, sets: &[String], at: usize) -> Result<Vec<Set
             .map(|(key, value)| (key.trim(), value.trim()))
         else {
             let message = "is not of the form key=value".to_owned();
-            return Err(
-                Locator::new(file, "").error(Refusal::whole(format!("--set {set}: {message}")))
-            );
+            return Err(Error {
+                file: file.to_owned(),
+                place: Place::Set(set.clone()),
+                key: None,
+                message,
+            });
         };
         let padding = " ".repeat(next);
         let mut padded = format!("{padding}v={value}");
@@ -107,7 +111,7 @@ impl<'a> Document<'a> {
         let mut spread = self.table.get_ref().clone();
         spread_defaults(&mut spread)?;
         for (name, text) in texts {
-            let parameter = self.parameter(name, text.get_ref(), &spread)?;
+            let parameter = self.parameter(name, &text, &spread)?;
             self.parameters.push(parameter);
         }
         Ok(())
@@ -117,13 +121,17 @@ impl<'a> Document<'a> {
     fn parameter(
         &self,
         name: String,
-        text: &ParameterText,
+        text: &Spanned<ParameterText>,
         spread: &DeTable<'_>,
     ) -> Result<Parameter, Refusal> {
+        let (at, text) = (text, text.get_ref());
         let Some(first) = text.set.first() else {
-            return Err(Refusal::whole(format!(
-                "parameters.{name} sets nothing; it needs set = [\"host.s.count\"] or the like"
-            )));
+            return Err(Refusal::at(
+                at,
+                format!(
+                    "parameters.{name} sets nothing; it needs set = [\"host.s.count\"] or the like"
+                ),
+            ));
         };
         let now =
             get(self.table.get_ref(), first.get_ref()).or_else(|| get(spread, first.get_ref()));
@@ -350,6 +358,7 @@ fn spread_defaults(document: &mut DeTable<'_>) -> Result<(), Refusal> {
         }
     }
     // The entries' own tables first: they are nearer.
+    let mut spread = 0;
     for (name, entries) in SPREAD {
         let Some((key, value)) = defaults.get_key_value(name) else {
             continue;
@@ -358,6 +367,8 @@ fn spread_defaults(document: &mut DeTable<'_>) -> Result<(), Refusal> {
             let Some(DeValue::Array(array)) = document.get_mut(*entry).map(Spanned::get_mut) else {
                 continue;
             };
+            spread += weight(value.get_ref()).saturating_mul(array.len());
+            check::count(spread, check::SPREAD, "values for all entries", key.span())?;
             for table in array.iter_mut() {
                 let DeValue::Table(table) = table.get_mut() else {
                     continue;
@@ -374,6 +385,23 @@ fn spread_defaults(document: &mut DeTable<'_>) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// How much there is to copy in a value: values and octets of text.
+fn weight(value: &DeValue<'_>) -> usize {
+    match value {
+        DeValue::String(text) => 1 + text.len(),
+        DeValue::Array(array) => {
+            let items = array.iter().map(|item| weight(item.get_ref()));
+            1 + items.sum::<usize>()
+        }
+        DeValue::Table(table) => {
+            let entries = table.iter();
+            let entries = entries.map(|(key, value)| key.get_ref().len() + weight(value.get_ref()));
+            1 + entries.sum::<usize>()
+        }
+        _ => 1,
+    }
 }
 
 /// Adds what `into` leaves out, table by table.

@@ -53,6 +53,7 @@ pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<P
     let mut paths = Paths::new(topology);
     let mut names = HashSet::new();
     let mut all = Vec::new();
+    let mut on_the_way = 0;
     for entry in &file.flow {
         let entry = entry.get_ref();
         if let Some(name) = &entry.name {
@@ -77,6 +78,9 @@ pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<P
                     format!("there is no way from `{from}` to `{to}`; link their switches"),
                 )
             })?;
+            on_the_way += path.len() * copies as usize;
+            let what = "nodes on the ways of all flows";
+            check::count(on_the_way, check::ON_THE_WAY, what, entry.to.span())?;
             for copy in 1..=copies {
                 let name = match &entry.name {
                     Some(name) if alone => name.get_ref().clone(),
@@ -359,10 +363,7 @@ impl<'a> Maker<'a> {
                 .unwrap_or(!matches!(self.mechanism, Mechanism::None | Mechanism::Pfc)),
             ioam: self.trace(pair, ip)?,
             proxy_option: self.proxy_option(pair, ip)?,
-            rdma_cm: entry.rdma_cm.unwrap_or(matches!(
-                self.mechanism,
-                Mechanism::Proxy | Mechanism::WanFcn
-            )),
+            rdma_cm: entry.rdma_cm.unwrap_or(true),
             rate_limit: entry.rate_limit.map(|rate| rate.0),
         })
     }

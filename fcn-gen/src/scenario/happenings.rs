@@ -9,6 +9,7 @@ use super::text::DurationText;
 use super::topology::Topology;
 use crate::units::Ps;
 use core::ops::Range;
+use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use toml::Spanned;
 
@@ -65,10 +66,18 @@ fn ports(
         |name: &str| topology.find(&Patterns(vec![name.trim().to_owned()]), &text.span(), None);
     let (nodes, peers) = (find(node)?, find(peer)?);
     let mut found = Vec::new();
+    // By way of the neighbours: two patterns may name every node twice.
+    let wanted: HashMap<NodeId, usize> = peers.iter().copied().zip(0..).collect();
     for node in &nodes {
-        for peer in &peers {
-            found.extend(topology.between(*node, *peer).map(|link| (*node, link)));
-        }
+        let mut here: Vec<NodeId> = topology
+            .neighbours(*node)
+            .filter(|next| wanted.contains_key(next))
+            .collect();
+        here.sort_by_key(|next| wanted.get(next));
+        found.extend(here.iter().filter_map(|peer| {
+            let link = topology.between(*node, *peer)?;
+            Some((*node, link))
+        }));
     }
     if let (true, Some(node)) = (found.is_empty(), nodes.first()) {
         let message = format!(
@@ -192,13 +201,18 @@ pub(super) fn injections(
     flows: &[Flow],
 ) -> Result<Vec<Injection>, Refusal> {
     let mut all = Vec::new();
+    let by_name: HashMap<&str, usize> = flows
+        .iter()
+        .enumerate()
+        .map(|(index, flow)| (flow.name.as_str(), index))
+        .collect();
     for text in &file.inject {
         let text = text.get_ref();
         let count = check::within(&text.count, 1, 1..=check::INJECTED, "count of packets")?;
         let interval = positive(&text.interval, Ps::from_nanos(10_000))?;
         let start = text.start.map_or(Ps(0), |start| start.0);
         for node in topology.find(text.from.get_ref(), &text.from.span(), Some(true))? {
-            let what = injected(text, topology, addresses, flows, node)?;
+            let what = injected(text, topology, addresses, (flows, &by_name), node)?;
             all.push(Injection {
                 node,
                 start,
@@ -216,7 +230,7 @@ fn injected(
     text: &InjectText,
     topology: &Topology<'_>,
     addresses: &[Addresses],
-    flows: &[Flow],
+    (flows, by_name): (&[Flow], &HashMap<&str, usize>),
     node: NodeId,
 ) -> Result<Injected, Refusal> {
     let flow = || {
@@ -234,9 +248,9 @@ fn injected(
                 format!("the key `flow` is missing; there are {}", names()),
             ));
         };
-        flows
-            .iter()
-            .position(|flow| flow.name == *name.get_ref())
+        by_name
+            .get(name.get_ref().as_str())
+            .copied()
             .ok_or_else(|| {
                 Refusal::at(
                     name,

@@ -15,6 +15,8 @@ use super::schema::{
     prefix,
 };
 use super::topology::{Entry, Topology};
+use core::cell::Cell;
+use core::ops::Range;
 use fcn_node::congestion_point::{self, Ability};
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
@@ -33,12 +35,34 @@ pub(super) struct Roles<'t, 'a> {
     wan: HashSet<NodeId>,
     ingress: Option<NodeId>,
     proxies: Vec<ProxyNode>,
+    /// Prefixes in lists so far.
+    listed: Cell<usize>,
 }
 
 struct ProxyNode {
     id: NodeId,
     known_by: ProxyKnownBy,
     serves: Vec<Prefix>,
+    /// The same, for looking up: single addresses, and wider prefixes.
+    hosts: HashSet<IpAddr>,
+    wider: Vec<Prefix>,
+}
+
+impl ProxyNode {
+    fn new(id: NodeId, known_by: ProxyKnownBy, serves: Vec<Prefix>) -> Self {
+        let (hosts, wider): (Vec<_>, Vec<_>) = serves.iter().partition(|prefix| prefix.is_host());
+        Self {
+            id,
+            known_by,
+            hosts: hosts.iter().map(Prefix::address).collect(),
+            wider,
+            serves,
+        }
+    }
+
+    fn serves(&self, host: IpAddr) -> bool {
+        self.hosts.contains(&host) || self.wider.iter().any(|prefix| prefix.contains(host))
+    }
 }
 
 impl<'t, 'a> Roles<'t, 'a> {
@@ -76,7 +100,14 @@ impl<'t, 'a> Roles<'t, 'a> {
             wan,
             ingress,
             proxies: Vec::new(),
+            listed: Cell::new(0),
         };
+        for host in file.host.iter().map(Spanned::get_ref) {
+            if let Some(texts) = &host.access_list {
+                let copies = host.count.as_ref().map_or(1, |count| *count.get_ref());
+                roles.access(texts, copies)?;
+            }
+        }
         if mechanism == Mechanism::Proxy {
             let senders: HashSet<NodeId> = pairs.iter().map(|pair| pair.from).collect();
             roles.proxies = roles.find_proxies(&senders)?;
@@ -116,10 +147,7 @@ impl<'t, 'a> Roles<'t, 'a> {
     /// The proxy that serves a host: its address and how it is known.
     pub fn proxy_of(&self, host: NodeId) -> Option<(Addresses, ProxyKnownBy)> {
         let own = IpAddr::V6(self.addresses.get(host)?.ipv6);
-        let proxy = self
-            .proxies
-            .iter()
-            .find(|proxy| proxy.serves.iter().any(|prefix| prefix.contains(own)))?;
+        let proxy = self.proxies.iter().find(|proxy| proxy.serves(own))?;
         Some((*self.addresses.get(proxy.id)?, proxy.known_by))
     }
 
@@ -142,7 +170,7 @@ impl<'t, 'a> Roles<'t, 'a> {
                 .as_ref()
                 .map_or(ProxyKnownBy::Configuration, |by| known_by(*by.get_ref()));
             let serves = match &switch.serves {
-                Some(texts) => self.access(texts)?,
+                Some(texts) => self.access(texts, 1)?,
                 None => {
                     let hosts = self
                         .topology
@@ -158,19 +186,19 @@ impl<'t, 'a> Roles<'t, 'a> {
                 );
                 return Err(Refusal::at(&switch.name, message));
             }
-            proxies.push(ProxyNode {
-                id,
-                known_by,
-                serves,
-            });
+            // Every congestion point may come to know them.
+            let everywhere = serves.len().saturating_mul(switches(self.topology).count());
+            self.count_listed(everywhere, switch.name.span())?;
+            proxies.push(ProxyNode::new(id, known_by, serves));
         }
         Ok(proxies)
     }
 
-    /// Prefixes, addresses and names of nodes as prefixes.
-    fn access(&self, texts: &[Spanned<String>]) -> Result<Vec<Prefix>, Refusal> {
+    /// Prefixes, addresses and names of nodes as prefixes. Counts so many copies of them.
+    fn access(&self, texts: &[Spanned<String>], copies: u32) -> Result<Vec<Prefix>, Refusal> {
         let mut all = Vec::new();
         for text in texts {
+            let before = all.len();
             match prefix(text.get_ref()) {
                 Some(prefix) => all.push(prefix),
                 None if text.get_ref().contains(['/', ':', '.']) => {
@@ -186,8 +214,17 @@ impl<'t, 'a> Roles<'t, 'a> {
                     all.extend(ids.into_iter().flat_map(|id| self.prefixes(id)));
                 }
             }
+            // One list may be that of many hosts.
+            let more = (all.len() - before).saturating_mul(copies as usize);
+            self.count_listed(more, text.span())?;
         }
         Ok(all)
+    }
+
+    fn count_listed(&self, more: usize, at: Range<usize>) -> Result<(), Refusal> {
+        let listed = self.listed.get().saturating_add(more);
+        self.listed.set(listed);
+        check::count(listed, check::LISTED, "prefixes in all lists together", at)
     }
 
     /// Every node, complete.
@@ -271,7 +308,8 @@ impl<'t, 'a> Roles<'t, 'a> {
             Some(AbilityText::Unable | AbilityText::UnableUnknown)
         );
         let access_list = match &host.access_list {
-            Some(texts) => self.access(texts)?,
+            // Counted in `new`.
+            Some(texts) => self.access(texts, 0)?,
             None => trusted.get(&self.domain(id)).cloned().unwrap_or_default(),
         };
         let by_mechanism = if self.mechanism == Mechanism::FastCnpIoam {
@@ -519,13 +557,10 @@ fn switches<'t, 'a>(
 
 /// Domains by number, in the order in which nodes name them; nodes that name none are in the first, `inside`.
 fn domains(topology: &Topology<'_>) -> Vec<u16> {
-    let mut names = vec!["inside"];
-    let mut number = |name| match names.iter().position(|known| *known == name) {
-        Some(at) => at,
-        None => {
-            names.push(name);
-            names.len() - 1
-        }
+    let mut names = HashMap::from([("inside", 0)]);
+    let mut number = |name| {
+        let next = names.len();
+        *names.entry(name).or_insert(next)
     };
     let numbers: Vec<usize> = topology
         .nodes

@@ -5,6 +5,7 @@ use super::error::Refusal;
 use super::model::{Link, LinkId, NodeId};
 use super::schema::{File, HostText, LinkText, Patterns, SwitchText, fits};
 use crate::units::{Ps, Rate};
+use core::cell::Cell;
 use core::ops::Range;
 use std::collections::{HashMap, HashSet, VecDeque};
 use toml::Spanned;
@@ -56,6 +57,8 @@ pub(super) struct Topology<'a> {
     pub links: Vec<Link>,
     by_name: HashMap<String, NodeId>,
     between: HashMap<(NodeId, NodeId), LinkId>,
+    /// Names compared with patterns so far.
+    compared: Cell<usize>,
 }
 
 impl<'a> Topology<'a> {
@@ -65,6 +68,7 @@ impl<'a> Topology<'a> {
             links: Vec::new(),
             by_name: HashMap::new(),
             between: HashMap::new(),
+            compared: Cell::new(0),
         };
         for host in &file.host {
             let host = host.get_ref();
@@ -90,9 +94,11 @@ impl<'a> Topology<'a> {
         let pairs = hosts * (topology.nodes.len() - hosts);
         if pairs > check::HOSTS_TIMES_SWITCHES {
             let most = check::HOSTS_TIMES_SWITCHES;
-            return Err(Refusal::whole(format!(
-                "hosts times switches are {pairs}; at most {most} are allowed"
-            )));
+            let last = topology.nodes.last().map_or(0..0, Named::span);
+            return Err(Refusal::span(
+                last,
+                format!("hosts times switches are {pairs}; at most {most} are allowed"),
+            ));
         }
         topology.attach_hosts(file)?;
         for link in &file.link {
@@ -283,20 +289,24 @@ impl<'a> Topology<'a> {
         at: &Range<usize>,
         hosts: Option<bool>,
     ) -> Result<Vec<NodeId>, Refusal> {
+        self.compare(patterns, at)?;
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         for pattern in &patterns.0 {
-            let before = found.len();
+            let mut fitting = false;
             let wanted = |id: NodeId| hosts.is_none_or(|hosts| hosts == self.is_host(id));
             if pattern.contains('*') {
-                let ids =
-                    (0..self.nodes.len()).filter(|id| wanted(*id) && fits(pattern, self.name(*id)));
-                found.extend(ids.filter(|id| seen.insert(*id)));
+                for id in (0..self.nodes.len()).filter(|id| wanted(*id)) {
+                    if fits(pattern, self.name(id)) {
+                        fitting = true;
+                        found.extend(seen.insert(id).then_some(id));
+                    }
+                }
             } else if let Some(id) = self.node(pattern).filter(|id| wanted(*id)) {
+                fitting = true;
                 found.extend(seen.insert(id).then_some(id));
-                continue;
             }
-            if found.len() == before {
+            if !fitting {
                 let what = match hosts {
                     Some(true) => "host",
                     Some(false) => "switch",
@@ -318,6 +328,20 @@ impl<'a> Topology<'a> {
             ));
         }
         Ok(found)
+    }
+
+    /// Counts that every name is going to be compared with each pattern.
+    fn compare(&self, patterns: &Patterns, at: &Range<usize>) -> Result<(), Refusal> {
+        let patterns = patterns.0.iter().filter(|name| name.contains('*')).count();
+        let compared = patterns.saturating_mul(self.nodes.len());
+        let compared = self.compared.get().saturating_add(compared);
+        self.compared.set(compared);
+        check::count(
+            compared,
+            check::COMPARED,
+            "names compared with patterns",
+            at.clone(),
+        )
     }
 
     /// Some names, for refusals.

@@ -281,3 +281,19 @@ to = "b"
     assert_eq!(simulation.links.len(), 6);
     assert_eq!(simulation.vantage_points.len(), 1);
 }
+
+#[test]
+fn patterns_may_overlap_and_each_port_counts_once() {
+    let text = with("from = \"s*\"", "from = [\"s*\", \"s1*\", \"s2\"]", "");
+    let text = format!("vantage = [\"*:*\"]\n{text}");
+    let played = simulation(&source(&text), &[]);
+    let senders: Vec<_> = played.flows.iter().map(|flow| flow.from).collect();
+    assert_eq!(senders, [0, 1]);
+    // Both ends of three links, in the nodes' order, then in the peers'.
+    let ports: Vec<_> = played
+        .vantage_points
+        .iter()
+        .map(|point| (point.node, point.link))
+        .collect();
+    assert_eq!(ports, [(0, 0), (1, 1), (2, 2), (3, 0), (3, 1), (3, 2)]);
+}

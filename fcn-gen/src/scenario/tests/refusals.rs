@@ -531,3 +531,40 @@ fn settings_that_make_no_sense_say_what_would() {
         );
     }
 }
+
+#[test]
+fn what_would_take_too_long_or_too_much_memory_is_refused() {
+    let many = FINE.replacen("count = 2", "count = 50_000", 1);
+    let listed = many.replacen("attach", "access_list = [\"*\"]\nattach", 1);
+    let message = refusal(&listed, &[]);
+    let expected = "t.toml:9:16: host.s.access_list: that makes ";
+    assert!(
+        message.starts_with(expected)
+            && message.contains(" prefixes in all lists together; at most"),
+        "{message}"
+    );
+    // Each pattern is compared with each name.
+    let patterns = vec!["\"s*\""; 2_000].join(", ");
+    let compared = many.replacen("\"s*\"", &format!("[{patterns}]"), 1);
+    let message = refusal(&compared, &[]);
+    assert!(
+        message.contains("names compared with patterns; at most"),
+        "{message}"
+    );
+    // Each entry gets each default.
+    let about = "x".repeat(30_000);
+    let flows = "[[flow]]\n".repeat(2_000);
+    let spread = format!("{FINE}{flows}[defaults.flow]\nname = \"{about}\"\n");
+    let message = refusal(&spread, &[]);
+    assert!(
+        message.contains("values for all entries; at most"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_parameter_without_keys_is_refused_where_it_stands() {
+    let text = format!("{FINE}[parameters]\nx = {{ about = \"n\", set = [] }}\n");
+    let message = refusal(&text, &[]);
+    assert!(message.starts_with("t.toml:18:5: "), "{message}");
+}

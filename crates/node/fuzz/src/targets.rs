@@ -1,0 +1,790 @@
+//! What must hold for any octets. libFuzzer looks for octets for which it does not; the corpus test of `fcn-node`
+//! (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//!
+//! An input is a handful of settings and a series of steps, read from the front until it ends: [`roles`] for all roles
+//! together, [`connections`] for what is learnt from RDMA CM. A function panics where a role breaks a promise.
+
+use fcn_node::access::lists;
+use fcn_node::congestion_point::{self, Ability, CongestionPoint, Marking, Verdict};
+use fcn_node::limiter::Limits;
+use fcn_node::reaction_point::{self, Control, FlowId, Reaction, ReactionPoint, dcqcn, telemetry};
+use fcn_node::{
+    About, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy, Time,
+    ingress_pe, notification_point, proxy,
+};
+use fcn_wire::bth::{BthRepr, Deth};
+use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
+use fcn_wire::icrc::{Policy, Reading};
+use fcn_wire::ioam::{IoamOption, OptType};
+use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::pnc::Prefix;
+use fcn_wire::proxy_address::ProxyAddress;
+use fcn_wire::rdma_cm::{
+    Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
+    MessageRepr, ReadyToUseRepr,
+};
+use fcn_wire::{Frame, LinkType, Message, Opcode, Profile, Qp};
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+/// A target: something that must not panic, whatever the octets.
+pub type Target = fn(&[u8]);
+
+/// Every target with its name, which is also that of its folder in `corpus/`.
+pub const ALL: &[(&str, Target)] = &[("roles", roles), ("connections", connections)];
+
+/// Octets of settings in front of the steps of [`roles`].
+pub const SETTINGS: usize = OWN_ADDRESS + 16;
+/// Where the node's own IPv6 address stands in them.
+pub const OWN_ADDRESS: usize = 8;
+
+/// A step of [`roles`]: first octet, of which the rest by this many counts.
+pub mod step {
+    /// Steps there are.
+    pub const ALL: u8 = 8;
+    /// A frame: time (1), queue depth (1), dice (1), length (2), octets; Ethernet.
+    pub const ETHERNET: u8 = 0;
+    /// The same, an IP packet.
+    pub const IP: u8 = 1;
+    /// A data packet: time, depth, dice, ends (1), QP (1), options (1).
+    pub const DATA: u8 = 2;
+    /// An RDMA CM message: time, and the octets of a step of [`connections`](super::connections).
+    pub const CM: u8 = 3;
+    /// A notification: time, kind (1), ends (1), QP (1), length (1), octets that it quotes or its trace.
+    pub const NOTIFICATION: u8 = 4;
+    /// A flow opens: time, own QP (1), receiver (1), receiver's QP (1), rate (1).
+    pub const OPEN: u8 = 5;
+    /// A flow closes: time, which (1).
+    pub const CLOSE: u8 = 6;
+    /// A flow has sent: time, which (1), octets (2).
+    pub const SENT: u8 = 7;
+}
+
+/// Octets read from the front; nothing comes after the end.
+struct Octets<'a>(&'a [u8]);
+
+impl<'a> Octets<'a> {
+    fn one(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn two(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes([self.one()?, self.one()?]))
+    }
+
+    /// So many octets, or as many as there are.
+    fn some(&mut self, len: usize) -> &'a [u8] {
+        let (some, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        some
+    }
+}
+
+fn v6(octet: u8) -> IpAddr {
+    let low = u16::from(octet & 3) + 1;
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, low, 0, 0, 0, 0, low))
+}
+
+fn v4(octet: u8) -> IpAddr {
+    let low = (octet & 3) + 1;
+    IpAddr::V4(Ipv4Addr::new(10, 0, low, low))
+}
+
+/// Two ends of one family, from an octet: the lower half one, the upper the other; the upper bit of the first: IPv4.
+fn ends(octet: u8) -> (IpAddr, IpAddr) {
+    let of = if octet & 8 == 0 { v6 } else { v4 };
+    (of(octet), of(octet >> 4))
+}
+
+fn qp(octet: u8) -> Qp {
+    Qp::truncate(u32::from(octet & 63))
+}
+
+fn parse(bytes: &[u8], link: LinkType) -> Frame<'_> {
+    Frame::parse(bytes, bytes.len(), link, &Profile::DEFAULT)
+}
+
+fn ip(source: IpAddr, destination: IpAddr, class: u8) -> Option<Part<'static>> {
+    Some(match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
+            source,
+            destination,
+            tos: class,
+            ttl: 64,
+            id: 0,
+            options: &[],
+        },
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
+            source,
+            destination,
+            traffic_class: class,
+            flow_label: u32::from(class) << 3,
+            hop_limit: 64,
+        },
+        _ => return None,
+    })
+}
+
+const ROCE: Part<'_> = Part::Udp {
+    source: 49152,
+    destination: 4791,
+    checksum: UdpChecksum::Zero,
+};
+const ICRC: Part<'_> = Part::Icrc(Policy::Compute(Reading::Covered));
+
+/// The RDMA CM message that the octets describe, in an IP packet: kind, ends, own and other communication ID, QP. Beyond
+/// the five kinds, octets of any MAD.
+fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
+    let (kind, (source, destination)) = (octets.one()?, ends(octets.one()?));
+    let (own, other) = (octets.one()?.into(), octets.one()?.into());
+    // A few more numbers than there are QPs: 0 and 1 are nobody's.
+    let number = u32::from(octets.one()? & 63);
+    let message: MessageRepr = match kind % 6 {
+        0 => {
+            let mut message =
+                ConnectRequestRepr::roce((source, 5000), (destination, 18515)).ok()?;
+            (message.local_comm_id, message.local_qpn) = (own, number);
+            message.into()
+        }
+        1 => ConnectReplyRepr {
+            local_comm_id: own,
+            remote_comm_id: other,
+            local_qpn: number,
+            ..ConnectReplyRepr::default()
+        }
+        .into(),
+        2 => ReadyToUseRepr {
+            local_comm_id: own,
+            remote_comm_id: other,
+            ..ReadyToUseRepr::default()
+        }
+        .into(),
+        3 => DisconnectRequestRepr {
+            local_comm_id: own,
+            remote_comm_id: other,
+            remote_qpn: number,
+            ..DisconnectRequestRepr::default()
+        }
+        .into(),
+        _ => DisconnectReplyRepr {
+            local_comm_id: own,
+            remote_comm_id: other,
+            ..DisconnectReplyRepr::default()
+        }
+        .into(),
+    };
+    let mut mad = [0; MAD_LEN];
+    CmRepr::new(7, message).emit(&mut mad).ok()?;
+    if kind % 6 == 5 {
+        let len = usize::from(octets.one()?);
+        let some = octets.some(len);
+        mad[..some.len()].copy_from_slice(some);
+    }
+    let deth = Deth {
+        qkey: GSI_Q_KEY,
+        source_qp: Qp::GSI,
+    };
+    let packet = compose::packet(
+        &[
+            ip(source, destination, 2)?,
+            ROCE,
+            Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, 1)),
+            Part::Bytes(&deth.to_bytes()),
+            Part::Bytes(&mad),
+            ICRC,
+        ],
+        &Profile::DEFAULT,
+    );
+    packet.ok()
+}
+
+/// [`Connections`]: whatever the messages, it holds no more than it may, and nobody's QP is made up.
+pub fn connections(data: &[u8]) {
+    let mut octets = Octets(data);
+    let Some(capacity) = octets.one().map(|octet| usize::from(octet % 5)) else {
+        return;
+    };
+    let mut connections = Connections::new(capacity);
+    // A quarter as many half-open ones, but at least 16; two directions each.
+    let most = 2 * (capacity.max(1) + 16);
+    let mut announced = HashSet::new();
+    for number in 0_u8.. {
+        let Some(packet) = cm(&mut octets) else { break };
+        let frame = parse(&packet, LinkType::RawIp);
+        if let (Message::RdmaCm(_, cm), Some(ip)) = (frame.message(), frame.ip()) {
+            match cm {
+                Cm::ConnectRequest(request) => announced.insert((ip.source, request.local_qpn())),
+                Cm::ConnectReply(reply) => announced.insert((ip.source, reply.local_qpn())),
+                _ => false,
+            };
+        }
+        connections.learn(Time::from_nanos(number.into()), &frame);
+        if octets.0.is_empty() || number == u8::MAX {
+            known(&mut connections, most, &announced);
+        }
+        if number == u8::MAX {
+            break;
+        }
+    }
+}
+
+fn known(connections: &mut Connections, most: usize, announced: &HashSet<(IpAddr, u32)>) {
+    let mut found = 0;
+    for both in 0..=u8::MAX {
+        // Each pair of ends once.
+        if both & 0x80 != 0 || both & 0x4 != 0 {
+            continue;
+        }
+        let (sender, receiver) = ends(both & 0x7B);
+        if both & 0x40 != 0 {
+            continue;
+        }
+        for number in 0..64 {
+            let Some(own) = connections.sender_qp(sender, receiver, qp(number)) else {
+                continue;
+            };
+            found += 1;
+            assert!(own > Qp::GSI && qp(number) > Qp::GSI);
+            assert!(announced.contains(&(sender, own.get())), "{sender} {own:?}");
+            let other = (receiver, u32::from(number));
+            assert!(announced.contains(&other), "{other:?}");
+            let used = connections.use_sender_qp(sender, receiver, qp(number));
+            assert_eq!(used, Some(own), "a use changes nothing");
+        }
+    }
+    assert!(found <= most, "{found} directions of at most {most}");
+    let counters = connections.counters();
+    assert!(counters.confirmed >= counters.evicted);
+    assert!(counters.confirmed <= counters.requests && counters.confirmed <= counters.replies);
+}
+
+/// All roles at one node, and what they promise about what they send and how fast a flow may be.
+pub fn roles(data: &[u8]) {
+    let Some((settings, rest)) = data.split_first_chunk::<SETTINGS>() else {
+        return;
+    };
+    let mut node = Node::new(settings);
+    let mut octets = Octets(rest);
+    while node.step(&mut octets).is_some() {
+        node.check_rates();
+    }
+    node.check_counters();
+}
+
+struct Settings {
+    congestion: congestion_point::Config,
+    reaction: reaction_point::Config,
+    interval: Duration,
+    flows: usize,
+}
+
+struct Open {
+    id: FlowId,
+    line: f64,
+}
+
+struct Node {
+    settings: Settings,
+    now: Time,
+    /// The latest time so far.
+    latest: Time,
+    congestion: CongestionPoint,
+    notification: NotificationPoint,
+    reaction: ReactionPoint,
+    proxy: Proxy,
+    pe: IngressPe,
+    open: Vec<Open>,
+    /// When a role last told about a flow: congestion point and notification point.
+    told: [HashMap<FlowKey, Time>; 2],
+    sent: u64,
+    /// Labels in use, that used longest ago first.
+    labels: Vec<(FlowKey, u32)>,
+}
+
+/// Places in `Node::told`.
+const BY_CONGESTION_POINT: usize = 0;
+const BY_NOTIFICATION_POINT: usize = 1;
+
+fn settings(octets: &[u8; SETTINGS]) -> Settings {
+    let [
+        flags,
+        control,
+        kmin,
+        kmax,
+        pmax,
+        interval,
+        burst,
+        sizes,
+        own @ ..,
+    ] = octets;
+    let flag = |bit: u8| flags >> bit & 1 == 1;
+    let interval = Duration::from_micros((*interval).into());
+    let flows = usize::from(sizes & 15);
+    let mut congestion = congestion_point::Config::new(Ipv6Addr::from(*own));
+    congestion.address4 = (sizes & 16 != 0).then_some(Ipv4Addr::new(10, 0, 9, 9));
+    congestion.ingress = (sizes & 32 != 0).then_some(congestion.address);
+    congestion.marking = Marking {
+        kmin: u64::from(*kmin) * 256,
+        kmax: u64::from(*kmax) * 256,
+        pmax: f64::from(*pmax) / 255.0,
+    };
+    congestion.ecn = flag(0);
+    congestion.fast_cnp = flag(1);
+    congestion.proxy = flag(2);
+    congestion.wan_fcn = flag(3);
+    congestion.mark_unknown = flag(4);
+    congestion.copy_flow_label = flag(5);
+    congestion.senders = vec![
+        (Prefix::host(v6(0)), Ability::Able),
+        (Prefix::host(v6(1)), Ability::Unable),
+        (Prefix::host(v6(2)), Ability::Unknown),
+    ];
+    if sizes & 64 != 0 {
+        congestion.senders.extend(
+            Prefix::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0).map(|all| (all, Ability::Able)),
+        );
+    }
+    if sizes & 128 != 0 {
+        congestion.proxies = vec![(Prefix::host(v6(0)), v6(3)), (Prefix::host(v4(0)), v4(3))];
+    }
+    congestion.directory = flows * 2;
+    congestion.limits = Limits {
+        interval,
+        per_second: u32::from(*burst) << 12,
+        burst: u32::from(*burst & 15),
+        flows,
+    };
+    let control = match control % 4 {
+        0 => Control::Fixed,
+        1 => Control::Telemetry(telemetry::Params {
+            eta: f64::from(control >> 2) / 63.0,
+            ..telemetry::Params::default()
+        }),
+        2 => Control::Dcqcn(dcqcn::Params {
+            g: f64::from(control >> 2) / 63.0,
+            b: u64::from(*burst),
+            t: interval,
+            k: interval,
+            f: u32::from(control >> 6),
+            ..dcqcn::Params::default()
+        }),
+        _ => Control::Dcqcn(dcqcn::Params::default()),
+    };
+    let access_list = if flag(7) {
+        vec![Prefix::host(v6(3))]
+    } else {
+        Prefix::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0)
+            .into_iter()
+            .collect()
+    };
+    Settings {
+        congestion,
+        reaction: reaction_point::Config {
+            control,
+            fast_cnp: flag(1),
+            access_list,
+            flows,
+            verify_icrc: flag(6),
+        },
+        interval,
+        flows,
+    }
+}
+
+impl Node {
+    fn new(octets: &[u8; SETTINGS]) -> Self {
+        let settings = settings(octets);
+        let own = settings.congestion.address;
+        let (interval, flows) = (settings.interval, settings.flows);
+        let proxy = proxy::Config {
+            address4: settings.congestion.address4,
+            enabled: true,
+            interval,
+            flows,
+            connections: flows,
+            ..proxy::Config::new(own)
+        };
+        let pe = ingress_pe::Config {
+            enabled: true,
+            interval,
+            flows,
+            connections: flows,
+            ..ingress_pe::Config::new(own)
+        };
+        Self {
+            now: Time::default(),
+            latest: Time::default(),
+            congestion: CongestionPoint::new(settings.congestion.clone(), Profile::DEFAULT),
+            notification: NotificationPoint::new(notification_point::Config { interval, flows }),
+            reaction: ReactionPoint::new(settings.reaction.clone()),
+            proxy: Proxy::new(proxy),
+            pe: IngressPe::new(pe),
+            open: Vec::new(),
+            told: Default::default(),
+            sent: 0,
+            labels: Vec::new(),
+            settings,
+        }
+    }
+
+    fn step(&mut self, octets: &mut Octets<'_>) -> Option<()> {
+        let what = octets.one()? % step::ALL;
+        self.pass(octets.one()?);
+        match what {
+            step::ETHERNET | step::IP => {
+                let (depth, dice, len) = (octets.one()?, octets.one()?, octets.two()?);
+                let bytes = octets.some(len.into());
+                let link = match what {
+                    step::IP => LinkType::RawIp,
+                    _ => LinkType::Ethernet,
+                };
+                self.frame(bytes, link, depth, dice);
+            }
+            step::DATA => {
+                let (depth, dice) = (octets.one()?, octets.one()?);
+                let bytes = data_packet(octets)?;
+                self.frame(&bytes, LinkType::RawIp, depth, dice);
+            }
+            step::CM => self.frame(&cm(octets)?, LinkType::RawIp, 0, 0),
+            step::NOTIFICATION => {
+                let (outgoing, rest) = self.notification(octets)?;
+                self.deliver(&outgoing, &rest);
+            }
+            step::OPEN => self.open(octets)?,
+            step::CLOSE => {
+                let which = usize::from(octets.one()?) % self.open.len().max(1);
+                if which < self.open.len() {
+                    let closed = self.open.remove(which);
+                    self.reaction.close(closed.id);
+                    assert_eq!(self.reaction.rate(self.now, closed.id), 0.0);
+                    assert_eq!(self.reaction.next_timer(closed.id), None);
+                }
+            }
+            step::SENT => {
+                let (which, len) = (usize::from(octets.one()?), octets.two()?);
+                if let Some(open) = self.open.get(which % self.open.len().max(1)) {
+                    self.reaction.on_sent(open.id, u32::from(len) << 4);
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Time goes on, from 0 to 4 ms in ever larger steps; sometimes it seems to go back.
+    fn pass(&mut self, octet: u8) {
+        let step = u64::from(octet & 15) << (octet >> 4);
+        let nanos = self.now.as_nanos();
+        self.now = match octet {
+            0xFF => Time::from_nanos(nanos / 2),
+            0xFE => Time::from_nanos(u64::MAX),
+            _ => Time::from_nanos(nanos.saturating_add(step * 16)),
+        };
+        self.latest = self.latest.max(self.now);
+    }
+
+    fn open(&mut self, octets: &mut Octets<'_>) -> Option<()> {
+        let (own, receiver) = (qp(octets.one()?), v6(octets.one()?));
+        let (receiver_qp, rate) = (qp(octets.one()?), octets.one()?);
+        let line = f64::from(u32::from(rate) + 1) * 2e9;
+        let opened = self
+            .reaction
+            .open(self.now, own, receiver, receiver_qp, line);
+        if let Some(id) = opened {
+            assert!(self.open.iter().all(|open| open.id != id));
+            self.open.push(Open { id, line });
+        }
+        assert!(self.open.len() <= self.settings.flows);
+        Some(())
+    }
+
+    /// A notification as somebody would write it, and what it takes from the data packet.
+    fn notification(&self, octets: &mut Octets<'_>) -> Option<(Outgoing, Vec<u8>)> {
+        let (kind, both, number) = (octets.one()?, octets.one()?, octets.one()?);
+        let (source, destination) = ends(both);
+        let own = self.settings.congestion.address;
+        let len = octets.one()?;
+        let rest = octets.some(len.into()).to_vec();
+        let outgoing = match (kind & 3, source, destination) {
+            (1, IpAddr::V6(source), IpAddr::V6(original_destination)) => Outgoing::FastCnp {
+                source: match v6(kind >> 2) {
+                    IpAddr::V6(address) => address,
+                    IpAddr::V4(_) => own,
+                },
+                destination: source,
+                original_destination,
+                qp: qp(number),
+                udp_source: 0,
+            },
+            (2, ..) => Outgoing::ProxyCn {
+                source: v6(kind >> 2),
+                proxy: own.into(),
+                tuple: fcn_wire::proxy_cn::FiveTuple {
+                    source,
+                    destination,
+                    protocol: 17,
+                    source_port: 49152,
+                    destination_port: 4791,
+                },
+                level: kind >> 5,
+                udp_source: 0,
+            },
+            (3, ..) => Outgoing::WanFcn {
+                source: own,
+                ingress: own,
+                flow_label: self
+                    .labels
+                    .get(usize::from(number) % self.labels.len().max(1))
+                    .map_or(1, |(_, label)| *label),
+                level: kind >> 5,
+                copy_flow_label: false,
+                udp_source: 0,
+            },
+            _ => Outgoing::Cnp {
+                source,
+                destination,
+                qp: qp(number),
+            },
+        };
+        // A proxy notification quotes a packet; one of ours, unless there are octets for another.
+        let quotes = matches!(outgoing, Outgoing::ProxyCn { .. });
+        let rest = if quotes && rest.is_empty() {
+            data_packet(&mut Octets(&[both, number, 2]))?
+        } else {
+            rest
+        };
+        Some((outgoing, rest))
+    }
+
+    /// Writes a notification and hands it to all roles.
+    fn deliver(&mut self, outgoing: &Outgoing, rest: &[u8]) {
+        let opt_type = match rest.first().copied().unwrap_or(0) & 1 {
+            0 => OptType::Preallocated,
+            _ => OptType::Incremental,
+        };
+        let about = About {
+            trace: rest.get(1..).map(|trace| (opt_type, trace)),
+            invoking: rest,
+        };
+        if let Some(bytes) = emitted(outgoing, &about) {
+            self.receive(&parse(&bytes, LinkType::RawIp));
+        }
+    }
+
+    /// A frame arrives at all roles, and what they answer too.
+    fn frame(&mut self, bytes: &[u8], link: LinkType, depth: u8, dice: u8) {
+        let frame = parse(bytes, link);
+        self.receive(&frame);
+        let Some(packet) = DataPacket::of(&frame) else {
+            return;
+        };
+        let about = About::of(&packet, &frame);
+        let label = self
+            .pe
+            .label(packet.source, packet.destination, packet.dest_qp);
+        self.labelled(packet.flow(), label);
+        let (depth, dice) = (u64::from(depth) * 257, u32::from(dice) * 0x0101_0101);
+        let verdict = self.congestion.on_packet(self.now, &packet, depth, dice);
+        self.judge(&packet, &verdict, depth);
+        if let Some(outgoing) = verdict.notify {
+            let bytes = emitted(&outgoing, &about).expect("what it decides can be written");
+            let frame = parse(&bytes, LinkType::RawIp);
+            assert!(matches!(
+                frame.message(),
+                Message::FastCnp(_) | Message::ProxyCn(..) | Message::WanFcn(_)
+            ));
+            self.receive(&frame);
+        }
+        let answer = self
+            .notification
+            .on_data(self.now, &packet, Qp::truncate(9));
+        if let Some(outgoing) = answer {
+            let kept = self.notification.counters().evicted == 0;
+            self.may_tell(BY_NOTIFICATION_POINT, packet.flow(), kept);
+            assert!(emitted(&outgoing, &about).is_some());
+        }
+    }
+
+    /// What the draft and the settings demand of a congestion point.
+    fn judge(&mut self, packet: &DataPacket<'_>, verdict: &Verdict, depth: u64) {
+        let config = &self.settings.congestion;
+        assert!((1..=7).contains(&self.congestion.level(depth)));
+        assert!(verdict.congested || !verdict.mark_ce && verdict.notify.is_none());
+        assert!(!verdict.mark_ce || config.ecn && packet.ecn.is_ect());
+        let Some(outgoing) = verdict.notify else {
+            return;
+        };
+        let able = config
+            .senders
+            .iter()
+            .filter(|(prefix, _)| prefix.contains(packet.source))
+            .max_by_key(|(prefix, _)| prefix.bits())
+            .map_or(Ability::Unknown, |(_, ability)| *ability);
+        match outgoing {
+            Outgoing::FastCnp { .. } => {
+                assert!(config.fast_cnp && able != Ability::Unable);
+                let both = able == Ability::Unknown && config.mark_unknown;
+                assert!(both || !verdict.mark_ce, "marked and notified about");
+            }
+            Outgoing::ProxyCn { .. } => assert!(config.proxy && !verdict.mark_ce),
+            Outgoing::WanFcn { flow_label, .. } => {
+                assert!(config.wan_fcn && !verdict.mark_ce && packet.ecn.is_ect());
+                assert!(flow_label != 0);
+            }
+            Outgoing::Cnp { .. } => panic!("a congestion point does not know the sender's QP"),
+        }
+        self.sent += 1;
+        let beyond = u128::from(self.sent.saturating_sub(config.limits.burst.into()));
+        let earned = u128::from(self.latest.as_nanos()) * u128::from(config.limits.per_second);
+        assert!(beyond * 1_000_000_000 <= earned, "too many in total");
+        let kept = self.congestion.counters().flows_evicted == 0;
+        self.may_tell(BY_CONGESTION_POINT, packet.flow(), kept);
+    }
+
+    /// Not more often than the interval, as long as nothing had to be forgotten.
+    fn may_tell(&mut self, role: usize, flow: FlowKey, kept: bool) {
+        let last = self.told[role].insert(flow, self.now);
+        if let Some(last) = last.filter(|_| kept) {
+            assert!(self.now.since(last) >= self.settings.interval, "too soon");
+        }
+    }
+
+    /// A frame at the roles that hear, and what they send for it.
+    fn receive(&mut self, frame: &Frame<'_>) {
+        self.congestion.on_transit(frame);
+        self.proxy.on_transit(self.now, frame);
+        self.pe.on_transit(self.now, frame);
+        self.react(frame);
+        let (proxy, pe) = (
+            self.proxy.on_message(self.now, frame),
+            self.pe.on_message(self.now, frame),
+        );
+        assert!(proxy.is_err() || pe.is_err(), "one message, two answers");
+        for outgoing in [proxy.ok(), pe.ok()].into_iter().flatten() {
+            assert!(matches!(outgoing, Outgoing::Cnp { .. }));
+            let bytes = emitted(&outgoing, &About::default()).expect("a CNP can be written");
+            let cnp = parse(&bytes, LinkType::RawIp);
+            assert!(matches!(cnp.message(), Message::Cnp(_)));
+            self.react(&cnp);
+        }
+    }
+
+    fn react(&mut self, frame: &Frame<'_>) {
+        let Reaction::Slowed { flow, from, to } = self.reaction.on_frame(self.now, frame) else {
+            return;
+        };
+        let open = self.open.iter().find(|open| open.id == flow);
+        let open = open.expect("a flow that is not open was slowed");
+        for rate in [from, to] {
+            in_range(&self.settings.reaction.control, open.line, rate);
+        }
+        if let (Message::FastCnp(_), Some(ip)) = (frame.message(), frame.ip()) {
+            let config = &self.settings.reaction;
+            assert!(config.fast_cnp && lists(&config.access_list, ip.source));
+        }
+    }
+
+    /// A flow has one label, and a label one flow, among those used last.
+    fn labelled(&mut self, flow: FlowKey, label: u32) {
+        assert!((1..=fcn_wire::wan_fcn::MAX_FLOW_LABEL).contains(&label));
+        let known = self.labels.iter().position(|(known, _)| *known == flow);
+        if let Some(at) = known {
+            assert_eq!(self.labels.remove(at).1, label);
+        } else if self.labels.len() >= self.settings.flows.max(1) {
+            // Given away only once the new flow has its own.
+            let (_, oldest) = self.labels.remove(0);
+            assert_ne!(oldest, label);
+        }
+        assert!(self.labels.iter().all(|(_, taken)| *taken != label));
+        self.labels.push((flow, label));
+        let counters = self.pe.counters();
+        let live = counters.labelled - counters.evicted;
+        assert_eq!(usize::try_from(live), Ok(self.labels.len()));
+    }
+
+    fn check_rates(&mut self) {
+        for open in &self.open {
+            let rate = self.reaction.rate(self.now, open.id);
+            in_range(&self.settings.reaction.control, open.line, rate);
+            let again = self.reaction.next_timer(open.id);
+            assert!(again.is_none() || rate < open.line);
+        }
+    }
+
+    fn check_counters(&self) {
+        let reaction = self.reaction.counters();
+        assert!(reaction.opened >= self.open.len() as u64);
+        let congestion = self.congestion.counters();
+        let sent = congestion.fast_cnps + congestion.proxy_cns + congestion.wan_fcns;
+        assert_eq!(sent, self.sent);
+        assert!(congestion.congested <= congestion.packets);
+        let directory = self.congestion.directory().counters();
+        assert!(directory.with_pnc <= directory.advertisements);
+    }
+}
+
+fn in_range(control: &Control, line: f64, rate: f64) {
+    let least = match control {
+        Control::Dcqcn(params) => params.r_min.min(line),
+        Control::Telemetry(params) => params.r_min.min(line),
+        Control::Fixed => line,
+    };
+    assert!((least..=line).contains(&rate), "{rate} of {line}");
+}
+
+fn emitted(outgoing: &Outgoing, about: &About<'_>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; Outgoing::MAX_LEN];
+    let (len, _) = outgoing.emit(about, &Profile::DEFAULT, &mut bytes).ok()?;
+    bytes.truncate(len);
+    Some(bytes)
+}
+
+/// A data packet: ends, QP, and an octet of which the bits say: ECN field (2), trace (2), proxy address, tunnel (2).
+fn data_packet(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
+    let ((source, destination), number) = (ends(octets.one()?), octets.one()?);
+    let bits = octets.one()?;
+    let outer = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, (bits >> 7).into());
+    let tunnel = Part::Ipv6 {
+        source: outer,
+        destination: outer,
+        traffic_class: bits & 3,
+        flow_label: u32::from(bits >> 6),
+        hop_limit: 64,
+    };
+    // Two hops of hop limit and node, and queue depth.
+    let mut trace = [0; 24];
+    trace[..8].copy_from_slice(&[0, 1, 2 << 3, 0, 0x82, 0, 0, 0]);
+    trace[8..].fill(number);
+    let opt_type = match bits & 4 {
+        0 => OptType::Preallocated,
+        _ => OptType::Incremental,
+    };
+    let trace = [OptionPart::Ioam(IoamOption {
+        reserved: 0,
+        opt_type,
+        body: &trace,
+    })];
+    let proxy = [OptionPart::ProxyAddress(ProxyAddress(outer))];
+    let mut parts = Vec::new();
+    if bits & 0x40 != 0 {
+        parts.push(tunnel);
+    }
+    parts.push(ip(source, destination, bits & 3)?);
+    if source.is_ipv6() && bits & 8 != 0 {
+        parts.push(Part::HopByHop(&trace));
+    }
+    if source.is_ipv6() && bits & 16 != 0 {
+        parts.push(Part::DestinationOptions(&proxy));
+    }
+    let zeros = [0; 16];
+    parts.extend([
+        ROCE,
+        Part::Bth(BthRepr::new(Opcode::UC_WRITE_ONLY, qp(number), 1)),
+        Part::Bytes(&zeros),
+        ICRC,
+    ]);
+    compose::packet(&parts, &Profile::DEFAULT).ok()
+}
