@@ -130,8 +130,9 @@ impl Dcqcn {
         self.target = self.rate;
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
         self.alpha = (1.0 - g) * self.alpha + g;
-        self.alpha_at = now;
-        self.timer_at = now;
+        // A clock that has gone back takes no timer with it.
+        self.alpha_at = self.alpha_at.max(now);
+        self.timer_at = self.timer_at.max(now);
         self.timer_steps = 0;
         self.byte_steps = 0;
         self.octets = 0;

@@ -180,7 +180,7 @@ impl Telemetry {
             None => self.reference * self.params.fallback,
         };
         self.set(wanted);
-        self.changed_at = now;
+        self.changed_at = self.changed_at.max(now);
         self.stage = 0;
     }
 
