@@ -93,13 +93,10 @@ pub(super) fn limits(switch: &SwitchText) -> Limits {
 
 pub(super) fn pause(switch: &SwitchText, mbits: u64, queue: u64) -> Result<Pfc, Refusal> {
     let text = &switch.pause;
-    let xoff = text
-        .xoff
-        .as_ref()
-        .map_or_else(
-            || (mbits * XOFF_PER_MBIT).max(LEAST_XOFF).min(queue / 2),
-            |xoff| xoff.get_ref().0,
-        );
+    let xoff = text.xoff.as_ref().map_or_else(
+        || (mbits * XOFF_PER_MBIT).max(LEAST_XOFF).min(queue / 2),
+        |xoff| xoff.get_ref().0,
+    );
     let xon = text.xon.as_ref().map_or(xoff / 2, |xon| xon.get_ref().0);
     if let Some(at) = text
         .xon
