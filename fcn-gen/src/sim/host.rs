@@ -19,7 +19,7 @@ use std::net::IpAddr;
 
 /// A host.
 pub struct HostState {
-    port: u32,
+    pub port: u32,
     pub reaction: ReactionPoint,
     notification: Option<NotificationPoint>,
     handles_fast_cnp: bool,

@@ -9,8 +9,7 @@ use super::packet::{Note, Packet, What};
 use crate::scenario::model::Simulation;
 use crate::units::Ps;
 use fcn_wire::Kind;
-use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +49,7 @@ struct Told {
 pub struct Ledger {
     vantage_points: Vec<VantageTruth>,
     seen: Vec<Vec<Seen>>,
-    told: FxHashMap<(usize, Note), Told>,
+    told: HashMap<(usize, Note), Told>,
     epoch: u64,
     interval: u64,
     onset: Option<Ps>,
@@ -98,7 +97,7 @@ impl Ledger {
         Self {
             seen: vec![vec![Seen::default(); simulation.flows.len()]; vantage_points.len()],
             vantage_points,
-            told: FxHashMap::default(),
+            told: HashMap::new(),
             epoch: simulation.epoch,
             interval: (simulation.duration.0 / SAMPLES as u64).max(1),
             onset: None,

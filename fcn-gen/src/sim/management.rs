@@ -58,12 +58,10 @@ impl World<'_> {
     /// Data may flow.
     fn open(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
-        let line = self
-            .simulation
-            .links
-            .iter()
-            .find(|link| link.a == values.from || link.b == values.from)
-            .map_or(0, |link| link.rate.bits_per_second());
+        let port = self.host(values.from as u32).map(|host| host.port);
+        let line = port
+            .and_then(|port| self.ports.get(port as usize))
+            .map_or(0, |port| port.rate.bits_per_second());
         let line = values
             .rate_limit
             .map_or(line, |limit| line.min(limit.bits_per_second()));

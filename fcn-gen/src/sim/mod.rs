@@ -36,6 +36,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use route::Routes;
 use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::error::Error;
 use std::net::IpAddr;
 use switch::SwitchState;
@@ -125,9 +126,9 @@ struct World<'s> {
     ledger: Ledger,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
-    addresses: FxHashMap<IpAddr, u32>,
+    addresses: HashMap<IpAddr, u32>,
     /// By sender and QP there, by receiver and QP there: the flow.
-    qps: FxHashMap<(IpAddr, u32), u32>,
+    qps: HashMap<(IpAddr, u32), u32>,
     /// The first Fast CNP seen about each flow, for those who replay it.
     overheard: FxHashMap<u32, Vec<u8>>,
     /// The data packet that a notification quotes.
@@ -177,14 +178,14 @@ impl<'s> World<'s> {
                 ))),
             })
             .collect();
-        let mut addresses = FxHashMap::default();
+        let mut addresses = HashMap::new();
         for (index, node) in simulation.nodes.iter().enumerate() {
             addresses.insert(IpAddr::V6(node.ipv6), index as u32);
             if let Some(ipv4) = node.ipv4 {
                 addresses.insert(IpAddr::V4(ipv4), index as u32);
             }
         }
-        let mut qps = FxHashMap::default();
+        let mut qps = HashMap::new();
         for (index, flow) in simulation.flows.iter().enumerate() {
             qps.insert((flow.source, flow.sender_qp.get()), index as u32);
             qps.insert((flow.destination, flow.receiver_qp.get()), index as u32);
