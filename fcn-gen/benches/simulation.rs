@@ -48,9 +48,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("incast.pcapng");
     let text = include_str!("incast.toml");
-    let one_switch = load_text(text)?;
+    let one_switch = load(&one_switch_source(text), &[])?;
     memory(&one_switch)?;
-    measure("incast, 1,000 flows, one switch", &one_switch, &file)?;
+    measure(
+        "incast, 1,000 flows of 100 hosts, one switch, captured at the receiver's port",
+        &one_switch,
+        &file,
+    )?;
+    let span = load(&one_switch_source(text), &[r#"vantage=["s1:*"]"#])?;
+    measure(
+        "the same, captured at every port of the switch",
+        &span,
+        &file,
+    )?;
     let sets = [
         "senders=1000",
         "rate=100G",
@@ -67,12 +77,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     )
 }
 
-fn load_text(text: &str) -> Result<Box<Simulation>, Box<dyn Error>> {
-    let source = Source::Text {
+fn one_switch_source(text: &str) -> Source {
+    Source::Text {
         name: "incast.toml".to_owned(),
         text: text.to_owned(),
-    };
-    load(&source, &[])
+    }
 }
 
 fn load(source: &Source, sets: &[&str]) -> Result<Box<Simulation>, Box<dyn Error>> {
