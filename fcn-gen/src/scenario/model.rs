@@ -126,7 +126,7 @@ pub struct Host {
     pub notification: Option<notification_point::Config>,
     /// Whether an option that it does not know makes it answer with ICMPv6 Parameter Problem (RFC 8200 section 4.2).
     pub answers_unknown_options: bool,
-    /// Its UDP-less identity: GUID of its channel adapter, for RDMA CM.
+    /// GUID of its channel adapter, for RDMA CM.
     pub guid: u64,
 }
 
@@ -377,8 +377,7 @@ pub enum Injected {
         /// Claimed source.
         source: Ipv6Addr,
     },
-    /// The Fast CNPs about `flow` that this host saw first, again: a replay. It has to be on the Fast CNP's way or to
-    /// be told; here it is told by the simulation.
+    /// The first Fast CNP that anybody sent about `flow`, again and unchanged: a replay by somebody who overheard it.
     ReplayedFastCnp {
         /// About which flow.
         flow: FlowIndex,

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::frames::{Frames, HOPS};
 use super::packet::{CE, NONE, Octets, Packet, Trace, What};
 use super::switch::{data_ecn, raw};
-use super::{State, World, kind_id};
+use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
@@ -383,10 +383,7 @@ impl World<'_> {
                 };
                 let at = self.now;
                 let counts = &mut self.connections[flow as usize].counts;
-                let kind = match notification.kind {
-                    Kind::FastCnp2 => Kind::FastCnp2.id(),
-                    _ => kind_id(notification.subject),
-                };
+                let kind = notification.kind.id();
                 *counts.slowed.entry(kind).or_default() += 1;
                 counts.first_slowed.get_or_insert(at);
                 self.ledger.slowed(at);

@@ -226,7 +226,8 @@ impl World<'_> {
         } else {
             (values.to, values.destination, values.source)
         };
-        let Ok(bytes) = self.mad(flow, source, destination, message) else {
+        let built = self.mad(flow, source, destination, message);
+        let Some(bytes) = self.built("an RDMA CM message", built) else {
             return;
         };
         let octets = Octets {

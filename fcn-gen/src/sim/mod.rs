@@ -25,7 +25,7 @@ use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
 use fcn_node::Outgoing;
-use fcn_wire::{Kind, Subject};
+use fcn_wire::Kind;
 use frames::{Context, Frames, HOPS};
 use host::HostState;
 use ledger::Ledger;
@@ -230,7 +230,6 @@ impl<'s> World<'s> {
             }
         }
         for (index, injection) in self.simulation.injections.iter().enumerate() {
-            // The place in the series counts down in the event's flow of repetitions.
             if injection.count > 0 {
                 self.events
                     .plan(injection.start, Event::Inject(index as u32));
@@ -428,6 +427,13 @@ impl<'s> World<'s> {
         }
     }
 
+    /// What was built; where it could not be, the simulation ends with the reason, rather than without the packet.
+    fn built<T>(&mut self, what: &str, result: fcn_wire::Result<T>) -> Option<T> {
+        result
+            .map_err(|error| self.failed = Some(format!("cannot build {what}: {error}").into()))
+            .ok()
+    }
+
     /// Gives back what a packet keeps on the shelves.
     fn discard(&mut self, packet: &Packet) {
         match packet.what {
@@ -575,12 +581,4 @@ impl<'s> World<'s> {
 fn below(dice: u64, probability: f64) -> bool {
     // 53 bits are exact in a double.
     ((dice >> 11) as f64) < probability * (1_u64 << 53) as f64
-}
-
-/// The name of a notification's kind that slowed a flow.
-fn kind_id(subject: Subject) -> &'static str {
-    match subject {
-        Subject::SenderQp(_) => Kind::Cnp.id(),
-        _ => Kind::FastCnp1.id(),
-    }
 }

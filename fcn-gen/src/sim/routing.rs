@@ -67,7 +67,9 @@ impl World<'_> {
             ProxyKnownBy::Ospf2 => ospf2_update(router, addresses, &proxy.serves, round),
             _ => ospf3_update(node, router, addresses, &proxy.serves, round),
         };
-        let Ok(octets) = built else { return };
+        let Some(octets) = self.built("a proxy node's advertisement", built) else {
+            return;
+        };
         let octets = Octets {
             flooded: Some((node, round)),
             ..octets
@@ -125,7 +127,8 @@ impl World<'_> {
     /// An UPDATE to every other switch: the served prefixes with the proxy as next hop, which has the capability.
     fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
         let simulation = self.simulation;
-        let Ok(update) = bgp_update(proxy, &simulation.profile) else {
+        let built = bgp_update(proxy, &simulation.profile);
+        let Some(update) = self.built("a proxy node's BGP UPDATE", built) else {
             return;
         };
         for (peer, values) in simulation.nodes.iter().enumerate() {
