@@ -1,14 +1,20 @@
-//! Capture files: pcapng with nanosecond stamps, several interfaces in one file, the same octets for the same packets.
+//! Capture files. Written is pcapng with nanosecond stamps, several interfaces in one file, the same octets for the same
+//! packets; read ([`CaptureReader`]) are pcap and pcapng of any resolution and byte order, also compressed.
 //!
 //! Nothing of the machine or of the time of writing gets into a file. How blocks are laid out is in `block.rs`, where
-//! the octets go (and that no half file gets the final name) in `sink.rs`.
+//! the octets go (and that no half file gets the final name) in `sink.rs`; all about reading is in `reader.rs`.
 
 mod block;
 mod error;
+mod reader;
 mod sink;
 mod writer;
 
 pub use error::{Error, ErrorKind};
+pub use reader::{
+    CaptureReader, MAX_BLOCK, MAX_INTERFACES, Packet, Packing, ReadError, ReadErrorKind,
+    ReadInterface, Resolution,
+};
 pub use writer::{CaptureWriter, Summary};
 
 use fcn_wire::LinkType;

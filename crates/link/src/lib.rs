@@ -1,6 +1,19 @@
-//! Frames in and out. Today: capture files written ([`capture_file`]).
+//! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
+//! [`transmit::Transmit`] on the way out. [`backend`] opens the best of them, [`sender`] runs frames through it, [`pacing`]
+//! and [`clock`] say when, and [`interface`] what an interface is.
 //!
-//! What the octets of a frame mean is fcn-wire's business, when to send which frame that of the roles and tools.
-#![forbid(unsafe_code)]
+//! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
+#![deny(unsafe_code)]
 
+pub mod backend;
 pub mod capture_file;
+pub mod clock;
+pub mod file_transmit;
+pub mod interface;
+pub mod pacing;
+pub mod packet_socket;
+pub mod privilege;
+pub mod sender;
+mod slots;
+pub mod transmit;
+pub mod xdp;

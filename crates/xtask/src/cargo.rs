@@ -115,6 +115,24 @@ pub fn build_tool(package: &str) -> Outcome<PathBuf> {
     })
 }
 
+/// Builds an example program of a package and returns its path, wherever the target folder is.
+///
+/// # Errors
+/// The build failed; cargo has said why on standard error.
+pub fn build_example(package: &str, example: &str, release: bool) -> Outcome<PathBuf> {
+    let mut arguments = vec!["--example", example];
+    if release {
+        arguments.push("--release");
+    }
+    let messages =
+        build(package, &arguments).map_err(|failure| failure.todo("see cargo's message above"))?;
+    executable(&messages, example).ok_or_else(|| {
+        Failure::new(format!(
+            "the build of {package} made no example program {example}"
+        ))
+    })
+}
+
 /// Builds a package and returns cargo's messages about it, JSON a line.
 fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
     let mut command = command(&["build", "--package", package])?;

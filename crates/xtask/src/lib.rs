@@ -8,6 +8,7 @@ pub mod cargo;
 pub mod demo;
 pub mod failure;
 pub mod install_plugin;
+pub mod lab;
 pub mod licences;
 pub mod packages;
 pub mod process;
@@ -57,6 +58,8 @@ pub enum Chore {
         /// Only these
         name: Vec<bench::Bench>,
     },
+    /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
+    Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin {
         /// Remove it instead
@@ -84,6 +87,7 @@ impl Cli {
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
             Chore::Bench { name } => bench::run(&name)?,
+            Chore::Lab(options) => return lab::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,
                 dir,

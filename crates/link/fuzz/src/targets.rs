@@ -1,0 +1,222 @@
+//! What must hold for any octets. libFuzzer looks for octets for which it does not; the corpus test of `fcn-link`
+//! (`tests/corpus.rs`) runs the same functions over the committed corpus.
+//!
+//! An input is a capture file. A function panics where the reader breaks a promise.
+
+use fcn_link::capture_file::{
+    CaptureReader, CaptureWriter, Interface, MAX_INTERFACES, MAX_PACKET, Options, ReadError,
+    ReadInterface,
+};
+use fcn_wire::LinkType;
+use pcap_file::pcap::PcapParser;
+use pcap_file::pcapng::{Block, PcapNgParser};
+use std::io::{self, Read};
+use std::mem::discriminant;
+
+/// A target: something that must not panic, whatever the octets.
+pub type Target = fn(&[u8]);
+
+/// Every target with its name, which is also that of its folder in `corpus/`.
+pub const ALL: &[(&str, Target)] = &[("capture", capture)];
+
+/// Packets looked at: a few octets of compressed data may hold millions.
+const MOST: usize = 4_000;
+/// Octets of packets looked at.
+const MOST_OCTETS: u64 = 1 << 20;
+
+/// A packet that outlives the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    interface: u32,
+    /// `None` where the file does not say.
+    at: Option<u64>,
+    wire_len: u32,
+    bytes: Vec<u8>,
+}
+
+/// What a reader gave: packets, how it ended, and the interfaces.
+#[derive(Debug, Default)]
+struct Content {
+    packets: Vec<Kept>,
+    error: Option<ReadError>,
+    interfaces: Vec<ReadInterface>,
+}
+
+/// Reads a capture file: bounded and well-formed packets, the same however the octets come, the same as pcap-file's, and
+/// the same again from a file written of them.
+pub fn capture(data: &[u8]) {
+    let whole = read(data);
+    let piecemeal = read(Piecemeal {
+        octets: data,
+        piece: data.len(),
+    });
+    assert_eq!(piecemeal.packets, whole.packets);
+    assert_eq!(piecemeal.interfaces, whole.interfaces);
+    match (&whole.error, &piecemeal.error) {
+        (None, None) => {}
+        (Some(a), Some(b)) => {
+            assert_eq!(discriminant(a.kind()), discriminant(b.kind()), "{a}, {b}");
+            assert_eq!(a.octet(), b.octet());
+        }
+        (a, b) => panic!("{a:?}, then {b:?}"),
+    }
+    for (ours, theirs) in whole.packets.iter().zip(by_pcap_file(data)) {
+        let at = ours.at.map(u128::from);
+        assert_eq!((at, ours.wire_len, ours.bytes.clone()), theirs);
+    }
+    written_again(&whole);
+}
+
+fn read<R: Read + Send>(octets: R) -> Content {
+    let mut content = Content::default();
+    let mut reader = match CaptureReader::from(octets, "data") {
+        Ok(reader) => reader,
+        Err(e) => {
+            check(&e, 0);
+            content.error = Some(e);
+            return content;
+        }
+    };
+    let mut behind = reader.octets();
+    while content.packets.len() < MOST && behind < MOST_OCTETS {
+        match reader.next() {
+            Ok(Some(packet)) => {
+                assert!(packet.bytes.len() <= MAX_PACKET);
+                assert!(packet.wire_len as usize >= packet.bytes.len());
+                assert!(packet.stamped || packet.at == 0);
+                assert_eq!(packet.link, LinkType::from_pcap(packet.link_number));
+                content.packets.push(Kept {
+                    interface: packet.interface,
+                    at: packet.stamped.then_some(packet.at),
+                    wire_len: packet.wire_len,
+                    bytes: packet.bytes.to_vec(),
+                });
+            }
+            ended => {
+                content.error = ended.err();
+                let again = reader.next().expect("no error behind the end");
+                assert!(again.is_none(), "a packet behind the end");
+                break;
+            }
+        }
+        // Every record has a header, and stands behind the one before.
+        assert!(reader.octets() >= behind + 16);
+        behind = reader.octets();
+    }
+    let packets = content.packets.len() as u64;
+    assert_eq!(reader.packets(), packets);
+    if let Some(e) = &content.error {
+        check(e, packets);
+        assert!(e.octet() >= behind);
+    }
+    content.interfaces = reader.interfaces().to_vec();
+    assert!(content.interfaces.len() <= MAX_INTERFACES);
+    for interface in &content.interfaces {
+        assert!(interface.name.len() <= 255 && interface.description.len() <= 255);
+    }
+    for packet in &content.packets {
+        assert!((packet.interface as usize) < content.interfaces.len());
+    }
+    content
+}
+
+/// Errors are one line that names the file, and count the packets.
+fn check(e: &ReadError, packets: u64) {
+    let text = e.to_string();
+    assert!(text.starts_with("data: ") && text.len() < 400, "{text}");
+    assert!(!text.contains('\n'), "{text}");
+    assert_eq!(e.packets(), packets);
+}
+
+/// Gives its octets in pieces of changing length.
+struct Piecemeal<'a> {
+    octets: &'a [u8],
+    piece: usize,
+}
+
+impl Read for Piecemeal<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.piece = (self.piece * 31 + 7) % 97;
+        if self.piece % 11 == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = self.piece.min(room.len()).min(self.octets.len());
+        let (now, rest) = self.octets.split_at(len);
+        room[..len].copy_from_slice(now);
+        self.octets = rest;
+        Ok(len)
+    }
+}
+
+/// The packets of an uncompressed file in the eyes of pcap-file, until it finds fault with one: time, length on the wire,
+/// octets.
+fn by_pcap_file(data: &[u8]) -> Vec<(Option<u128>, u32, Vec<u8>)> {
+    let mut packets = Vec::new();
+    if let Ok((mut rest, parser)) = PcapParser::new(data) {
+        while let Ok((behind, packet)) = parser.next_packet(rest) {
+            let at = packet.timestamp().as_nanos();
+            packets.push((Some(at), packet.orig_len(), packet.data().to_vec()));
+            rest = behind;
+        }
+    }
+    if let Ok((mut rest, mut parser)) = PcapNgParser::new(data) {
+        while let Ok((behind, block)) = parser.next_block(rest) {
+            match block {
+                Block::EnhancedPacket(packet) => {
+                    let at = Some(packet.timestamp.as_nanos());
+                    packets.push((at, packet.original_len, packet.data.into_owned()));
+                }
+                Block::Packet(packet) => {
+                    let at = Some(packet.timestamp.as_nanos());
+                    packets.push((at, packet.original_len, packet.data.into_owned()));
+                }
+                Block::SimplePacket(packet) => {
+                    packets.push((None, packet.original_len, packet.data.into_owned()));
+                }
+                _ => {}
+            }
+            rest = behind;
+        }
+    }
+    packets
+}
+
+/// Our writer takes what our reader gives, and our reader gives it again.
+fn written_again(content: &Content) {
+    let interfaces: Option<Vec<_>> = content
+        .interfaces
+        .iter()
+        .map(|interface| {
+            Some(Interface {
+                name: &interface.name,
+                description: &interface.description,
+                link: interface.link?,
+                snap_len: 0,
+            })
+        })
+        .collect();
+    let Some(interfaces) = interfaces else {
+        return;
+    };
+    let mut octets = Vec::new();
+    let mut writer = CaptureWriter::to(&mut octets, &Options::default(), &interfaces)
+        .expect("interfaces that were read can be written");
+    for packet in &content.packets {
+        let at = packet.at.unwrap_or_default();
+        writer
+            .packet(packet.interface, at, &packet.bytes, packet.wire_len)
+            .expect("packets that were read can be written");
+    }
+    writer.finish().expect("written to memory");
+    let again = read(&*octets);
+    // A copy may be longer, so that fewer of its packets are looked at.
+    for (again, packet) in again.packets.iter().zip(&content.packets) {
+        let at = Some(packet.at.unwrap_or_default());
+        let want = Kept {
+            at,
+            ..packet.clone()
+        };
+        assert_eq!(*again, want);
+    }
+    assert!(again.error.is_none(), "{:?}", again.error);
+}

@@ -1,0 +1,220 @@
+//! The queues of an interface, opened in the best way that it has, or in the one asked for.
+
+use crate::interface::Interface;
+use crate::packet_socket::{PacketSocketError, PacketTransmit};
+use crate::transmit::Mode;
+use crate::xdp::{Copying, Program, TransmitOptions, XdpError, XdpTransmit};
+use crate::{file_transmit::FileTransmit, transmit::Transmit};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Which way out is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// AF_XDP, else AF_PACKET.
+    #[default]
+    Best,
+    /// AF_XDP, in this way.
+    Xdp(Copying),
+    /// AF_PACKET.
+    PacketSocket,
+}
+
+/// How queues are to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which way out.
+    pub wanted: Wanted,
+    /// How many queues, numbered from 0.
+    pub queues: u32,
+    /// Frames that can be under way at once, for each queue.
+    pub slots: usize,
+    /// Octets of the longest frame, without FCS.
+    pub longest: usize,
+}
+
+/// Frames that can be under way where nothing is said: enough for the burstiest driver, few enough for a processor's
+/// cache.
+pub const SLOTS: usize = 1024;
+
+/// A queue, by whichever way.
+pub enum Queue {
+    /// AF_XDP.
+    Xdp(Box<XdpTransmit>),
+    /// AF_PACKET.
+    Packet(Box<PacketTransmit>),
+    /// A capture file.
+    File(Box<FileTransmit>),
+}
+
+impl Queue {
+    /// How its frames leave.
+    #[must_use]
+    pub fn mode(&self) -> &Mode {
+        match self {
+            Self::Xdp(queue) => queue.mode(),
+            Self::Packet(queue) => queue.mode(),
+            Self::File(queue) => queue.mode(),
+        }
+    }
+
+    /// Octets of its longest frame, without FCS.
+    #[must_use]
+    pub fn slot_len(&self) -> usize {
+        self.mode().slots.1
+    }
+}
+
+/// Why an interface could not be opened for sending.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// More queues are asked for than there are.
+    Queues {
+        /// The interface.
+        interface: String,
+        /// How many are asked for.
+        wanted: u32,
+        /// How many there are.
+        there: u32,
+    },
+    /// AF_XDP is asked for, and there is none.
+    Xdp(XdpError),
+    /// AF_PACKET is asked for, or the last that is left.
+    PacketSocket(PacketSocketError),
+    /// A loopback interface has no AF_XDP.
+    Loopback {
+        /// The interface.
+        interface: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queues {
+                interface,
+                wanted,
+                there,
+            } => write!(
+                f,
+                "{interface}: {wanted} queues are asked for, it has {there} for sending (more: ethtool -L {interface} …)"
+            ),
+            Self::Xdp(error) => error.fmt(f),
+            Self::PacketSocket(error) => error.fmt(f),
+            Self::Loopback { interface } => write!(
+                f,
+                "{interface}: a loopback interface has no AF_XDP; use the AF_PACKET backend, or a veth pair"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Xdp(error) => Some(error),
+            Self::PacketSocket(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Opens `options.queues` queues of `interface`.
+///
+/// # Errors
+/// There are not so many, or none of the ways wanted is there.
+pub fn open(interface: &Interface, options: &Options) -> Result<Vec<Queue>, OpenError> {
+    let there = interface.transmit_queues();
+    let queues = options.queues.max(1);
+    if queues > there {
+        return Err(OpenError::Queues {
+            interface: interface.name().to_owned(),
+            wanted: queues,
+            there,
+        });
+    }
+    let xdp = |copying| {
+        if interface.is_loopback() {
+            return Err(OpenError::Loopback {
+                interface: interface.name().to_owned(),
+            });
+        }
+        open_xdp(interface, queues, options, copying).map_err(OpenError::Xdp)
+    };
+    match options.wanted {
+        Wanted::Xdp(copying) => xdp(copying),
+        Wanted::PacketSocket => packet_sockets(interface, queues, options, Vec::new()),
+        Wanted::Best => xdp(Copying::Best).or_else(|error| {
+            let why = vec![format!("AF_XDP: {error}")];
+            packet_sockets(interface, queues, options, why)
+        }),
+    }
+}
+
+fn open_xdp(
+    interface: &Interface,
+    queues: u32,
+    options: &Options,
+    copying: Copying,
+) -> Result<Vec<Queue>, XdpError> {
+    let transmit = TransmitOptions {
+        slots: options.slots,
+        longest: options.longest,
+        copying,
+    };
+    let (name, index) = (interface.name(), interface.index());
+    // One for all queues, attached when the first of them needs it.
+    let shared: OnceLock<Arc<Program>> = OnceLock::new();
+    let program = || match shared.get() {
+        Some(program) => Ok(Arc::clone(program)),
+        None => {
+            let program = Arc::new(Program::attach(name, index, interface.receive_queues())?);
+            Ok(Arc::clone(shared.get_or_init(|| program)))
+        }
+    };
+    let opened = (0..queues)
+        .map(|queue| {
+            XdpTransmit::open(name, index, queue, &transmit, program)
+                .map(|queue| Queue::Xdp(Box::new(queue)))
+        })
+        .collect();
+    if shared.get().is_some() {
+        wait_for_carrier(name);
+    }
+    opened
+}
+
+/// Several drivers take the link down for a moment when a program is attached. Frames sent then would wait, and all times
+/// be wrong.
+fn wait_for_carrier(name: &str) {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    const PAUSE: Duration = Duration::from_millis(10);
+    // The driver begins with it within this time.
+    thread::sleep(5 * PAUSE);
+    let since = Instant::now();
+    // Where it does not come back, the one who watches the link says so.
+    while since.elapsed() < PATIENCE
+        && Interface::named(name).is_ok_and(|interface| !interface.has_carrier())
+    {
+        thread::sleep(PAUSE);
+    }
+}
+
+fn packet_sockets(
+    interface: &Interface,
+    queues: u32,
+    options: &Options,
+    why_not_better: Vec<String>,
+) -> Result<Vec<Queue>, OpenError> {
+    (0..queues)
+        .map(|_| {
+            let slots = (options.slots, options.longest);
+            PacketTransmit::open(interface.name(), slots, why_not_better.clone())
+                .map(|queue| Queue::Packet(Box::new(queue)))
+                .map_err(OpenError::PacketSocket)
+        })
+        .collect()
+}

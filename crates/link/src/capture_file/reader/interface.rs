@@ -1,0 +1,143 @@
+//! What a capture file says about its interfaces.
+
+use super::Order;
+use super::error::ReadErrorKind;
+use super::stamp::{Clock, Resolution};
+use fcn_wire::LinkType;
+
+/// Octets kept of a name or description, so that no file can fill the memory with them.
+const MAX_TEXT: usize = 255;
+
+// Option codes of an interface description block (draft-ietf-opsawg-pcapng, section 4.2).
+const OPT_END: u16 = 0;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+
+/// An interface of a capture file that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadInterface {
+    /// Its name, 255 octets at most; empty where the file does not say.
+    pub name: String,
+    /// What it is, for people, 255 octets at most; empty where the file does not say.
+    pub description: String,
+    /// What its packets begin with; `None` where fcn-wire does not know.
+    pub link: Option<LinkType>,
+    /// The number of its link type in the file (`LINKTYPE_…` of tcpdump.org).
+    pub link_number: u32,
+    /// Octets kept of each packet at most, it is said; 0 for all. Packets may have more all the same.
+    pub snap_len: u32,
+    /// How fine its time stamps are.
+    pub resolution: Resolution,
+    /// Seconds that the file says to add to its time stamps; [`Packet::at`](super::Packet::at) has them already.
+    pub offset: i64,
+    clock: Clock,
+}
+
+impl ReadInterface {
+    pub(super) fn new(link_number: u32, snap_len: u32, resolution: Resolution) -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            link: LinkType::from_pcap(link_number),
+            link_number,
+            snap_len,
+            resolution,
+            offset: 0,
+            clock: Clock::new(resolution, 0),
+        }
+    }
+
+    /// Of the body of an interface description block.
+    pub(super) fn parse(order: Order, body: &[u8]) -> Result<Self, ReadErrorKind> {
+        // The link type, two octets that mean nothing, the snap length.
+        let Some(([a, b, _, _, snap_len @ ..], options)) = body.split_first_chunk::<8>() else {
+            return Err(ReadErrorKind::Malformed(
+                "an interface description without room for its fields",
+            ));
+        };
+        let link = u32::from(order.half([*a, *b]));
+        let mut interface = Self::new(link, order.word(*snap_len), Resolution::MICROSECONDS);
+        let (mut resolution, mut offset) = (None, None);
+        each_option(order, options, |code, value| {
+            // The first counts, should there be several.
+            match code {
+                IF_NAME if interface.name.is_empty() => interface.name = text(value),
+                IF_DESCRIPTION if interface.description.is_empty() => {
+                    interface.description = text(value);
+                }
+                IF_TSRESOL => {
+                    let [octet] = *value else {
+                        return Err(ReadErrorKind::Malformed(
+                            "the option if_tsresol with another length than 1",
+                        ));
+                    };
+                    resolution.get_or_insert(Resolution::new(octet));
+                }
+                IF_TSOFFSET => {
+                    let Ok(octets) = value.try_into() else {
+                        return Err(ReadErrorKind::Malformed(
+                            "the option if_tsoffset with another length than 8",
+                        ));
+                    };
+                    offset.get_or_insert(order.long(octets) as i64);
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        interface.resolution = resolution.unwrap_or(Resolution::MICROSECONDS);
+        interface.offset = offset.unwrap_or_default();
+        interface.clock = Clock::new(interface.resolution, interface.offset);
+        Ok(interface)
+    }
+
+    #[inline]
+    pub(super) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    #[cold]
+    pub(super) const fn stamp_error(&self, stamp: u64) -> ReadErrorKind {
+        ReadErrorKind::Stamp {
+            stamp,
+            resolution: self.resolution,
+            offset: self.offset,
+        }
+    }
+}
+
+/// Calls `with` with the code and the value of every option.
+fn each_option<'a>(
+    order: Order,
+    mut octets: &'a [u8],
+    mut with: impl FnMut(u16, &'a [u8]) -> Result<(), ReadErrorKind>,
+) -> Result<(), ReadErrorKind> {
+    while let Some(([a, b, c, d], rest)) = octets.split_first_chunk::<4>() {
+        let code = order.half([*a, *b]);
+        if code == OPT_END {
+            break;
+        }
+        let len = usize::from(order.half([*c, *d]));
+        let Some(value) = rest.get(..len) else {
+            return Err(ReadErrorKind::Malformed(
+                "an option of an interface description that is longer than its block",
+            ));
+        };
+        with(code, value)?;
+        octets = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// The text, without the zeros that some writers end it with; octets that are no UTF-8 are replaced.
+fn text(octets: &[u8]) -> String {
+    let octets = octets.split(|octet| *octet == 0).next().unwrap_or_default();
+    let kept = octets.get(..MAX_TEXT).unwrap_or(octets);
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    // What replaces an octet has three.
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
+    text
+}

@@ -1,0 +1,253 @@
+//! The newer format (draft-ietf-opsawg-pcapng): sections of blocks, of which those that describe interfaces and those
+//! that hold packets are read, and all others skipped.
+
+use super::error::ReadErrorKind;
+use super::interface::ReadInterface;
+use super::window::Window;
+use super::{Found, MAX_BLOCK, MAX_INTERFACES, Order, packet_len};
+use pcap_file::pcapng::blocks::{
+    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, SECTION_HEADER_BLOCK,
+    SIMPLE_PACKET_BLOCK,
+};
+
+/// Type and length.
+const HEADER_LEN: usize = 2 * 4;
+/// The length once more.
+const TRAILER_LEN: usize = 4;
+/// The byte-order magic, behind a section's type and length.
+const BIG: [u8; 4] = [0x1A, 0x2B, 0x3C, 0x4D];
+const LITTLE: [u8; 4] = [0x4D, 0x3C, 0x2B, 0x1A];
+/// Type, length, byte-order magic, version, section length (2 words), and the length again.
+const LEAST_SECTION_LEN: usize = HEADER_LEN + 4 * 4 + TRAILER_LEN;
+/// The only major version there is.
+const VERSION: u16 = 1;
+
+/// What is known of the section that is read.
+pub(super) struct Section {
+    order: Order,
+    /// The place of its first interface among all of the file.
+    first: usize,
+}
+
+impl Section {
+    /// Whether a file that begins so is one: the type of its header reads the same in both orders.
+    pub(super) const fn begins_with(magic: [u8; 4]) -> bool {
+        u32::from_le_bytes(magic) == SECTION_HEADER_BLOCK
+    }
+
+    /// Reads a section's header. The `first` interfaces described so far do not belong to it.
+    pub(super) fn start(window: &mut Window<'_>, first: usize) -> Result<Self, ReadErrorKind> {
+        let header = window.array::<{ HEADER_LEN + 4 }>()?;
+        let order = match header.last_chunk() {
+            Some(&BIG) => Order::Big,
+            Some(&LITTLE) => Order::Little,
+            _ => {
+                return Err(ReadErrorKind::Malformed(
+                    "the byte-order magic of a section header",
+                ));
+            }
+        };
+        let Some([_, len]) = order.words(header) else {
+            return Err(ReadErrorKind::Cut);
+        };
+        let len = block_len(len, LEAST_SECTION_LEN)?;
+        let block = whole(window, order, len)?;
+        let Some([_, _, _, version]) = order.words(block) else {
+            return Err(ReadErrorKind::Cut);
+        };
+        let (major, minor) = order.halves(version);
+        if major != VERSION {
+            return Err(ReadErrorKind::Version { major, minor });
+        }
+        window.take(len);
+        Ok(Self { order, first })
+    }
+
+    /// Reads on to the next packet.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        window: &mut Window<'_>,
+        interfaces: &mut Vec<ReadInterface>,
+    ) -> Result<Option<Found>, ReadErrorKind> {
+        loop {
+            if window.is_at_end()? {
+                return Ok(None);
+            }
+            let header = window.array::<HEADER_LEN>()?;
+            let Some([kind, len]) = self.order.words(header) else {
+                return Err(ReadErrorKind::Cut);
+            };
+            match kind {
+                ENHANCED_PACKET_BLOCK => {
+                    return self.packet(window, interfaces, len, enhanced).map(Some);
+                }
+                SIMPLE_PACKET_BLOCK => {
+                    return self.packet(window, interfaces, len, simple).map(Some);
+                }
+                PACKET_BLOCK => {
+                    return self.packet(window, interfaces, len, obsolete).map(Some);
+                }
+                // Its length may be in another order than this section's.
+                SECTION_HEADER_BLOCK => *self = Self::start(window, interfaces.len())?,
+                INTERFACE_DESCRIPTION_BLOCK => self.interface(window, interfaces, len)?,
+                _ => self.skip(window, len)?,
+            }
+        }
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        window: &mut Window<'_>,
+        interfaces: &[ReadInterface],
+        len: u32,
+        layout: impl Fn(Order, &[u8], &[ReadInterface]) -> Option<Layout>,
+    ) -> Result<Found, ReadErrorKind> {
+        let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
+        let block = whole(window, self.order, len)?;
+        let own = interfaces.get(self.first..).unwrap_or_default();
+        let front = block.get(..len - TRAILER_LEN).unwrap_or_default();
+        let Some(layout) = layout(self.order, front, own) else {
+            let len = len as u32;
+            return Err(ReadErrorKind::BlockLength { len });
+        };
+        let captured = packet_len(layout.captured)?;
+        if layout.header_len + captured + TRAILER_LEN > len {
+            return Err(ReadErrorKind::Overlong {
+                captured: layout.captured,
+                block: len,
+            });
+        }
+        let Some(interface) = own.get(layout.interface as usize) else {
+            return Err(ReadErrorKind::Interface {
+                number: layout.interface,
+                count: own.len(),
+            });
+        };
+        let at = match layout.stamp {
+            None => None,
+            Some(stamp) => match interface.clock().nanoseconds(stamp) {
+                None => return Err(interface.stamp_error(stamp)),
+                at => at,
+            },
+        };
+        let start = window.take(len).start + layout.header_len;
+        Ok(Found {
+            interface: self.first + layout.interface as usize,
+            at,
+            wire_len: layout.wire_len,
+            place: start..start + captured,
+        })
+    }
+
+    #[inline(never)]
+    fn interface(
+        &self,
+        window: &mut Window<'_>,
+        interfaces: &mut Vec<ReadInterface>,
+        len: u32,
+    ) -> Result<(), ReadErrorKind> {
+        let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
+        let block = whole(window, self.order, len)?;
+        let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
+        let interface = ReadInterface::parse(self.order, body)?;
+        if interfaces.len() >= MAX_INTERFACES {
+            return Err(ReadErrorKind::Interfaces);
+        }
+        interfaces.push(interface);
+        window.take(len);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn skip(&self, window: &mut Window<'_>, len: u32) -> Result<(), ReadErrorKind> {
+        let octets = block_len(len, HEADER_LEN + TRAILER_LEN)?;
+        window.skip(octets - TRAILER_LEN)?;
+        let again = self.order.word(*window.array()?);
+        if again != len {
+            return Err(ReadErrorKind::Lengths { len, again });
+        }
+        window.take(TRAILER_LEN);
+        Ok(())
+    }
+}
+
+/// What a packet block says in front of its packet.
+struct Layout {
+    /// Octets in front of the packet.
+    header_len: usize,
+    /// Within the section.
+    interface: u32,
+    stamp: Option<u64>,
+    captured: u32,
+    wire_len: u32,
+}
+
+/// Of a block without its last word; `None`, as for the others, where it has no room for these fields.
+#[inline]
+fn enhanced(order: Order, block: &[u8], _: &[ReadInterface]) -> Option<Layout> {
+    let [_, _, interface, high, low, captured, wire_len] = order.words(block)?;
+    Some(Layout {
+        header_len: 7 * 4,
+        interface,
+        stamp: Some(u64::from(high) << 32 | u64::from(low)),
+        captured,
+        wire_len,
+    })
+}
+
+/// The packet block that the enhanced one replaced: half a word is the interface, the other half counts drops.
+fn obsolete(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
+    let layout = enhanced(order, block, own)?;
+    let (interface, _) = order.halves(layout.interface);
+    Some(Layout {
+        interface: u32::from(interface),
+        ..layout
+    })
+}
+
+/// Of the section's first interface, without a time; its length follows from that on the wire and the snap length.
+fn simple(order: Order, block: &[u8], own: &[ReadInterface]) -> Option<Layout> {
+    let [_, _, wire_len] = order.words(block)?;
+    let most = match own.first().map(|interface| interface.snap_len) {
+        None | Some(0) => u32::MAX,
+        Some(snap_len) => snap_len,
+    };
+    Some(Layout {
+        header_len: 3 * 4,
+        interface: 0,
+        stamp: None,
+        captured: wire_len.min(most),
+        wire_len,
+    })
+}
+
+/// The length of a block, if it is one that we read.
+#[inline]
+const fn block_len(len: u32, least: usize) -> Result<usize, ReadErrorKind> {
+    let octets = len as usize;
+    if octets < least || !octets.is_multiple_of(4) {
+        return Err(ReadErrorKind::BlockLength { len });
+    }
+    if octets > MAX_BLOCK {
+        return Err(ReadErrorKind::BlockTooLong { len });
+    }
+    Ok(octets)
+}
+
+/// All octets of a block that says in front that it has `len`, and must say so again at its end.
+#[inline]
+fn whole<'w>(
+    window: &'w mut Window<'_>,
+    order: Order,
+    len: usize,
+) -> Result<&'w [u8], ReadErrorKind> {
+    let block = window.need(len)?;
+    let again = block.last_chunk().map_or(0, |word| order.word(*word));
+    if again as usize != len {
+        let len = len as u32;
+        return Err(ReadErrorKind::Lengths { len, again });
+    }
+    Ok(block)
+}

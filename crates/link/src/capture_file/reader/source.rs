@@ -1,0 +1,100 @@
+//! Where a capture's octets come from: a file or a reader, decompressed where its first octets say that it is compressed.
+
+use super::error::{Packing, ReadErrorKind};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use zstd::stream::read::Decoder;
+
+/// Octets of compressed input read at once.
+const PACKED_LEN: usize = 64 << 10;
+/// Largest window of a zstd frame, as a power of 2: what the zstd tool decompresses without being told to.
+const ZSTD_WINDOW: u32 = 27;
+/// Octets that tell gzip and zstd.
+const MAGIC_LEN: usize = 4;
+
+/// What can be gone back to.
+pub(super) enum Origin {
+    File(Arc<File>),
+    /// A reader that the caller gave.
+    Reader,
+}
+
+impl Origin {
+    pub(super) fn open(path: &Path) -> Result<(Self, Source<'static>), ReadErrorKind> {
+        let file = Arc::new(File::open(path).map_err(ReadErrorKind::Open)?);
+        let source = Source::unpack(Arc::clone(&file))?;
+        Ok((Self::File(file), source))
+    }
+
+    /// The octets from the start again.
+    pub(super) fn rewind(&self) -> Result<Source<'static>, ReadErrorKind> {
+        let Self::File(file) = self else {
+            return Err(ReadErrorKind::Rewind(io::ErrorKind::NotSeekable.into()));
+        };
+        file.as_ref().rewind().map_err(ReadErrorKind::Rewind)?;
+        Source::unpack(Arc::clone(file))
+    }
+}
+
+/// The octets of a capture, uncompressed.
+pub(super) struct Source<'r> {
+    octets: Box<dyn Read + Send + 'r>,
+    packing: Option<Packing>,
+}
+
+impl<'r> Source<'r> {
+    /// Looks at the first octets, and decompresses where they say so.
+    pub(super) fn unpack<R: Read + Send + 'r>(mut raw: R) -> Result<Self, ReadErrorKind> {
+        let mut magic = Vec::with_capacity(MAGIC_LEN);
+        raw.by_ref()
+            .take(MAGIC_LEN as u64)
+            .read_to_end(&mut magic)
+            .map_err(ReadErrorKind::Read)?;
+        let packing = packing(&magic);
+        let raw = Cursor::new(magic).chain(raw);
+        let octets: Box<dyn Read + Send + 'r> = match packing {
+            None => Box::new(raw),
+            Some(Packing::Gzip) => {
+                let packed = BufReader::with_capacity(PACKED_LEN, raw);
+                Box::new(MultiGzDecoder::new(packed))
+            }
+            Some(Packing::Zstd) => {
+                let packed = BufReader::with_capacity(PACKED_LEN, raw);
+                Box::new(unzstd(packed).map_err(|e| ReadErrorKind::Unpack(Packing::Zstd, e))?)
+            }
+        };
+        Ok(Self { octets, packing })
+    }
+
+    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.octets.read(room)
+    }
+
+    /// Tells octets that cannot be read from octets that cannot be decompressed.
+    pub(super) fn explain(&self, e: io::Error) -> ReadErrorKind {
+        match self.packing {
+            Some(packing) if e.raw_os_error().is_none() => ReadErrorKind::Unpack(packing, e),
+            _ => ReadErrorKind::Read(e),
+        }
+    }
+}
+
+fn unzstd<R: Read>(packed: BufReader<R>) -> io::Result<Decoder<'static, BufReader<R>>> {
+    let mut decoder = Decoder::with_buffer(packed)?;
+    decoder.window_log_max(ZSTD_WINDOW)?;
+    Ok(decoder)
+}
+
+/// How a file that begins so is compressed.
+fn packing(magic: &[u8]) -> Option<Packing> {
+    match *magic {
+        // RFC 1952, section 2.3.1; 8 is deflate, the only method there is.
+        [0x1F, 0x8B, 8, _] => Some(Packing::Gzip),
+        // RFC 8878, sections 3.1.1 and 3.1.2: a frame, or a skippable one in front of it.
+        [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Some(Packing::Zstd),
+        _ => None,
+    }
+}

@@ -1,0 +1,428 @@
+//! What an interface is: name, driver, queues, MTU, speed, addresses; whether a default route leaves by it; whether one
+//! may send on it ([`check_may_send`]); what becomes of it meanwhile ([`LinkWatch`]); what it counted ([`Counters`]).
+//!
+//! Facts come from the kernel by rtnetlink, and from sysfs where rtnetlink has none. All of it is about the network
+//! namespace of the calling thread. Nothing here changes an interface.
+
+mod check;
+mod counters;
+mod error;
+mod link;
+mod netlink;
+mod routes;
+mod sysfs;
+mod watch;
+
+pub use check::{Refusal, RefusalKind, check_may_send};
+pub use counters::Counters;
+pub use error::{InterfaceError, InterfaceErrorKind};
+pub use routes::{DefaultRoute, Family};
+pub use watch::{LinkEvent, LinkWatch};
+
+use link::Link;
+use netlink::Netlink;
+use netlink_packet_core::{NlasIterator, Parseable};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};
+use netlink_packet_route::link::LinkLayerType;
+use serde::{Serialize, Serializer};
+use std::net::IpAddr;
+
+/// What was true of an interface when it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    name: String,
+    index: u32,
+    #[serde(serialize_with = "mac_as_text")]
+    mac: Option<[u8; 6]>,
+    mtu: u32,
+    is_ethernet: bool,
+    is_loopback: bool,
+    up: bool,
+    running: bool,
+    carrier: bool,
+    state: OperState,
+    kind: Option<String>,
+    driver: Option<String>,
+    transmit_queues: u32,
+    receive_queues: u32,
+    speed: Option<u32>,
+    peer: Option<Peer>,
+    master: Option<Master>,
+    addresses: Vec<InterfaceAddress>,
+    xdp: Vec<XdpProgram>,
+}
+
+/// The other end of a veth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Peer {
+    /// Its number in its namespace.
+    pub index: u32,
+    /// Its name, if it is in this namespace.
+    pub name: Option<String>,
+    /// What this namespace calls the other one; `None`: the peer is in this namespace.
+    pub namespace: Option<i32>,
+}
+
+/// What an interface is a port of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Master {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its kind: `bridge`, `bond`, `vrf`, …
+    pub kind: Option<String>,
+}
+
+/// An address of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct InterfaceAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// Bits that are the same for all of its network.
+    pub prefix_len: u8,
+}
+
+/// An XDP program attached to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct XdpProgram {
+    /// Where it runs.
+    pub mode: XdpMode,
+    /// The kernel's number of it.
+    pub id: u32,
+}
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum XdpMode {
+    /// In the network stack, after the frame got a socket buffer.
+    Generic,
+    /// In the driver.
+    Driver,
+    /// On the network card.
+    Hardware,
+}
+
+/// The operational state of an interface (RFC 2863, section 3.1.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum OperState {
+    /// The driver does not say; taken for up.
+    Unknown,
+    /// Some component is missing.
+    NotPresent,
+    /// Down.
+    Down,
+    /// Down since what it stands on is down, as the peer of a veth.
+    LowerLayerDown,
+    /// Being tested.
+    Testing,
+    /// Waits for something outside, as authentication.
+    Dormant,
+    /// Up.
+    Up,
+    /// Not known to these tools.
+    Other(u8),
+}
+
+impl Interface {
+    /// The interface of that name (or alternative name).
+    ///
+    /// # Errors
+    ///
+    /// When there is none, and then it says which there are; and when the kernel cannot be asked.
+    pub fn named(name: &str) -> Result<Self, InterfaceError> {
+        let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("interfaces", e))?;
+        let links = link::all(&mut netlink)?;
+        let Some(link) = links.iter().find(|link| link.is_called(name)) else {
+            let known = links.into_iter().map(|link| link.name).collect();
+            return Err(InterfaceError::missing(name, known));
+        };
+        let addresses = addresses(&mut netlink)?;
+        Ok(Self::from_link(link, &links, &addresses))
+    }
+
+    /// All interfaces, in the order of their indices.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot be asked.
+    pub fn all() -> Result<Vec<Self>, InterfaceError> {
+        let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("interfaces", e))?;
+        let links = link::all(&mut netlink)?;
+        let addresses = addresses(&mut netlink)?;
+        Ok(links
+            .iter()
+            .map(|link| Self::from_link(link, &links, &addresses))
+            .collect())
+    }
+
+    /// The default routes whose packets leave by this interface now, also those of an interface above it: a bridge or
+    /// bond that it is a port of, a VLAN or macvlan on it.
+    ///
+    /// Routes that cover half of the addresses, as VPNs set them, count; unreachable and blackhole routes do not.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot be asked, or a default route cannot be understood.
+    pub fn default_routes(&self) -> Result<Vec<DefaultRoute>, InterfaceError> {
+        let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("routes", e))?;
+        let links = link::all(&mut netlink)?;
+        routes::by_interface(&mut netlink, &links, self.index)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number in its namespace, from 1.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its Ethernet address; `None` if it has none.
+    #[must_use]
+    pub const fn mac(&self) -> Option<[u8; 6]> {
+        self.mac
+    }
+
+    /// Octets of the largest packet, without the Ethernet header.
+    #[must_use]
+    pub const fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// Whether it carries Ethernet frames (the loopback interface does).
+    #[must_use]
+    pub const fn is_ethernet(&self) -> bool {
+        self.is_ethernet
+    }
+
+    /// Whether it is the loopback interface: frames come back, and AF_XDP cannot send there.
+    #[must_use]
+    pub const fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// Whether it was set up.
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Whether the kernel thinks that it works (`IFF_RUNNING`).
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Whether there is something at the other end.
+    #[must_use]
+    pub const fn has_carrier(&self) -> bool {
+        self.carrier
+    }
+
+    /// Its state in more detail.
+    #[must_use]
+    pub const fn state(&self) -> OperState {
+        self.state
+    }
+
+    /// What kind of virtual interface it is (`veth`, `bridge`, `vlan`, …); `None` for hardware and loopback.
+    #[must_use]
+    pub fn kind(&self) -> Option<&str> {
+        self.kind.as_deref()
+    }
+
+    /// The driver; of a virtual interface its kind.
+    #[must_use]
+    pub fn driver(&self) -> Option<&str> {
+        self.driver.as_deref()
+    }
+
+    /// Transmit queues in use.
+    #[must_use]
+    pub const fn transmit_queues(&self) -> u32 {
+        self.transmit_queues
+    }
+
+    /// Receive queues in use.
+    #[must_use]
+    pub const fn receive_queues(&self) -> u32 {
+        self.receive_queues
+    }
+
+    /// Link speed in Mbit/s; `None`: not known.
+    #[must_use]
+    pub const fn speed(&self) -> Option<u32> {
+        self.speed
+    }
+
+    /// The other end, of a veth.
+    #[must_use]
+    pub const fn peer(&self) -> Option<&Peer> {
+        self.peer.as_ref()
+    }
+
+    /// The bridge, bond, … that it is a port of.
+    #[must_use]
+    pub const fn master(&self) -> Option<&Master> {
+        self.master.as_ref()
+    }
+
+    /// Its IPv4 and IPv6 addresses.
+    #[must_use]
+    pub fn addresses(&self) -> &[InterfaceAddress] {
+        &self.addresses
+    }
+
+    /// XDP programs attached to it.
+    #[must_use]
+    pub fn xdp(&self) -> &[XdpProgram] {
+        &self.xdp
+    }
+
+    fn from_link(link: &Link, links: &[Link], addresses: &[(u32, InterfaceAddress)]) -> Self {
+        let named = |index: u32| links.iter().find(|other| other.index == index);
+        let sysfs = sysfs::Facts::read(link);
+        let loopback = link.is_loopback().then(|| "loopback".to_owned());
+        let peer = link.peer.map(|index| Peer {
+            index,
+            name: match link.lower_namespace {
+                None => named(index).map(|peer| peer.name.clone()),
+                Some(_) => None,
+            },
+            namespace: link.lower_namespace,
+        });
+        let master = link.master.map(|index| {
+            let master = named(index);
+            Master {
+                index,
+                name: master.map_or_else(|| link::nameless(index), |master| master.name.clone()),
+                kind: master.and_then(|master| master.kind.clone()),
+            }
+        });
+        Self {
+            name: link.name.clone(),
+            index: link.index,
+            mac: link.mac,
+            mtu: link.mtu,
+            is_ethernet: matches!(link.layer, LinkLayerType::Ether | LinkLayerType::Loopback),
+            is_loopback: link.is_loopback(),
+            up: link.is_up(),
+            running: link.is_running(),
+            carrier: link.carrier,
+            state: link.state,
+            kind: link.kind.clone(),
+            driver: sysfs.driver.or_else(|| link.kind.clone()).or(loopback),
+            // Without sysfs: those there is room for.
+            transmit_queues: sysfs.tx_queues.unwrap_or(link.tx_queues),
+            receive_queues: sysfs.rx_queues.unwrap_or(link.rx_queues),
+            speed: sysfs.speed,
+            peer,
+            master,
+            addresses: addresses
+                .iter()
+                .filter(|(index, _)| *index == link.index)
+                .map(|(_, address)| *address)
+                .collect(),
+            xdp: link.xdp.clone(),
+        }
+    }
+}
+
+/// All addresses, each with the index of its interface.
+fn addresses(netlink: &mut Netlink) -> Result<Vec<(u32, InterfaceAddress)>, InterfaceError> {
+    let ask = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let answers = netlink.dump(ask, libc::RTM_NEWADDR);
+    let answers = answers.map_err(|e| InterfaceError::query("addresses", e))?;
+    Ok(answers
+        .iter()
+        .filter_map(|answer| address(answer))
+        .collect())
+}
+
+/// Octets of `struct ifaddrmsg`.
+const ADDRESS_HEADER_LEN: usize = 8;
+
+/// An address without which the others still hold: what cannot be understood is left out.
+fn address(payload: &[u8]) -> Option<(u32, InterfaceAddress)> {
+    let header = AddressHeader::parse(payload).ok()?;
+    let (mut local, mut address) = (None, None);
+    for attribute in NlasIterator::new(payload.get(ADDRESS_HEADER_LEN..)?) {
+        match AddressAttribute::parse(&attribute.ok()?) {
+            // On a point-to-point link the address is that of the other side.
+            Ok(AddressAttribute::Local(ip)) => local = Some(ip),
+            Ok(AddressAttribute::Address(ip)) => address = Some(ip),
+            _ => {}
+        }
+    }
+    let address = InterfaceAddress {
+        address: local.or(address)?,
+        prefix_len: header.prefix_len,
+    };
+    Some((header.index, address))
+}
+
+// serde wants a reference.
+#[allow(clippy::ref_option)]
+fn mac_as_text<S: Serializer>(mac: &Option<[u8; 6]>, serializer: S) -> Result<S::Ok, S::Error> {
+    match mac {
+        Some([a, b, c, d, e, f]) => serializer.collect_str(&format_args!(
+            "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"
+        )),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_core::Emitable;
+
+    fn octets(local: Option<&str>, address: &str) -> Vec<u8> {
+        let mut message = AddressMessage::default();
+        message.header.index = 7;
+        message.header.prefix_len = 24;
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        message
+            .attributes
+            .push(AddressAttribute::Address(ip(address)));
+        if let Some(local) = local {
+            message.attributes.push(AddressAttribute::Local(ip(local)));
+        }
+        let mut octets = vec![0; message.buffer_len()];
+        message.emit(&mut octets);
+        octets
+    }
+
+    #[test]
+    fn own_address_of_a_point_to_point_link() {
+        let (index, found) = address(&octets(Some("10.0.0.1"), "10.0.0.2")).unwrap();
+        assert_eq!((index, found.prefix_len), (7, 24));
+        assert_eq!(found.address.to_string(), "10.0.0.1");
+        let (_, found) = address(&octets(None, "fd00::1")).unwrap();
+        assert_eq!(found.address.to_string(), "fd00::1");
+    }
+
+    #[test]
+    fn cut_addresses_are_left_out() {
+        let whole = octets(Some("10.0.0.1"), "10.0.0.2");
+        assert!(address(&whole).is_some());
+        for len in 0..whole.len() {
+            let cut = &whole[..len];
+            assert!(address(cut).is_none() || len >= 16, "{len}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! A link as rtnetlink describes it (`RTM_NEWLINK`), decoded as far as it is of use here.
+
+use super::netlink::Netlink;
+use super::{Counters, InterfaceError, OperState, XdpMode, XdpProgram};
+use netlink_packet_core::{
+    DecodeError, NlaBuffer, NlasIterator, ParseableParametrized, parse_string,
+};
+use netlink_packet_route::link::{
+    LinkAttribute, LinkFlags, LinkHeader, LinkLayerType, LinkMessage, LinkXdp, Prop, State,
+    XdpAttached,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::io;
+
+/// Octets of `struct ifinfomsg`.
+const HEADER_LEN: usize = 16;
+/// Kinds whose IFLA_LINK is the other end, not what they stand on.
+const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) index: u32,
+    pub(super) name: String,
+    pub(super) other_names: Vec<String>,
+    pub(super) family: AddressFamily,
+    pub(super) layer: LinkLayerType,
+    pub(super) flags: LinkFlags,
+    pub(super) mac: Option<[u8; 6]>,
+    pub(super) mtu: u32,
+    pub(super) state: OperState,
+    pub(super) carrier: bool,
+    pub(super) kind: Option<String>,
+    /// The interface below, of a VLAN, macvlan, ….
+    pub(super) lower: Option<u32>,
+    /// The other end, of a veth.
+    pub(super) peer: Option<u32>,
+    /// In which other namespace `lower` or `peer` is.
+    pub(super) lower_namespace: Option<i32>,
+    pub(super) master: Option<u32>,
+    pub(super) tx_queues: u32,
+    pub(super) rx_queues: u32,
+    pub(super) xdp: Vec<XdpProgram>,
+    pub(super) counters: Option<Counters>,
+}
+
+impl Link {
+    /// Decodes the payload of a message. Attributes of no use here may be of any shape.
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, DecodeError> {
+        let header = LinkHeader::parse(payload)?;
+        let mut link = Self {
+            index: header.index,
+            name: nameless(header.index),
+            other_names: Vec::new(),
+            family: header.interface_family,
+            layer: header.link_layer_type,
+            flags: header.flags,
+            mac: None,
+            mtu: 0,
+            state: OperState::Unknown,
+            carrier: header.flags.contains(LinkFlags::LowerUp),
+            kind: None,
+            lower: None,
+            peer: None,
+            lower_namespace: None,
+            master: None,
+            tx_queues: 0,
+            rx_queues: 0,
+            xdp: Vec::new(),
+            counters: None,
+        };
+        for attribute in NlasIterator::new(payload.get(HEADER_LEN..).unwrap_or_default()) {
+            link.take(&attribute?)?;
+        }
+        if link.kind.as_deref().is_some_and(|k| PAIRS.contains(&k)) {
+            link.peer = link.lower.take();
+        }
+        Ok(link)
+    }
+
+    fn take(&mut self, attribute: &NlaBuffer<&[u8]>) -> Result<(), DecodeError> {
+        match attribute.kind() {
+            // Only what is used below, and must be understood; so that a kernel newer than the decoder does no harm.
+            libc::IFLA_ADDRESS
+            | libc::IFLA_IFNAME
+            | libc::IFLA_MTU
+            | libc::IFLA_OPERSTATE
+            | libc::IFLA_CARRIER
+            | libc::IFLA_LINK
+            | libc::IFLA_LINK_NETNSID
+            | libc::IFLA_MASTER
+            | libc::IFLA_NUM_TX_QUEUES
+            | libc::IFLA_NUM_RX_QUEUES
+            | libc::IFLA_XDP
+            | libc::IFLA_STATS64
+            | libc::IFLA_PROP_LIST => {}
+            libc::IFLA_LINKINFO => {
+                // The kind alone: what else is told of it is long, and of no use here.
+                for nested in NlasIterator::new(attribute.value()) {
+                    let nested = nested?;
+                    if nested.kind() == libc::IFLA_INFO_KIND {
+                        self.kind = Some(parse_string(nested.value())?);
+                    }
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
+        let above_zero = |index: u32| (index != 0).then_some(index);
+        match LinkAttribute::parse_with_param(attribute, self.family)? {
+            LinkAttribute::Address(octets) => self.mac = octets.try_into().ok(),
+            LinkAttribute::IfName(name) => self.name = name,
+            LinkAttribute::Mtu(mtu) => self.mtu = mtu,
+            LinkAttribute::OperState(state) => self.state = state.into(),
+            LinkAttribute::Carrier(carrier) => self.carrier = carrier != 0,
+            LinkAttribute::Link(index) => self.lower = above_zero(index),
+            LinkAttribute::LinkNetNsId(id) => self.lower_namespace = Some(id),
+            LinkAttribute::Controller(index) => self.master = above_zero(index),
+            LinkAttribute::NumTxQueues(count) => self.tx_queues = count,
+            LinkAttribute::NumRxQueues(count) => self.rx_queues = count,
+            LinkAttribute::Xdp(facts) => self.xdp = programs(&facts),
+            LinkAttribute::Stats64(stats) => self.counters = Some(stats.into()),
+            LinkAttribute::PropList(list) => {
+                self.other_names = list
+                    .into_iter()
+                    .filter_map(|property| match property {
+                        Prop::AltIfName(name) => Some(name),
+                        _ => None,
+                    })
+                    .collect();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.other_names.iter().any(|other| other == name)
+    }
+
+    pub(super) const fn is_up(&self) -> bool {
+        self.flags.contains(LinkFlags::Up)
+    }
+
+    pub(super) const fn is_running(&self) -> bool {
+        self.flags.contains(LinkFlags::Running)
+    }
+
+    pub(super) const fn is_loopback(&self) -> bool {
+        self.flags.contains(LinkFlags::Loopback)
+    }
+}
+
+/// What to call an interface whose name is not known.
+pub(super) fn nameless(index: u32) -> String {
+    format!("interface {index}")
+}
+
+/// All links, in the order of their indices.
+pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
+    let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = netlink.dump(ask, libc::RTM_NEWLINK);
+    let answers = answers.map_err(|e| InterfaceError::query("interfaces", e))?;
+    let links: Result<Vec<_>, _> = answers.iter().map(|answer| Link::parse(answer)).collect();
+    let mut links = links.map_err(|e| InterfaceError::reply("interfaces", &e))?;
+    links.sort_by_key(|link| link.index);
+    Ok(links)
+}
+
+/// The link of that index; `None`: there is none.
+pub(super) fn one(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
+    let mut ask = LinkMessage::default();
+    ask.header.index = index;
+    match netlink.get(RouteNetlinkMessage::GetLink(ask), libc::RTM_NEWLINK) {
+        Ok(answer) => Link::parse(&answer)
+            .map(Some)
+            .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string())),
+        Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn programs(facts: &[LinkXdp]) -> Vec<XdpProgram> {
+    let mut programs = Vec::new();
+    let (mut only, mut attached) = (None, None);
+    for fact in facts {
+        let (mode, id) = match *fact {
+            LinkXdp::SkbProgId(id) => (XdpMode::Generic, id),
+            LinkXdp::DrvProgId(id) => (XdpMode::Driver, id),
+            LinkXdp::HwProgId(id) => (XdpMode::Hardware, id),
+            LinkXdp::ProgId(id) => {
+                only = Some(id);
+                continue;
+            }
+            LinkXdp::Attached(mode) => {
+                attached = match mode {
+                    XdpAttached::SocketBuffer => Some(XdpMode::Generic),
+                    XdpAttached::Driver => Some(XdpMode::Driver),
+                    XdpAttached::Hardware => Some(XdpMode::Hardware),
+                    _ => None,
+                };
+                continue;
+            }
+            _ => continue,
+        };
+        programs.push(XdpProgram { mode, id });
+    }
+    // Kernels before 4.19 tell one program, and its mode apart.
+    if programs.is_empty()
+        && let (Some(id), Some(mode)) = (only, attached)
+    {
+        programs.push(XdpProgram { mode, id });
+    }
+    programs
+}
+
+impl From<State> for OperState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Unknown => Self::Unknown,
+            State::NotPresent => Self::NotPresent,
+            State::Down => Self::Down,
+            State::LowerLayerDown => Self::LowerLayerDown,
+            State::Testing => Self::Testing,
+            State::Dormant => Self::Dormant,
+            State::Up => Self::Up,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use netlink_packet_core::Emitable;
+    use netlink_packet_route::link::{InfoKind, LinkInfo};
+    use proptest::prelude::*;
+
+    pub(in super::super) fn octets(index: u32, attributes: Vec<LinkAttribute>) -> Vec<u8> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.link_layer_type = LinkLayerType::Ether;
+        message.header.flags = LinkFlags::Up | LinkFlags::LowerUp | LinkFlags::Running;
+        message.attributes = attributes;
+        let mut octets = vec![0; message.buffer_len()];
+        message.emit(&mut octets);
+        octets
+    }
+
+    pub(in super::super) fn link(index: u32, attributes: Vec<LinkAttribute>) -> Link {
+        Link::parse(&octets(index, attributes)).unwrap()
+    }
+
+    pub(in super::super) fn kind(kind: InfoKind) -> LinkAttribute {
+        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind)])
+    }
+
+    #[test]
+    fn facts_of_a_veth() {
+        let veth = link(
+            5,
+            vec![
+                LinkAttribute::IfName("v0".into()),
+                LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]),
+                LinkAttribute::Mtu(9000),
+                LinkAttribute::NumTxQueues(2),
+                LinkAttribute::OperState(State::LowerLayerDown),
+                LinkAttribute::Carrier(0),
+                LinkAttribute::Link(4),
+                LinkAttribute::LinkNetNsId(3),
+                LinkAttribute::Controller(9),
+                LinkAttribute::PropList(vec![Prop::AltIfName("a-longer-name".into())]),
+                kind(InfoKind::Veth),
+            ],
+        );
+        assert!(veth.is_called("v0") && veth.is_called("a-longer-name") && !veth.is_called("v"));
+        assert_eq!(veth.mac, Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!((veth.mtu, veth.tx_queues), (9000, 2));
+        assert_eq!((veth.lower, veth.peer), (None, Some(4)));
+        assert_eq!((veth.lower_namespace, veth.master), (Some(3), Some(9)));
+        assert_eq!(veth.state, OperState::LowerLayerDown);
+        assert!(veth.is_up() && !veth.carrier);
+        assert_eq!(veth.kind.as_deref(), Some("veth"));
+    }
+
+    #[test]
+    fn vlan_stands_on_another() {
+        let vlan = link(5, vec![LinkAttribute::Link(4), kind(InfoKind::Vlan)]);
+        assert_eq!((vlan.lower, vlan.peer), (Some(4), None));
+        assert!(vlan.carrier, "from the flags");
+        assert_eq!(vlan.name, "interface 5");
+    }
+
+    #[test]
+    fn xdp_programs() {
+        let one = |mode, id| XdpProgram { mode, id };
+        let facts = [
+            LinkXdp::Attached(XdpAttached::Driver),
+            LinkXdp::ProgId(7),
+            LinkXdp::DrvProgId(7),
+        ];
+        assert_eq!(programs(&facts), [one(XdpMode::Driver, 7)]);
+        assert_eq!(programs(&facts[..2]), [one(XdpMode::Driver, 7)]);
+        let two = [LinkXdp::SkbProgId(7), LinkXdp::HwProgId(8)];
+        let expected = [one(XdpMode::Generic, 7), one(XdpMode::Hardware, 8)];
+        assert_eq!(programs(&two), expected);
+        assert_eq!(programs(&[LinkXdp::Attached(XdpAttached::None)]), []);
+        let parsed = link(5, vec![LinkAttribute::Xdp(two.to_vec())]);
+        assert_eq!(parsed.xdp, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_end(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Link::parse(&octets);
+        }
+
+        #[test]
+        fn any_attribute_ends(kind in 0..70_u16, value in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let mut message = octets(5, Vec::new());
+            message.extend((4 + value.len() as u16).to_ne_bytes());
+            message.extend(kind.to_ne_bytes());
+            message.extend(value);
+            let _ = Link::parse(&message);
+        }
+    }
+}

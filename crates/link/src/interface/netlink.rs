@@ -1,0 +1,191 @@
+//! Questions to the kernel by rtnetlink, and its answers, undecoded.
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::io;
+use std::iter;
+use std::time::Duration;
+
+/// How often a list is asked for anew when it changed meanwhile.
+const ATTEMPTS: usize = 8;
+/// The kernel answers at once, unless somebody holds its lock of the network configuration.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A socket of the namespace of the thread that opened it.
+pub(super) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    pub(super) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        // Connected, so that only the kernel is heard.
+        socket.connect(&SocketAddr::new(0, 0))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// Payloads of all messages of that type that answer `ask`.
+    pub(super) fn dump(&mut self, ask: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<Vec<u8>>> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            self.send(ask.clone(), NLM_F_DUMP)?;
+            match self.receive(kind, true) {
+                Err(e) if attempts < ATTEMPTS && is_passing(&e) => self.flush(),
+                done => return done,
+            }
+        }
+    }
+
+    /// Payload of the one message that answers `ask`.
+    pub(super) fn get(&mut self, ask: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<u8>> {
+        self.send(ask, 0)?;
+        let answer = self.receive(kind, false)?.pop();
+        answer.ok_or_else(|| io::Error::other("the kernel gave no answer"))
+    }
+
+    fn send(&mut self, ask: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(ask));
+        message.finalize();
+        let mut octets = vec![0; message.buffer_len()];
+        message.serialize(&mut octets);
+        self.socket.send(&octets, 0)?;
+        Ok(())
+    }
+
+    fn receive(&mut self, kind: u16, list: bool) -> io::Result<Vec<Vec<u8>>> {
+        let mut answers = Vec::new();
+        let mut changed = false;
+        loop {
+            let datagram = match self.socket.recv_from_full() {
+                Ok((datagram, _)) => datagram,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "the kernel does not answer",
+                    ));
+                }
+                Err(e) => return Err(e),
+            };
+            for message in messages(&datagram) {
+                // The rest of an answer that was given up.
+                if message.sequence_number() != self.sequence {
+                    continue;
+                }
+                changed |= message.flags() & NLM_F_DUMP_INTR != 0;
+                let payload = message.payload();
+                if message.message_type() == libc::NLMSG_ERROR as u16
+                    || message.message_type() == libc::NLMSG_DONE as u16
+                {
+                    failure(payload)?;
+                    if changed {
+                        return Err(io::Error::from_raw_os_error(libc::EINTR));
+                    }
+                    return Ok(answers);
+                }
+                if message.message_type() == kind {
+                    answers.push(payload.to_vec());
+                    if !list {
+                        return Ok(answers);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads away what is left of an answer that was given up.
+    fn flush(&self) {
+        let mut buffer = Vec::new();
+        loop {
+            buffer.clear();
+            let more = self.socket.recv(&mut buffer, libc::MSG_DONTWAIT);
+            let lost = |e: &io::Error| e.raw_os_error() == Some(libc::ENOBUFS);
+            if more.is_err_and(|e| !lost(&e)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether to ask anew: the list changed while it was read, or did not fit.
+fn is_passing(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EINTR | libc::ENOBUFS))
+}
+
+/// The error number that ends an answer, 0 for success.
+fn failure(payload: &[u8]) -> io::Result<()> {
+    match payload.first_chunk().map(|code| i32::from_ne_bytes(*code)) {
+        None | Some(0) => Ok(()),
+        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+    }
+}
+
+/// The messages of a datagram, up to the first malformed one.
+pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
+    iter::from_fn(move || {
+        let message = NetlinkBuffer::new_checked(rest).ok()?;
+        let len = usize::try_from(message.length()).ok()?;
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let mut octets = Vec::new();
+        octets.extend((16 + payload.len() as u32).to_ne_bytes());
+        octets.extend(kind.to_ne_bytes());
+        octets.extend([0; 10]);
+        octets.extend(payload);
+        octets.resize(octets.len().next_multiple_of(4), 0);
+        octets
+    }
+
+    #[test]
+    fn messages_one_after_another() {
+        let datagram = [message(16, b"one"), message(17, b""), message(18, b"three")].concat();
+        let found: Vec<_> = messages(&datagram)
+            .map(|m| (m.message_type(), m.payload()))
+            .collect();
+        let expected: [(u16, &[u8]); 3] = [(16, b"one"), (17, b""), (18, b"three")];
+        assert_eq!(found, expected);
+        assert_eq!(messages(&datagram[..datagram.len() - 4]).count(), 2);
+    }
+
+    #[test]
+    fn failures() {
+        assert!(failure(&0_i32.to_ne_bytes()).is_ok());
+        assert!(failure(&[]).is_ok());
+        let e = failure(&(-libc::ENODEV).to_ne_bytes()).unwrap_err();
+        assert_eq!(e.raw_os_error(), Some(libc::ENODEV));
+        assert!(failure(&i32::MIN.to_ne_bytes()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_end(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(messages(&octets).count() <= octets.len() / 16);
+        }
+    }
+}

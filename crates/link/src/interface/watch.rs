@@ -1,0 +1,366 @@
+//! What becomes of an interface while it is in use.
+
+use super::link::{self, Link};
+use super::netlink::{Netlink, messages};
+use super::{Interface, InterfaceError};
+use netlink_packet_route::AddressFamily;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use serde::Serialize;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Octets of the largest message; what is longer is not read but asked for.
+const ROOM: usize = 32 * 1024;
+/// Messages that one poll reads at most, most of them about other interfaces.
+const PER_POLL: usize = 64;
+/// Messages to read away at most after some were lost; more than a socket holds.
+const BACKLOG: usize = 100_000;
+
+/// Something that happened to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkEvent {
+    /// Deleted, unplugged, moved to another namespace or renamed: that name and number are no longer one interface.
+    /// Nothing follows.
+    Gone,
+    /// Set down. When it is being deleted, [`Gone`](Self::Gone) follows in a moment.
+    Down,
+    /// Nothing is at its other end any more.
+    NoCarrier,
+    /// It can send again.
+    Back,
+}
+
+impl LinkEvent {
+    /// Whether a run on that interface is over.
+    #[must_use]
+    pub const fn ends_run(self) -> bool {
+        !matches!(self, Self::Back)
+    }
+}
+
+impl fmt::Display for LinkEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gone => "it is gone: deleted, unplugged, renamed or moved to another namespace",
+            Self::Down => "it was set down",
+            Self::NoCarrier => {
+                "it lost its carrier: the cable was pulled, or the other end is down"
+            }
+            Self::Back => "it is back",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    NoCarrier,
+    Down,
+    Gone,
+}
+
+impl State {
+    const fn of(link: &Link) -> Self {
+        if !link.is_up() {
+            Self::Down
+        } else if link.carrier {
+            Self::Ready
+        } else {
+            Self::NoCarrier
+        }
+    }
+
+    const fn event(self) -> LinkEvent {
+        match self {
+            Self::Ready => LinkEvent::Back,
+            Self::NoCarrier => LinkEvent::NoCarrier,
+            Self::Down => LinkEvent::Down,
+            Self::Gone => LinkEvent::Gone,
+        }
+    }
+}
+
+/// Listens to what the kernel tells about links (rtnetlink group `RTMGRP_LINK`), in the namespace of the thread that
+/// made it, whichever thread then polls.
+pub struct LinkWatch {
+    socket: Socket,
+    asking: Netlink,
+    buffer: Vec<u8>,
+    /// Whether the state has to be asked for.
+    stale: bool,
+    link: Watched,
+}
+
+impl LinkWatch {
+    /// Watches that interface, taken to be able to send: the first poll tells when it is not.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot be listened to.
+    pub fn new(interface: &Interface) -> Result<Self, InterfaceError> {
+        let failed = |e| InterfaceError::query("changes", e).on(&interface.name);
+        let socket = subscribe().map_err(failed)?;
+        let asking = Netlink::open().map_err(failed)?;
+        Ok(Self {
+            socket,
+            asking,
+            buffer: Vec::with_capacity(ROOM),
+            // Asked for after subscribing, so that no change falls between.
+            stale: true,
+            link: Watched::new(interface.index, &interface.name),
+        })
+    }
+
+    /// What happened since the last poll; `None`: nothing, at the price of one system call that does not wait.
+    ///
+    /// One thing at a time: poll again after an event.
+    pub fn poll(&mut self) -> Option<LinkEvent> {
+        if let Some(event) = self.link.next_event() {
+            return Some(event);
+        }
+        if self.link.state == State::Gone {
+            return None;
+        }
+        for _ in 0..PER_POLL {
+            if self.stale {
+                self.ask();
+            } else {
+                match self.receive() {
+                    Ok(true) => self.link.take_datagram(&self.buffer),
+                    // Lost, or too long to be read: only asking helps.
+                    Ok(false) => self.resync(),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
+                    Err(_) => self.resync(),
+                }
+            }
+            let event = self.link.next_event();
+            if event.is_some() {
+                return event;
+            }
+            if self.stale {
+                // The kernel did not answer; at the next poll it may.
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The last word after an event: an interface that is being deleted is [`Down`](LinkEvent::Down) first. Waits for
+    /// `patience` at most.
+    pub fn settle(&mut self, event: LinkEvent, patience: Duration) -> LinkEvent {
+        let begin = Instant::now();
+        let mut last = event;
+        while last != LinkEvent::Gone && begin.elapsed() < patience {
+            match self.poll() {
+                Some(event) => last = event,
+                None => thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        last
+    }
+
+    /// Whether a whole datagram is in the buffer now.
+    fn receive(&mut self) -> io::Result<bool> {
+        self.buffer.clear();
+        let room = self.buffer.capacity();
+        let len = self.socket.recv(&mut self.buffer, libc::MSG_TRUNC)?;
+        Ok(len <= room)
+    }
+
+    /// After a loss. What is still queued is older than what was lost: it must not be taken for the last word.
+    fn resync(&mut self) {
+        for _ in 0..BACKLOG {
+            match self.receive() {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                _ => {}
+            }
+        }
+        self.ask();
+    }
+
+    fn ask(&mut self) {
+        match link::one(&mut self.asking, self.link.index) {
+            Ok(Some(link)) => {
+                self.link.take(&link);
+                self.stale = false;
+            }
+            Ok(None) => {
+                self.link.state = State::Gone;
+                self.stale = false;
+            }
+            Err(_) => self.stale = true,
+        }
+    }
+}
+
+/// To wait for news together with other things.
+impl AsFd for LinkWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl fmt::Debug for LinkWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkWatch")
+            .field("link", &self.link)
+            .finish_non_exhaustive()
+    }
+}
+
+fn subscribe() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.set_non_blocking(true)?;
+    socket.bind(&SocketAddr::new(0, libc::RTMGRP_LINK as u32))?;
+    // Connected, so that only the kernel is heard.
+    socket.connect(&SocketAddr::new(0, 0))?;
+    Ok(socket)
+}
+
+/// What is known of the interface, and what of it was told.
+#[derive(Debug)]
+struct Watched {
+    index: u32,
+    name: String,
+    state: State,
+    told: State,
+}
+
+impl Watched {
+    fn new(index: u32, name: &str) -> Self {
+        Self {
+            index,
+            name: name.to_owned(),
+            state: State::Ready,
+            told: State::Ready,
+        }
+    }
+
+    fn next_event(&mut self) -> Option<LinkEvent> {
+        if self.state != self.told {
+            self.told = self.state;
+            return Some(self.state.event());
+        }
+        None
+    }
+
+    fn take_datagram(&mut self, datagram: &[u8]) {
+        for message in messages(datagram) {
+            let gone = match message.message_type() {
+                libc::RTM_NEWLINK => false,
+                libc::RTM_DELLINK => true,
+                _ => continue,
+            };
+            let Ok(link) = Link::parse(message.payload()) else {
+                continue;
+            };
+            // Bridges tell of their ports in the same group, and that a port left is not that it is gone.
+            if link.index != self.index || link.family != AddressFamily::Unspec {
+                continue;
+            }
+            if gone {
+                self.state = State::Gone;
+            } else {
+                self.take(&link);
+            }
+        }
+    }
+
+    fn take(&mut self, link: &Link) {
+        // Its number may be given to another interface, which is not this one come back.
+        if self.state == State::Gone {
+            return;
+        }
+        self.state = if self.name == link.name {
+            State::of(link)
+        } else {
+            State::Gone
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_core::Emitable;
+    use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+
+    const UP: LinkFlags = LinkFlags::Up.union(LinkFlags::LowerUp);
+
+    fn message(kind: u16, family: AddressFamily, index: u32, flags: LinkFlags) -> Vec<u8> {
+        named(kind, family, index, flags, "v0")
+    }
+
+    fn named(kind: u16, family: AddressFamily, index: u32, flags: LinkFlags, n: &str) -> Vec<u8> {
+        let mut message = LinkMessage::default();
+        message.header.interface_family = family;
+        message.header.index = index;
+        message.header.flags = flags;
+        message.attributes = vec![LinkAttribute::IfName(n.into())];
+        let len = message.buffer_len();
+        let mut octets = Vec::new();
+        octets.extend((16 + len as u32).to_ne_bytes());
+        octets.extend(kind.to_ne_bytes());
+        octets.resize(16 + len, 0);
+        message.emit(&mut octets[16..]);
+        octets
+    }
+
+    fn watched() -> Watched {
+        Watched::new(7, "v0")
+    }
+
+    fn events(link: &mut Watched, datagram: &[u8]) -> Vec<LinkEvent> {
+        link.take_datagram(datagram);
+        std::iter::from_fn(|| link.next_event()).collect()
+    }
+
+    #[test]
+    fn states_and_events() {
+        let mut link = watched();
+        let new = |flags| message(libc::RTM_NEWLINK, AddressFamily::Unspec, 7, flags);
+        assert_eq!(events(&mut link, &new(UP)), []);
+        assert_eq!(
+            events(&mut link, &new(LinkFlags::Up)),
+            [LinkEvent::NoCarrier]
+        );
+        assert_eq!(events(&mut link, &new(LinkFlags::Up)), []);
+        assert_eq!(
+            events(&mut link, &new(LinkFlags::empty())),
+            [LinkEvent::Down]
+        );
+        assert_eq!(events(&mut link, &new(UP)), [LinkEvent::Back]);
+        let gone = message(libc::RTM_DELLINK, AddressFamily::Unspec, 7, UP);
+        assert_eq!(events(&mut link, &gone), [LinkEvent::Gone]);
+        assert_eq!(
+            events(&mut link, &new(UP)),
+            [],
+            "another one with its number"
+        );
+    }
+
+    #[test]
+    fn not_about_this_interface() {
+        let mut link = watched();
+        let other = message(libc::RTM_DELLINK, AddressFamily::Unspec, 8, UP);
+        let port_left = message(libc::RTM_DELLINK, AddressFamily::Bridge, 7, UP);
+        let address = message(libc::RTM_NEWADDR, AddressFamily::Unspec, 7, UP);
+        for datagram in [other, port_left, address, vec![0; 40], Vec::new()] {
+            assert_eq!(events(&mut link, &datagram), []);
+        }
+    }
+
+    #[test]
+    fn renamed() {
+        let mut link = watched();
+        let (new, unspec) = (libc::RTM_NEWLINK, AddressFamily::Unspec);
+        let renamed = named(new, unspec, 7, LinkFlags::empty(), "v1");
+        assert_eq!(events(&mut link, &renamed), [LinkEvent::Gone]);
+    }
+}

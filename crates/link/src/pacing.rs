@@ -1,0 +1,281 @@
+//! When frames leave: rates, the schedule, and what happens to those that are late. Without a clock or a socket: times come
+//! in as nanoseconds. Waiting is `clock.rs`'s business.
+
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Octets that Ethernet adds to a frame as we hold it: the frame check sequence.
+pub const FCS_LEN: u64 = 4;
+/// Octets that Ethernet puts around a frame on the wire: preamble, start delimiter, gap between frames.
+pub const WIRE_OVERHEAD: u64 = 8 + 12;
+/// Octets of the shortest Ethernet frame, with its check sequence; shorter ones are padded.
+pub const SHORTEST_FRAME: u64 = 64;
+const NANOS: u128 = 1_000_000_000;
+
+/// How fast frames are to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rate {
+    /// Frames a second.
+    Packets(u64),
+    /// Bits a second of layer 2: frames with their check sequence, at least 64 octets each.
+    L2Bits(u64),
+    /// Bits a second of layer 1: with preamble and gap between frames, 20 octets a frame more.
+    L1Bits(u64),
+}
+
+impl Rate {
+    /// The rate's number.
+    #[must_use]
+    pub const fn value(self) -> u64 {
+        match self {
+            Self::Packets(n) | Self::L2Bits(n) | Self::L1Bits(n) => n,
+        }
+    }
+
+    /// What a frame of `len` octets, without FCS, counts for.
+    #[inline]
+    #[must_use]
+    pub const fn units(self, len: usize) -> u64 {
+        match self {
+            Self::Packets(_) => 1,
+            Self::L2Bits(_) => l2_octets(len) * 8,
+            Self::L1Bits(_) => (l2_octets(len) + WIRE_OVERHEAD) * 8,
+        }
+    }
+
+    /// The time that a frame of `len` octets takes at this rate, in nanoseconds, rounded down.
+    #[must_use]
+    pub fn gap(self, len: usize) -> u64 {
+        let nanos = u128::from(self.units(len)) * NANOS / u128::from(self.value().max(1));
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
+/// Octets of a frame with its check sequence, padded where it is short.
+#[must_use]
+pub const fn l2_octets(len: usize) -> u64 {
+    let octets = len as u64 + FCS_LEN;
+    if octets < SHORTEST_FRAME {
+        SHORTEST_FRAME
+    } else {
+        octets
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self {
+            Self::Packets(n) => (*n, "packet/s"),
+            Self::L2Bits(n) => (*n, "bit/s (layer 2)"),
+            Self::L1Bits(n) => (*n, "bit/s (layer 1)"),
+        };
+        let (scaled, prefix) = match value {
+            0..1_000 => (value as f64, ""),
+            1_000..1_000_000 => (value as f64 / 1e3, "k"),
+            1_000_000..1_000_000_000 => (value as f64 / 1e6, "M"),
+            _ => (value as f64 / 1e9, "G"),
+        };
+        write!(f, "{scaled} {prefix}{unit}")
+    }
+}
+
+/// When frames are due at a rate: exactly, however many there were.
+#[derive(Clone, Copy, Debug)]
+pub struct RateClock {
+    rate: Rate,
+    units: u128,
+}
+
+impl RateClock {
+    /// The first frame is due at 0.
+    #[must_use]
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate, units: 0 }
+    }
+
+    /// When the next frame is due: nanoseconds since the first.
+    #[inline]
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        let value = self.rate.value();
+        let value = if value == 0 { 1 } else { value };
+        // The short way is exact, too, and much the faster one.
+        let due = match u64::try_from(self.units) {
+            Ok(units) if units <= u64::MAX / NANOS as u64 => {
+                return units * NANOS as u64 / value;
+            }
+            _ => self.units * NANOS / u128::from(value),
+        };
+        u64::try_from(due).unwrap_or(u64::MAX)
+    }
+
+    /// A frame of `len` octets, without FCS, has been given its time.
+    #[inline]
+    pub fn count(&mut self, len: usize) {
+        self.units += u128::from(self.rate.units(len));
+    }
+}
+
+/// What happens to frames that are late because something kept the sender from running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatchUp {
+    /// Gaps are shortened by a tenth until the schedule is met again: no bursts.
+    #[default]
+    Slowly,
+    /// All that is late leaves at once.
+    Burst,
+}
+
+/// The least part of a gap that catching up leaves, as a fraction.
+const LEAST_GAP: (u64, u64) = (9, 10);
+
+/// Decides when frames leave, given when they are due. All times are nanoseconds of one clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    catch_up: CatchUp,
+    /// When the last frame was due and when it left.
+    last: Option<(u64, u64)>,
+}
+
+impl Release {
+    /// Nothing has left yet.
+    #[must_use]
+    pub const fn new(catch_up: CatchUp) -> Self {
+        Self {
+            catch_up,
+            last: None,
+        }
+    }
+
+    /// When a frame that is due at `due` leaves at the earliest. Not before it is due, and not much closer to the one
+    /// before than it was meant to be.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, due: u64) -> u64 {
+        match (self.catch_up, self.last) {
+            (CatchUp::Slowly, Some((last_due, left))) => {
+                let gap = due.saturating_sub(last_due);
+                let least = gap - gap / LEAST_GAP.1 * (LEAST_GAP.1 - LEAST_GAP.0);
+                due.max(left.saturating_add(least))
+            }
+            _ => due,
+        }
+    }
+
+    /// A frame that was due at `due` leaves at `at`.
+    #[inline]
+    pub fn left(&mut self, due: u64, at: u64) {
+        self.last = Some((due, at));
+    }
+}
+
+/// How many frames leave at once at a rate, where nothing is said: as few as leave the time for a system call between
+/// them.
+#[must_use]
+pub fn burst_for(gap: Duration) -> usize {
+    /// A system call and its frames are to come no more often than this.
+    const CALL: u128 = 20_000;
+    /// With more nothing is gained.
+    const MOST: u128 = 32;
+    (CALL / gap.as_nanos().max(1)).clamp(1, MOST) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn frames_count_what_ethernet_makes_of_them() {
+        assert_eq!(Rate::Packets(5).units(1514), 1);
+        assert_eq!(Rate::L2Bits(5).units(1514), 1518 * 8);
+        assert_eq!(Rate::L1Bits(5).units(1514), 1538 * 8);
+        assert_eq!(Rate::L1Bits(5).units(42), 84 * 8);
+        // 14.88 million of the shortest frames a second on 10 Gbit/s.
+        assert_eq!(Rate::L1Bits(10_000_000_000).gap(60), 67);
+        assert_eq!(Rate::Packets(0).gap(60), 1_000_000_000);
+    }
+
+    #[test]
+    fn rates_are_told_with_their_unit() {
+        assert_eq!(Rate::Packets(999).to_string(), "999 packet/s");
+        assert_eq!(Rate::L2Bits(1_500_000).to_string(), "1.5 Mbit/s (layer 2)");
+        assert_eq!(
+            Rate::L1Bits(100_000_000_000).to_string(),
+            "100 Gbit/s (layer 1)"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_is_early_and_none_drifts(rate in 1u64..200_000_000, count in 1u64..5_000_000) {
+            let mut clock = RateClock { rate: Rate::Packets(rate), units: u128::from(count) };
+            let due = u128::from(clock.due());
+            prop_assert!(due * u128::from(rate) <= u128::from(count) * NANOS);
+            prop_assert!((due + 1) * u128::from(rate) > u128::from(count) * NANOS);
+            clock.count(100);
+            prop_assert!(u128::from(clock.due()) >= due);
+        }
+
+        #[test]
+        fn late_frames_keep_nine_tenths_of_their_gaps(
+            gaps in proptest::collection::vec(0u64..100_000, 2..200),
+            stall_at in 0usize..200,
+            stall in 0u64..10_000_000,
+        ) {
+            let mut release = Release::new(CatchUp::Slowly);
+            let (mut due, mut now, mut before) = (0u64, 0u64, None::<(u64, u64)>);
+            for (i, gap) in gaps.iter().enumerate() {
+                due += gap;
+                if i == stall_at {
+                    now += stall;
+                }
+                let at = release.at(due).max(now);
+                prop_assert!(at >= due);
+                if let Some((due_before, left_before)) = before {
+                    prop_assert!((at - left_before) * 10 >= (due - due_before) * 9);
+                }
+                release.left(due, at);
+                before = Some((due, at));
+                now = at;
+            }
+        }
+    }
+
+    #[test]
+    fn the_schedule_is_met_again_after_a_stall() {
+        let mut release = Release::new(CatchUp::Slowly);
+        let (mut now, mut late) = (0, Vec::new());
+        for i in 0..200u64 {
+            let due = i * 1_000;
+            if i == 50 {
+                now += 5_000;
+            }
+            now = release.at(due).max(now);
+            release.left(due, now);
+            late.push(now - due);
+        }
+        assert!(late[50] >= 4_000);
+        assert_eq!(late[199], 0);
+        let mut burst = Release::new(CatchUp::Burst);
+        burst.left(0, 1_000_000);
+        assert_eq!(burst.at(500), 500);
+    }
+
+    #[test]
+    fn bursts_leave_time_for_a_call() {
+        for (gap, burst) in [
+            (1_000_000, 1),
+            (20_000, 1),
+            (10_000, 2),
+            (2_000, 10),
+            (100, 32),
+            (0, 32),
+        ] {
+            assert_eq!(burst_for(Duration::from_nanos(gap)), burst);
+        }
+    }
+}

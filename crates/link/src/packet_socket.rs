@@ -1,0 +1,210 @@
+//! Frames out and in by AF_PACKET, through pnet: works on every interface, at a system call for each frame.
+
+use crate::slots::Slots;
+use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
+use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// How long a call may wait before we look at the rest of the world again.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Why an AF_PACKET socket could not be opened.
+#[derive(Debug)]
+pub struct PacketSocketError {
+    interface: String,
+    error: io::Error,
+}
+
+impl PacketSocketError {
+    /// Whether rights are missing.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        self.error.kind() == io::ErrorKind::PermissionDenied
+    }
+}
+
+impl fmt::Display for PacketSocketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interface, error } = self;
+        write!(f, "{interface}: cannot open an AF_PACKET socket: {error}")?;
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            f.write_str("; this takes CAP_NET_RAW")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PacketSocketError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+type Ends = (Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>);
+
+fn channel(interface: &str, config: Config) -> Result<Ends, PacketSocketError> {
+    let fail = |error| PacketSocketError {
+        interface: interface.to_owned(),
+        error,
+    };
+    let found: Option<NetworkInterface> = datalink::interfaces()
+        .into_iter()
+        .find(|i| i.name == interface);
+    let found = found.ok_or_else(|| fail(io::Error::from_raw_os_error(libc::ENODEV)))?;
+    match datalink::channel(&found, config).map_err(fail)? {
+        Channel::Ethernet(sender, receiver) => Ok((sender, receiver)),
+        _ => Err(fail(io::ErrorKind::Unsupported.into())),
+    }
+}
+
+/// Frames out by AF_PACKET. The kernel chooses the queue.
+pub struct PacketTransmit {
+    sender: Box<dyn DataLinkSender>,
+    slots: Slots,
+    mode: Mode,
+}
+
+impl PacketTransmit {
+    /// Opens a socket for frames of up to `longest` octets, of which `slots` can wait.
+    ///
+    /// # Errors
+    /// Rights are missing, or there is no such interface.
+    pub fn open(
+        interface: &str,
+        (slots, longest): (usize, usize),
+        why_not_better: Vec<String>,
+    ) -> Result<Self, PacketSocketError> {
+        let config = Config {
+            write_buffer_size: 0,
+            read_buffer_size: 0,
+            write_timeout: Some(PATIENCE),
+            // The interface is left as it was found.
+            promiscuous: false,
+            ..Config::default()
+        };
+        let (sender, _) = channel(interface, config)?;
+        let slots = Slots::new(slots, longest);
+        let mode = Mode {
+            target: interface.to_owned(),
+            queue: None,
+            kind: ModeKind::PacketSocket,
+            why_not_better,
+            slots: (slots.count(), slots.slot_len()),
+        };
+        Ok(Self {
+            sender,
+            slots,
+            mode,
+        })
+    }
+}
+
+impl Transmit for PacketTransmit {
+    fn slots(&self) -> usize {
+        self.slots.count()
+    }
+
+    fn slot_len(&self) -> usize {
+        self.slots.slot_len()
+    }
+
+    fn take(&mut self) -> Option<Slot> {
+        self.slots.take()
+    }
+
+    fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
+        self.slots.bytes(slot)
+    }
+
+    fn push(&mut self, slot: Slot, len: usize) {
+        self.slots.push(slot, len);
+    }
+
+    fn flush(&mut self) -> Result<(), TransmitError> {
+        while let Some(frame) = self.slots.first() {
+            let result = self.sender.send_to(frame, None);
+            self.slots.counts.kicks += 1;
+            match result {
+                Some(Ok(())) => self.slots.sent(),
+                // No room for a while: later.
+                Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => return Ok(()),
+                Some(Err(error)) => {
+                    return TransmitError::of(&self.mode.target, error).map_or(Ok(()), Err);
+                }
+                None => {
+                    let interface = self.mode.target.clone();
+                    let error = io::ErrorKind::Unsupported.into();
+                    return Err(TransmitError::Kernel { interface, error });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, _: Duration) -> Result<(), TransmitError> {
+        // Sending waits by itself.
+        self.flush()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.waiting()
+    }
+
+    fn quick_counts(&self) -> Counts {
+        self.slots.counts
+    }
+
+    fn counts(&mut self) -> Counts {
+        self.slots.counts
+    }
+
+    fn mode(&self) -> &Mode {
+        &self.mode
+    }
+}
+
+/// Frames in by AF_PACKET: copies of all that arrive, and of all that others send.
+pub struct PacketReceive {
+    receiver: Box<dyn DataLinkReceiver>,
+}
+
+impl PacketReceive {
+    /// Opens a socket for frames of up to `longest` octets; what is longer is cut. The interface is promiscuous while it
+    /// is open.
+    ///
+    /// # Errors
+    /// Rights are missing, or there is no such interface.
+    pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
+        let config = Config {
+            read_buffer_size: longest,
+            read_timeout: Some(PATIENCE),
+            promiscuous: true,
+            ..Config::default()
+        };
+        let (_, receiver) = channel(interface, config)?;
+        Ok(Self { receiver })
+    }
+
+    /// The next frame; `None` where none came for a tenth of a second.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
+        match self.receiver.next() {
+            Ok(frame) => Ok(Some(frame)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::TimedOut
+                        | io::ErrorKind::WouldBlock
+                        | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

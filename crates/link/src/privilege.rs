@@ -1,0 +1,299 @@
+//! What a process may do: the capabilities and the memory limit that sockets for frames need, and what to do about
+//! those that are missing.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A permission of Linux (capabilities(7)), as far as sending and receiving frames needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// `CAP_NET_RAW`: open AF_PACKET and AF_XDP sockets.
+    NetRaw,
+    /// `CAP_NET_ADMIN`: attach an XDP program to an interface.
+    NetAdmin,
+    /// `CAP_BPF` (Linux 5.8): load an XDP program. `CAP_SYS_ADMIN` holds it.
+    Bpf,
+    /// `CAP_IPC_LOCK`: pin memory beyond the limit ([`memlock_limit`]).
+    IpcLock,
+}
+
+impl Capability {
+    /// What an AF_PACKET socket needs.
+    pub const AF_PACKET: &'static [Self] = &[Self::NetRaw];
+    /// What an AF_XDP socket with its XDP program needs, apart from memory ([`ensure_memlock`]).
+    pub const AF_XDP: &'static [Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
+
+    /// Its name for setcap(8), in small letters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NetRaw => "cap_net_raw",
+            Self::NetAdmin => "cap_net_admin",
+            Self::Bpf => "cap_bpf",
+            Self::IpcLock => "cap_ipc_lock",
+        }
+    }
+
+    /// What for.
+    #[must_use]
+    pub const fn purpose(self) -> &'static str {
+        match self {
+            Self::NetRaw => "opens sockets for frames",
+            Self::NetAdmin => "attaches the XDP program",
+            Self::Bpf => "loads the XDP program",
+            Self::IpcLock => "pins memory beyond the limit",
+        }
+    }
+
+    const fn within(self, set: CapabilitySet) -> bool {
+        match self {
+            Self::NetRaw => set.contains(CapabilitySet::NET_RAW),
+            Self::NetAdmin => set.contains(CapabilitySet::NET_ADMIN),
+            Self::Bpf => set.intersects(CapabilitySet::BPF.union(CapabilitySet::SYS_ADMIN)),
+            Self::IpcLock => set.contains(CapabilitySet::IPC_LOCK),
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name().to_ascii_uppercase())
+    }
+}
+
+/// Whether the calling thread has that capability in effect.
+#[must_use]
+pub fn has(capability: Capability) -> bool {
+    // A process may always ask about itself; if not, what needs it will fail with a reason of its own.
+    capabilities(None).is_ok_and(|sets| capability.within(sets.effective))
+}
+
+/// Checks that the calling thread has all of `needed`. `program` as it was started, for the advice.
+///
+/// # Errors
+///
+/// Names those that are missing, and the command that gives them.
+pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapability> {
+    let missing: Vec<_> = needed.iter().copied().filter(|&c| !has(c)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(MissingCapability {
+        missing,
+        needed: needed.to_vec(),
+        program: absolute(program),
+    })
+}
+
+/// Capabilities that a program lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingCapability {
+    missing: Vec<Capability>,
+    needed: Vec<Capability>,
+    program: PathBuf,
+}
+
+impl MissingCapability {
+    /// Those that are missing.
+    #[must_use]
+    pub fn missing(&self) -> &[Capability] {
+        &self.missing
+    }
+
+    /// The command that gives the program all that it needs.
+    #[must_use]
+    pub fn setcap(&self) -> String {
+        setcap(&self.needed, &self.program)
+    }
+}
+
+impl fmt::Display for MissingCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not permitted: this process lacks ")?;
+        for (number, capability) in self.missing.iter().enumerate() {
+            let joint = if number == 0 { "" } else { ", " };
+            write!(f, "{joint}{capability} ({})", capability.purpose())?;
+        }
+        write!(
+            f,
+            "; either\n  1. permit it to this program (again after each build or update of it):\n     {}\n  \
+             2. or run it as root:\n     sudo {} …",
+            self.setcap(),
+            quoted(&self.program)
+        )
+    }
+}
+
+impl std::error::Error for MissingCapability {}
+
+/// Octets of memory that this process may pin (`RLIMIT_MEMLOCK`, soft); `None`: no limit, or none for this process as
+/// it has [`Capability::IpcLock`].
+///
+/// AF_XDP charges its frame memory to it, together with that of the other processes of the user; before Linux 5.11 so
+/// did BPF programs and maps.
+#[must_use]
+pub fn memlock_limit() -> Option<u64> {
+    if has(Capability::IpcLock) {
+        return None;
+    }
+    getrlimit(Resource::Memlock).current
+}
+
+/// Sees to it that this process may pin `octets`, raising its soft limit as far as it may.
+///
+/// # Errors
+///
+/// When that is not enough; it says what to do.
+pub fn ensure_memlock(octets: u64, program: &Path) -> Result<(), MemlockTooLow> {
+    let Some(limit) = memlock_limit().filter(|limit| *limit < octets) else {
+        return Ok(());
+    };
+    let maximum = getrlimit(Resource::Memlock).maximum;
+    let raised = Rlimit {
+        current: Some(octets),
+        maximum,
+    };
+    if maximum.is_none_or(|maximum| octets <= maximum)
+        && setrlimit(Resource::Memlock, raised).is_ok()
+    {
+        return Ok(());
+    }
+    Err(MemlockTooLow {
+        needed: octets,
+        limit: maximum.map_or(limit, |maximum| maximum.max(limit)),
+        program: absolute(program),
+    })
+}
+
+/// The limit of pinned memory is too low.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemlockTooLow {
+    needed: u64,
+    limit: u64,
+    program: PathBuf,
+}
+
+impl fmt::Display for MemlockTooLow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let needed = self.needed.div_ceil(1024);
+        write!(
+            f,
+            "not permitted: {needed} KiB of memory have to be pinned, {} are allowed; either\n  \
+             1. raise the limit of this shell, and start again from it:\n     \
+             sudo prlimit --pid $$ --memlock={octets}:{octets}    # ulimit -l {needed}, as root\n  \
+             2. or permit it to this program (again after each build or update of it):\n     {}\n  \
+             3. or use fewer queues or smaller rings",
+            self.limit / 1024,
+            setcap(
+                &[Capability::AF_XDP, &[Capability::IpcLock]].concat(),
+                &self.program
+            ),
+            octets = needed * 1024,
+        )
+    }
+}
+
+impl std::error::Error for MemlockTooLow {}
+
+/// setcap(8) replaces what was there: all that is needed goes into one line.
+fn setcap(needed: &[Capability], program: &Path) -> String {
+    let names: Vec<_> = needed.iter().map(|capability| capability.name()).collect();
+    format!("sudo setcap {}+ep {}", names.join(","), quoted(program))
+}
+
+/// setcap(8) follows no links.
+fn absolute(program: &Path) -> PathBuf {
+    fs::canonicalize(program).unwrap_or_else(|_| program.to_path_buf())
+}
+
+/// A path for a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(program: &str) -> MissingCapability {
+        MissingCapability {
+            missing: vec![Capability::NetAdmin, Capability::Bpf],
+            needed: Capability::AF_XDP.to_vec(),
+            program: program.into(),
+        }
+    }
+
+    #[test]
+    fn message_names_what_why_and_how() {
+        assert_eq!(
+            missing("/opt/fcn/fcn-gen").to_string(),
+            "not permitted: this process lacks CAP_NET_ADMIN (attaches the XDP program), \
+             CAP_BPF (loads the XDP program); either\n  \
+             1. permit it to this program (again after each build or update of it):\n     \
+             sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /opt/fcn/fcn-gen\n  \
+             2. or run it as root:\n     \
+             sudo /opt/fcn/fcn-gen …"
+        );
+    }
+
+    #[test]
+    fn paths_for_a_shell() {
+        let setcap = missing("/opt/it's here/fcn-gen").setcap();
+        assert!(
+            setcap.ends_with(r"+ep '/opt/it'\''s here/fcn-gen'"),
+            "{setcap}"
+        );
+    }
+
+    #[test]
+    fn message_of_the_memory_limit() {
+        let low = MemlockTooLow {
+            needed: 16 << 20,
+            limit: 8 << 20,
+            program: "/opt/fcn-gen".into(),
+        };
+        let text = low.to_string();
+        for part in [
+            "16384 KiB",
+            "8192 are allowed",
+            "--memlock=16777216:16777216",
+            "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep /opt/fcn-gen",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn sys_admin_holds_bpf() {
+        assert!(Capability::Bpf.within(CapabilitySet::SYS_ADMIN));
+        assert!(Capability::Bpf.within(CapabilitySet::BPF));
+        assert!(!Capability::Bpf.within(CapabilitySet::NET_ADMIN));
+        assert!(!Capability::NetRaw.within(CapabilitySet::SYS_ADMIN));
+    }
+
+    #[test]
+    fn asks_for_what_is_not_there() {
+        let all = [
+            Capability::NetRaw,
+            Capability::NetAdmin,
+            Capability::Bpf,
+            Capability::IpcLock,
+        ];
+        let lacking: Vec<_> = all.into_iter().filter(|&c| !has(c)).collect();
+        match require(&all, Path::new("fcn-gen")) {
+            Ok(()) => assert_eq!(lacking, []),
+            Err(e) => assert_eq!(e.missing(), lacking),
+        }
+        assert_eq!(require(&[], Path::new("")), Ok(()));
+    }
+}

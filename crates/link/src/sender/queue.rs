@@ -1,0 +1,277 @@
+//! The loop of one queue: from a source to a backend. Threads are `run.rs`'s business.
+
+use super::report::Timing;
+use super::stats::Live;
+use super::{Next, Pace, Settings, Source, TOGETHER};
+use crate::clock::Clock;
+use crate::pacing::{Rate, RateClock, Release};
+use crate::transmit::{Slot, Transmit, TransmitError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long to wait for a slot or for a source at a time.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a source that has nothing yet is left alone.
+const SOURCE_PAUSE: u64 = 20_000;
+/// How long the kernel may take to finish with the last frames.
+const LAST_FRAMES: Duration = Duration::from_millis(900);
+
+/// Sends what `source` has by `link`, as `settings` say, until there is no more or `stop` is true. `start` is when the
+/// run begins, by `clock`.
+///
+/// # Errors
+/// The link is gone. What was sent until then is in `live`, and `timing` has its times.
+pub fn send<T: Transmit, S: Source, C: Clock>(
+    link: &mut T,
+    source: &mut S,
+    clock: &mut C,
+    start: u64,
+    settings: &Settings,
+    (stop, live, timing): (&AtomicBool, &Live, &mut Timing),
+) -> Result<(), TransmitError> {
+    let run = Run {
+        until: settings
+            .duration
+            .map_or(u64::MAX, |d| start.saturating_add(d.as_nanos() as u64)),
+        left: settings.count.unwrap_or(u64::MAX),
+        link,
+        source,
+        clock,
+        settings,
+        stop,
+        live,
+    };
+    match settings.pace {
+        Pace::Top => run.top(start),
+        Pace::Own => run.timed(start, timing, &mut Own),
+        Pace::Rate(rate) => run.timed(start, timing, &mut AtRate(RateClock::new(rate), rate)),
+    }
+}
+
+struct Run<'a, T, S, C> {
+    link: &'a mut T,
+    source: &'a mut S,
+    clock: &'a mut C,
+    settings: &'a Settings,
+    stop: &'a AtomicBool,
+    live: &'a Live,
+    until: u64,
+    left: u64,
+}
+
+/// When frames are due: nanoseconds since the start of the run.
+trait Schedule {
+    fn due(&self, at: u64) -> u64;
+    fn count(&mut self, len: usize);
+    /// How much sooner than due a frame may leave, together with one before it.
+    fn together(&self, len: usize, burst: usize) -> u64;
+}
+
+/// By the source's own timing.
+struct Own;
+
+impl Schedule for Own {
+    #[inline]
+    fn due(&self, at: u64) -> u64 {
+        at
+    }
+
+    #[inline]
+    fn count(&mut self, _: usize) {}
+
+    #[inline]
+    fn together(&self, _: usize, _: usize) -> u64 {
+        TOGETHER
+    }
+}
+
+/// At a rate.
+struct AtRate(RateClock, Rate);
+
+impl Schedule for AtRate {
+    #[inline]
+    fn due(&self, _: u64) -> u64 {
+        self.0.due()
+    }
+
+    #[inline]
+    fn count(&mut self, len: usize) {
+        self.0.count(len);
+    }
+
+    #[inline]
+    fn together(&self, len: usize, burst: usize) -> u64 {
+        // Everything of a burst is due before the next burst's first.
+        self.1.gap(len).saturating_mul(burst as u64 - 1)
+    }
+}
+
+/// What the source has, for the loops.
+enum Peeked {
+    Frame(u64, usize),
+    Later,
+    End,
+}
+
+impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Peeked {
+        if self.left == 0 {
+            return Peeked::End;
+        }
+        loop {
+            match self.source.peek() {
+                Next::Frame { at, len } if len >= 1 && len <= self.link.slot_len() => {
+                    return Peeked::Frame(at, len);
+                }
+                Next::Frame { .. } => {
+                    // Sources leave out what does not fit, and say so; this keeps a mistake from being worse than that.
+                    self.live.misfit();
+                    self.source.skip();
+                }
+                Next::Later => return Peeked::Later,
+                Next::End => return Peeked::End,
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, slot: Slot, len: usize) {
+        let octets = self.link.bytes(&slot);
+        self.source.fill(slot.index(), octets);
+        self.link.push(slot, len);
+        self.left -= 1;
+    }
+
+    fn top(mut self, start: u64) -> Result<(), TransmitError> {
+        let mut now = self.clock.wait_until(start, self.stop);
+        'run: while !self.stopped() && now < self.until {
+            let mut filled = 0;
+            let mut later = false;
+            while filled < self.settings.burst {
+                let len = match self.peek() {
+                    Peeked::Frame(_, len) => len,
+                    Peeked::Later => {
+                        later = true;
+                        break;
+                    }
+                    Peeked::End => break 'run,
+                };
+                let Some(slot) = self.link.take() else { break };
+                self.put(slot, len);
+                filled += 1;
+            }
+            if filled > 0 {
+                self.link.flush()?;
+            } else if later {
+                self.live.starved();
+                now = self.clock.now() + SOURCE_PAUSE;
+                self.clock.wait_until(now, self.stop);
+            } else {
+                self.link.wait(PAUSE)?;
+            }
+            self.live.update(self.link);
+            now = self.clock.now();
+        }
+        self.drain()
+    }
+
+    fn timed(
+        mut self,
+        start: u64,
+        timing: &mut Timing,
+        schedule: &mut impl Schedule,
+    ) -> Result<(), TransmitError> {
+        let start = start.saturating_add(self.settings.offset.as_nanos() as u64);
+        let mut release = Release::new(self.settings.catch_up);
+        let mut dues = Vec::with_capacity(self.settings.burst);
+        while !self.stopped() {
+            let (at, len) = match self.peek() {
+                Peeked::Frame(at, len) => (at, len),
+                Peeked::End => break,
+                Peeked::Later => {
+                    self.live.starved();
+                    let pause = self.clock.now() + SOURCE_PAUSE;
+                    if self.clock.wait_until(pause, self.stop) >= self.until {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            let due = start.saturating_add(schedule.due(at));
+            if due >= self.until {
+                self.clock.wait_until(self.until, self.stop);
+                break;
+            }
+            let Some(slot) = self.link.take() else {
+                self.link.wait(PAUSE)?;
+                self.live.update(self.link);
+                if self.clock.now() >= self.until {
+                    break;
+                }
+                continue;
+            };
+            // Filled before its time, so that nothing but the system call comes after it.
+            let octets = self.link.bytes(&slot);
+            self.source.fill(slot.index(), octets);
+            schedule.count(len);
+            let leaves = release.at(due);
+            let now = self.clock.wait_until(leaves, self.stop);
+            if now < leaves {
+                // Stopped. The frame stays where it is.
+                break;
+            }
+            self.link.push(slot, len);
+            self.left -= 1;
+            release.left(due, now);
+            dues.clear();
+            dues.push(due);
+            let horizon = now.saturating_add(schedule.together(len, self.settings.burst));
+            while dues.len() < self.settings.burst {
+                let Peeked::Frame(at, len) = self.peek() else {
+                    break;
+                };
+                let due = start.saturating_add(schedule.due(at));
+                let leaves = release.at(due);
+                if leaves > horizon || due >= self.until {
+                    break;
+                }
+                let Some(slot) = self.link.take() else { break };
+                self.put(slot, len);
+                schedule.count(len);
+                release.left(due, leaves.max(now));
+                dues.push(due);
+            }
+            // What the loop above took is part of the error of those that waited for it.
+            let handed = if dues.len() > 1 {
+                self.clock.now()
+            } else {
+                now
+            };
+            self.link.flush()?;
+            timing.record(&dues, handed);
+            self.live.update(self.link);
+        }
+        self.drain()
+    }
+
+    /// Has the kernel finish with what it has.
+    fn drain(self) -> Result<(), TransmitError> {
+        let until = self.clock.now() + LAST_FRAMES.as_nanos() as u64;
+        self.link.flush()?;
+        while self.link.in_flight() > 0 && self.clock.now() < until {
+            let before = self.link.in_flight();
+            self.link.wait(PAUSE)?;
+            if self.link.in_flight() == before {
+                let pause = self.clock.now() + SOURCE_PAUSE;
+                self.clock.wait_until(pause, &AtomicBool::new(false));
+            }
+        }
+        self.live.update(self.link);
+        Ok(())
+    }
+}

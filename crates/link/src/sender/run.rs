@@ -1,0 +1,324 @@
+//! The threads of a run, and whoever looks after them: starts them together, tells how it goes each second, watches the
+//! interface, and ends them within a second when someone says so.
+
+use super::report::{Ended, QueueReport, Report, Timing};
+use super::stats::{Live, Tick};
+use super::{Settings, Source, queue};
+use crate::backend::Queue;
+use crate::clock::{Clock, Monotonic};
+use crate::interface::{Counters, Interface, LinkEvent, LinkWatch};
+use crate::pacing::FCS_LEN;
+use crate::transmit::{Counts, Transmit, TransmitError};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How often the one who looks after the threads looks.
+const LOOK: Duration = Duration::from_millis(20);
+/// Threads begin together, this long after the last was told to.
+const RUN_UP: Duration = Duration::from_millis(5);
+/// How long an interface may take from down to gone.
+const SETTLE: Duration = Duration::from_millis(100);
+const TICK: u64 = 1_000_000_000;
+
+/// What stops a run: set by a signal handler, say.
+pub type Stop = Arc<AtomicBool>;
+
+/// One queue's work.
+pub struct Job<S> {
+    /// The queue.
+    pub queue: Queue,
+    /// What it is to send.
+    pub source: S,
+    /// When.
+    pub settings: Settings,
+}
+
+/// Does the `jobs`, a thread each, pinned to processors of their own while there are enough. `interface` is watched
+/// and its counters read, where there is one. `each_second` is told how it goes.
+///
+/// Returns the report, and the queues and sources as they were left.
+pub fn run<S: Source>(
+    jobs: Vec<Job<S>>,
+    interface: Option<&Interface>,
+    stop: &AtomicBool,
+    each_second: &mut dyn FnMut(&Tick),
+) -> (Report, Vec<(Queue, S)>) {
+    let mut watch = interface.and_then(|interface| LinkWatch::new(interface).ok());
+    let before = interface.and_then(|interface| Counters::read(interface).ok());
+    let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
+    let places = processors(jobs.len());
+    let halt = AtomicBool::new(false);
+    let start = Monotonic::new(crate::clock::Waiting::Spin).now() + RUN_UP.as_nanos() as u64;
+    let mut why = None;
+
+    let done: Vec<Done<S>> = thread::scope(|scope| {
+        let threads: Vec<_> = jobs
+            .into_iter()
+            .zip(&lives)
+            .zip(&places)
+            .map(|((job, live), place)| {
+                let halt = &halt;
+                scope.spawn(move || work(job, live, *place, start, halt))
+            })
+            .collect();
+        why = look_after(
+            &threads,
+            &lives,
+            (stop, &halt),
+            watch.as_mut(),
+            start,
+            each_second,
+        );
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+
+    // A thread may learn it from the kernel before we do, but not what it was.
+    if why.is_none()
+        && done.iter().any(|one| one.result.is_err())
+        && let Some(watch) = &mut watch
+        && let Some(event) = watch.poll()
+    {
+        why = Some(settled(watch, event));
+    }
+
+    let interface_dropped = before.zip(interface).and_then(|(before, interface)| {
+        let after = Counters::read(interface).ok()?;
+        Some(
+            after
+                .transmit_dropped
+                .saturating_sub(before.transmit_dropped),
+        )
+    });
+    conclude(done, &lives, why, start, interface_dropped)
+}
+
+/// What a thread gives back.
+struct Done<S> {
+    queue: Queue,
+    source: S,
+    timing: Timing,
+    result: Result<(), TransmitError>,
+    counts: Counts,
+    pinned_to: Option<usize>,
+    time_up: bool,
+    end: u64,
+}
+
+fn work<S: Source>(
+    job: Job<S>,
+    live: &Live,
+    place: Option<usize>,
+    start: u64,
+    halt: &AtomicBool,
+) -> Done<S> {
+    let pinned_to = place.filter(|place| pin(*place));
+    let Job {
+        mut queue,
+        mut source,
+        settings,
+    } = job;
+    let mut timing = Timing::default();
+    let (result, counts, end) = match &mut queue {
+        Queue::Xdp(link) => one(
+            &mut **link,
+            &mut source,
+            &settings,
+            start,
+            (halt, live, &mut timing),
+        ),
+        Queue::Packet(link) => one(
+            &mut **link,
+            &mut source,
+            &settings,
+            start,
+            (halt, live, &mut timing),
+        ),
+        Queue::File(link) => one(
+            &mut **link,
+            &mut source,
+            &settings,
+            start,
+            (halt, live, &mut timing),
+        ),
+    };
+    let time_up = settings
+        .duration
+        .is_some_and(|d| end >= start.saturating_add(d.as_nanos() as u64));
+    Done {
+        queue,
+        source,
+        timing,
+        result,
+        counts,
+        pinned_to,
+        time_up,
+        end,
+    }
+}
+
+fn one<T: Transmit, S: Source>(
+    link: &mut T,
+    source: &mut S,
+    settings: &Settings,
+    start: u64,
+    (halt, live, timing): (&AtomicBool, &Live, &mut Timing),
+) -> (Result<(), TransmitError>, Counts, u64) {
+    let mut clock = Monotonic::new(settings.waiting);
+    let result = queue::send(
+        link,
+        source,
+        &mut clock,
+        start,
+        settings,
+        (halt, live, timing),
+    );
+    if result.is_err() {
+        // The others would only find the same.
+        halt.store(true, Ordering::Relaxed);
+    }
+    (result, link.counts(), clock.now())
+}
+
+/// Returns why the run had to be ended, if it had.
+fn look_after<T>(
+    threads: &[thread::ScopedJoinHandle<'_, T>],
+    lives: &[Live],
+    (stop, halt): (&AtomicBool, &AtomicBool),
+    mut watch: Option<&mut LinkWatch>,
+    start: u64,
+    each_second: &mut dyn FnMut(&Tick),
+) -> Option<Ended> {
+    let mut clock = Monotonic::new(crate::clock::Waiting::Sleep);
+    let (mut last_at, mut last) = (start, Counts::default());
+    let mut why = None;
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        thread::sleep(LOOK);
+        if why.is_none() {
+            if stop.load(Ordering::Relaxed) {
+                why = Some(Ended::Interrupted);
+            } else if let Some(watch) = &mut watch
+                && let Some(event) = watch.poll()
+                && event.ends_run()
+            {
+                halt.store(true, Ordering::Relaxed);
+                why = Some(settled(watch, event));
+            }
+            if why.is_some() {
+                halt.store(true, Ordering::Relaxed);
+            }
+        }
+        let now = clock.now();
+        if now >= last_at + TICK {
+            let tick = tick(lives, start, (last_at, &last), now);
+            (last_at, last) = (now, sum(lives));
+            each_second(&tick);
+        }
+    }
+    why
+}
+
+/// An interface is set down before it goes: which of the two it is, shows a moment later.
+fn settled(watch: &mut LinkWatch, event: LinkEvent) -> Ended {
+    Ended::LinkFailed(format!(
+        "the interface failed: {}",
+        watch.settle(event, SETTLE)
+    ))
+}
+
+fn sum(lives: &[Live]) -> Counts {
+    lives
+        .iter()
+        .fold(Counts::default(), |sum, live| sum.plus(live.counts()))
+}
+
+fn tick(lives: &[Live], start: u64, (last_at, last): (u64, &Counts), now: u64) -> Tick {
+    let counts = sum(lives);
+    let over = (now - last_at) as f64 / 1e9;
+    let packets = (counts.completed - last.completed) as f64;
+    let octets = (counts.octets - last.octets) as f64;
+    Tick {
+        at: now.saturating_sub(start) as f64 / 1e9,
+        over,
+        sent: counts.completed,
+        packets_per_second: packets / over,
+        l2_bits_per_second: (octets + packets * FCS_LEN as f64) * 8.0 / over,
+        dropped: counts.dropped,
+        starved: lives.iter().map(Live::starvations).sum(),
+    }
+}
+
+fn conclude<S>(
+    done: Vec<Done<S>>,
+    lives: &[Live],
+    why: Option<Ended>,
+    start: u64,
+    interface_dropped: Option<u64>,
+) -> (Report, Vec<(Queue, S)>) {
+    let mut timing = Timing::default();
+    let mut queues = Vec::with_capacity(done.len());
+    let mut total = Counts::default();
+    let mut end = start;
+    let mut time_up = false;
+    let mut failed = None;
+    let mut rest = Vec::with_capacity(done.len());
+    for (one, live) in done.into_iter().zip(lives) {
+        timing.add(&one.timing);
+        total = total.plus(one.counts);
+        end = end.max(one.end);
+        time_up |= one.time_up;
+        if let Err(error) = &one.result {
+            failed.get_or_insert_with(|| Ended::LinkFailed(error.to_string()));
+        }
+        queues.push(QueueReport {
+            mode: one.queue.mode().clone(),
+            pinned_to: one.pinned_to,
+            counts: one.counts,
+            starved: live.starvations(),
+            misfits: live.misfits(),
+        });
+        rest.push((one.queue, one.source));
+    }
+    let ended = match (failed, why) {
+        (_, Some(why @ Ended::LinkFailed(_))) => why,
+        (Some(failed), _) => failed,
+        (None, Some(why)) => why,
+        (None, None) if time_up => Ended::TimeUp,
+        (None, None) => Ended::Done,
+    };
+    let report = Report {
+        ended,
+        queues,
+        total,
+        interface_dropped,
+        seconds: (end - start) as f64 / 1e9,
+        timing,
+    };
+    (report, rest)
+}
+
+/// A processor for each of `count` threads, where there are enough that we may use; else the kernel does better.
+fn processors(count: usize) -> Vec<Option<usize>> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    let mut places = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    // From the last: the first has most of the interrupts.
+    let all: Vec<usize> = places.by_ref().collect();
+    (0..count)
+        .map(|i| (count <= all.len()).then(|| all[all.len() - 1 - i]))
+        .collect()
+}
+
+fn pin(processor: usize) -> bool {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    sched_setaffinity(None, &set).is_ok()
+}

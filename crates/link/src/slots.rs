@@ -1,0 +1,83 @@
+//! Slots in memory of our own, for backends that do not share theirs with the kernel.
+
+use crate::transmit::{Counts, Slot};
+use std::collections::VecDeque;
+
+/// Buffers, those that are free, and those that wait to be sent.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    buffers: Box<[u8]>,
+    slot_len: usize,
+    count: usize,
+    free: VecDeque<u32>,
+    /// Slot and octets of it, in the order in which they were pushed.
+    waiting: VecDeque<(u32, usize)>,
+    pub(crate) counts: Counts,
+}
+
+impl Slots {
+    /// `count` slots of `slot_len` octets each; of both at least one.
+    pub(crate) fn new(count: usize, slot_len: usize) -> Self {
+        let (count, slot_len) = (count.max(1), slot_len.max(1));
+        Self {
+            buffers: vec![0; count * slot_len].into_boxed_slice(),
+            slot_len,
+            count,
+            free: (0..count as u32).collect(),
+            waiting: VecDeque::with_capacity(count),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) const fn slot_len(&self) -> usize {
+        self.slot_len
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Slot> {
+        self.free.pop_front().map(Slot)
+    }
+
+    pub(crate) fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
+        let at = slot.index() * self.slot_len;
+        &mut self.buffers[at..at + self.slot_len]
+    }
+
+    pub(crate) fn push(&mut self, slot: Slot, len: usize) {
+        assert_fits(len, self.slot_len);
+        self.waiting.push_back((slot.0, len));
+        self.counts.pushed += 1;
+        self.counts.octets += len as u64;
+    }
+
+    /// The frame that was pushed first and still waits.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        let (slot, len) = *self.waiting.front()?;
+        let at = slot as usize * self.slot_len;
+        self.buffers.get(at..at + len)
+    }
+
+    /// That frame is sent.
+    pub(crate) fn sent(&mut self) {
+        if let Some((slot, _)) = self.waiting.pop_front() {
+            self.free.push_back(slot);
+            self.counts.completed += 1;
+        }
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// A frame in a slot that is too short for it is a mistake of ours.
+#[inline]
+pub(crate) fn assert_fits(len: usize, slot_len: usize) {
+    assert!(
+        (1..=slot_len).contains(&len),
+        "a frame of {len} octets in a slot of {slot_len}"
+    );
+}

@@ -1,0 +1,326 @@
+//! The rings shared with the kernel: single producer, single consumer, indices that wrap at 2^32.
+//!
+//! Both indices are kept in private copies, and the kernel's is read anew only when the copy says that there is nothing to do. Rings
+//! of a fresh socket are zeroed by the kernel, and the copies begin at what is in them.
+
+use super::sys::{Mapping, RingOffsets};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a ring carries: plain integers.
+pub(super) trait Entry: Copy {}
+
+impl Entry for u64 {}
+
+/// `struct xdp_desc`: a piece of a frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Descriptor {
+    /// Octets from the start of the memory.
+    pub at: u64,
+    /// Octets.
+    pub len: u32,
+    /// [`CONTINUES`] or 0.
+    pub options: u32,
+}
+
+/// The frame continues in the next descriptor.
+pub(super) const CONTINUES: u32 = libc::XDP_PKT_CONTD;
+
+impl Entry for Descriptor {}
+
+/// A ring, of which we are one end.
+#[derive(Debug)]
+struct Ring<T> {
+    // The pointers point into it.
+    _memory: Mapping,
+    producer: *const AtomicU32,
+    consumer: *const AtomicU32,
+    flags: *const AtomicU32,
+    entries: *mut T,
+    size: u32,
+}
+
+// SAFETY: the pointers point into the mapping that goes with them.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+impl<T: Entry> Ring<T> {
+    fn new(socket: BorrowedFd<'_>, at: i64, offsets: &RingOffsets, size: u32) -> io::Result<Self> {
+        let len = offsets.descriptors as usize + size as usize * size_of::<T>();
+        Self::over(Mapping::of_ring(socket, len, at)?, offsets, size)
+    }
+
+    fn over(memory: Mapping, offsets: &RingOffsets, size: u32) -> io::Result<Self> {
+        let within = |offset: u64, octets: usize| -> io::Result<*mut u8> {
+            let offset = offset as usize;
+            if offset
+                .checked_add(octets)
+                .is_none_or(|end| end > memory.len())
+                || !offset.is_multiple_of(4)
+            {
+                return Err(io::Error::other("the kernel gives an impossible ring"));
+            }
+            // SAFETY: within the mapping, as was just seen.
+            Ok(unsafe { memory.start().add(offset) })
+        };
+        let producer = within(offsets.producer, 4)?.cast_const().cast();
+        let consumer = within(offsets.consumer, 4)?.cast_const().cast();
+        let flags = within(offsets.flags, 4)?.cast_const().cast();
+        let entries = within(offsets.descriptors, size as usize * size_of::<T>())?;
+        if !entries.addr().is_multiple_of(align_of::<T>()) || !size.is_power_of_two() {
+            return Err(io::Error::other("the kernel gives an impossible ring"));
+        }
+        Ok(Self {
+            _memory: memory,
+            producer,
+            consumer,
+            flags,
+            entries: entries.cast(),
+            size,
+        })
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: in the mapping, aligned, and only ever accessed atomically.
+        unsafe { &*self.producer }
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { &*self.consumer }
+    }
+
+    #[inline]
+    fn needs_wakeup(&self) -> bool {
+        // SAFETY: as above.
+        let flags = unsafe { &*self.flags };
+        flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    #[inline]
+    fn entry(&self, index: u32) -> *mut T {
+        // SAFETY: the mask keeps it within the ring's `size` entries, all of them in the mapping.
+        unsafe { self.entries.add((index & (self.size - 1)) as usize) }
+    }
+}
+
+/// Our end of a ring that we fill: transmit, fill.
+#[derive(Debug)]
+pub(super) struct Producer<T> {
+    ring: Ring<T>,
+    /// Written so far.
+    written: u32,
+    /// Submitted so far.
+    submitted: u32,
+    /// The kernel's index, as last read.
+    consumed: u32,
+}
+
+impl<T: Entry> Producer<T> {
+    pub(super) fn new(
+        socket: BorrowedFd<'_>,
+        at: i64,
+        offsets: &RingOffsets,
+        size: u32,
+    ) -> io::Result<Self> {
+        Ok(Self::of(Ring::new(socket, at, offsets, size)?))
+    }
+
+    fn of(ring: Ring<T>) -> Self {
+        let written = ring.producer().load(Ordering::Relaxed);
+        let consumed = ring.consumer().load(Ordering::Acquire);
+        Self {
+            ring,
+            written,
+            submitted: written,
+            consumed,
+        }
+    }
+
+    /// Free entries, at least so far as `wanted` are looked for.
+    #[inline]
+    pub(super) fn free(&mut self, wanted: u32) -> u32 {
+        let free = |consumed: u32, p: &Self| p.ring.size - p.written.wrapping_sub(consumed);
+        if free(self.consumed, self) < wanted {
+            self.consumed = self.ring.consumer().load(Ordering::Acquire);
+        }
+        free(self.consumed, self)
+    }
+
+    /// Writes an entry; `false`, and nothing is written, where the ring is full.
+    #[inline]
+    pub(super) fn write(&mut self, entry: T) -> bool {
+        if self.free(1) == 0 {
+            return false;
+        }
+        // SAFETY: the entry is ours until it is submitted: fewer than `size` are between us and the kernel.
+        unsafe { self.ring.entry(self.written).write(entry) };
+        self.written = self.written.wrapping_add(1);
+        true
+    }
+
+    /// Shows the kernel what was written.
+    #[inline]
+    pub(super) fn submit(&mut self) {
+        if self.submitted != self.written {
+            self.submitted = self.written;
+            self.ring.producer().store(self.written, Ordering::Release);
+        }
+    }
+
+    /// Entries submitted that the kernel has not taken.
+    #[inline]
+    pub(super) fn outstanding(&mut self) -> u32 {
+        self.consumed = self.ring.consumer().load(Ordering::Acquire);
+        self.submitted.wrapping_sub(self.consumed)
+    }
+
+    /// Whether the kernel wants to be told that there is something.
+    #[inline]
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.ring.needs_wakeup()
+    }
+}
+
+/// Our end of a ring that the kernel fills: completion, receive.
+#[derive(Debug)]
+pub(super) struct Consumer<T> {
+    ring: Ring<T>,
+    read: u32,
+    /// The kernel's index, as last read.
+    produced: u32,
+}
+
+impl<T: Entry> Consumer<T> {
+    pub(super) fn new(
+        socket: BorrowedFd<'_>,
+        at: i64,
+        offsets: &RingOffsets,
+        size: u32,
+    ) -> io::Result<Self> {
+        Ok(Self::of(Ring::new(socket, at, offsets, size)?))
+    }
+
+    fn of(ring: Ring<T>) -> Self {
+        let read = ring.consumer().load(Ordering::Relaxed);
+        let produced = ring.producer().load(Ordering::Acquire);
+        Self {
+            ring,
+            read,
+            produced,
+        }
+    }
+
+    /// The next entry, if there is one. It is the kernel's again after [`release`](Self::release).
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<T> {
+        if self.read == self.produced {
+            self.produced = self.ring.producer().load(Ordering::Acquire);
+            if self.read == self.produced {
+                return None;
+            }
+        }
+        // SAFETY: between our index and the kernel's, so the kernel has written it and will not write it now.
+        let entry = unsafe { self.ring.entry(self.read).read() };
+        self.read = self.read.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the entries read back to the kernel.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        self.ring.consumer().store(self.read, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u32 = 8;
+    const OFFSETS: RingOffsets = RingOffsets {
+        producer: 0,
+        consumer: 64,
+        flags: 128,
+        descriptors: 192,
+    };
+
+    /// Both ends of a ring in memory of our own, its indices at `start`.
+    fn ends(start: u32) -> (Producer<u64>, Consumer<u64>) {
+        let ring = |memory: Mapping| Ring::<u64>::over(memory, &OFFSETS, SIZE).unwrap();
+        let ours = ring(Mapping::anonymous(4096).unwrap());
+        ours.producer().store(start, Ordering::Relaxed);
+        ours.consumer().store(start, Ordering::Relaxed);
+        // The mapping is `ours`: the tests keep the producer longer than the consumer.
+        let theirs = Ring {
+            _memory: Mapping::anonymous(4096).unwrap(),
+            producer: ours.producer,
+            consumer: ours.consumer,
+            flags: ours.flags,
+            entries: ours.entries,
+            size: SIZE,
+        };
+        (Producer::of(ours), Consumer::of(theirs))
+    }
+
+    #[test]
+    fn entries_pass_in_order_and_indices_wrap() {
+        let (mut to, mut from) = ends(u32::MAX - 20);
+        let (mut sent, mut received) = (0u64, 0u64);
+        for round in 0..100 {
+            let wanted = round % (SIZE + 1);
+            assert_eq!(to.free(SIZE), SIZE);
+            for _ in 0..wanted {
+                assert!(to.write(sent));
+                sent += 1;
+            }
+            assert_eq!(from.next(), None, "not submitted yet");
+            to.submit();
+            assert_eq!(to.outstanding(), wanted);
+            while let Some(entry) = from.next() {
+                assert_eq!(entry, received);
+                received += 1;
+            }
+            from.release();
+            assert_eq!(to.outstanding(), 0);
+        }
+        assert_eq!(sent, received);
+        assert!(sent > 300);
+    }
+
+    #[test]
+    fn a_full_ring_takes_nothing() {
+        let (mut to, mut from) = ends(u32::MAX - 3);
+        for i in 0..SIZE {
+            assert!(to.write(i.into()));
+        }
+        assert!(!to.write(99));
+        to.submit();
+        assert_eq!(from.next(), Some(0));
+        assert!(!to.write(99), "read, but not released");
+        from.release();
+        assert!(to.write(99));
+    }
+
+    #[test]
+    fn an_impossible_ring_is_refused() {
+        let ring = |offsets: &RingOffsets, size| {
+            Ring::<u64>::over(Mapping::anonymous(4096).unwrap(), offsets, size).is_err()
+        };
+        assert!(ring(&OFFSETS, 7));
+        assert!(ring(&OFFSETS, 1024));
+        let odd = RingOffsets {
+            descriptors: 196,
+            ..OFFSETS
+        };
+        assert!(ring(&odd, SIZE));
+        let far = RingOffsets {
+            producer: u64::MAX,
+            ..OFFSETS
+        };
+        assert!(ring(&far, SIZE));
+    }
+}

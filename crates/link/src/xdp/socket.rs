@@ -1,0 +1,319 @@
+//! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
+
+use super::ring::{Consumer, Descriptor, Producer};
+use super::sys::{self, MmapOffsets, SocketOptions, Statistics};
+use super::umem::{Layout, Umem};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a queue that is busy is asked again: the kernel tears the socket before down late.
+const BUSY_FOR: Duration = Duration::from_secs(3);
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Whether frames are copied between our memory and the driver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// Zero copy where the driver can, else copies.
+    Best,
+    /// Zero copy or nothing.
+    Never,
+    /// Copies, whatever the driver can.
+    Always,
+}
+
+/// Why a queue could not be opened: what failed, on which queue, and what to do.
+#[derive(Debug)]
+pub struct XdpError {
+    pub(super) interface: String,
+    pub(super) queue: u32,
+    pub(super) step: Step,
+    pub(super) error: io::Error,
+}
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Socket,
+    Memory { octets: usize },
+    Register { octets: usize },
+    Rings,
+    Bind { zero_copy: bool, frags: bool },
+    LoadProgram,
+    AttachProgram,
+    SocketMap,
+}
+
+impl XdpError {
+    /// What the kernel said.
+    #[must_use]
+    pub const fn io_error(&self) -> &io::Error {
+        &self.error
+    }
+
+    /// Whether rights are missing.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        self.error.kind() == io::ErrorKind::PermissionDenied
+    }
+
+    /// Why a mode was not obtained, shortly.
+    pub(super) fn reason(&self) -> String {
+        match (self.step, self.error.raw_os_error()) {
+            (
+                Step::Bind {
+                    zero_copy: true, ..
+                },
+                Some(libc::EOPNOTSUPP),
+            ) => "zero copy: the driver has none".to_owned(),
+            (
+                Step::Bind {
+                    zero_copy: true, ..
+                },
+                _,
+            ) => format!("zero copy: {}", self.error),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for XdpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            interface,
+            queue,
+            step,
+            error,
+        } = self;
+        write!(f, "{interface} queue {queue}: ")?;
+        let errno = error.raw_os_error();
+        match step {
+            Step::Socket => write!(f, "cannot open an AF_XDP socket: {error}")?,
+            Step::Memory { octets } => write!(f, "cannot map {octets} octets of memory: {error}")?,
+            Step::Register { octets } => {
+                write!(
+                    f,
+                    "cannot share {octets} octets of memory with the kernel: {error}"
+                )?;
+            }
+            Step::Rings => write!(f, "cannot set the rings up: {error}")?,
+            Step::Bind {
+                zero_copy: true, ..
+            } => {
+                write!(f, "cannot bind an AF_XDP socket for zero copy: {error}")?;
+            }
+            Step::Bind { .. } => write!(f, "cannot bind an AF_XDP socket: {error}")?,
+            Step::LoadProgram => write!(f, "cannot load the XDP program: {error}")?,
+            Step::AttachProgram => write!(f, "cannot attach the XDP program: {error}")?,
+            Step::SocketMap => write!(
+                f,
+                "cannot enter the socket into the XDP program's map: {error}"
+            )?,
+        }
+        let advice = match (step, errno) {
+            (Step::Socket, Some(libc::EAFNOSUPPORT)) => {
+                "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
+            }
+            (Step::Socket, Some(libc::EPERM)) => "this takes CAP_NET_RAW",
+            (Step::LoadProgram | Step::AttachProgram | Step::SocketMap, Some(libc::EPERM)) => {
+                "this takes CAP_BPF and CAP_NET_ADMIN"
+            }
+            (Step::Register { .. }, Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM)) => {
+                "raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
+            }
+            (Step::Bind { .. }, Some(libc::EBUSY)) => {
+                "another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
+            }
+            (Step::Bind { frags: true, .. }, Some(libc::EINVAL)) => {
+                "frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
+            }
+            (Step::Bind { .. }, Some(libc::EINVAL)) => "is there such a queue? (ethtool -l)",
+            (Step::Bind { .. }, Some(libc::ENETDOWN)) => "bring it up (ip link set up)",
+            (Step::AttachProgram, Some(libc::EBUSY | libc::EEXIST)) => {
+                "another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"
+            }
+            _ => return Ok(()),
+        };
+        write!(f, "; {advice}")
+    }
+}
+
+impl std::error::Error for XdpError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// What is asked of a socket.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    pub interface: &'a str,
+    pub index: u32,
+    pub queue: u32,
+    pub layout: Layout,
+    pub receive: bool,
+    pub zero_copy: bool,
+}
+
+/// A bound socket.
+// The socket is closed before the memory is unmapped: fields are dropped in this order.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    pub transmit: Option<Producer<Descriptor>>,
+    pub completion: Consumer<u64>,
+    pub fill: Producer<u64>,
+    pub receive: Option<Consumer<Descriptor>>,
+    pub umem: Umem,
+    pub zero_copy: bool,
+}
+
+/// `struct xdp_umem_reg`.
+#[repr(C)]
+struct Registration {
+    start: u64,
+    len: u64,
+    chunk: u32,
+    headroom: u32,
+    flags: u32,
+    metadata: u32,
+}
+
+impl Socket {
+    /// Opens a socket as `wanted`, in no other mode.
+    pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
+        let fail = |step: Step| {
+            move |error: io::Error| XdpError {
+                interface: wanted.interface.to_owned(),
+                queue: wanted.queue,
+                step,
+                error,
+            }
+        };
+        let fd = sys::xdp_socket().map_err(fail(Step::Socket))?;
+        let layout = wanted.layout;
+        let octets = layout.octets();
+        let umem = Umem::new(layout).map_err(fail(Step::Memory { octets }))?;
+        let registration = Registration {
+            start: umem.start().addr() as u64,
+            len: umem.len() as u64,
+            chunk: layout.chunk as u32,
+            headroom: 0,
+            flags: 0,
+            metadata: 0,
+        };
+        // SAFETY: the memory outlives the socket (see the order of the fields), and is of this length.
+        unsafe { sys::set_option(fd.as_fd(), libc::XDP_UMEM_REG, &registration) }
+            .map_err(fail(Step::Register { octets }))?;
+        let mut rings =
+            Rings::set_up(fd.as_fd(), &layout, wanted.receive).map_err(fail(Step::Rings))?;
+        if wanted.receive {
+            // Before the bind: a driver that finds the ring empty then waits to be woken.
+            for chunk in 0..layout.slots * layout.chunks {
+                rings.fill.write((chunk * layout.chunk) as u64);
+            }
+            rings.fill.submit();
+        }
+        let frags = layout.chunks > 1;
+        let bind = Step::Bind {
+            zero_copy: wanted.zero_copy,
+            frags,
+        };
+        bind_patiently(fd.as_fd(), wanted, frags).map_err(fail(bind))?;
+        let (options, _) = sys::option::<SocketOptions>(fd.as_fd(), libc::XDP_OPTIONS)
+            .map_err(fail(Step::Rings))?;
+        Ok(Self {
+            fd,
+            transmit: rings.transmit,
+            completion: rings.completion,
+            fill: rings.fill,
+            receive: rings.receive,
+            umem,
+            zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
+        })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        sys::option(self.fd.as_fd(), libc::XDP_STATISTICS)
+            .map(|(statistics, _)| statistics)
+            .unwrap_or_default()
+    }
+}
+
+struct Rings {
+    transmit: Option<Producer<Descriptor>>,
+    completion: Consumer<u64>,
+    fill: Producer<u64>,
+    receive: Option<Consumer<Descriptor>>,
+}
+
+impl Rings {
+    /// Every ring has room for every chunk, so that none is ever full but for a mistake.
+    fn set_up(socket: BorrowedFd<'_>, layout: &Layout, receive: bool) -> io::Result<Self> {
+        let chunks = (layout.slots * layout.chunks) as u32;
+        let size = chunks.next_power_of_two();
+        let wanted = |option| {
+            // SAFETY: a number.
+            unsafe { sys::set_option(socket, option, &size) }
+        };
+        wanted(libc::XDP_UMEM_FILL_RING)?;
+        wanted(libc::XDP_UMEM_COMPLETION_RING)?;
+        wanted(if receive {
+            libc::XDP_RX_RING
+        } else {
+            libc::XDP_TX_RING
+        })?;
+        let (offsets, octets) = sys::option::<MmapOffsets>(socket, libc::XDP_MMAP_OFFSETS)?;
+        if octets != size_of::<MmapOffsets>() {
+            return Err(io::Error::other("the kernel is older than Linux 5.4"));
+        }
+        let (transmit, received) = if receive {
+            let at = libc::XDP_PGOFF_RX_RING;
+            (
+                None,
+                Some(Consumer::new(socket, at, &offsets.receive, size)?),
+            )
+        } else {
+            let at = libc::XDP_PGOFF_TX_RING;
+            (
+                Some(Producer::new(socket, at, &offsets.transmit, size)?),
+                None,
+            )
+        };
+        let fill_at = libc::XDP_UMEM_PGOFF_FILL_RING as i64;
+        let completion_at = libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64;
+        Ok(Self {
+            transmit,
+            completion: Consumer::new(socket, completion_at, &offsets.completion, size)?,
+            fill: Producer::new(socket, fill_at, &offsets.fill, size)?,
+            receive: received,
+        })
+    }
+}
+
+fn bind_patiently(socket: BorrowedFd<'_>, wanted: &Wanted<'_>, frags: bool) -> io::Result<()> {
+    let mode = if wanted.zero_copy {
+        libc::XDP_ZEROCOPY
+    } else {
+        libc::XDP_COPY
+    };
+    let frags = if frags { libc::XDP_USE_SG } else { 0 };
+    let flags = mode | frags | libc::XDP_USE_NEED_WAKEUP;
+    let since = Instant::now();
+    loop {
+        match sys::bind(socket, wanted.index, wanted.queue, flags) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && since.elapsed() < BUSY_FOR =>
+            {
+                thread::sleep(BUSY_PAUSE);
+            }
+            result => return result,
+        }
+    }
+}

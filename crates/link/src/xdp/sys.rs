@@ -1,0 +1,391 @@
+//! The system calls of AF_XDP and BPF, each with an owned descriptor or an `io::Error`.
+//! Not here: what they are called for.
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// The result of a call that says -1 where it fails.
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// A new AF_XDP socket.
+pub(super) fn xdp_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let fd =
+        checked(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the kernel has just given us this descriptor, nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets an option of level SOL_XDP.
+///
+/// # Safety
+/// Every bit pattern that `value` holds must be fit for the kernel to act upon: addresses in it must be of memory that
+/// outlives the socket.
+pub(super) unsafe fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    option: c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: `value` is valid for reads of its own size; the rest is promised by the caller.
+    checked(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_XDP,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// What the kernel fills in for an option of level SOL_XDP.
+pub(super) trait Answer: Default {}
+
+/// Reads an option of level SOL_XDP; returns it and the octets that the kernel wrote.
+pub(super) fn option<T: Answer>(socket: BorrowedFd<'_>, option: c_int) -> io::Result<(T, usize)> {
+    let mut value = T::default();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is valid for writes of `len` octets, and `Answer`s are plain integers.
+    checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_XDP,
+            option,
+            std::ptr::from_mut(&mut value).cast(),
+            &raw mut len,
+        )
+    })?;
+    Ok((value, len as usize))
+}
+
+/// Where the parts of a ring are in its mapping: octets from its start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RingOffsets {
+    pub producer: u64,
+    pub consumer: u64,
+    pub descriptors: u64,
+    pub flags: u64,
+}
+
+/// `struct xdp_mmap_offsets`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MmapOffsets {
+    pub receive: RingOffsets,
+    pub transmit: RingOffsets,
+    pub fill: RingOffsets,
+    pub completion: RingOffsets,
+}
+
+impl Answer for MmapOffsets {}
+
+/// `struct xdp_statistics`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Statistics {
+    pub receive_dropped: u64,
+    pub receive_invalid: u64,
+    pub transmit_invalid: u64,
+    pub receive_ring_full: u64,
+    pub fill_ring_empty: u64,
+    pub transmit_ring_empty: u64,
+}
+
+impl Answer for Statistics {}
+
+/// `struct xdp_options`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SocketOptions {
+    pub flags: u32,
+}
+
+impl Answer for SocketOptions {}
+
+/// Binds an AF_XDP socket to a queue.
+pub(super) fn bind(
+    socket: BorrowedFd<'_>,
+    interface: u32,
+    queue: u32,
+    flags: u16,
+) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: flags,
+        sxdp_ifindex: interface,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    // SAFETY: `address` is valid for reads of its own size.
+    checked(unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Tells the kernel to look at the transmit ring. Does not block.
+pub(super) fn kick_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an empty message, no memory is passed.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            std::ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null(),
+            0,
+        )
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Tells the kernel to look at the fill ring. Does not block.
+pub(super) fn kick_receive(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an empty buffer, no memory is passed.
+    let got = unsafe {
+        libc::recvfrom(
+            socket.as_raw_fd(),
+            std::ptr::null_mut(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    if got < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// A mapping, unmapped when dropped.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to whoever owns this value, as a Box would.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Fresh memory of zeros, its pages present.
+    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::map(len, flags, -1, 0)
+    }
+
+    /// A ring of a socket, shared with the kernel.
+    pub(super) fn of_ring(socket: BorrowedFd<'_>, len: usize, at: i64) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Self::map(len, flags, socket.as_raw_fd(), at)
+    }
+
+    fn map(len: usize, flags: c_int, fd: c_int, at: i64) -> io::Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, at) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
+    }
+
+    pub(super) const fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and nothing borrowed from it outlives this value.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// The calls of bpf(2) that are needed.
+pub(super) mod bpf {
+    use super::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, io, size_of};
+
+    const MAP_CREATE: i64 = 0;
+    const MAP_UPDATE: i64 = 2;
+    const PROGRAM_LOAD: i64 = 5;
+    const LINK_CREATE: i64 = 28;
+    const MAP_TYPE_XSKMAP: u32 = 17;
+    const PROGRAM_TYPE_XDP: u32 = 6;
+    const ATTACH_XDP: u32 = 37;
+    /// The program can handle frames of several buffers.
+    const HAS_FRAGS: u32 = 1 << 5;
+    const NAME: [u8; 16] = *b"fcn_link\0\0\0\0\0\0\0\0";
+
+    /// Octets of the largest attribute; the rest of a smaller one is zero.
+    const ATTRIBUTE_LEN: usize = 128;
+
+    /// Calls bpf(2).
+    ///
+    /// # Safety
+    /// `attribute` must be the one that `command` asks for, and its addresses valid during the call.
+    unsafe fn call<T: Copy>(command: i64, attribute: &T) -> io::Result<i32> {
+        const { assert!(size_of::<T>() <= ATTRIBUTE_LEN) };
+        let mut octets = [0u64; ATTRIBUTE_LEN / 8];
+        // SAFETY: `octets` has room for it, and they do not overlap.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                std::ptr::from_ref(attribute).cast::<u8>(),
+                octets.as_mut_ptr().cast(),
+                size_of::<T>(),
+            );
+        }
+        // SAFETY: `octets` is valid for the length given; what is in it the caller answers for.
+        let result =
+            unsafe { libc::syscall(libc::SYS_bpf, command, octets.as_ptr(), ATTRIBUTE_LEN) };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(result as i32)
+        }
+    }
+
+    fn owned(fd: i32) -> OwnedFd {
+        // SAFETY: the kernel has just given us this descriptor, nobody else has it.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    /// A map from queue numbers to AF_XDP sockets.
+    pub(in super::super) fn socket_map(entries: u32) -> io::Result<OwnedFd> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            kind: u32,
+            key: u32,
+            value: u32,
+            entries: u32,
+            flags: u32,
+            inner: u32,
+            node: u32,
+            name: [u8; 16],
+        }
+        let attribute = Attribute {
+            kind: MAP_TYPE_XSKMAP,
+            key: 4,
+            value: 4,
+            entries,
+            flags: 0,
+            inner: 0,
+            node: 0,
+            name: NAME,
+        };
+        // SAFETY: the attribute of this command, without addresses.
+        unsafe { call(MAP_CREATE, &attribute) }.map(owned)
+    }
+
+    /// Puts a socket into the map of sockets.
+    pub(in super::super) fn put_socket(
+        map: BorrowedFd<'_>,
+        queue: u32,
+        socket: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            map: u32,
+            pad: u32,
+            key: u64,
+            value: u64,
+            flags: u64,
+        }
+        let value = socket.as_raw_fd() as u32;
+        let attribute = Attribute {
+            map: map.as_raw_fd() as u32,
+            pad: 0,
+            key: (&raw const queue).addr() as u64,
+            value: (&raw const value).addr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the attribute of this command; key and value are of the map's sizes and live during the call.
+        unsafe { call(MAP_UPDATE, &attribute) }.map(drop)
+    }
+
+    /// Loads an XDP program; where it is refused, the verifier's last words are in the error.
+    pub(in super::super) fn load(program: &[u64], frags: bool) -> io::Result<OwnedFd> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            kind: u32,
+            instructions: u32,
+            program: u64,
+            license: u64,
+            log_level: u32,
+            log_len: u32,
+            log: u64,
+            kernel: u32,
+            flags: u32,
+            name: [u8; 16],
+        }
+        const LICENSE: &[u8] = b"Dual MIT/GPL\0";
+        let attribute = Attribute {
+            kind: PROGRAM_TYPE_XDP,
+            instructions: program.len() as u32,
+            program: program.as_ptr().addr() as u64,
+            license: LICENSE.as_ptr().addr() as u64,
+            log_level: 0,
+            log_len: 0,
+            log: 0,
+            kernel: 0,
+            flags: if frags { HAS_FRAGS } else { 0 },
+            name: NAME,
+        };
+        // SAFETY: the attribute of this command; program and licence live during the call.
+        unsafe { call(PROGRAM_LOAD, &attribute) }.map(owned)
+    }
+
+    /// Attaches an XDP program for as long as the descriptor lives, that is at the latest until the process ends.
+    pub(in super::super) fn attach(
+        program: BorrowedFd<'_>,
+        interface: u32,
+        flags: u32,
+    ) -> io::Result<OwnedFd> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            program: u32,
+            interface: u32,
+            kind: u32,
+            flags: u32,
+        }
+        let attribute = Attribute {
+            program: program.as_raw_fd() as u32,
+            interface,
+            kind: ATTACH_XDP,
+            flags,
+        };
+        // SAFETY: the attribute of this command, without addresses.
+        unsafe { call(LINK_CREATE, &attribute) }.map(owned)
+    }
+}

@@ -1,0 +1,299 @@
+//! Frames out by AF_XDP: slots, the transmit and the completion ring.
+
+use super::program::Program;
+use super::ring::{CONTINUES, Descriptor, Producer};
+use super::socket::{Copying, Socket, Wanted, XdpError};
+use super::sys;
+use super::umem::Layout;
+use crate::slots::assert_fits;
+use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a queue is to be opened for sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmitOptions {
+    /// Frames that can be under way at once.
+    pub slots: usize,
+    /// Octets of the longest frame, without FCS.
+    pub longest: usize,
+    /// Zero copy or not.
+    pub copying: Copying,
+}
+
+/// A transmit queue.
+#[derive(Debug)]
+pub struct XdpTransmit {
+    socket: Socket,
+    transmit: Producer<Descriptor>,
+    free: VecDeque<u32>,
+    /// Pieces of each slot that the kernel has.
+    pieces: Box<[u8]>,
+    chunk: usize,
+    slot_len: usize,
+    slots: usize,
+    counts: Counts,
+    mode: Mode,
+    // Attached as long as the socket is there.
+    _program: Option<Arc<Program>>,
+}
+
+impl XdpTransmit {
+    /// Opens `queue` of the interface with this name and number.
+    ///
+    /// `program` attaches the XDP program when it is called, at most once; it is called for zero copy only, for which
+    /// several drivers want it. Copies need none.
+    ///
+    /// # Errors
+    /// The kernel has no AF_XDP, rights are missing, there is no such queue, or another socket has it.
+    pub fn open(
+        interface: &str,
+        index: u32,
+        queue: u32,
+        options: &TransmitOptions,
+        program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
+    ) -> Result<Self, XdpError> {
+        let wanted = Wanted {
+            interface,
+            index,
+            queue,
+            layout: Layout::new(options.slots.max(1), options.longest, 0),
+            receive: false,
+            zero_copy: options.copying != Copying::Always,
+        };
+        let mut why_not_better = Vec::new();
+        let (socket, program) = match zero_copy(&wanted, options.copying, program) {
+            Ok(Some((socket, program))) => (socket, Some(program)),
+            Ok(None) => {
+                why_not_better.push("zero copy: not wanted".to_owned());
+                (copying(&wanted)?, None)
+            }
+            Err(error) if options.copying == Copying::Best => {
+                why_not_better.push(error.reason());
+                (copying(&wanted)?, None)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self::over(socket, program, &wanted, why_not_better))
+    }
+
+    fn over(
+        mut socket: Socket,
+        program: Option<Arc<Program>>,
+        wanted: &Wanted<'_>,
+        mut why_not_better: Vec<String>,
+    ) -> Self {
+        let layout = *socket.umem.layout();
+        let kind = match &program {
+            Some(program) if socket.zero_copy => {
+                why_not_better.extend(program.why_not_driver().map(str::to_owned));
+                ModeKind::XdpZeroCopy(program.mode())
+            }
+            _ => ModeKind::XdpCopy,
+        };
+        let mode = Mode {
+            target: wanted.interface.to_owned(),
+            queue: Some(wanted.queue),
+            kind,
+            why_not_better,
+            slots: (layout.slots, layout.slot_len()),
+        };
+        let transmit = socket.transmit.take();
+        Self {
+            transmit: transmit.unwrap_or_else(|| unreachable!("opened for sending")),
+            free: (0..layout.slots as u32).collect(),
+            pieces: vec![0; layout.slots].into_boxed_slice(),
+            chunk: layout.chunk,
+            slot_len: layout.slot_len(),
+            slots: layout.slots,
+            counts: Counts::default(),
+            mode,
+            _program: program,
+            socket,
+        }
+    }
+
+    /// Takes back what the kernel has finished with.
+    #[inline]
+    fn reap(&mut self) {
+        let mut any = false;
+        while let Some(at) = self.socket.completion.next() {
+            any = true;
+            let slot = at as usize / self.slot_len;
+            let Some(pieces) = self.pieces.get_mut(slot) else {
+                continue;
+            };
+            *pieces = pieces.saturating_sub(1);
+            if *pieces == 0 {
+                self.counts.completed += 1;
+                self.free.push_back(slot as u32);
+            }
+        }
+        if any {
+            self.socket.completion.release();
+        }
+    }
+
+    /// One system call; whether the kernel is to be asked again at once.
+    fn kick(&mut self) -> Result<Progress, TransmitError> {
+        self.counts.kicks += 1;
+        let before = self.transmit.outstanding();
+        let result = sys::kick_transmit(self.socket.fd());
+        let after = self.transmit.outstanding();
+        if let Err(error) = result {
+            let raw = error.raw_os_error();
+            if let Some(error) = TransmitError::of(&self.mode.target, error) {
+                return Err(error);
+            }
+            // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
+            if raw == Some(libc::EBUSY) && after < before && !self.socket.zero_copy {
+                self.counts.dropped += 1;
+            }
+        }
+        Ok(if after == 0 {
+            Progress::Done
+        } else if after < before {
+            Progress::Some
+        } else {
+            Progress::None
+        })
+    }
+}
+
+/// What a kick achieved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Done,
+    Some,
+    None,
+}
+
+/// A socket for zero copy with the program attached; `None` where it is not wanted.
+fn zero_copy(
+    wanted: &Wanted<'_>,
+    copying: Copying,
+    program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
+) -> Result<Option<(Socket, Arc<Program>)>, XdpError> {
+    if copying == Copying::Always {
+        return Ok(None);
+    }
+    // The socket first: a driver without zero copy refuses here, and its receive path is left alone.
+    let socket = Socket::open(wanted)?;
+    Ok(Some((socket, program()?)))
+}
+
+fn copying(wanted: &Wanted<'_>) -> Result<Socket, XdpError> {
+    Socket::open(&Wanted {
+        zero_copy: false,
+        ..wanted.clone()
+    })
+}
+
+impl Transmit for XdpTransmit {
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn slot_len(&self) -> usize {
+        self.slot_len
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Slot> {
+        if self.free.is_empty() {
+            self.reap();
+        }
+        self.free.pop_front().map(Slot)
+    }
+
+    #[inline]
+    fn bytes(&mut self, slot: &Slot) -> &mut [u8] {
+        // SAFETY: a `Slot` is given out only while the kernel does not have it, and there is one for each.
+        unsafe { self.socket.umem.slot_mut(slot.index()) }
+    }
+
+    #[inline]
+    fn push(&mut self, slot: Slot, len: usize) {
+        assert_fits(len, self.slot_len);
+        let mut at = slot.index() * self.slot_len;
+        let mut left = len;
+        let mut pieces = 0;
+        while left > 0 {
+            let piece = left.min(self.chunk);
+            left -= piece;
+            let options = if left > 0 { CONTINUES } else { 0 };
+            let written = self.transmit.write(Descriptor {
+                at: at as u64,
+                len: piece as u32,
+                options,
+            });
+            debug_assert!(written, "the ring has room for every chunk");
+            at += piece;
+            pieces += 1;
+        }
+        if let Some(place) = self.pieces.get_mut(slot.index()) {
+            *place = pieces;
+        }
+        self.counts.pushed += 1;
+        self.counts.octets += len as u64;
+    }
+
+    fn flush(&mut self) -> Result<(), TransmitError> {
+        self.transmit.submit();
+        if self.socket.zero_copy {
+            if self.transmit.needs_wakeup() && self.transmit.outstanding() > 0 {
+                self.kick()?;
+            }
+        } else {
+            // A call sends 32 at most. Completions need not be fetched for it: their ring has room for all.
+            while self.transmit.outstanding() > 0 && self.kick()? == Progress::Some {}
+        }
+        self.reap();
+        Ok(())
+    }
+
+    fn wait(&mut self, for_: Duration) -> Result<(), TransmitError> {
+        self.flush()?;
+        if !self.free.is_empty() || self.in_flight() == 0 {
+            return Ok(());
+        }
+        // Zero copy: the driver says when it has sent something. Copying, polling sends.
+        let timeout = Timespec {
+            tv_sec: for_.as_secs() as i64,
+            tv_nsec: for_.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.fd(), PollFlags::OUT)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => {
+                let error = io::Error::from(errno);
+                if let Some(error) = TransmitError::of(&self.mode.target, error) {
+                    return Err(error);
+                }
+            }
+        }
+        self.reap();
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        (self.counts.pushed - self.counts.completed) as usize
+    }
+
+    fn quick_counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn counts(&mut self) -> Counts {
+        self.reap();
+        self.counts.invalid = self.socket.statistics().transmit_invalid;
+        self.counts
+    }
+
+    fn mode(&self) -> &Mode {
+        &self.mode
+    }
+}

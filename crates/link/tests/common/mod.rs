@@ -1,0 +1,3 @@
+//! What several of the tests share.
+pub mod check;
+pub mod netns;

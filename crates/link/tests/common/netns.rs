@@ -1,0 +1,391 @@
+//! Two network namespaces joined by a veth pair, and code run inside them.
+//!
+//! Nothing here touches an interface or a namespace that it did not make itself.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Output};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where iproute2 keeps the names of namespaces.
+const NAMES: &str = "/run/netns";
+/// How our namespaces begin, so that those of a killed run can be told from others.
+const PREFIX: &str = "fcntest";
+/// How long a link may take to come up; it is a matter of milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One of the two namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where a test sends.
+    Near,
+    /// Where it receives.
+    Far,
+}
+
+impl End {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Near, Self::Far];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// How the pair is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Transmit queues, and as many receive queues, of each end.
+    pub queues: u32,
+    /// MTU of both ends, in octets.
+    pub mtu: u32,
+    /// Whether both ends gather received frames.
+    pub gro: bool,
+    /// Whether IPv6 is on: then the kernel sends frames of its own.
+    pub ipv6: bool,
+    /// Whether both ends are set up, and waited for.
+    pub up: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            queues: 1,
+            mtu: 1500,
+            gro: false,
+            ipv6: false,
+            up: true,
+        }
+    }
+}
+
+/// Two namespaces joined by a veth pair. Dropped: both are gone.
+#[derive(Debug)]
+pub struct Pair {
+    near: Namespace,
+    far: Namespace,
+}
+
+impl Pair {
+    /// A pair as [`Options::default`] has it. `None`: this machine cannot, and that was said. `name` of the test, for
+    /// messages.
+    pub fn new(name: &str) -> Option<Self> {
+        Self::with(name, &Options::default())
+    }
+
+    /// A pair. `None`: this machine cannot, and that was said.
+    ///
+    /// # Panics
+    ///
+    /// When it can make namespaces, but not join them as asked.
+    pub fn with(name: &str, options: &Options) -> Option<Self> {
+        sweep();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let namespace = |end: End| Namespace::new(name, end, number);
+        let pair = Self {
+            near: namespace(End::Near)?,
+            far: namespace(End::Far)?,
+        };
+        let queues = options.queues.to_string();
+        let mtu = options.mtu.to_string();
+        let shape = ["mtu", &mtu, "numtxqueues", &queues, "numrxqueues", &queues];
+        let mut add = vec!["link", "add", End::Near.name()];
+        add.extend(shape);
+        add.extend(["type", "veth", "peer", "name", End::Far.name()]);
+        add.extend(shape);
+        add.extend(["netns", &pair.far.name]);
+        if !options.ipv6 {
+            for end in End::BOTH {
+                pair.inside(end, || {
+                    for which in ["all", "default"] {
+                        let switch = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
+                        // Without the file there is no IPv6 to switch off.
+                        if Path::new(&switch).exists() {
+                            fs::write(&switch, "1").expect("IPv6 off");
+                        }
+                    }
+                });
+            }
+        }
+        pair.ip(End::Near, &add);
+        for end in End::BOTH {
+            let gro = if options.gro { "on" } else { "off" };
+            let mut ethtool = pair.command(end, "ethtool");
+            ethtool.args(["-K", end.name(), "gro", gro]);
+            let done = ethtool.output();
+            // As made, it is off; a machine without ethtool can do that much.
+            if options.gro || done.as_ref().is_ok_and(|o| o.status.success()) {
+                succeed(&format!("{ethtool:?}"), done);
+            }
+            if options.up {
+                pair.ip(end, &["link", "set", "lo", "up"]);
+                pair.ip(end, &["link", "set", end.name(), "up"]);
+            }
+        }
+        if options.up {
+            for end in End::BOTH {
+                pair.wait_for_carrier(end);
+            }
+        }
+        Some(pair)
+    }
+
+    /// Name of the interface at that end, inside its namespace.
+    pub const fn interface(&self, end: End) -> &'static str {
+        end.name()
+    }
+
+    /// Name of the namespace, for `ip -n`.
+    pub fn namespace(&self, end: End) -> &str {
+        &self.at(end).name
+    }
+
+    /// Hardware address of the interface at that end.
+    pub fn mac(&self, end: End) -> [u8; 6] {
+        let text = self.inside(end, || {
+            fs::read_to_string(format!("/sys/class/net/{}/address", end.name())).expect("address")
+        });
+        let mut mac = [0; 6];
+        let mut parts = text.trim().split(':');
+        for octet in &mut mac {
+            *octet = parts
+                .next()
+                .and_then(|part| u8::from_str_radix(part, 16).ok())
+                .expect("six octets");
+        }
+        mac
+    }
+
+    /// Runs `ip` in that namespace.
+    ///
+    /// # Panics
+    ///
+    /// When it fails.
+    pub fn ip(&self, end: End, args: &[&str]) {
+        assert!(self.try_ip(end, args), "ip {args:?} at the {end:?} end");
+    }
+
+    /// Runs `ip` in that namespace; says whether it could, for kinds of interface that a kernel may lack.
+    pub fn try_ip(&self, end: End, args: &[&str]) -> bool {
+        let mut ip = Command::new("ip");
+        ip.args(["-n", &self.at(end).name]).args(args);
+        let output = ip.output().expect("ip runs");
+        if !output.status.success() {
+            eprintln!("{ip:?}: {}", text(&output));
+        }
+        output.status.success()
+    }
+
+    /// A command that will run in that namespace, with its `/sys`.
+    pub fn command(&self, end: End, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.at(end).name]);
+        command.arg(program);
+        command
+    }
+
+    /// Runs `f` on a thread inside that namespace, with its `/sys`. Sockets it opens stay there, wherever they go.
+    ///
+    /// # Panics
+    ///
+    /// When `f` does, or when the namespace cannot be entered.
+    pub fn inside<T: Send>(&self, end: End, f: impl FnOnce() -> T + Send) -> T {
+        let namespace = self.at(end);
+        thread::scope(|scope| {
+            let run = || {
+                namespace.enter();
+                f()
+            };
+            match scope.spawn(run).join() {
+                Ok(value) => value,
+                Err(panic) => resume_unwind(panic),
+            }
+        })
+    }
+
+    /// A way into that namespace for threads that the test starts by itself.
+    pub fn entry(&self, end: End) -> Entry {
+        let handle = &self.at(end).handle;
+        Entry(handle.try_clone().expect("one more descriptor"))
+    }
+
+    /// Waits until the interface at that end can send.
+    ///
+    /// # Panics
+    ///
+    /// When that takes too long.
+    pub fn wait_for_carrier(&self, end: End) {
+        let file = format!("/sys/class/net/{}/operstate", end.name());
+        self.inside(end, || {
+            let begin = Instant::now();
+            while fs::read_to_string(&file).expect("operstate").trim() != "up" {
+                assert!(begin.elapsed() < PATIENCE, "the {end:?} end stays down");
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+    }
+
+    const fn at(&self, end: End) -> &Namespace {
+        match end {
+            End::Near => &self.near,
+            End::Far => &self.far,
+        }
+    }
+}
+
+/// A namespace to go into.
+#[derive(Debug)]
+pub struct Entry(File);
+
+impl Entry {
+    /// Moves the calling thread there for good, with a `/sys` of that namespace.
+    ///
+    /// # Panics
+    ///
+    /// When the namespace cannot be entered.
+    pub fn enter(&self) {
+        enter(&self.0);
+    }
+
+    /// Moves the calling thread there for good, but leaves it the `/sys` that it had: that of another namespace.
+    ///
+    /// # Panics
+    ///
+    /// When the namespace cannot be entered.
+    pub fn enter_network_only(&self) {
+        enter_network(&self.0);
+    }
+}
+
+/// Why no namespace can be made here, if that is so.
+pub fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("network namespaces need root".to_owned());
+    }
+    match Command::new("ip").arg("-V").output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!("ip -V: {}", text(&output))),
+        Err(e) => Some(format!("ip (iproute2) does not run: {e}")),
+    }
+}
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Debug)]
+struct Namespace {
+    name: String,
+    handle: File,
+}
+
+impl Namespace {
+    fn new(test: &str, end: End, number: u32) -> Option<Self> {
+        let name = format!("{PREFIX}-{}-{number}-{}", process::id(), end.name());
+        let skipped = |reason: &str| println!("SKIPPED: {test}: {reason}");
+        if let Some(reason) = missing() {
+            skipped(&reason);
+            return None;
+        }
+        let add = Command::new("ip").args(["netns", "add", &name]).output();
+        match add {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                skipped(&format!("ip netns add: {}", text(&output)));
+                return None;
+            }
+            Err(e) => {
+                skipped(&format!("ip netns add: {e}"));
+                return None;
+            }
+        }
+        let handle = File::open(path(&name));
+        let handle = handle.unwrap_or_else(|e| panic!("{}: {e}", path(&name).display()));
+        Some(Self { name, handle })
+    }
+
+    fn enter(&self) {
+        enter(&self.handle);
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        delete(&self.name);
+    }
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new(NAMES).join(name)
+}
+
+fn enter_network(handle: &File) {
+    move_into_link_name_space(handle.as_fd(), Some(LinkNameSpaceType::Network))
+        .expect("into the namespace");
+}
+
+fn enter(handle: &File) {
+    enter_network(handle);
+    // A mounted sysfs shows the interfaces of the namespace that it was mounted in: as `ip netns exec` does, this
+    // thread gets one of its own.
+    #[allow(
+        deprecated,
+        reason = "what makes it unsafe is UnshareFlags::FILES, which is not used"
+    )]
+    rustix::thread::unshare(UnshareFlags::NEWNS).expect("mounts of its own");
+    let mounts = "mount --make-rslave / && umount -l /sys && mount -t sysfs sysfs /sys";
+    // A child begins in the namespaces of the thread that starts it.
+    succeed(mounts, Command::new("sh").args(["-c", mounts]).output());
+}
+
+fn delete(name: &str) {
+    let done = Command::new("ip").args(["netns", "del", name]).output();
+    match done {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => eprintln!("ip netns del {name}: {}", text(&output)),
+        Err(e) => eprintln!("ip netns del {name}: {e}"),
+    }
+}
+
+/// Deletes what test processes left that were killed.
+fn sweep() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Ok(names) = fs::read_dir(NAMES) else {
+            return;
+        };
+        for name in names.flatten() {
+            let name = name.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let mut parts = name.split('-');
+            let ours = parts.next() == Some(PREFIX);
+            let process = parts.next().and_then(|pid| pid.parse::<u32>().ok());
+            if let (true, Some(process)) = (ours, process)
+                && !Path::new(&format!("/proc/{process}")).exists()
+            {
+                delete(name);
+            }
+        }
+    });
+}
+
+fn succeed(what: &str, output: std::io::Result<Output>) {
+    match output {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => panic!("{what}: {}", text(&output)),
+        Err(e) => panic!("{what}: {e}"),
+    }
+}
+
+fn text(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    format!("{}: {}", output.status, text.trim())
+}

@@ -1,0 +1,107 @@
+//! Frames over a veth pair between two namespaces, for real: every octet arrives, in order, by every backend.
+
+mod common;
+
+use common::check::{By, Exchange, Outcome, exchange};
+use common::netns::{End, Options, Pair};
+use fcn_link::backend::Wanted;
+use fcn_link::transmit::ModeKind;
+use fcn_link::xdp::Copying;
+
+/// Lengths from the shortest to the longest frame of an MTU, with those at which pieces begin.
+fn lens(mtu: usize) -> Vec<usize> {
+    let longest = mtu + 14;
+    let mut lens = vec![60, 61, 94, 118, 257, 1086, longest - 1, longest];
+    lens.extend(
+        [2047, 2048, 2049, 4095, 4096, 4097, 8192, 8193]
+            .into_iter()
+            .filter(|len| *len <= longest),
+    );
+    lens
+}
+
+fn across(pair: &Pair, plan: &Exchange) -> Outcome {
+    let (near, far) = (pair.entry(End::Near), pair.entry(End::Far));
+    let outcome = exchange(
+        plan,
+        (pair.interface(End::Near), || near.enter()),
+        (pair.interface(End::Far), || far.enter()),
+        pair.mac(End::Far),
+    );
+    assert_eq!(outcome.complaints, "", "{plan:?}");
+    let total = plan.count * u64::from(plan.queues);
+    assert_eq!(outcome.arrived, total, "{plan:?}");
+    assert_eq!(outcome.report.sent(), total, "{plan:?}");
+    assert_eq!(outcome.report.dropped(), 0, "{plan:?}");
+    assert_eq!(outcome.report.unfinished(), 0, "{plan:?}");
+    outcome
+}
+
+const COPY: Wanted = Wanted::Xdp(Copying::Best);
+
+#[test]
+fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_off() {
+    for (mtu, gro, queues) in [
+        (1500, false, 1),
+        (1500, true, 1),
+        (1500, false, 2),
+        (1500, true, 2),
+        (9000, false, 1),
+        (9000, true, 2),
+    ] {
+        let options = Options {
+            queues,
+            mtu,
+            gro,
+            ..Options::default()
+        };
+        let Some(pair) = Pair::with("exchange", &options) else {
+            return;
+        };
+        for wanted in [COPY, Wanted::PacketSocket] {
+            let plan = Exchange {
+                wanted,
+                queues,
+                count: 6_000,
+                lens: lens(mtu as usize),
+                by: By::PacketSocket,
+            };
+            let outcome = across(&pair, &plan);
+            let expected = match wanted {
+                COPY => ModeKind::XdpCopy,
+                _ => ModeKind::PacketSocket,
+            };
+            for queue in &outcome.report.queues {
+                assert_eq!(queue.mode.kind, expected, "{}", queue.mode);
+                println!("MTU {mtu}, GRO {gro}: {}", queue.mode);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_octet_arrives_when_af_xdp_receives() {
+    for mtu in [1500, 3000] {
+        let options = Options {
+            mtu,
+            ..Options::default()
+        };
+        let Some(pair) = Pair::with("xdp-receives", &options) else {
+            return;
+        };
+        for wanted in [COPY, Wanted::PacketSocket] {
+            let outcome = across(
+                &pair,
+                &Exchange {
+                    wanted,
+                    queues: 1,
+                    count: 6_000,
+                    lens: lens(mtu as usize),
+                    by: By::Xdp(Copying::Best),
+                },
+            );
+            println!("MTU {mtu}: {}", outcome.received_by);
+            assert!(outcome.received_by.contains("AF_XDP"));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a tool talks to: standard output, standard error, and the person who may press Ctrl-C.
+
+use crate::failure::{Exit, Failure, Result};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the program talks to.
+pub struct Console<'a> {
+    /// Standard output.
+    pub out: &'a mut (dyn Write + Send),
+    /// Standard error.
+    pub err: &'a mut (dyn Write + Send),
+    /// Whether standard output is a terminal.
+    pub out_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    pub err_is_terminal: bool,
+    /// Whether colour is wanted on a terminal.
+    pub colour: bool,
+    /// Has Ctrl-C caught from now on; what is returned becomes true with it.
+    pub catch_interrupt: &'a dyn Fn() -> Result<Arc<AtomicBool>>,
+}
+
+/// Runs a program's `main` on the process's own console.
+pub fn main_with(
+    run: impl FnOnce(&mut dyn Iterator<Item = OsString>, &mut Console<'_>) -> u8,
+) -> ExitCode {
+    let code = run(
+        &mut std::env::args_os(),
+        &mut Console {
+            out: &mut io::stdout(),
+            err: &mut io::stderr(),
+            out_is_terminal: io::stdout().is_terminal(),
+            err_is_terminal: io::stderr().is_terminal(),
+            colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            catch_interrupt: &catch_interrupt,
+        },
+    );
+    ExitCode::from(code)
+}
+
+/// The first Ctrl-C (or SIGTERM, SIGHUP) asks the work to stop and clear up; a second one does not wait for that.
+fn catch_interrupt() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(Exit::Interrupted.code().into());
+        }
+    })
+    .map_err(|error| Failure::failed("cannot catch Ctrl-C").and(error.to_string()))?;
+    Ok(stop)
+}
+
+/// The exit code of what a program named `name` came to, which it complains about where it is a failure.
+pub fn conclude(name: &str, done: Result, console: &mut Console<'_>) -> u8 {
+    let Err(failure) = done else { return 0 };
+    complain(name, &failure, console);
+    failure.exit().code()
+}
+
+fn complain(name: &str, failure: &Failure, console: &mut Console<'_>) {
+    if failure.is_silent() {
+        return;
+    }
+    // There is nobody left to tell where this fails.
+    let _ = if console.err_is_terminal && console.colour {
+        writeln!(console.err, "\x1b[1;31m{name}:\x1b[0m {failure}")
+    } else {
+        writeln!(console.err, "{name}: {failure}")
+    };
+}
+
+/// Help and version go to standard output; the rest is a failure in the words of the option parser.
+///
+/// # Errors
+/// It was no question for help or version, or standard output cannot be written.
+pub fn usage(error: &clap::Error, console: &mut Console<'_>) -> Result {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        return Err(Failure::usage(text.trim_end()));
+    }
+    say(console.out, &text)
+}
+
+/// Prints; that nobody reads on is no failure of a text.
+///
+/// # Errors
+/// It cannot be written for another reason.
+pub fn say(to: &mut dyn Write, text: &str) -> Result {
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::stdout(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints JSON.
+///
+/// # Errors
+/// It cannot be written.
+pub fn say_json(to: &mut dyn Write, value: &serde_json::Value) -> Result {
+    say(to, &format!("{value:#}\n"))
+}

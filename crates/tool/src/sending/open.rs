@@ -1,0 +1,135 @@
+//! Opening a link for sending, after the safeguards: the interface is named, up, and not the one that the machine's own
+//! traffic leaves by.
+
+use super::options::LinkOptions;
+use crate::failure::{Failure, Result};
+use crate::quantity::bits_per_second;
+use fcn_link::backend::{self, OpenError, Options, Queue, SLOTS};
+use fcn_link::file_transmit::FileTransmit;
+use fcn_link::interface::{self, Interface};
+use fcn_link::privilege::{self, Capability};
+
+/// Octets of an Ethernet header, and of up to two VLAN tags, which the MTU does not count.
+const HEADER: usize = 14 + 2 * 4;
+
+/// A link, ready.
+pub struct Opened {
+    /// The interface; none for a capture file.
+    pub interface: Option<Interface>,
+    /// Its queues.
+    pub queues: Vec<Queue>,
+}
+
+impl Opened {
+    /// What is being sent to, in a few words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match (&self.interface, self.queues.first()) {
+            (Some(interface), _) => describe(interface),
+            (None, Some(queue)) => queue.mode().target.clone(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Name and facts.
+fn describe(interface: &Interface) -> String {
+    let mut facts = vec![interface.driver().unwrap_or("unknown driver").to_owned()];
+    if let Some(mac) = interface.mac() {
+        facts.push(mac.map(|octet| format!("{octet:02x}")).join(":"));
+    }
+    facts.push(format!("MTU {}", interface.mtu()));
+    facts.push(match interface.transmit_queues() {
+        1 => "1 queue".to_owned(),
+        n => format!("{n} queues"),
+    });
+    if let Some(speed) = interface.speed() {
+        facts.push(bits_per_second(f64::from(speed) * 1e6));
+    }
+    format!("{} ({})", interface.name(), facts.join(", "))
+}
+
+/// The longest frame that `interface` sends, in octets without FCS: two VLAN tags of it are not counted by the MTU.
+#[must_use]
+#[must_use]
+pub fn longest_frame(interface: &Interface) -> usize {
+    interface.mtu() as usize + HEADER
+}
+
+/// Opens what `options` name, with room for `slots` frames of up to `longest` octets on each queue: by default as many as
+/// do, and as long as the interface's MTU allows. `program` is the tool's name.
+///
+/// # Errors
+/// There is no such interface, it must not be sent on, rights are missing, or the file cannot be written.
+pub fn open(
+    options: &LinkOptions,
+    slots: Option<usize>,
+    longest: Option<usize>,
+    program: &str,
+) -> Result<Opened> {
+    let slots = slots.unwrap_or(SLOTS);
+    let Some(name) = &options.iface else {
+        return to_file(options, slots, longest, program);
+    };
+    let interface = Interface::named(name).map_err(|error| Failure::usage(error.to_string()))?;
+    interface::check_may_send(&interface, options.allow_default_route)
+        .map_err(|refusal| Failure::failed(refusal.to_string()))?;
+    let most = longest_frame(&interface);
+    let wanted = Options {
+        wanted: options.backend.into(),
+        queues: options.queues,
+        slots,
+        longest: longest.map_or(most, |longest| longest.min(most)),
+    };
+    match backend::open(&interface, &wanted) {
+        Ok(queues) => Ok(Opened {
+            interface: Some(interface),
+            queues,
+        }),
+        Err(error) => Err(explain(&error)),
+    }
+}
+
+/// Where rights are missing, the way to get them is more useful than what the kernel said.
+fn explain(error: &OpenError) -> Failure {
+    let failure = Failure::failed(error.to_string());
+    let (denied, wanted): (bool, &[Capability]) = match error {
+        OpenError::Queues { .. } => return Failure::usage(error.to_string()),
+        OpenError::Xdp(error) => (
+            error.is_permission(),
+            &[Capability::NetRaw, Capability::NetAdmin, Capability::Bpf],
+        ),
+        OpenError::PacketSocket(error) => (error.is_permission(), &[Capability::NetRaw]),
+        _ => (false, &[]),
+    };
+    if !denied {
+        return failure;
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    match privilege::require(wanted, &program) {
+        Err(missing) => Failure::failed(missing.to_string()),
+        Ok(()) => failure,
+    }
+}
+
+fn to_file(
+    options: &LinkOptions,
+    slots: usize,
+    longest: Option<usize>,
+    program: &str,
+) -> Result<Opened> {
+    /// The longest frame where nothing is said: a jumbo frame.
+    const LONGEST: usize = 9_000 + HEADER;
+    let Some(path) = &options.output else {
+        return Err(Failure::usage("nothing to send on").and("name an interface with --iface"));
+    };
+    if options.queues != 1 {
+        return Err(Failure::usage("--queues").and("a capture file has one queue"));
+    }
+    let file = FileTransmit::create(path, (slots, longest.unwrap_or(LONGEST)), program)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Opened {
+        interface: None,
+        queues: vec![Queue::File(Box::new(file))],
+    })
+}

@@ -1,0 +1,99 @@
+//! The options of tools that send.
+
+use clap::{Args, ValueEnum};
+use fcn_link::backend::Wanted;
+use fcn_link::clock::Waiting;
+use fcn_link::pacing::CatchUp;
+use fcn_link::xdp::Copying;
+use std::path::PathBuf;
+
+/// Where frames go.
+#[derive(Clone, Debug, Args)]
+pub struct LinkOptions {
+    /// The interface to send on
+    #[arg(long, value_name = "IF", required_unless_present = "output")]
+    pub iface: Option<String>,
+    /// Write a capture file instead of sending
+    #[arg(short, long, value_name = "FILE", conflicts_with = "iface")]
+    pub output: Option<PathBuf>,
+    /// How to send
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub backend: Backend,
+    /// Send by so many queues, a thread each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub queues: u32,
+    /// Send even where a default route leaves by this interface
+    #[arg(long)]
+    pub allow_default_route: bool,
+}
+
+/// The ways out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// AF_XDP in the best mode that the driver has, else AF_PACKET
+    Auto,
+    /// AF_XDP in the best mode that the driver has
+    Xdp,
+    /// AF_XDP with zero copy only
+    XdpZeroCopy,
+    /// AF_XDP with copies
+    XdpCopy,
+    /// AF_PACKET
+    Packet,
+}
+
+impl From<Backend> for Wanted {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Auto => Self::Best,
+            Backend::Xdp => Self::Xdp(Copying::Best),
+            Backend::XdpZeroCopy => Self::Xdp(Copying::Never),
+            Backend::XdpCopy => Self::Xdp(Copying::Always),
+            Backend::Packet => Self::PacketSocket,
+        }
+    }
+}
+
+/// How frames are timed.
+#[derive(Clone, Debug, Args)]
+pub struct Manner {
+    /// Hand over so many frames at once, at most [default: by the rate]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub burst: Option<u16>,
+    /// What to do with frames that are late
+    #[arg(long, value_name = "HOW", default_value = "slowly")]
+    pub catch_up: CatchUpWanted,
+    /// Wait by spinning: a core of its own for each queue, and smaller timing errors
+    #[arg(long)]
+    pub spin: bool,
+}
+
+/// What happens to late frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CatchUpWanted {
+    /// Shorten gaps by a tenth until the schedule is met again
+    Slowly,
+    /// Send all of them at once
+    Burst,
+}
+
+impl Manner {
+    /// What happens to late frames.
+    #[must_use]
+    pub const fn catch_up(&self) -> CatchUp {
+        match self.catch_up {
+            CatchUpWanted::Slowly => CatchUp::Slowly,
+            CatchUpWanted::Burst => CatchUp::Burst,
+        }
+    }
+
+    /// How to wait.
+    #[must_use]
+    pub const fn waiting(&self) -> Waiting {
+        if self.spin {
+            Waiting::Spin
+        } else {
+            Waiting::Sleep
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is said of sending: before the first frame, each second, and at the end; and the exit code.
+
+use super::open::Opened;
+use crate::console::{Console, say, say_json};
+use crate::failure::{Failure, Result};
+use crate::quantity::{bits_per_second, grouped};
+use fcn_link::backend::Queue;
+use fcn_link::sender::{Ended, Report, Tick};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Says what will be sent, to where, how fast and until when, on standard error: `facts` are names and texts.
+///
+/// # Errors
+/// Standard error cannot be written.
+pub fn announce(opened: &Opened, facts: &[(&str, String)], console: &mut Console<'_>) -> Result {
+    let mut text = format!("to       {}\n", opened.describe());
+    for queue in &opened.queues {
+        let _ = writeln!(text, "queue    {}", queue.mode());
+    }
+    for (name, fact) in facts {
+        let _ = writeln!(text, "{name:<8} {fact}");
+    }
+    say(console.err, &text)
+}
+
+/// Says how it goes, on standard error.
+pub fn tick(tick: &Tick, console: &mut Console<'_>) {
+    let mut text = format!(
+        "{:>7.1} s  {:>11} packet/s  {:>14}  {} sent",
+        tick.at,
+        grouped(tick.packets_per_second.round() as u64),
+        bits_per_second(tick.l2_bits_per_second),
+        grouped(tick.sent),
+    );
+    if tick.dropped > 0 {
+        let _ = write!(text, ", {} dropped", grouped(tick.dropped));
+    }
+    if tick.starved > 0 {
+        let _ = write!(text, ", source late {} times", grouped(tick.starved));
+    }
+    text.push('\n');
+    // That nobody reads it is no reason to stop.
+    let _ = console.err.write_all(text.as_bytes());
+}
+
+/// Finishes a capture file, says what was done, as text or JSON on standard output, and decides how the tool ends: well
+/// only where something was sent and all of it was. `more` goes into the JSON, `lines` into the text.
+///
+/// # Errors
+/// Nothing was sent, the link failed, someone stopped it, or the file cannot be finished.
+pub fn conclude(
+    report: &Report,
+    queues: Vec<Queue>,
+    (lines, more): (&[(&str, String)], Value),
+    (quiet, as_json): (bool, bool),
+    console: &mut Console<'_>,
+) -> Result {
+    for queue in queues {
+        if let Queue::File(file) = queue {
+            file.finish()
+                .map_err(|error| Failure::failed(error.to_string()))?;
+        }
+    }
+    if as_json {
+        say_json(console.out, &as_value(report, more)?)?;
+    } else if !quiet {
+        say(console.out, &as_text(report, lines))?;
+    }
+    match &report.ended {
+        Ended::LinkFailed(why) => Err(Failure::failed(why.clone())),
+        Ended::Interrupted => Err(Failure::interrupted(format!(
+            "{} packets had been sent",
+            grouped(report.sent())
+        ))),
+        Ended::Done | Ended::TimeUp if report.sent() == 0 => {
+            Err(Failure::failed("nothing was sent"))
+        }
+        Ended::Done | Ended::TimeUp => Ok(()),
+    }
+}
+
+fn as_value(report: &Report, more: Value) -> Result<Value> {
+    let mut value = json!({
+        "sent": report.sent(),
+        "dropped": report.dropped(),
+        "unfinished": report.unfinished(),
+        "seconds": report.seconds,
+        "packets_per_second": report.packets_per_second(),
+        "l2_bits_per_second": report.l2_bits_per_second(),
+        "l1_bits_per_second": report.l1_bits_per_second(),
+    });
+    let whole = serde_json::to_value(report).map_err(|error| {
+        Failure::failed("cannot write the report as JSON").and(error.to_string())
+    })?;
+    if let Value::Object(fields) = &mut value {
+        for other in [whole, more] {
+            if let Value::Object(other) = other {
+                fields.extend(other);
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// The report, for people.
+fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(text, "{name:<10} {what}");
+    };
+    let ended = match &report.ended {
+        Ended::Done => "all was sent".to_owned(),
+        Ended::TimeUp => "the time was up".to_owned(),
+        Ended::Interrupted => "interrupted".to_owned(),
+        Ended::LinkFailed(why) => why.clone(),
+    };
+    line("ended", ended);
+    line(
+        "sent",
+        format!(
+            "{} packets, {} octets, in {:.3} s",
+            grouped(report.sent()),
+            grouped(report.total.octets),
+            report.seconds
+        ),
+    );
+    line(
+        "rate",
+        format!(
+            "{} packet/s, {} (layer 2), {} (layer 1)",
+            grouped(report.packets_per_second().round() as u64),
+            bits_per_second(report.l2_bits_per_second()),
+            bits_per_second(report.l1_bits_per_second())
+        ),
+    );
+    line("dropped", dropped(report));
+    if report.queues.len() > 1 {
+        for queue in &report.queues {
+            let place = queue
+                .pinned_to
+                .map_or_else(|| "unpinned".to_owned(), |cpu| format!("processor {cpu}"));
+            let sent = grouped(queue.counts.completed);
+            line(
+                "queue",
+                format!("{}: {sent} packets, {place}", queue.mode.kind),
+            );
+        }
+    }
+    let timing = &report.timing;
+    if timing.frames() > 0 {
+        line(
+            "timing",
+            format!("{} (handed over against due)", timing.error()),
+        );
+        line(
+            "gaps",
+            format!("{} (gap against gap due)", timing.gap_error()),
+        );
+        if timing.largest_batch() > 1 {
+            line(
+                "bursts",
+                format!("{} packets at most", timing.largest_batch()),
+            );
+        }
+    }
+    let starved: u64 = report.queues.iter().map(|queue| queue.starved).sum();
+    if starved > 0 {
+        line(
+            "late",
+            format!("the source had nothing in time {} times", grouped(starved)),
+        );
+    }
+    for (name, what) in lines {
+        line(name, what.clone());
+    }
+    text
+}
+
+fn dropped(report: &Report) -> String {
+    let mut text = match report.dropped() {
+        0 => "none that the kernel tells of".to_owned(),
+        n => format!("{} by the kernel", grouped(n)),
+    };
+    if report.total.invalid > 0 {
+        let _ = write!(
+            text,
+            ", {} of them as invalid",
+            grouped(report.total.invalid)
+        );
+    }
+    if report.unfinished() > 0 {
+        let _ = write!(
+            text,
+            "; {} were still under way",
+            grouped(report.unfinished())
+        );
+    }
+    text
+}
