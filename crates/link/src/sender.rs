@@ -8,6 +8,8 @@ mod queue;
 mod report;
 mod run;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use queue::send;
 pub use report::{Ended, QueueReport, Report, Timing};

@@ -101,8 +101,8 @@ impl Schedule for AtRate {
 
     #[inline]
     fn together(&self, len: usize, burst: usize) -> u64 {
-        // Everything of a burst is due before the next burst's first.
-        self.1.gap(len).saturating_mul(burst as u64 - 1)
+        // Gaps are not whole nanoseconds: one more for each. The burst's size keeps the next one's frames out.
+        (self.1.gap(len) + 1).saturating_mul(burst as u64 - 1)
     }
 }
 

@@ -1,0 +1,77 @@
+//! A bare AF_XDP loop: one frame, again and again, from the same slots, as fast as the link takes it. The yardstick of
+//! `cargo xtask bench link`: whoever changes every frame cannot be faster than whoever changes none.
+//!
+//!     bare_loop IF QUEUES OCTETS SECONDS
+
+use fcn_link::backend::{self, Options, Queue, Wanted};
+use fcn_link::interface::Interface;
+use fcn_link::transmit::Transmit;
+use fcn_link::xdp::Copying;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BURST: usize = 32;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [name, queues, len, seconds] = &args[..] else {
+        eprintln!("bare_loop IF QUEUES OCTETS SECONDS");
+        return ExitCode::from(2);
+    };
+    let interface = Interface::named(name).unwrap();
+    let options = Options {
+        wanted: Wanted::Xdp(Copying::Best),
+        queues: queues.parse().unwrap(),
+        slots: 1024,
+        longest: len.parse().unwrap(),
+    };
+    let for_ = Duration::from_secs_f64(seconds.parse().unwrap());
+    let queues = backend::open(&interface, &options).unwrap();
+    let processors = thread::available_parallelism().unwrap().get();
+    let sent: u64 = thread::scope(|scope| {
+        let threads: Vec<_> = queues
+            .into_iter()
+            .enumerate()
+            .map(|(i, queue)| {
+                scope.spawn(move || {
+                    let mut set = CpuSet::new();
+                    set.set(processors - 1 - i % processors);
+                    sched_setaffinity(None, &set).unwrap();
+                    let Queue::Xdp(link) = queue else {
+                        unreachable!("AF_XDP was asked for")
+                    };
+                    resend(*link, options.longest, for_)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    println!("{sent}");
+    ExitCode::SUCCESS
+}
+
+fn resend(mut link: impl Transmit, len: usize, for_: Duration) -> u64 {
+    let mut all = Vec::new();
+    while let Some(slot) = link.take() {
+        let frame = &mut link.bytes(&slot)[..len];
+        frame.fill(0);
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xDD]);
+        frame[14] = 0x60;
+        all.push(slot);
+    }
+    for slot in all {
+        link.push(slot, len);
+    }
+    let until = Instant::now() + for_;
+    while Instant::now() < until {
+        link.flush().unwrap();
+        for _ in 0..BURST {
+            let Some(slot) = link.take() else { break };
+            link.push(slot, len);
+        }
+    }
+    link.flush().unwrap();
+    link.counts().completed
+}
