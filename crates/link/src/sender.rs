@@ -13,7 +13,7 @@ mod tests;
 
 pub use queue::send;
 pub use report::{Ended, QueueReport, Report, Timing};
-pub use run::{Job, Stop, run};
+pub use run::{Job, Stop, run, run_on};
 pub use stats::{Live, Tick};
 
 use crate::clock::Waiting;

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, ink};
-use crate::{cargo, process};
+use crate::{bench_link, cargo, process};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,28 +18,40 @@ pub enum Bench {
     CaptureFile,
     /// Simulating an incast of 1,000 flows and writing it
     Simulation,
+    /// Frames of a stress filled in, against copying them
+    Stress,
+    /// Reading captures, against pcap-file
+    CaptureReader,
+    /// Frames over a link: top speed, exact rates, replay, against a bare AF_XDP loop and other programs (needs root)
+    Link,
 }
 
 impl Bench {
-    /// Package and name of the bench target.
-    const fn target(self) -> (&'static str, &'static str) {
+    /// Package and name of the bench target; the one of the link is a chore of its own.
+    const fn target(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::Frames => ("fcn-wire", "frame_building"),
-            Self::CaptureFile => ("fcn-link", "capture_writer"),
-            Self::Simulation => ("fcn-gen", "simulation"),
+            Self::Frames => Some(("fcn-wire", "frame_building")),
+            Self::CaptureFile => Some(("fcn-link", "capture_writer")),
+            Self::Simulation => Some(("fcn-gen", "simulation")),
+            Self::Stress => Some(("fcn-gen", "stress")),
+            Self::CaptureReader => Some(("fcn-link", "capture_reader")),
+            Self::Link => None,
         }
     }
 }
 
-/// Runs the benchmarks named, or all.
+/// Runs the benchmarks named, or all; `rounds` of each comparison over the link.
 ///
 /// # Errors
 /// One cannot be built or fails.
-pub fn run(named: &[Bench]) -> Outcome {
+pub fn run(named: &[Bench], rounds: usize) -> Outcome {
     let all = Bench::value_variants();
     let chosen = if named.is_empty() { all } else { named };
     for bench in chosen {
-        let (package, target) = bench.target();
+        let Some((package, target)) = bench.target() else {
+            bench_link::run(rounds)?;
+            continue;
+        };
         println!("{}", ink(Ink::Bold, &format!("{package}: {target}")));
         let mut command: Command = cargo::command(&["bench", "-p", package, "--bench", target])?;
         let status = command.status().map_err(|e| {
@@ -67,7 +79,9 @@ mod tests {
     fn every_benchmark_is_there() {
         let root = cargo::root().unwrap();
         for bench in Bench::value_variants() {
-            let (package, target) = bench.target();
+            let Some((package, target)) = bench.target() else {
+                continue;
+            };
             let folder = match package.strip_prefix("fcn-").unwrap() {
                 "gen" => "fcn-gen".to_owned(),
                 other => format!("crates/{other}"),

@@ -105,9 +105,13 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
 ///
 /// # Errors
 /// The build failed; cargo has said why on standard error.
-pub fn build_tool(package: &str) -> Outcome<PathBuf> {
+pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
+    let mut arguments = vec!["--bins"];
+    if release {
+        arguments.push("--release");
+    }
     let messages =
-        build(package, &["--bins"]).map_err(|failure| failure.todo("see cargo's message above"))?;
+        build(package, &arguments).map_err(|failure| failure.todo("see cargo's message above"))?;
     executable(&messages, package).ok_or_else(|| {
         Failure::new(format!(
             "the build of {package} made no program of that name"

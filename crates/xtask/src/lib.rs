@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod bench_link;
 pub mod captures;
 pub mod cargo;
 pub mod demo;
@@ -57,6 +58,9 @@ pub enum Chore {
     Bench {
         /// Only these
         name: Vec<bench::Bench>,
+        /// Rounds of each comparison over the link
+        #[arg(long, value_name = "N", default_value_t = 7)]
+        rounds: usize,
     },
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Lab(lab::Options),
@@ -86,7 +90,7 @@ impl Cli {
                 });
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
-            Chore::Bench { name } => bench::run(&name)?,
+            Chore::Bench { name, rounds } => bench::run(&name, rounds)?,
             Chore::Lab(options) => return lab::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,

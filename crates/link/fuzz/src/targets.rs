@@ -5,7 +5,7 @@
 
 use fcn_link::capture_file::{
     CaptureReader, CaptureWriter, Interface, MAX_INTERFACES, MAX_PACKET, Options, ReadError,
-    ReadInterface,
+    ReadErrorKind, ReadInterface,
 };
 use fcn_wire::LinkType;
 use pcap_file::pcap::PcapParser;
@@ -50,9 +50,28 @@ pub fn capture(data: &[u8]) {
         octets: data,
         piece: data.len(),
     });
-    assert_eq!(piecemeal.packets, whole.packets);
-    assert_eq!(piecemeal.interfaces, whole.interfaces);
-    match (&whole.error, &piecemeal.error) {
+    assert_same(&whole, &piecemeal);
+    for (ours, theirs) in whole.packets.iter().zip(by_pcap_file(data)) {
+        let at = ours.at.map(u128::from);
+        assert_eq!((at, ours.wire_len, ours.bytes.clone()), theirs);
+    }
+    written_again(&whole);
+}
+
+/// Two readings of the same octets agree; how much is had in front of a place that cannot be decompressed is left to the
+/// decompressor, and differs with the pieces that it gets.
+fn assert_same(a: &Content, b: &Content) {
+    let unpack = |content: &Content| {
+        let kind = content.error.as_ref().map(ReadError::kind);
+        matches!(kind, Some(ReadErrorKind::Unpack(..)))
+    };
+    if unpack(a) || unpack(b) {
+        assert!(a.packets.iter().zip(&b.packets).all(|(a, b)| a == b));
+        return;
+    }
+    assert_eq!(a.packets, b.packets);
+    assert_eq!(a.interfaces, b.interfaces);
+    match (&a.error, &b.error) {
         (None, None) => {}
         (Some(a), Some(b)) => {
             assert_eq!(discriminant(a.kind()), discriminant(b.kind()), "{a}, {b}");
@@ -60,11 +79,6 @@ pub fn capture(data: &[u8]) {
         }
         (a, b) => panic!("{a:?}, then {b:?}"),
     }
-    for (ours, theirs) in whole.packets.iter().zip(by_pcap_file(data)) {
-        let at = ours.at.map(u128::from);
-        assert_eq!((at, ours.wire_len, ours.bytes.clone()), theirs);
-    }
-    written_again(&whole);
 }
 
 fn read<R: Read + Send>(octets: R) -> Content {
@@ -137,7 +151,7 @@ struct Piecemeal<'a> {
 impl Read for Piecemeal<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.piece = (self.piece * 31 + 7) % 97;
-        if self.piece % 11 == 0 {
+        if self.piece.is_multiple_of(11) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let len = self.piece.min(room.len()).min(self.octets.len());

@@ -46,8 +46,21 @@ pub fn run<S: Source>(
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Tick),
 ) -> (Report, Vec<(Queue, S)>) {
-    let mut watch = interface.and_then(|interface| LinkWatch::new(interface).ok());
-    let before = interface.and_then(|interface| Counters::read(interface).ok());
+    run_on(jobs, interface.as_slice(), stop, each_second)
+}
+
+/// As [`run`], where the queues are of several `interfaces`: the first of them that fails ends the run.
+pub fn run_on<S: Source>(
+    jobs: Vec<Job<S>>,
+    interfaces: &[&Interface],
+    stop: &AtomicBool,
+    each_second: &mut dyn FnMut(&Tick),
+) -> (Report, Vec<(Queue, S)>) {
+    let mut watches: Vec<LinkWatch> = interfaces
+        .iter()
+        .filter_map(|interface| LinkWatch::new(interface).ok())
+        .collect();
+    let before = dropped(interfaces);
     let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
     let places = processors(jobs.len());
     let halt = AtomicBool::new(false);
@@ -68,7 +81,7 @@ pub fn run<S: Source>(
             &threads,
             &lives,
             (stop, &halt),
-            watch.as_mut(),
+            &mut watches,
             start,
             each_second,
         );
@@ -85,21 +98,33 @@ pub fn run<S: Source>(
     // A thread may learn it from the kernel before we do, but not what it was.
     if why.is_none()
         && done.iter().any(|one| one.result.is_err())
-        && let Some(watch) = &mut watch
-        && let Some(event) = watch.poll()
+        && let Some((watch, event)) = event(&mut watches)
     {
         why = Some(settled(watch, event));
     }
 
-    let interface_dropped = before.zip(interface).and_then(|(before, interface)| {
-        let after = Counters::read(interface).ok()?;
-        Some(
-            after
-                .transmit_dropped
-                .saturating_sub(before.transmit_dropped),
-        )
-    });
+    let interface_dropped = before
+        .zip(dropped(interfaces))
+        .map(|(before, after)| after.saturating_sub(before));
     conclude(done, &lives, why, start, interface_dropped)
+}
+
+/// What the interfaces say they dropped on sending; `None` where there is none, or one of them does not say.
+fn dropped(interfaces: &[&Interface]) -> Option<u64> {
+    if interfaces.is_empty() {
+        return None;
+    }
+    let counts = interfaces
+        .iter()
+        .map(|interface| Some(Counters::read(interface).ok()?.transmit_dropped));
+    counts.sum()
+}
+
+/// What happened to one of the interfaces.
+fn event(watches: &mut [LinkWatch]) -> Option<(&mut LinkWatch, LinkEvent)> {
+    watches
+        .iter_mut()
+        .find_map(|watch| watch.poll().map(|event| (watch, event)))
 }
 
 /// What a thread gives back.
@@ -194,7 +219,7 @@ fn look_after<T>(
     threads: &[thread::ScopedJoinHandle<'_, T>],
     lives: &[Live],
     (stop, halt): (&AtomicBool, &AtomicBool),
-    mut watch: Option<&mut LinkWatch>,
+    watches: &mut [LinkWatch],
     start: u64,
     each_second: &mut dyn FnMut(&Tick),
 ) -> Option<Ended> {
@@ -206,8 +231,7 @@ fn look_after<T>(
         if why.is_none() {
             if stop.load(Ordering::Relaxed) {
                 why = Some(Ended::Interrupted);
-            } else if let Some(watch) = &mut watch
-                && let Some(event) = watch.poll()
+            } else if let Some((watch, event)) = event(watches)
                 && event.ends_run()
             {
                 halt.store(true, Ordering::Relaxed);

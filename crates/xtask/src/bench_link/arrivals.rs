@@ -92,6 +92,23 @@ impl Counters {
     }
 }
 
+/// Time in the processor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// In user space.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+}
+
+impl Cpu {
+    /// Both.
+    #[must_use]
+    pub const fn both(&self) -> Duration {
+        self.user.saturating_add(self.system)
+    }
+}
+
 /// A sender's run, seen from the receiving end.
 #[derive(Debug)]
 pub struct Run {
@@ -110,8 +127,8 @@ pub struct Run {
     pub steady_pps: Option<f64>,
     /// From the sender's start to its end.
     pub wall: Duration,
-    /// User and system time of the sender and of the children it waited for, to 10 ms.
-    pub cpu: Duration,
+    /// Time in the processor of the sender and of the children it waited for, to 10 ms.
+    pub cpu: Cpu,
     /// Whether it was killed at the time limit.
     pub cut_off: bool,
 }
@@ -157,7 +174,7 @@ pub fn run(network: &Network, command: &mut Command, limit: Duration) -> Outcome
         match CpuTime::read(&text) {
             Some(CpuTime { ended: false, .. }) => {}
             Some(CpuTime { used, .. }) => break used,
-            None => break Duration::ZERO,
+            None => break Cpu::default(),
         }
         if began.elapsed() > limit && !cut_off {
             cut_off = true;
@@ -223,8 +240,8 @@ impl Drop for KilledOnDrop {
 struct CpuTime {
     /// It has ended and waits to be reaped.
     ended: bool,
-    /// User and system time, its own and that of the children it reaped.
-    used: Duration,
+    /// Its own time and that of the children it reaped.
+    used: Cpu,
 }
 
 impl CpuTime {
@@ -233,14 +250,18 @@ impl CpuTime {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime; `rest` begins with field 3, the state.
-        let ticks = fields
-            .get(11..15)?
-            .iter()
-            .map(|word| word.parse::<u64>().ok())
-            .sum::<Option<u64>>()?;
+        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+        let time = |own: usize, children: usize| {
+            let ticks = ticks(own)?.saturating_add(ticks(children)?);
+            Some(Duration::from_millis(ticks.saturating_mul(1000 / TICKS)))
+        };
+        let used = Cpu {
+            user: time(11, 13)?,
+            system: time(12, 14)?,
+        };
         Some(Self {
             ended: matches!(*fields.first()?, "Z" | "X"),
-            used: Duration::from_millis(ticks.saturating_mul(1000 / TICKS)),
+            used,
         })
     }
 }
@@ -420,7 +441,7 @@ mod tests {
         let stat = "7 (a) Z (b)) S 1 7 7 0 -1 4194560 100 0 0 0 250 130 20 5 20 0 1 0 300 0 0";
         let time = CpuTime::read(stat).unwrap();
         assert_eq!(
-            (time.ended, time.used),
+            (time.ended, time.used.both()),
             (false, Duration::from_millis(4050))
         );
         assert!(CpuTime::read(&stat.replace(" S 1", " Z 1")).unwrap().ended);
@@ -500,7 +521,7 @@ mod tests {
         command.args(["-c", "while :; do :; done"]);
         let run = run(&network, &mut command, Duration::from_millis(300)).unwrap();
         assert!(run.cut_off && !run.status.success());
-        assert!(run.cpu > Duration::ZERO, "{run:?}");
+        assert!(run.cpu.both() > Duration::ZERO, "{run:?}");
         assert_eq!((run.arrived.rx_packets, run.steady_pps), (0, None));
     }
 }

@@ -31,7 +31,7 @@ impl Generator {
     /// # Errors
     /// The build failed.
     pub fn build() -> Outcome<Self> {
-        let program = cargo::build_tool(cargo::GENERATOR)?;
+        let program = cargo::build_tool(cargo::GENERATOR, false)?;
         Ok(Self { program })
     }
 
