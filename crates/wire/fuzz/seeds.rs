@@ -5,7 +5,7 @@
 mod frame_support;
 
 use fcn_wire::bth::{BthRepr, Opcode, Qp};
-use fcn_wire::compose::Part;
+use fcn_wire::compose::{Part, UdpChecksum};
 use fcn_wire::frame::LinkType;
 use fcn_wire::ioam::OptType;
 use fcn_wire_fuzz::targets::{FRAME_PREFIX, LINKS};
@@ -57,6 +57,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     for sample in &samples {
         let bytes = sample.behind(&[]);
         seeds.frame("notification", sample.name, LinkType::Ethernet, &bytes)?;
+        seeds.frame("rewrite", sample.name, LinkType::Ethernet, &bytes)?;
     }
     for (name, outer) in frames::wrappings() {
         let bytes = fast_cnp.behind(&outer);
@@ -66,6 +67,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
         seeds.frame(target, "isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
         seeds.frame(target, "pfc", LinkType::Ethernet, &frames::pfc_frame())?;
     }
+    rewritten(seeds)?;
     seeds.frame("frame", "raw", LinkType::RawIp, &fast_cnp.ip)?;
     let mut cooked = [0; 16];
     cooked[14..].copy_from_slice(&[0x86, 0xDD]);
@@ -77,6 +79,50 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     seeds.frame("frame", "cooked_2", LinkType::LinuxCooked2, &cooked)?;
     let null = [&[30, 0, 0, 0][..], &fast_cnp.ip].concat();
     seeds.frame("frame", "null", LinkType::Null, &null)
+}
+
+/// What rewriting alone looks into: checksums of tunnels, quoted packets, ARP.
+fn rewritten(seeds: &mut Seeds) -> io::Result<()> {
+    let (data_v4, data_v6) = (frames::data_v4(), frames::data_v6());
+    let payload = |ether_type, protocol, bytes| Part::Payload {
+        ether_type,
+        protocol,
+        bytes,
+    };
+    let quote = |head: [u8; 8], quoted: &[u8]| [&head[..], quoted].concat();
+    let unreachable = quote([1, 4, 0, 0, 0, 0, 0, 0], &data_v6);
+    let redirect = quote([5, 1, 0, 0, 192, 0, 2, 7], &data_v4);
+    let target = quote([137, 0, 0, 0, 0, 0, 0, 0], &[0x20; 32]);
+    let arp = [
+        0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 2, 2, 2, 2, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2,
+    ];
+    let summed = Part::Udp {
+        source: 50000,
+        destination: 4789,
+        checksum: UdpChecksum::Compute,
+    };
+    let v6 = frames::v6(frames::SWITCH, frames::SENDER);
+    let v4 = frames::v4(&[]);
+    for (name, parts) in [
+        ("unreachable", vec![v6, payload(0, 58, &unreachable)]),
+        ("redirect_v4", vec![v4, payload(0, 1, &redirect)]),
+        ("redirect_v6", vec![v6, payload(0, 58, &target)]),
+        ("arp", vec![payload(0x0806, 0, &arp)]),
+        (
+            "tunnel",
+            vec![
+                v4,
+                summed,
+                Part::Vxlan { vni: 1 },
+                frames::MAC,
+                payload(0x86DD, 41, &data_v6),
+            ],
+        ),
+    ] {
+        let frame = frames::build(&[&[frames::MAC][..], &parts].concat());
+        seeds.frame("rewrite", name, LinkType::Ethernet, &frame)?;
+    }
+    seeds.frame("rewrite", "raw", LinkType::RawIp, &data_v4)
 }
 
 /// Options on their own: type, place, data; the IOAM option; the headers that they stand in.

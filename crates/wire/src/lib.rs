@@ -30,6 +30,7 @@ pub mod profile;
 pub mod proxy_address;
 pub mod proxy_cn;
 pub mod rdma_cm;
+pub mod rewrite;
 pub mod template;
 pub mod wan_fcn;
 

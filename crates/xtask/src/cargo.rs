@@ -14,6 +14,8 @@ pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
 
 /// The package, and program, that generates captures.
 pub const GENERATOR: &str = "fcn-gen";
+/// The package, and the program, that puts captures back onto a link.
+pub const REPLAYER: &str = "fcn-replay";
 
 /// The workspace's root folder.
 ///

@@ -16,8 +16,14 @@ pub enum Use {
     Build,
     /// Building the plugin where its build script runs bindgen.
     Bindgen,
+    /// Building tools that filter captures.
+    Filter,
     /// Tests that compare with an independent implementation.
     Test,
+    /// Traffic between network namespaces.
+    Network,
+    /// Programs that the benchmark of the link compares with, and what it records arrivals with.
+    Peer,
 }
 
 /// How to see that something is there, whoever installed it.
@@ -94,6 +100,46 @@ pub const TABLE: &[Package] = &[
                 "/usr/local/lib/clang/*/include/stddef.h",
             ],
         ]),
+    },
+    Package {
+        used_for: Use::Filter,
+        purpose: "filters captures (libpcap)",
+        apt: &["libpcap-dev"],
+        detect: Detect::Files(&[&["/usr/include/pcap.h", "/usr/local/include/pcap.h"]]),
+    },
+    Package {
+        used_for: Use::Network,
+        purpose: "makes network namespaces",
+        apt: &["iproute2"],
+        detect: Detect::Program("ip"),
+    },
+    Package {
+        used_for: Use::Network,
+        purpose: "sets offloads of test interfaces",
+        apt: &["ethtool"],
+        detect: Detect::Program("ethtool"),
+    },
+    Package {
+        used_for: Use::Peer,
+        purpose: "a peer of fcn-replay",
+        apt: &["tcpreplay"],
+        detect: Detect::Program("tcpreplay"),
+    },
+    Package {
+        used_for: Use::Peer,
+        purpose: "trafgen, a peer of fcn-gen run",
+        apt: &["netsniff-ng"],
+        detect: Detect::Files(&[&[
+            "/usr/sbin/trafgen",
+            "/usr/bin/trafgen",
+            "/usr/local/sbin/trafgen",
+        ]]),
+    },
+    Package {
+        used_for: Use::Peer,
+        purpose: "records when frames arrive",
+        apt: &["tcpdump"],
+        detect: Detect::Program("tcpdump"),
     },
     Package {
         used_for: Use::Test,

@@ -25,12 +25,8 @@ pub struct Options {
 /// A check could not begin.
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
-    let with_plugin = can_build_plugin(options, &mut tally)?;
-    let scope: &[&str] = if with_plugin {
-        &[]
-    } else {
-        &["--exclude", cargo::PLUGIN_PACKAGE]
-    };
+    let scope = scope(options, &mut tally)?;
+    let scope = scope.as_slice();
 
     let mut packages = || system_packages(options);
     let mut tests = || run_tests(scope, &options.filters, &mut tally);
@@ -125,31 +121,41 @@ fn conclude(done: &[Done], tally: &Tally) -> ExitCode {
     }
 }
 
-/// Whether the plugin's crate takes part; where it does not, that is noted as skipped.
-fn can_build_plugin(options: &Options, tally: &mut Tally) -> Outcome<bool> {
+/// What is left out of the workspace for want of system packages, which is noted as skipped.
+fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
+    let mut scope = Vec::new();
     if !options.no_install {
-        return Ok(true);
+        return Ok(scope);
     }
-    let lacking: Vec<_> = packages::missing(&install_plugin::needs()?);
-    let lacking: Vec<_> = lacking
-        .into_iter()
-        .filter(|p| p.used_for != Use::Run)
-        .collect();
-    if !lacking.is_empty() {
+    let needs = [
+        (cargo::PLUGIN_PACKAGE, install_plugin::needs()?),
+        (cargo::REPLAYER, vec![Use::Filter]),
+    ];
+    for (package, needs) in needs {
+        let mut lacking: Vec<_> = packages::missing(&needs);
+        lacking.retain(|p| p.used_for != Use::Run);
+        if lacking.is_empty() {
+            continue;
+        }
         let reason = format!("cannot be built without {}", packages::describe(&lacking));
-        println!("{SKIP_MARK} {}: {reason}", cargo::PLUGIN_PACKAGE);
+        println!("{SKIP_MARK} {package}: {reason}");
         tally.skip_lines += 1;
         tally.skipped += 1;
         tally.skips.push(Skip {
-            test: cargo::PLUGIN_PACKAGE.to_owned(),
+            test: package.to_owned(),
             reason,
         });
+        scope.extend(["--exclude", package]);
     }
-    Ok(lacking.is_empty())
+    Ok(scope)
 }
 
 fn system_packages(options: &Options) -> Outcome<String> {
-    let uses = [install_plugin::needs()?, vec![Use::Test]].concat();
+    let uses = [
+        install_plugin::needs()?,
+        vec![Use::Test, Use::Filter, Use::Network, Use::Peer],
+    ]
+    .concat();
     let lacking = packages::missing(&uses);
     let packages = if !options.no_install {
         packages::ensure(&uses)

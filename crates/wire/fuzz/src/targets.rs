@@ -26,6 +26,7 @@ use fcn_wire::pnc::{
 use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
 use fcn_wire::rdma_cm::{Cm, CmRepr, IpCm};
+use fcn_wire::rewrite::{IcrcWas, Rules, VlanTag};
 use fcn_wire::wan_fcn::{MAX_FLOW_LABEL, WAN_FCN_LEN, WanFcn, WanFcnRepr};
 use fcn_wire::{
     End, ErrorKind, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification,
@@ -50,6 +51,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("icrc", icrc),
     ("pfc", pfc),
     ("rdma_cm", rdma_cm),
+    ("rewrite", rewrite),
     ("isis", isis),
     ("ospf2", ospf2),
     ("ospf3", ospf3),
@@ -1237,4 +1239,121 @@ fn rendered(profile: &Profile) -> String {
         .collect();
     text += &format!("icrc_reading = \"{}\"\n", p.icrc_reading);
     text
+}
+
+/// [`Rules`]: rewriting writes no more than it says and keeps the layers; back gives the same octets; nothing is
+/// claimed of an ICRC that was not captured.
+pub fn rewrite(data: &[u8]) {
+    let Some(capture) = Capture::of(data) else {
+        return;
+    };
+    let apply = |rules: &Rules, packet: &[u8], room: usize| {
+        let mut out = vec![0xEE; packet.len() + room];
+        let (link, profile) = (capture.link, capture.profile);
+        let wire_len = capture.wire_len.max(packet.len());
+        let outcome = rules.apply(packet, wire_len, link, profile, &mut out);
+        let len = outcome.map_or(0, |outcome| outcome.len);
+        assert!(
+            out.get(len..)
+                .unwrap_or_default()
+                .iter()
+                .all(|octet| *octet == 0xEE)
+        );
+        out.truncate(len);
+        outcome.ok().map(|outcome| (out, outcome))
+    };
+    let swapping = swapping_rules();
+    let everything = everything_rules();
+    for len in [capture.bytes.len()].into_iter().chain(capture.cuts) {
+        let packet = &capture.bytes[..len.min(capture.bytes.len())];
+        let (out, outcome) = apply(&swapping, packet, 0).expect("as long as it was");
+        assert_eq!(out.len(), packet.len());
+        let parse = |bytes| Frame::parse(bytes, capture.wire_len, capture.link, capture.profile);
+        let (before, after) = (parse(packet), parse(&out));
+        assert_eq!(before.spans(), after.spans());
+        if before
+            .datagram()
+            .is_some_and(|datagram| !datagram.is_whole())
+        {
+            assert!(matches!(
+                outcome.icrc,
+                IcrcWas::Absent | IcrcWas::Unrepaired
+            ));
+        }
+        let good = |frame: &Frame<'_>| matches!(frame.verify_icrc(), Verdict::Good(_));
+        assert_eq!(good(&before), good(&after));
+        // Whether a proxy notification is about IPv4 or IPv6 is told by its addresses, in part.
+        if families(&before) != families(&after) {
+            continue;
+        }
+        let (back, _) = apply(&swapping, &out, 0).expect("as long as it was");
+        for (old, new) in packet.iter().zip(&back) {
+            // A checksum of 0xFFFF says the same as one of 0.
+            assert!(old == new || (*old, *new) == (0xFF, 0));
+        }
+        let same = apply(&Rules::default(), packet, 0).map(|(out, _)| out);
+        assert_eq!(same.as_deref(), Some(packet));
+        // They put a tag or an Ethernet header in front.
+        if let Some((out, outcome)) = apply(&everything, packet, 18) {
+            assert!(out.len() <= packet.len() + 18 && outcome.wire_len >= out.len());
+        }
+    }
+}
+
+/// The families of the proxy notification in a frame, and of those that it or an ICMP message quotes.
+fn families(frame: &Frame<'_>) -> Vec<Family> {
+    let (mut families, quoted) = match (frame.message(), frame.ip()) {
+        (Message::ProxyCn(message), _) => (vec![message.family()], message.invoking_packet()),
+        (Message::Other, Some(ip)) if matches!(ip.protocol, 1 | 58) => {
+            let quoted = frame.bytes().get(ip.payload + 8..);
+            (Vec::new(), quoted.unwrap_or_default())
+        }
+        _ => return Vec::new(),
+    };
+    let quoted = Frame::parse(quoted, 0, LinkType::RawIp, frame.profile());
+    if !quoted.bytes().is_empty() {
+        families.extend(self::families(&quoted));
+    }
+    families
+}
+
+/// A quarter of all addresses for another one, so that about half of what is found is changed. The first quarter has
+/// the unspecified address, which stays whatever the rules.
+fn prefixes() -> [(Prefix, Prefix); 2] {
+    let quarter = |address: IpAddr| Prefix::new(address, 2).expect("not too long");
+    let v4 = |first| quarter(Ipv4Addr::new(first, 0, 0, 0).into());
+    let v6 = |first| quarter(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0).into());
+    [(v4(64), v4(128)), (v6(0x4000), v6(0x8000))]
+}
+
+fn swapping_rules() -> Rules {
+    let mut rules = Rules::builder();
+    for (one, other) in prefixes() {
+        rules = rules
+            .map_prefix(one, other)
+            .and_then(|r| r.map_prefix(other, one))
+            .expect("of one length");
+    }
+    rules.build()
+}
+
+fn everything_rules() -> Rules {
+    let mut rules = Rules::builder();
+    for (one, other) in prefixes() {
+        rules = rules.map_prefix(one, other).expect("of one length");
+    }
+    let tag = VlanTag {
+        id: 9,
+        priority: 1,
+        service: true,
+    };
+    let rules = rules
+        .source_mac([2; 6])
+        .to_ethernet([4; 6], [6; 6])
+        .add_psn(1)
+        .add_qp(-5)
+        .add_flow_label(3)
+        .set_udp_source(5)
+        .repair();
+    rules.push_vlan(tag).expect("a tag").build()
 }

@@ -22,6 +22,7 @@ use crate::bench_link::arrivals::{Recorder, Run};
 use crate::bench_link::network::Network;
 use crate::bench_link::peers::{Peer, peers};
 use crate::failure::{Failure, Outcome};
+use crate::packages::{self, Use};
 use crate::report::{Ink, ink};
 use crate::tally::SKIP_MARK;
 use crate::{cargo, process};
@@ -51,8 +52,13 @@ pub fn run(rounds: usize) -> Outcome {
         println!("{SKIP_MARK} the benchmark of the link {reason}");
         return Ok(());
     }
-    let generator = cargo::build_tool("fcn-gen", true)?;
-    let replayer = cargo::build_tool("fcn-replay", true)?;
+    // The peers are skipped where they cannot be installed; what ours need has to be there.
+    packages::ensure(&[Use::Filter, Use::Network])?;
+    if let Err(failure) = packages::ensure(&[Use::Peer]) {
+        println!("{failure}");
+    }
+    let generator = cargo::build_tool(cargo::GENERATOR, true)?;
+    let replayer = cargo::build_tool(cargo::REPLAYER, true)?;
     let bare_loop = cargo::build_example("fcn-link", "bare_loop", true)?;
     let cache = cargo::root()?.join("target/bench-link");
     let scratch = cache.join("scratch");

@@ -285,20 +285,4 @@ mod tests {
         let failure = build_tcpreplay(Path::new("/dev/null/none")).unwrap_err();
         assert!(failure.to_string().starts_with("cannot make "), "{failure}");
     }
-
-    /// What a release's archive unpacks to, named in FCN_TCPREPLAY_SOURCE: the mirrors at hand may have none.
-    #[test]
-    #[ignore = "compiles for half a minute and fetches packages"]
-    fn builds_from_a_source_at_hand() {
-        let Some(source) = std::env::var_os("FCN_TCPREPLAY_SOURCE") else {
-            println!("SKIPPED: FCN_TCPREPLAY_SOURCE names no folder");
-            return;
-        };
-        let work = std::env::temp_dir().join(format!("fcn-source-{}", std::process::id()));
-        std::fs::create_dir_all(&work).unwrap();
-        let libraries = unpack_libraries(&work).unwrap();
-        let program = compile(Path::new(&source), &libraries);
-        std::fs::remove_dir_all(&work).unwrap();
-        assert!(program.unwrap().is_file());
-    }
 }

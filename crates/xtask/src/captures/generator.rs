@@ -70,7 +70,7 @@ impl Generator {
         process::stdout(&mut self.command(&["compare", scenario, "--quiet"]))
     }
 
-    /// The names of the built-in scenarios and galleries.
+    /// The names of the built-in scenarios and galleries; not of stresses, which have no end and go to links only.
     ///
     /// # Errors
     /// The generator failed, or wrote something else than its JSON.
@@ -80,6 +80,7 @@ impl Generator {
             .as_array()
             .into_iter()
             .flatten()
+            .filter(|scenario| scenario["kind"] != "stress")
             .map(|scenario| text(scenario, "name"))
             .collect()
     }

@@ -1,0 +1,272 @@
+//! Makes `Rules`, and refuses those that cannot be.
+
+use super::address::Addresses;
+use super::rules::{Base, FlowLabel, MAX_VLAN, Macs, Port, QPS, Turn, VlanTag};
+use super::{Rules, RulesError};
+use crate::bth::{MAX_24, Qp};
+use crate::pnc::Prefix;
+use crate::wan_fcn::MAX_FLOW_LABEL;
+use core::ops::RangeInclusive;
+use std::sync::Arc;
+
+impl Default for Rules {
+    /// Rules that change nothing.
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl Rules {
+    /// Rules that change nothing, to be filled.
+    pub fn builder() -> RulesBuilder {
+        RulesBuilder {
+            base: Base {
+                source_mac: None,
+                destination_mac: None,
+                macs: Vec::new(),
+                to_ethernet: None,
+                remove_tags: false,
+                vlan_id: None,
+                vlans: Vec::new(),
+                push: None,
+                v4: Addresses::default(),
+                v6: Addresses::default(),
+                port: Port::Keep,
+                ports: 0..=u16::MAX,
+                qps: Vec::new(),
+                flow_label: FlowLabel::Keep,
+                repair: false,
+                verify: false,
+            },
+            turn: Turn::default(),
+        }
+    }
+}
+
+/// Makes [`Rules`], one change at a time.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RulesBuilder {
+    base: Base,
+    turn: Turn,
+}
+
+/// Adds a pair to a sorted list.
+fn add<T: Copy + Ord>(
+    pairs: &mut Vec<(T, T)>,
+    what: &'static str,
+    (from, to): (T, T),
+    value: u64,
+) -> Result<(), RulesError> {
+    match pairs.binary_search_by_key(&from, |pair| pair.0) {
+        Ok(_) => Err(RulesError::Twice { what, value }),
+        Err(at) => {
+            pairs.insert(at, (from, to));
+            Ok(())
+        }
+    }
+}
+
+fn within(what: &'static str, value: u64, max: u64) -> Result<(), RulesError> {
+    if value <= max {
+        return Ok(());
+    }
+    Err(RulesError::Wide { what, value, max })
+}
+
+pub(super) fn not_empty(range: &RangeInclusive<u16>) -> Result<(), RulesError> {
+    if !range.is_empty() {
+        return Ok(());
+    }
+    let (first, last) = (*range.start(), *range.end());
+    Err(RulesError::EmptyRange { first, last })
+}
+
+impl RulesBuilder {
+    /// Gives every Ethernet header this source address.
+    pub const fn source_mac(mut self, address: [u8; 6]) -> Self {
+        self.base.source_mac = Some(address);
+        self
+    }
+
+    /// Gives every Ethernet header this destination address, group addresses included.
+    pub const fn destination_mac(mut self, address: [u8; 6]) -> Self {
+        self.base.destination_mac = Some(address);
+        self
+    }
+
+    /// Maps the MAC address `from` to `to`, in both places of the Ethernet header (where no address is set for all) and
+    /// in ARP.
+    ///
+    /// # Errors
+    /// `from` has a mapping already.
+    pub fn map_mac(mut self, from: [u8; 6], to: [u8; 6]) -> Result<Self, RulesError> {
+        let [a, b, c, d, e, f] = from;
+        let value = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        add(&mut self.base.macs, "MAC address", (from, to), value)?;
+        Ok(self)
+    }
+
+    /// Puts an Ethernet header of these addresses in front of packets that have none, in place of what their capture
+    /// has there (Linux cooked header, address family). The EtherType is that of the capture or of the IP version.
+    pub const fn to_ethernet(mut self, source: [u8; 6], destination: [u8; 6]) -> Self {
+        self.base.to_ethernet = Some(Macs {
+            source,
+            destination,
+        });
+        self
+    }
+
+    /// Takes all VLAN tags off.
+    pub const fn remove_vlans(mut self) -> Self {
+        self.base.remove_tags = true;
+        self
+    }
+
+    /// Sets the identifier of the outermost tag, where there is one. It comes before a mapping.
+    ///
+    /// # Errors
+    /// More than 4095.
+    pub fn set_vlan(mut self, id: u16) -> Result<Self, RulesError> {
+        within("VLAN id", id.into(), MAX_VLAN.into())?;
+        self.base.vlan_id = Some(id);
+        Ok(self)
+    }
+
+    /// Maps the identifier `from` to `to` in every tag.
+    ///
+    /// # Errors
+    /// More than 4095, or `from` has a mapping already.
+    pub fn map_vlan(mut self, from: u16, to: u16) -> Result<Self, RulesError> {
+        within("VLAN id", from.max(to).into(), MAX_VLAN.into())?;
+        add(&mut self.base.vlans, "VLAN id", (from, to), from.into())?;
+        Ok(self)
+    }
+
+    /// Puts `tag` in front of all tags, after the other rules have changed those. MAC control frames get none.
+    ///
+    /// # Errors
+    /// An identifier of more than 4095, or a priority of more than 7.
+    pub fn push_vlan(mut self, tag: VlanTag) -> Result<Self, RulesError> {
+        within("VLAN id", tag.id.into(), MAX_VLAN.into())?;
+        within("VLAN priority", tag.priority.into(), 7)?;
+        self.base.push = Some(tag);
+        Ok(self)
+    }
+
+    /// Maps addresses within `from` to those of the same host part within `to`. Where prefixes lie within each other,
+    /// the longest one that an address lies in counts. `0.0.0.0` and `::` stand for no address and stay.
+    ///
+    /// # Errors
+    /// The prefixes differ in length or IP version, or `from` has a mapping already.
+    pub fn map_prefix(mut self, from: Prefix, to: Prefix) -> Result<Self, RulesError> {
+        self.addresses(&from).table.add(from, to)?;
+        Ok(self)
+    }
+
+    const fn addresses(&mut self, prefix: &Prefix) -> &mut Addresses {
+        if prefix.address().is_ipv4() {
+            &mut self.base.v4
+        } else {
+            &mut self.base.v6
+        }
+    }
+
+    /// Sets the UDP source port of RoCEv2 and VXLAN, in place of a mapping.
+    pub fn set_udp_source(mut self, port: u16) -> Self {
+        self.base.port = Port::Set(port);
+        self
+    }
+
+    /// Maps the UDP source port `from` of RoCEv2 and VXLAN to `to`, in place of a port for all.
+    ///
+    /// # Errors
+    /// `from` has a mapping already.
+    pub fn map_udp_source(mut self, from: u16, to: u16) -> Result<Self, RulesError> {
+        if !matches!(self.base.port, Port::Map(_)) {
+            self.base.port = Port::Map(Vec::new());
+        }
+        if let Port::Map(pairs) = &mut self.base.port {
+            add(pairs, "UDP port", (from, to), from.into())?;
+        }
+        Ok(self)
+    }
+
+    /// Adds `by` to UDP source ports of RoCEv2 and VXLAN within `range`, modulo its size; others stay. It comes after a
+    /// mapping, and `range` is also that of a [`LoopVariation`](super::LoopVariation).
+    ///
+    /// # Errors
+    /// The range is empty.
+    pub fn add_udp_source(
+        mut self,
+        range: RangeInclusive<u16>,
+        by: u16,
+    ) -> Result<Self, RulesError> {
+        not_empty(&range)?;
+        self.base.ports = range;
+        self.turn.port = by.into();
+        Ok(self)
+    }
+
+    /// Maps the QP number `from` to `to`.
+    ///
+    /// # Errors
+    /// `from` has a mapping already.
+    pub fn map_qp(mut self, from: Qp, to: Qp) -> Result<Self, RulesError> {
+        add(&mut self.base.qps, "QP", (from, to), from.get().into())?;
+        Ok(self)
+    }
+
+    /// Adds `by` to QP numbers, after a mapping. The management QPs 0 and 1 and the multicast QP 0xFFFFFF stay, and the
+    /// sum goes round within the numbers between them.
+    pub fn add_qp(mut self, by: i32) -> Self {
+        self.turn.qp = i64::from(by).rem_euclid(QPS.into());
+        self
+    }
+
+    /// Adds `by` to PSNs, modulo 2^24. That of a CNP stays.
+    pub const fn add_psn(mut self, by: u32) -> Self {
+        self.turn.psn = by & MAX_24;
+        self
+    }
+
+    /// Sets every IPv6 flow label, also that which a WAN FCN names.
+    ///
+    /// # Errors
+    /// More than 20 bits.
+    pub fn set_flow_label(mut self, label: u32) -> Result<Self, RulesError> {
+        within("flow label", label.into(), MAX_FLOW_LABEL.into())?;
+        self.base.flow_label = FlowLabel::Set(label);
+        Ok(self)
+    }
+
+    /// Adds `by` to every IPv6 flow label, modulo 2^20, also to that which a WAN FCN names.
+    pub const fn add_flow_label(mut self, by: u32) -> Self {
+        self.base.flow_label = FlowLabel::Add(by);
+        self
+    }
+
+    /// Computes all checksums and the ICRC anew, so that what was wrong becomes right. A UDP checksum of 0 stays, as do
+    /// those over something that the capture has cut. An ICRC that was right stays right by its reading, else the
+    /// profile's is used.
+    pub const fn repair(mut self) -> Self {
+        self.base.repair = true;
+        self
+    }
+
+    /// Verifies the ICRC of every RoCEv2 packet for [`Outcome::icrc`](super::Outcome), at a cost that grows with the
+    /// packet. Without, only those are verified for which it has to be known.
+    pub const fn verify_icrc(mut self) -> Self {
+        self.base.verify = true;
+        self
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn build(self) -> Rules {
+        Rules {
+            base: Arc::new(self.base),
+            turn: self.turn,
+        }
+    }
+}

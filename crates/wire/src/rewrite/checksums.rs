@@ -1,0 +1,389 @@
+//! `Canvas`: writes fields into the new packet while the checksums over them follow.
+//!
+//! A checksum follows by the difference that the written octets make (RFC 1624; for the ICRC, the CRC's linearity), so
+//! that one which was wrong stays wrong by as much and the cost does not grow with the payload. Only where asked for is
+//! it computed anew. What is written, and which checksums there are, is `packet.rs`'s business.
+
+use super::IcrcWas;
+use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
+use crate::ipv6_ext::next_header;
+use crate::octets::{u8_at, u16_at, u32_at};
+use arrayvec::ArrayVec;
+use core::ops::Range;
+use crc32fast::Hasher;
+use etherparse::checksum::Sum16BitWords;
+
+/// Checksums around one field: at most 13 a packet (IP and transport of each of 6 headers inside one another, ICRC),
+/// and as many for each packet that is quoted in one.
+pub(super) const MAX_SCOPES: usize = 48;
+
+/// Addresses that a checksum covers as its pseudo-header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pseudo {
+    /// First octet of the source address.
+    pub(super) source: usize,
+    /// First octet of the destination address: the last segment's where others come before.
+    pub(super) destination: usize,
+    /// Octets of an address.
+    pub(super) len: usize,
+    /// Upper-layer protocol.
+    pub(super) protocol: u8,
+}
+
+/// A checksum of 16-bit words.
+#[derive(Clone, Debug)]
+pub(super) struct Sum {
+    /// Where the checksum is.
+    pub(super) at: usize,
+    /// What it covers, as far as captured.
+    pub(super) body: Range<usize>,
+    pub(super) pseudo: Option<Pseudo>,
+    /// Whether all of the body is there, so that the sum could be computed anew.
+    pub(super) whole: bool,
+}
+
+/// An ICRC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Icrc {
+    /// First octet of the IP header.
+    pub(super) ip: usize,
+    /// First octet of the UDP header.
+    pub(super) udp: usize,
+    /// First octet of the ICRC.
+    pub(super) at: usize,
+    /// What verifying it gave, if that was done.
+    pub(super) verdict: Option<Verdict>,
+    /// The reading to repair it by where it is right by none.
+    pub(super) default: Reading,
+}
+
+#[derive(Clone, Debug)]
+enum Scope {
+    /// With what the writes so far add to it.
+    Sum(Sum, u64),
+    /// With the octets written so far.
+    Icrc(Icrc, Range<usize>),
+}
+
+/// The new packet, being written. Places count from the start of the old packet.
+#[derive(Debug)]
+pub(super) struct Canvas<'a> {
+    old: &'a [u8],
+    new: &'a mut [u8],
+    /// What to add to a place in the old packet for the same one in the new.
+    shift: usize,
+    repair: bool,
+    scopes: ArrayVec<Scope, MAX_SCOPES>,
+}
+
+impl<'a> Canvas<'a> {
+    /// `new` holds `old` from octet `before` on, moved to `after`.
+    pub(super) fn new(
+        old: &'a [u8],
+        new: &'a mut [u8],
+        (before, after): (usize, usize),
+        repair: bool,
+    ) -> Self {
+        Self {
+            old,
+            new,
+            shift: after.wrapping_sub(before),
+            repair,
+            scopes: ArrayVec::new(),
+        }
+    }
+
+    /// The packet as it was.
+    pub(super) const fn old(&self) -> &'a [u8] {
+        self.old
+    }
+
+    /// From here on, writes to what `sum` covers count for it.
+    pub(super) fn open_sum(&mut self, sum: Sum) {
+        self.open(Scope::Sum(sum, 0));
+    }
+
+    /// From here on, writes to what the ICRC covers count for it.
+    pub(super) fn open_icrc(&mut self, icrc: Icrc) {
+        self.open(Scope::Icrc(icrc, 0..0));
+    }
+
+    fn open(&mut self, scope: Scope) {
+        // There are never more: see MAX_SCOPES.
+        let full = self.scopes.try_push(scope).is_err();
+        debug_assert!(!full);
+    }
+
+    /// How many checksums are open.
+    pub(super) fn open_count(&self) -> usize {
+        self.scopes.len()
+    }
+
+    /// Writes `value` at `at`, if all of that was captured.
+    #[inline]
+    pub(super) fn write<const N: usize>(&mut self, at: usize, value: [u8; N]) {
+        let place = self.new.get_mut(at.wrapping_add(self.shift)..);
+        let Some(place) = place.and_then(|rest| rest.first_chunk_mut::<N>()) else {
+            return;
+        };
+        let was = core::mem::replace(place, value);
+        if was == value {
+            return;
+        }
+        for scope in &mut self.scopes {
+            scope.note(at, &was, &value);
+        }
+    }
+
+    /// Closes all but the first `count` checksums, innermost first, and brings them up to date. Returns what the ICRC
+    /// among them was.
+    pub(super) fn close(&mut self, count: usize) -> Option<IcrcWas> {
+        let mut was = None;
+        while self.scopes.len() > count {
+            match self.scopes.pop() {
+                Some(Scope::Sum(sum, delta)) => self.close_sum(&sum, delta),
+                Some(Scope::Icrc(icrc, written)) => was = Some(self.close_icrc(&icrc, &written)),
+                None => break,
+            }
+        }
+        was
+    }
+
+    fn close_sum(&mut self, sum: &Sum, delta: u64) {
+        let found = u16_at(self.old, sum.at);
+        let is_udp = sum.pseudo.is_some_and(|p| p.protocol == next_header::UDP);
+        let value = if self.repair && sum.whole {
+            self.computed(sum)
+        } else if delta.is_multiple_of(0xFFFF) {
+            return;
+        } else {
+            !folded(u64::from(!found) + delta)
+        };
+        // RFC 768: 0 says that there is none.
+        let value = if is_udp && value == 0 { 0xFFFF } else { value };
+        self.write(sum.at, value.to_be_bytes());
+    }
+
+    fn range(&self, range: Range<usize>) -> &[u8] {
+        let (start, end) = (
+            range.start.wrapping_add(self.shift),
+            range.end.wrapping_add(self.shift),
+        );
+        self.new.get(start..end).unwrap_or_default()
+    }
+
+    /// The checksum as it should be.
+    fn computed(&self, sum: &Sum) -> u16 {
+        let before = self.range(sum.body.start..sum.at);
+        let behind = self.range(sum.at + 2..sum.body.end);
+        // The field lies at an even place, so that it counts as zero when left out.
+        let mut words = Sum16BitWords::new().add_slice(before).add_slice(behind);
+        if let Some(pseudo) = sum.pseudo {
+            let len = sum.body.len() as u32;
+            for at in [pseudo.source, pseudo.destination] {
+                words = words.add_slice(self.range(at..at + pseudo.len));
+            }
+            words = words.add_4bytes(len.to_be_bytes());
+            words = words.add_2bytes([0, pseudo.protocol]);
+        }
+        words.ones_complement().to_be()
+    }
+
+    fn close_icrc(&mut self, icrc: &Icrc, written: &Range<usize>) -> IcrcWas {
+        let (start, end) = (icrc.ip, icrc.at + ICRC_LEN);
+        let udp = icrc.udp - icrc.ip;
+        let old = self.old.get(start..end).unwrap_or_default();
+        let found = u32_at(old, icrc.at - icrc.ip).swap_bytes();
+        let has_extensions = u8_at(old, 0) >> 4 == 6 && udp > 40;
+        // What is in front of the addresses is masked (flow label) or never written.
+        let covered = written.start.max(icrc.ip + 8)..written.end;
+        let unchanged = covered.is_empty();
+        // Readings differ in what lies between IPv6 header and BTH, and so in how far the former is from the end. Zero
+        // is what is sent by those who leave the field to their hardware: it stays.
+        let by_reading = has_extensions && covered.start < icrc.udp + 8;
+        let must_know = self.repair || !unchanged && (found == 0 || by_reading);
+        let verdict = match icrc.verdict {
+            None if must_know => Some(icrc::verify(old, udp)),
+            verdict => verdict,
+        };
+        let (was, reading, expected) = match verdict {
+            None => (IcrcWas::Kept, Reading::default(), found),
+            Some(Verdict::Good(reading)) => {
+                let was = IcrcWas::Good(reading);
+                (was, reading.unwrap_or_default(), found)
+            }
+            Some(Verdict::Bad { expected, .. }) => (IcrcWas::Bad, Reading::default(), expected),
+            Some(Verdict::Unchecked) => return IcrcWas::Unrepaired,
+        };
+        if !self.repair && (unchanged || was == IcrcWas::Bad && found == 0) {
+            return was;
+        }
+        let value = if self.repair {
+            let reading = if was == IcrcWas::Bad {
+                icrc.default
+            } else {
+                reading
+            };
+            icrc::compute(self.range(start..icrc.at), udp, reading)
+        } else if by_reading {
+            icrc::compute(self.range(start..icrc.at), udp, reading)
+                .map(|new| found ^ expected ^ new)
+        } else {
+            Some(found ^ self.difference(covered, icrc))
+        };
+        let Some(value) = value else {
+            return IcrcWas::Unrepaired;
+        };
+        self.write(icrc.at, value.to_le_bytes());
+        was
+    }
+
+    /// What the octets written in `covered` change in the CRC at `icrc.at`, none of them masked.
+    ///
+    /// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs is that of the packets' exclusive-or, with
+    /// nothing to start from.
+    fn difference(&self, covered: Range<usize>, icrc: &Icrc) -> u32 {
+        const CHUNK: usize = 64;
+        // Up to the payload, whose length mostly has few bits.
+        let end = covered.end.max(icrc.udp + 8 + 12).min(icrc.at);
+        let old = self.old.get(covered.start..end).unwrap_or_default();
+        let new = self.range(covered.start..end);
+        // crc32fast keeps the complement of the register.
+        let mut crc = Hasher::new_with_initial(!0);
+        for (old, new) in old.chunks(CHUNK).zip(new.chunks(CHUNK)) {
+            let mut changed = [0; CHUNK];
+            for (changed, (old, new)) in changed.iter_mut().zip(old.iter().zip(new)) {
+                *changed = old ^ new;
+            }
+            crc.update(changed.get(..old.len()).unwrap_or_default());
+        }
+        zeros_behind(crc, icrc.at - end)
+    }
+}
+
+/// The CRC, without its complement, of what `crc` was fed and `count` octets of zero.
+fn zeros_behind(mut crc: Hasher, count: usize) -> u32 {
+    const ZEROS: [u8; 1024] = [0; 1024];
+    // Combining costs a multiplication for each bit of the count, and that as much as about so many octets do; payloads
+    // have few bits, mostly.
+    if count > ZEROS.len() * count.count_ones() as usize {
+        let mut crc = Hasher::new_with_initial(!crc.finalize());
+        crc.combine(&Hasher::new_with_initial_len(0, count as u64));
+        return crc.finalize();
+    }
+    let mut left = count;
+    while left > 0 {
+        let now = left.min(ZEROS.len());
+        crc.update(ZEROS.get(..now).unwrap_or_default());
+        left -= now;
+    }
+    !crc.finalize()
+}
+
+impl Scope {
+    fn note(&mut self, at: usize, was: &[u8], value: &[u8]) {
+        match self {
+            Self::Sum(sum, delta) => {
+                *delta += changed(&sum.body, at, was, value);
+                if let Some(pseudo) = sum.pseudo {
+                    for start in [pseudo.source, pseudo.destination] {
+                        *delta += changed(&(start..start + pseudo.len), at, was, value);
+                    }
+                }
+            }
+            Self::Icrc(icrc, written) => {
+                let start = at.max(icrc.ip);
+                let end = (at + value.len()).min(icrc.at);
+                if start < end {
+                    *written = if Range::is_empty(written) {
+                        start..end
+                    } else {
+                        written.start.min(start)..written.end.max(end)
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// What writing `value` over `was` at `at` adds to a sum over `body`: equation 3 of RFC 1624, without the checksum.
+#[inline]
+fn changed(body: &Range<usize>, at: usize, was: &[u8], value: &[u8]) -> u64 {
+    let start = at.max(body.start);
+    let end = (at + value.len()).min(body.end);
+    if start >= end {
+        return 0;
+    }
+    let words = |octets: &[u8]| -> u64 {
+        octets
+            .get(start - at..end - at)
+            .unwrap_or_default()
+            .chunks(2)
+            .map(|word| match *word {
+                [high, low] => u64::from(u16::from_be_bytes([high, low])),
+                [high] => u64::from(high) << 8,
+                _ => 0,
+            })
+            .sum()
+    };
+    // The complement of a word is what it lacks of 0xFFFF; an odd octet counts as the first of its word.
+    let count = (end - start).div_ceil(2) as u64;
+    let sum = folded(words(value) + count * 0xFFFF - words(was));
+    // RFC 1071 section 2: at an odd place, the octets of each word change sides.
+    let odd = !(start - body.start).is_multiple_of(2);
+    u64::from(if odd { sum.swap_bytes() } else { sum })
+}
+
+/// A sum with its carries added.
+fn folded(mut sum: u64) -> u16 {
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_behind_a_crc_count_the_same_whichever_way() {
+        for count in [
+            0usize, 1, 3, 255, 1023, 1024, 1025, 2048, 4092, 4096, 8192, 9000, 16384, 65535,
+        ] {
+            let mut fed = Hasher::new_with_initial(!0);
+            fed.update(b"what was written");
+            let crc = fed.clone();
+            fed.update(&vec![0; count]);
+            assert_eq!(zeros_behind(crc, count), !fed.finalize(), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_sum_follows_octets_at_odd_places_and_in_part() {
+        let sum = |bytes: &[u8]| {
+            let words = bytes.chunks(2);
+            folded(
+                words
+                    .map(|w| u64::from(w[0]) << 8 | u64::from(w.get(1).copied().unwrap_or(0)))
+                    .sum(),
+            )
+        };
+        let old: Vec<u8> = (0..40u8).map(|i| i.wrapping_mul(7) + 1).collect();
+        for body in [0..40, 3..40, 4..21, 7..8, 0..19] {
+            for at in 0..40 {
+                for len in 0..=(40 - at).min(17) {
+                    let mut new = old.clone();
+                    new[at..at + len]
+                        .iter_mut()
+                        .for_each(|octet| *octet = octet.wrapping_mul(3) ^ 0x5A);
+                    let (was, value) = (&old[at..at + len], &new[at..at + len]);
+                    let by = changed(&body, at, was, value);
+                    let followed = folded(u64::from(sum(&old[body.clone()])) + by);
+                    let anew = sum(&new[body.clone()]);
+                    assert_eq!(followed % 0xFFFF, anew % 0xFFFF, "{body:?} {at} {len}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Where a packet holds what the rules change: its headers, its options, our messages, and packets quoted in it.
+//!
+//! Locating headers is `frame.rs`'s business, keeping checksums `checksums.rs`'s; RDMA CM messages are in `cm.rs`, ICMP
+//! and ARP in `icmp.rs`.
+
+use super::checksums::{Canvas, Icrc, Pseudo, Sum};
+use super::{IcrcWas, Rules, cm, icmp, link};
+use crate::bth::{BTH_LEN, Bth, ExtendedHeader, Opcode, Qp};
+use crate::fast_cnp::FastCnp;
+use crate::frame::{Datagram, End, Frame, Ip, LinkType, Span, Upper};
+use crate::icrc::{ICRC_LEN, Verdict};
+use crate::ipv6_ext::{Options, next_header};
+use crate::layer::Layer;
+use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u24_at, u32_at};
+use crate::profile::VXLAN_PORT;
+use crate::proxy_address::ProxyAddress;
+use crate::proxy_cn::{Family, ProxyCn};
+use crate::wan_fcn::WanFcn;
+
+/// Packets quoted within quoted packets that are followed.
+const MAX_QUOTES: usize = 2;
+
+/// Offsets in the Base Transport Header.
+mod bth_field {
+    pub const DEST_QP: usize = 5;
+    pub const PSN: usize = 9;
+}
+
+/// Place of the source QP in the DETH.
+const DETH_SOURCE_QP: usize = 5;
+
+/// Place of a five-tuple's source port behind its addresses.
+const TUPLE_SOURCE_PORT: usize = 1;
+
+/// Rewrites what is behind the link header of `frame`. Returns what the innermost packet's ICRC was.
+pub(super) fn rewrite(
+    rules: &Rules,
+    frame: &Frame<'_>,
+    link: LinkType,
+    canvas: &mut Canvas<'_>,
+) -> IcrcWas {
+    let mut walk = Walk {
+        rules,
+        canvas,
+        link,
+        base: 0,
+        quotes: 0,
+    };
+    walk.packet(frame)
+}
+
+/// One packet: that of the frame, or one that is quoted in it.
+#[derive(Debug)]
+pub(super) struct Walk<'w, 'a> {
+    pub(super) rules: &'w Rules,
+    canvas: &'w mut Canvas<'a>,
+    link: LinkType,
+    /// Where the packet begins in the outermost one.
+    base: usize,
+    /// In how many packets it is quoted.
+    quotes: usize,
+}
+
+impl Walk<'_, '_> {
+    fn packet(&mut self, frame: &Frame<'_>) -> IcrcWas {
+        let open = self.canvas.open_count();
+        let unrepaired = self.open_checksums(frame);
+        for span in frame.spans() {
+            self.header(frame, span);
+        }
+        match frame.upper() {
+            Upper::Udp(datagram) => self.datagram(frame, datagram),
+            Upper::Other => {
+                if let Some(at) = link::arp_at(frame, self.link) {
+                    icmp::arp(self, at);
+                } else if let Some((ip, protocol)) = whole_ip(frame) {
+                    icmp::icmp(self, frame, ip, protocol);
+                }
+            }
+            _ => {}
+        }
+        self.canvas.close(open).unwrap_or(unrepaired)
+    }
+
+    /// Opens the checksums of all headers, outermost first. Returns what the ICRC is if it cannot be opened.
+    fn open_checksums(&mut self, frame: &Frame<'_>) -> IcrcWas {
+        let bytes = frame.bytes();
+        let mut pseudo = None;
+        let mut transport = 0;
+        let clear = !matches!(frame.end(), End::Malformed(e) if e.layer != Layer::Ipv6Option);
+        for span in frame.spans() {
+            let start = span.start;
+            match span.layer {
+                Layer::Ipv4 => {
+                    self.open(start + 10, start..span.header_end, None, true);
+                    pseudo = Some((start + 12, start + 16, 4));
+                }
+                Layer::Ipv6 => pseudo = Some((start + 8, start + 24, 16)),
+                Layer::Routing => {
+                    if let (Some(p), true) = (&mut pseudo, has_segments_left(bytes, span)) {
+                        p.1 = start + 8;
+                    }
+                }
+                Layer::Udp | Layer::Tcp => {
+                    transport = start;
+                    let (protocol, at) = if span.layer == Layer::Udp {
+                        (next_header::UDP, start + 6)
+                    } else {
+                        (next_header::TCP, start + 16)
+                    };
+                    let whole = clear && span.end <= bytes.len();
+                    self.open_transport(bytes, protocol, at, start..span.end, (pseudo, whole));
+                }
+                _ => {}
+            }
+        }
+        let Some(ip) = frame.ip().filter(|ip| ip.payload > transport) else {
+            return self.open_icrc(frame, clear);
+        };
+        // What the walk over the frame has no layer for: other protocols, and first fragments.
+        let (fragment, first) = match frame.stop() {
+            End::Fragment { offset, .. } => (true, offset == 0),
+            _ => (false, true),
+        };
+        let field = match ip.protocol {
+            next_header::UDP if fragment => 6,
+            next_header::TCP if fragment => 16,
+            icmp::ICMPV4 | icmp::ICMPV6 => 2,
+            next_header::OSPF if ip.source.is_ipv6() => 12,
+            _ => return IcrcWas::Absent,
+        };
+        // RFC 792: no pseudo-header.
+        let pseudo = pseudo.filter(|_| ip.protocol != icmp::ICMPV4);
+        if first && ip.payload + field + 2 <= bytes.len().min(ip.end) {
+            let whole = clear && !fragment && ip.end <= bytes.len();
+            let body = ip.payload..ip.end;
+            let at = ip.payload + field;
+            self.open_transport(bytes, ip.protocol, at, body, (pseudo, whole));
+        }
+        IcrcWas::Absent
+    }
+
+    fn open_transport(
+        &mut self,
+        bytes: &[u8],
+        protocol: u8,
+        at: usize,
+        body: core::ops::Range<usize>,
+        (pseudo, whole): (Option<(usize, usize, usize)>, bool),
+    ) {
+        // RFC 768, RFC 6935: the sender computed none.
+        if protocol == next_header::UDP && u16_at(bytes, at) == 0 {
+            return;
+        }
+        let base = self.base;
+        let pseudo = pseudo.map(|(source, destination, len)| Pseudo {
+            source: base + source,
+            destination: base + destination,
+            len,
+            protocol,
+        });
+        self.open(at, body, pseudo, whole);
+    }
+
+    fn open(
+        &mut self,
+        at: usize,
+        body: core::ops::Range<usize>,
+        pseudo: Option<Pseudo>,
+        whole: bool,
+    ) {
+        let base = self.base;
+        self.canvas.open_sum(Sum {
+            at: base + at,
+            body: base + body.start..base + body.end,
+            pseudo,
+            whole,
+        });
+    }
+
+    fn open_icrc(&mut self, frame: &Frame<'_>, clear: bool) -> IcrcWas {
+        let Some(datagram) = frame.datagram().filter(|_| frame.is_roce()) else {
+            return IcrcWas::Absent;
+        };
+        if !clear || !datagram.is_whole() || datagram.payload_len < BTH_LEN + ICRC_LEN {
+            return IcrcWas::Unrepaired;
+        }
+        let asked = self.rules.base().verify && self.quotes == 0;
+        let verdict = asked.then(|| frame.verify_icrc());
+        if verdict == Some(Verdict::Unchecked) {
+            return IcrcWas::Unrepaired;
+        }
+        self.canvas.open_icrc(Icrc {
+            ip: self.base + datagram.ip.start,
+            udp: self.base + datagram.start,
+            at: self.base + datagram.payload_at() + datagram.payload_len - ICRC_LEN,
+            verdict,
+            default: frame.profile().icrc_reading,
+        });
+        IcrcWas::Absent
+    }
+
+    fn header(&mut self, frame: &Frame<'_>, span: &Span) {
+        let (bytes, start) = (frame.bytes(), span.start);
+        match span.layer {
+            Layer::Ipv4 => {
+                self.ipv4(start + 12);
+                self.ipv4(start + 16);
+            }
+            Layer::Ipv6 => {
+                let word = u32_at(bytes, start);
+                let label = self.rules.flow_label(word & 0x000F_FFFF);
+                self.write(start, (word & 0xFFF0_0000 | label).to_be_bytes());
+                self.ipv6(start + 8);
+                self.ipv6(start + 24);
+            }
+            Layer::Routing => {
+                let room = (span.header_end - start).saturating_sub(8) / 16;
+                let count = match u8_at(bytes, start + 2) {
+                    // RFC 2460 and RFC 6275: nothing but addresses.
+                    0 | 2 => room,
+                    // RFC 8754: Last Entry counts from 0; options follow the segments.
+                    4 => room.min(usize::from(u8_at(bytes, start + 4)) + 1),
+                    _ => 0,
+                };
+                for segment in 0..count {
+                    self.ipv6(start + 8 + 16 * segment);
+                }
+            }
+            Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
+            Layer::Udp => {
+                let destination = u16_at(bytes, start + 2);
+                if destination == frame.profile().rocev2_port || destination == VXLAN_PORT {
+                    self.udp_source(start);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn options(&mut self, frame: &Frame<'_>, span: &Span) {
+        let (start, end) = (span.start, span.header_end);
+        let header = frame.bytes().get(start..end).unwrap_or_default();
+        for option in Options::new(span.layer, header).map_while(Result::ok) {
+            let at = start + option.offset + 2;
+            let (kind, data, profile) = (option.kind, option.data, frame.profile());
+            if option.is_padding() {
+                continue;
+            }
+            if let Some(fast) = FastCnp::parse(kind, data, profile) {
+                if let Ok(fast) = fast {
+                    self.ipv6(at + fast.address_at(data.len()));
+                }
+            } else if let Some(Ok(_)) = ProxyAddress::parse(kind, data, profile) {
+                self.ipv6(at);
+            }
+        }
+    }
+
+    fn datagram(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
+        let (profile, port) = (frame.profile(), datagram.destination_port);
+        let (at, payload) = (datagram.payload_at(), datagram.payload);
+        if port == profile.rocev2_port {
+            self.roce(at, payload, datagram.payload_len);
+        } else if port == profile.proxy_cn_port {
+            let outer = Family::of(datagram.ip.source);
+            if let Ok(message) = ProxyCn::new_checked(payload, outer) {
+                self.proxy_cn(frame, at, &message);
+            }
+        } else if port == profile.wan_fcn_port
+            && let Ok(message) = WanFcn::new_checked(payload)
+        {
+            let label = self.rules.flow_label(message.flow_label());
+            let word = u32_at(payload, 0) & 0x0FFF | label << 12;
+            self.write(at, word.to_be_bytes());
+        }
+    }
+
+    /// A RoCEv2 packet of `len` octets, of which `payload` were captured, from its BTH at `at` on.
+    fn roce(&mut self, at: usize, payload: &[u8], len: usize) {
+        // The last four are the ICRC, whatever headers an opcode may claim.
+        let payload = payload
+            .get(..len.saturating_sub(ICRC_LEN))
+            .unwrap_or(payload);
+        let Ok(bth) = Bth::new_checked(payload) else {
+            return;
+        };
+        self.qp(at + bth_field::DEST_QP);
+        let opcode = bth.opcode();
+        if opcode != Opcode::CNP {
+            self.psn(at + bth_field::PSN);
+        }
+        if opcode.extended_headers().and_then(<[_]>::first) != Some(&ExtendedHeader::Deth) {
+            return;
+        }
+        let behind = BTH_LEN + ExtendedHeader::Deth.len();
+        let Some(data) = payload.get(behind..) else {
+            return;
+        };
+        self.qp(at + BTH_LEN + DETH_SOURCE_QP);
+        if opcode == Opcode::UD_SEND_ONLY && bth.dest_qp() == Qp::GSI {
+            cm::rewrite(self, at + behind, data);
+        }
+    }
+
+    fn proxy_cn(&mut self, frame: &Frame<'_>, at: usize, message: &ProxyCn<'_>) {
+        let family = message.family();
+        let len = family.address_len();
+        for address in [at, at + len] {
+            match family {
+                Family::V4 => self.ipv4(address),
+                Family::V6 => self.ipv6(address),
+            }
+        }
+        let tuple = message.five_tuple();
+        let roce = frame.profile().rocev2_port;
+        if tuple.protocol == next_header::UDP && tuple.destination_port == roce {
+            self.udp_source(at + 2 * len + TUPLE_SOURCE_PORT);
+        }
+        self.quoted(frame, at + message.invoking_at(), message.invoking_packet());
+    }
+
+    /// A packet quoted at `at`, from its IP header on, as far as quoted.
+    pub(super) fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
+        if self.quotes == MAX_QUOTES || packet.is_empty() {
+            return;
+        }
+        let wire_len = match u8_at(packet, 0) >> 4 {
+            4 => usize::from(u16_at(packet, 2)),
+            _ => 40 + usize::from(u16_at(packet, 4)),
+        };
+        let quoted = Frame::parse(packet, wire_len, LinkType::RawIp, frame.profile());
+        let mut walk = Walk {
+            rules: self.rules,
+            canvas: &mut *self.canvas,
+            link: LinkType::RawIp,
+            base: self.base + at,
+            quotes: self.quotes + 1,
+        };
+        walk.packet(&quoted);
+    }
+
+    /// The octets of the outermost packet as they were, from this packet's `at` on.
+    pub(super) fn old<const N: usize>(&self, at: usize) -> [u8; N] {
+        array(self.canvas.old(), self.base + at)
+    }
+
+    #[inline]
+    pub(super) fn write<const N: usize>(&mut self, at: usize, value: [u8; N]) {
+        self.canvas.write(self.base + at, value);
+    }
+
+    pub(super) fn ipv4(&mut self, at: usize) {
+        let old = ipv4_at(self.canvas.old(), self.base + at);
+        let new = self.rules.ipv4(old);
+        self.write(at, new.octets());
+    }
+
+    pub(super) fn ipv6(&mut self, at: usize) {
+        let old = ipv6_at(self.canvas.old(), self.base + at);
+        let new = self.rules.ipv6(old);
+        self.write(at, new.octets());
+    }
+
+    fn udp_source(&mut self, at: usize) {
+        let old = u16_at(self.canvas.old(), self.base + at);
+        let new = self.rules.udp_source(old);
+        self.write(at, new.to_be_bytes());
+    }
+
+    pub(super) fn qp(&mut self, at: usize) {
+        let old = u24_at(self.canvas.old(), self.base + at);
+        let [_, new @ ..] = self.rules.qp(Qp::truncate(old)).get().to_be_bytes();
+        self.write(at, new);
+    }
+
+    pub(super) fn psn(&mut self, at: usize) {
+        let old = u24_at(self.canvas.old(), self.base + at);
+        let [_, new @ ..] = self.rules.psn(old).to_be_bytes();
+        self.write(at, new);
+    }
+}
+
+/// The innermost IP packet and what it carries, where it is no fragment.
+fn whole_ip<'f>(frame: &'f Frame<'_>) -> Option<(&'f Ip, u8)> {
+    let ip = frame.ip()?;
+    let is_fragment = matches!(frame.stop(), End::Fragment { .. });
+    (!is_fragment).then_some((ip, ip.protocol))
+}
+
+/// Whether a segment routing header says that other segments come before the last one, which is then the destination
+/// that checksums cover (RFC 8200 section 8.1).
+fn has_segments_left(bytes: &[u8], span: &Span) -> bool {
+    let long_enough = span.header_end - span.start >= 8 + 16;
+    long_enough && u8_at(bytes, span.start + 2) == 4 && u8_at(bytes, span.start + 3) > 0
+}

@@ -1,0 +1,96 @@
+//! What changes from loop to loop of a replay, as rules for each loop.
+
+use super::builder::not_empty;
+use super::rules::{QPS, Turn};
+use super::{Rules, RulesError};
+use crate::bth::MAX_24;
+use crate::pnc::Prefix;
+use core::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// What moves on with every loop of a replay, on top of what [`Rules`] change in all of them.
+///
+/// The loop of number 0 is that of the rules alone.
+#[derive(Clone, Debug)]
+pub struct LoopVariation {
+    rules: Rules,
+    psn_step: u32,
+    port_step: u16,
+    qp_step: i32,
+}
+
+impl LoopVariation {
+    /// No variation of `rules`, to be filled.
+    #[must_use]
+    pub fn new(rules: &Rules) -> Self {
+        Self {
+            rules: rules.clone(),
+            psn_step: 0,
+            port_step: 0,
+            qp_step: 0,
+        }
+    }
+
+    /// Adds `step` to PSNs with each loop, modulo 2^24.
+    #[must_use]
+    pub const fn psn(mut self, step: u32) -> Self {
+        self.psn_step = step;
+        self
+    }
+
+    /// Adds `step` to the UDP source ports within `range` with each loop, modulo its size. The range is also that of
+    /// [`RulesBuilder::add_udp_source`](super::RulesBuilder::add_udp_source).
+    ///
+    /// # Errors
+    /// The range is empty.
+    pub fn udp_source(mut self, range: RangeInclusive<u16>, step: u16) -> Result<Self, RulesError> {
+        not_empty(&range)?;
+        Arc::make_mut(&mut self.rules.base).ports = range;
+        self.port_step = step;
+        Ok(self)
+    }
+
+    /// Adds `step` to QP numbers with each loop, as [`RulesBuilder::add_qp`](super::RulesBuilder::add_qp) does.
+    #[must_use]
+    pub const fn qp(mut self, step: i32) -> Self {
+        self.qp_step = step;
+        self
+    }
+
+    /// Adds `step` to the host part of addresses within `prefix` with each loop, modulo its size, after they were
+    /// mapped. Of several prefixes the first one that an address lies in counts.
+    #[must_use]
+    pub fn addresses(mut self, prefix: Prefix, step: u64) -> Self {
+        let base = Arc::make_mut(&mut self.rules.base);
+        let addresses = if prefix.address().is_ipv4() {
+            &mut base.v4
+        } else {
+            &mut base.v6
+        };
+        addresses.add_step(prefix, step);
+        self
+    }
+
+    /// The rules for the loop of that number. Allocates nothing.
+    #[must_use]
+    pub fn rules(&self, number: u64) -> Rules {
+        let turn = &self.rules.turn;
+        // 24 bits of the product are right whatever is lost above.
+        let psn = (number as u32).wrapping_mul(self.psn_step);
+        let ports = &self.rules.base.ports;
+        let size = u64::from(*ports.end() - *ports.start()) + 1;
+        let port = number % size * u64::from(self.port_step);
+        // Both factors are less than 2^24.
+        let round = number % u64::from(QPS);
+        let qp = round as i64 * i64::from(self.qp_step).rem_euclid(QPS.into());
+        Rules {
+            base: Arc::clone(&self.rules.base),
+            turn: Turn {
+                number,
+                psn: turn.psn.wrapping_add(psn) & MAX_24,
+                port: turn.port + port,
+                qp: (turn.qp + qp) % i64::from(QPS),
+            },
+        }
+    }
+}
