@@ -2,6 +2,7 @@
 
 use crate::interface::Interface;
 use crate::packet_socket::{PacketSocketError, PacketTransmit};
+use crate::privilege;
 use crate::transmit::Mode;
 use crate::xdp::{Copying, Program, TransmitOptions, XdpError, XdpTransmit};
 use crate::{file_transmit::FileTransmit, transmit::Transmit};
@@ -166,6 +167,11 @@ fn open_xdp(
         copying,
     };
     let (name, index) = (interface.name(), interface.index());
+    // Where the limit cannot be raised the kernel refuses the memory, and that error says what to do.
+    let octets = XdpTransmit::memory(&transmit) * u64::from(queues);
+    if let Ok(program) = std::env::current_exe() {
+        let _ = privilege::ensure_memlock(octets, &program);
+    }
     // One for all queues, attached when the first of them needs it.
     let shared: OnceLock<Arc<Program>> = OnceLock::new();
     let program = || match shared.get() {

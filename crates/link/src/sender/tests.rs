@@ -270,7 +270,7 @@ fn every_frame_leaves_once_and_in_order_whatever_the_link_takes() {
     for takes in [1, 3, 32, 1000] {
         for settings in [Settings::TOP, OWN, at(1_000_000, 7)] {
             let played = play(Numbers::new(1_000, 500), &settings, |tape, _| {
-                tape.takes = takes
+                tape.takes = takes;
             });
             played.result.unwrap();
             assert_eq!(
@@ -371,7 +371,7 @@ fn limits_end_a_run() {
             ..pace
         };
         let played = play(Numbers::new(u64::MAX, 1_000), &timed, |tape, _| {
-            tape.costs = 100
+            tape.costs = 100;
         });
         let last = played.tape.sent.last().unwrap().0;
         assert!(last < START + 1_000_000, "{pace:?}: {last}");
@@ -438,7 +438,7 @@ fn a_frame_that_does_not_fit_is_left_out_and_counted() {
 fn a_link_that_fails_ends_the_run_and_what_was_sent_is_known() {
     for settings in [Settings::TOP, OWN, at(1_000_000, 4)] {
         let played = play(Numbers::new(u64::MAX, 1_000), &settings, |tape, _| {
-            tape.fails_after = 10
+            tape.fails_after = 10;
         });
         assert!(matches!(played.result, Err(TransmitError::Gone { .. })));
         assert_eq!(played.tape.numbers(), all(10));
@@ -449,7 +449,7 @@ fn a_link_that_fails_ends_the_run_and_what_was_sent_is_known() {
 fn who_stops_does_not_wait_for_the_next_frame() {
     let hour = 3_600_000_000_000;
     let played = play(Numbers::new(3, hour), &OWN, |_, clock| {
-        clock.stop_at = START + 5_000_000
+        clock.stop_at = START + 5_000_000;
     });
     assert_eq!(played.tape.numbers(), [0]);
 }

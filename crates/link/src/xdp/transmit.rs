@@ -42,6 +42,12 @@ pub struct XdpTransmit {
 }
 
 impl XdpTransmit {
+    /// Octets of memory that a queue shares with the kernel, for frames.
+    #[must_use]
+    pub fn memory(options: &TransmitOptions) -> u64 {
+        Layout::new(options.slots.max(1), options.longest, 0).octets() as u64
+    }
+
     /// Opens `queue` of the interface with this name and number.
     ///
     /// `program` attaches the XDP program when it is called, at most once; it is called for zero copy only, for which

@@ -1,7 +1,7 @@
 //! Opening a link for sending, after the safeguards: the interface is named, up, and not the one that the machine's own
 //! traffic leaves by.
 
-use super::options::LinkOptions;
+use super::options::{Backend, LinkOptions};
 use crate::failure::{Failure, Result};
 use crate::quantity::bits_per_second;
 use fcn_link::backend::{self, OpenError, Options, Queue, SLOTS};
@@ -86,28 +86,29 @@ pub fn open(
             interface: Some(interface),
             queues,
         }),
-        Err(error) => Err(explain(&error)),
+        Err(error) => Err(explain(&error, options.backend)),
     }
 }
 
 /// Where rights are missing, the way to get them is more useful than what the kernel said.
-fn explain(error: &OpenError) -> Failure {
-    let failure = Failure::failed(error.to_string());
-    let (denied, wanted): (bool, &[Capability]) = match error {
+fn explain(error: &OpenError, backend: Backend) -> Failure {
+    let denied = match error {
         OpenError::Queues { .. } => return Failure::usage(error.to_string()),
-        OpenError::Xdp(error) => (
-            error.is_permission(),
-            &[Capability::NetRaw, Capability::NetAdmin, Capability::Bpf],
-        ),
-        OpenError::PacketSocket(error) => (error.is_permission(), &[Capability::NetRaw]),
-        _ => (false, &[]),
+        OpenError::Xdp(error) => error.is_permission(),
+        OpenError::PacketSocket(error) => error.is_permission(),
+        _ => false,
     };
+    let failure = Failure::failed(error.to_string());
     if !denied {
         return failure;
     }
+    let wanted = match backend {
+        Backend::Packet => Capability::AF_PACKET,
+        _ => Capability::AF_XDP,
+    };
     let program = std::env::current_exe().unwrap_or_default();
     match privilege::require(wanted, &program) {
-        Err(missing) => Failure::failed(missing.to_string()),
+        Err(missing) => failure.and(missing.to_string()),
         Ok(()) => failure,
     }
 }
