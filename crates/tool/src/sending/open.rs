@@ -51,7 +51,6 @@ fn describe(interface: &Interface) -> String {
 
 /// The longest frame that `interface` sends, in octets without FCS: two VLAN tags of it are not counted by the MTU.
 #[must_use]
-#[must_use]
 pub fn longest_frame(interface: &Interface) -> usize {
     interface.mtu() as usize + HEADER
 }
