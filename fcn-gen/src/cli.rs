@@ -1,9 +1,13 @@
 //! The command line: what can be asked for. What it leads to is `run.rs`'s business.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use fcn_link::pacing::Rate;
+use fcn_tool::quantity;
+use fcn_tool::sending::{LinkOptions, Manner};
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Congestion scenarios of RoCEv2 networks, played in virtual time into capture files
+/// Congestion scenarios of RoCEv2 networks, played in virtual time into capture files, or onto a link
 #[derive(Debug, Parser)]
 #[command(name = "fcn-gen", version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -26,6 +30,9 @@ pub enum Command {
     /// Play a scenario into a pcapng file
     #[command(after_long_help = WRITE_EXAMPLES)]
     Write(Write),
+    /// Send a scenario on a link: a simulation as it goes, or a stress as fast as the link takes it
+    #[command(after_long_help = RUN_EXAMPLES)]
+    Run(Box<Run>),
     /// Play a scenario under several mechanisms and compare the figures
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(Compare),
@@ -42,6 +49,14 @@ Examples:
   fcn-gen write incast -o incast.pcapng
   fcn-gen write incast --set mechanism=fast-cnp --seed 7 -o incast.pcapng --truth incast.json
   fcn-gen write mine.toml -o - | tshark -r -";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  fcn-gen run fast-cnp --iface veth0                         # in real time, once
+  fcn-gen run incast --iface veth0 --speed 0.01 --forever    # a hundredth as fast, again and again
+  fcn-gen run stress-mix --iface veth0 --queues 2 --duration 10s
+  fcn-gen run stress-cnp --iface veth0 --rate 500kpps --count 10M --set flows=100000
+  fcn-gen run stress-fast-cnp -o fast.pcapng --count 1000    # into a capture file instead";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -109,6 +124,97 @@ pub struct Write {
     pub quiet: bool,
 }
 
+/// Options of `run`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("pace"))]
+pub struct Run {
+    /// Which scenario.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Where to.
+    #[command(flatten)]
+    pub link: LinkOptions,
+    /// Send at this rate: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
+    #[arg(long, value_name = "RATE", group = "pace", value_parser = quantity::rate)]
+    pub rate: Option<Rate>,
+    /// Send at the interface's link speed
+    #[arg(long, group = "pace")]
+    pub line_rate: bool,
+    /// Send as fast as the link takes it [default for a stress]
+    #[arg(long, group = "pace")]
+    pub top: bool,
+    /// Send when the simulation does [default for a simulation]
+    #[arg(long, group = "pace")]
+    pub realtime: bool,
+    /// Send when the simulation does, but X times as fast
+    #[arg(long, value_name = "X", group = "pace", value_parser = factor)]
+    pub speed: Option<f64>,
+    /// Stop after so long
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub duration: Option<Duration>,
+    /// Stop after so many packets
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    pub count: Option<u64>,
+    /// Play a simulation again and again; do not end a stress
+    #[arg(long)]
+    pub forever: bool,
+    /// How.
+    #[command(flatten)]
+    pub manner: Manner,
+    /// Destination MAC address [default: the simulation's; 02:00:00:00:00:02 for a stress]
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    pub peer_mac: Option<Mac>,
+    /// Source MAC address [default: the interface's]
+    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "keep_macs")]
+    pub source_mac: Option<Mac>,
+    /// Leave a simulation's MAC addresses as they are
+    #[arg(long, conflicts_with = "peer_mac")]
+    pub keep_macs: bool,
+    /// Send what passes this vantage point of a simulation, or `all` [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub vantage: Option<String>,
+    /// Seed of everything that chance decides
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+    /// Write the ground truth of a simulation that was sent to its end there, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no report and no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// A MAC address.
+pub type Mac = [u8; 6];
+
+/// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
+fn mac(text: &str) -> Result<Mac, String> {
+    let octets: Option<Vec<u8>> = text
+        .split([':', '-'])
+        .map(|octet| match octet.as_bytes() {
+            [a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                u8::from_str_radix(octet, 16).ok()
+            }
+            _ => None,
+        })
+        .collect();
+    octets
+        .and_then(|octets| octets.try_into().ok())
+        .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
+}
+
+/// Reads by how much to be faster.
+fn factor(text: &str) -> Result<f64, String> {
+    text.trim_end_matches('x')
+        .parse()
+        .ok()
+        .filter(|factor| (1e-6..=1e6).contains(factor))
+        .ok_or_else(|| format!("`{text}` is no factor: write 2, 0.5 or 10x; 0.000001 to 1000000"))
+}
+
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
@@ -172,6 +278,21 @@ mod tests {
     }
 
     #[test]
+    fn options_of_run_are_read() {
+        let words = "fcn-gen run x --iface i --speed 2x --peer-mac 02-00-00-00-00-fF --queues 2 --duration 5";
+        let Command::Run(run) = parse(words).unwrap().command else {
+            panic!("not run");
+        };
+        assert_eq!(run.speed, Some(2.0));
+        assert_eq!(run.peer_mac, Some([2, 0, 0, 0, 0, 255]));
+        assert_eq!(
+            (run.link.queues, run.duration),
+            (2, Some(Duration::from_secs(5)))
+        );
+        parse("fcn-gen run x -o f --rate 10kpps --forever --count 7").unwrap();
+    }
+
+    #[test]
     fn wrong_options_are_refused() {
         for words in [
             "fcn-gen",
@@ -180,6 +301,17 @@ mod tests {
             "fcn-gen show x --toml --set a=1",
             "fcn-gen write x -o y --seed -1",
             "fcn-gen write x -o y --seed 9223372036854775808",
+            "fcn-gen run x",
+            "fcn-gen run x --iface i -o f",
+            "fcn-gen run x --iface i --top --realtime",
+            "fcn-gen run x --iface i --rate 5Gbps --line-rate",
+            "fcn-gen run x --iface i --rate 5",
+            "fcn-gen run x --iface i --speed 0",
+            "fcn-gen run x --iface i --speed NaN",
+            "fcn-gen run x --iface i --count 0",
+            "fcn-gen run x --iface i --peer-mac 02:00:00:00:00",
+            "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:+1",
+            "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:01 --keep-macs",
         ] {
             assert!(parse(words).is_err(), "{words}");
         }

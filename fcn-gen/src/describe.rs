@@ -3,6 +3,7 @@
 use crate::scenario::{Play, Scenario, draw};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Name of the list's schema.
 pub const LIST_SCHEMA: &str = "fcn-gen/list";
@@ -29,12 +30,14 @@ pub fn list<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> Stri
         .collect()
 }
 
-/// The list for programs.
+/// The list for programs: name, what it is, and its kind ([`builtin::kind`]).
+///
+/// [`builtin::kind`]: crate::scenario::builtin::kind
 #[must_use]
-pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Value {
     let scenarios = scenarios
         .into_iter()
-        .map(|(name, about)| json!({"name": name, "about": about}));
+        .map(|(name, about, kind)| json!({"name": name, "about": about, "kind": kind}));
     json!({
         "schema": LIST_SCHEMA,
         "version": DESCRIBE_VERSION,
@@ -51,7 +54,11 @@ pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
     if !scenario.parameters.is_empty() {
         parts.push(format!("Parameters, for --set:\n{}", parameters(scenario)));
     }
-    parts.push(format!("To write it:\n  {}\n", command(scenario, asked)));
+    let what = match scenario.play {
+        Play::Stress(_) => "To send it",
+        _ => "To write it",
+    };
+    parts.push(format!("{what}:\n  {}\n", command(scenario, asked)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -87,12 +94,22 @@ fn parameters(scenario: &Scenario) -> String {
     lines.concat()
 }
 
-/// The command that writes the scenario as it was asked for.
+/// The command that writes the scenario as it was asked for; a stress, which has no end, is sent.
 #[must_use]
 pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
-    let mut words = vec!["fcn-gen write".to_owned(), quoted(name)];
+    let is_stress = matches!(scenario.play, Play::Stress(_));
+    let command = if is_stress {
+        "fcn-gen run"
+    } else {
+        "fcn-gen write"
+    };
+    let mut words = vec![command.to_owned(), quoted(name)];
     for set in sets {
         words.push(format!("--set {}", quoted(set)));
+    }
+    if is_stress {
+        words.push("--iface IF --duration 10s".to_owned());
+        return words.join(" ");
     }
     words.push(format!(
         "-o {}",
@@ -152,6 +169,13 @@ fn play(play: &Play) -> Value {
             "gallery": name,
             "family": family,
         }),
+        Play::Stress(stress) => json!({
+            "kind": "stress",
+            "seed": stress.seed,
+            "flows": stress.flows,
+            "qps": stress.connections,
+            "mix": stress.mix.iter().map(|(kind, weight)| (kind.id(), weight)).collect::<BTreeMap<_, _>>(),
+        }),
     }
 }
 
@@ -187,7 +211,7 @@ mod tests {
         );
         assert_eq!(list([]), "");
         assert_eq!(
-            list_json([("a", "first")])["scenarios"][0]["about"],
+            list_json([("a", "first", "gallery")])["scenarios"][0]["about"],
             "first"
         );
     }

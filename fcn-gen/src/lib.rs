@@ -4,16 +4,18 @@
 pub mod cli;
 pub mod compare;
 pub mod describe;
-pub mod failure;
+
 pub mod gallery;
 pub mod gallery_truth;
 mod json_lines;
+pub mod live;
 pub mod pending;
 pub mod plot;
-pub mod progress;
+
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod sim;
+pub mod stress;
 pub mod units;
 pub mod write;

@@ -1,6 +1,6 @@
 //! A file that is there whole or not at all: written beside its place, renamed into it at the end.
 
-use crate::failure::{Failure, Result};
+use fcn_tool::failure::{Failure, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

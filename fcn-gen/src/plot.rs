@@ -4,9 +4,9 @@
 
 use crate::compare::figures::{Unit, reaction_time, show};
 use crate::compare::{Comparison, Group};
-use crate::failure::{Failure, Result};
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Metrics;
+use fcn_tool::failure::{Failure, Result};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, KeyPointHint, Ranged, ValueFormatter};
 use plotters::prelude::*;

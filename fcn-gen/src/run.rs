@@ -3,35 +3,18 @@
 use crate::cli::{self, Cli, Command};
 use crate::compare::{self, Over, Question};
 use crate::describe;
-use crate::failure::{Failure, Result};
+use crate::live;
 use crate::pending::Pending;
 use crate::plot;
-use crate::progress::Progress;
 use crate::scenario::{self, Source, builtin};
 use crate::write::{self, Output, Request};
 use clap::Parser;
+use fcn_tool::console::{Console, conclude, say, say_json, usage};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::progress::Progress;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// What the program talks to.
-pub struct Console<'a> {
-    /// Standard output.
-    pub out: &'a mut (dyn Write + Send),
-    /// Standard error.
-    pub err: &'a mut (dyn Write + Send),
-    /// Whether standard output is a terminal.
-    pub out_is_terminal: bool,
-    /// Whether standard error is a terminal.
-    pub err_is_terminal: bool,
-    /// Whether colour is wanted on a terminal.
-    pub colour: bool,
-    /// Has Ctrl-C caught from now on; what is returned becomes true with it.
-    pub catch_interrupt: &'a dyn Fn() -> Result<Arc<AtomicBool>>,
-}
 
 /// Does what `args` ask for (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
@@ -39,13 +22,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) 
         Ok(cli) => dispatch(cli.command, console),
         Err(error) => usage(&error, console),
     };
-    match done {
-        Ok(()) => 0,
-        Err(failure) => {
-            complain(&failure, console);
-            failure.exit().code()
-        }
-    }
+    conclude("fcn-gen", done, console)
 }
 
 fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
@@ -53,55 +30,26 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
         Command::List(options) => list(&options, console),
         Command::Show(options) => show(&options, console),
         Command::Write(options) => write(options, console),
+        Command::Run(options) => live::run(*options, console),
         Command::Compare(options) => compare(options, console),
     }
 }
 
-/// Help and version go to standard output; the rest is a failure in the words of the option parser.
-fn usage(error: &clap::Error, console: &mut Console<'_>) -> Result {
-    let text = error.render().to_string();
-    if error.use_stderr() {
-        let text = text.strip_prefix("error: ").unwrap_or(&text);
-        return Err(Failure::usage(text.trim_end()));
-    }
-    say(console.out, &text)
-}
-
-fn complain(failure: &Failure, console: &mut Console<'_>) {
-    if failure.is_silent() {
-        return;
-    }
-    let name = if console.err_is_terminal && console.colour {
-        "\x1b[1;31mfcn-gen:\x1b[0m"
-    } else {
-        "fcn-gen:"
-    };
-    // There is nobody left to tell where this fails.
-    let _ = writeln!(console.err, "{name} {failure}");
-}
-
-/// Prints; that nobody reads on is no failure of a text.
-fn say(to: &mut dyn Write, text: &str) -> Result {
-    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::stdout(&error)),
-        _ => Ok(()),
-    }
-}
-
-fn say_json(to: &mut dyn Write, value: &serde_json::Value) -> Result {
-    say(to, &format!("{value:#}\n"))
-}
-
 fn list(options: &cli::List, console: &mut Console<'_>) -> Result {
     if options.json {
-        say_json(console.out, &describe::list_json(builtin::list()))
+        say_json(
+            console.out,
+            &describe::list_json(
+                builtin::list().map(|(name, about)| (name, about, builtin::kind(name))),
+            ),
+        )
     } else {
         say(console.out, &describe::list(builtin::list()))
     }
 }
 
 /// The scenario meant: one of ours by its name, or a file where it is written like one or there is one.
-fn source(name: &str) -> Source {
+pub(crate) fn source(name: &str) -> Source {
     let path = Path::new(name);
     let is_builtin = builtin::text(name).is_some();
     let like_a_file = name.contains('/') || name.ends_with(".toml") || path.is_file();
@@ -217,6 +165,8 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{self, Write};
+    use std::sync::Arc;
 
     /// Exit code, standard output, standard error.
     fn run_with(words: &str, colour: bool) -> (u8, String, String) {

@@ -2,7 +2,6 @@
 //!
 //! The truth of a simulation is the simulation's own; that of a gallery is made in `gallery_truth.rs`.
 
-use crate::failure::{Failure, Result};
 use crate::gallery::{self, Capture};
 use crate::gallery_truth;
 use crate::json_lines;
@@ -14,6 +13,7 @@ use crate::sim::outcome::Truth;
 use crate::sim::{self, Captured, Sink};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_tool::failure::{Failure, Result};
 use fcn_wire::LinkType;
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,6 +61,11 @@ pub fn write(
 ) -> Result<Report> {
     let began = Instant::now();
     let scenario = load(request)?;
+    if matches!(scenario.play, Play::Stress(_)) {
+        return Err(Failure::usage("a stress has no end")
+            .and(&scenario.name)
+            .and("say how much of it: fcn-gen run NAME -o FILE --count N"));
+    }
     let path = match &output {
         Output::File(path) => Some(path.clone()),
         Output::Writer(_) => None,
@@ -81,6 +86,7 @@ pub fn write(
         Play::Gallery { name, family } => {
             play_gallery(&scenario, (name, family), request.snap_len, output, stop)
         }
+        Play::Stress(_) => unreachable!("refused above"),
     };
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("nothing was written"));
@@ -128,7 +134,7 @@ fn finish(
 }
 
 /// Loads the scenario with everything that the request changes.
-fn load(request: &Request) -> Result<Scenario> {
+pub(crate) fn load(request: &Request) -> Result<Scenario> {
     let load = |sets: &[String]| {
         scenario::load(&request.source, sets).map_err(|error| Failure::bad_scenario(&error))
     };
@@ -263,7 +269,7 @@ fn play_simulation<'w>(
 }
 
 /// `node:peer`, as the truth names it too.
-fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> String {
+pub(crate) fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> String {
     let name = |node: NodeId| simulation.nodes.get(node).map_or("", |node| &node.name);
     let peer = simulation.links.get(point.link).map_or(point.node, |link| {
         if link.a == point.node { link.b } else { link.a }

@@ -32,13 +32,15 @@ inject = [{ name = "storm", from = "b", what = "pause" }]
 profile = {}
 "#;
 
+const STRESS: &str = "about = \"base\"\nstress = { flows = 1000, mix = { data_ipv4 = 1 } }\n";
+
 const GALLERY: &str = "about = \"base\"\ngallery = \"formats\"\n";
 
 /// Keys that are taken out of the document before it is read.
 const TAKEN_OUT: [&str; 2] = ["parameters", "defaults"];
 
 /// A heading of SCENARIOS.md, the base that its keys are set in, and the path before them.
-const SECTIONS: [(&str, &str, &str); 16] = [
+const SECTIONS: [(&str, &str, &str); 19] = [
     ("Top of the file", BASE, ""),
     ("[parameters]", BASE, "parameters.p."),
     ("[profile]", BASE, "profile."),
@@ -55,6 +57,9 @@ const SECTIONS: [(&str, &str, &str); 16] = [
     ("[[fault]]", BASE, "fault.wobble."),
     ("[[inject]]", BASE, "inject.storm."),
     ("Galleries", GALLERY, ""),
+    ("Stress", STRESS, ""),
+    ("[stress]", STRESS, "stress."),
+    ("[stress.mix]", STRESS, "stress.mix."),
 ];
 
 fn document(name: &str) -> String {
@@ -73,6 +78,7 @@ fn played(text: &str, sets: &[String]) -> Option<String> {
     let scenario = load(&source(text), sets).unwrap_or_else(|error| panic!("{error}"));
     match scenario.play {
         Play::Simulation(simulation) => Some(format!("{simulation:?}")),
+        Play::Stress(stress) => Some(format!("{stress:?}")),
         Play::Gallery { .. } => None,
     }
 }
@@ -116,12 +122,21 @@ fn with_unknown(base: &str, path: &str) -> String {
             let (entry, below) = key.split_once('.').unwrap_or((key, ""));
             let begin = match (table, below) {
                 ("profile", _) => "profile = {".to_owned(),
+                ("stress", "") if entry.is_empty() => "stress = {".to_owned(),
+                ("stress", _) => format!("{entry} = {{"),
                 (_, "") => format!("{{ name = \"{entry}\""),
                 (_, below) => format!("{below} = {{"),
             };
             let comma = if begin.ends_with('{') { "" } else { "," };
+            let (_, rest) = base.split_once(&begin).expect("it is there");
             assert_eq!(base.matches(&begin).count(), 1, "{begin}");
-            base.replacen(&begin, &format!("{begin}{comma} nonsense = 1"), 1)
+            // Before other keys of an inline table.
+            let more = if comma.is_empty() && !rest.trim_start().starts_with('}') {
+                ","
+            } else {
+                ""
+            };
+            base.replacen(&begin, &format!("{begin}{comma} nonsense = 1{more}"), 1)
         }
     }
 }

@@ -167,7 +167,7 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     let loaded = scenario::load(&Source::Builtin(name.to_owned()), &sets);
     match loaded.map(|scenario| scenario.play) {
         Ok(Play::Simulation(simulation)) => simulation,
-        Ok(Play::Gallery { .. }) => panic!("{name} is a gallery"),
+        Ok(Play::Gallery { .. } | Play::Stress(_)) => panic!("{name} is no simulation"),
         Err(error) => panic!("{name} {sets:?}: {error}"),
     }
 }

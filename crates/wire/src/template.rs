@@ -183,7 +183,7 @@ impl Template {
     ///
     /// The ICRC stays by the reading by which it is right now. Fields that the ICRC does not cover in any reading
     /// ([`FlowLabel`](Field::FlowLabel) and those named behind it) need not be in `fields`. Each octet of the others
-    /// costs 1 KiB of tables.
+    /// costs 128 octets of tables.
     ///
     /// # Errors
     /// The frame is cut, malformed or a fragment, is no RoCEv2, has a UDP checksum (RoCEv2 sends 0, and a patched field
@@ -221,7 +221,7 @@ impl Template {
     /// The field was not named in [`new`](Self::new), or is not in a frame of this IP version. Nothing changes then.
     #[inline(always)]
     pub fn set(&mut self, change: Change) -> Result<(), TemplateError> {
-        self.layout.apply(&mut self.bytes, change)
+        Edit::new(&self.layout, &mut self.bytes).set(change)
     }
 
     /// Makes `change` in `out`, which begins with a frame of this template: one that [`copy_into`](Self::copy_into)
@@ -231,11 +231,20 @@ impl Template {
     /// As for [`set`](Self::set), or `out` is shorter than the frame.
     #[inline(always)]
     pub fn stamp(&self, out: &mut [u8], change: Change) -> Result<(), TemplateError> {
+        self.edit(out)?.set(change)
+    }
+
+    /// As [`stamp`](Self::stamp), for several changes of one frame: its ICRC is read and written once.
+    ///
+    /// # Errors
+    /// `out` is shorter than the frame.
+    #[inline(always)]
+    pub fn edit<'a>(&'a self, out: &'a mut [u8]) -> Result<Edit<'a>, TemplateError> {
         let (need, have) = (self.bytes.len(), out.len());
         let frame = out
             .get_mut(..need)
             .ok_or(TemplateError::Buffer { need, have })?;
-        self.layout.apply(frame, change)
+        Ok(Edit::new(&self.layout, frame))
     }
 
     /// Copies the whole frame to the start of `out`; returns its length.
@@ -249,6 +258,42 @@ impl Template {
             .ok_or(TemplateError::Buffer { need, have })?
             .copy_from_slice(&self.bytes);
         Ok(need)
+    }
+}
+
+/// Changes of one frame. The frame has its right ICRC again when this is dropped.
+#[derive(Debug)]
+pub struct Edit<'a> {
+    layout: &'a Layout,
+    frame: &'a mut [u8],
+    icrc: u32,
+}
+
+impl<'a> Edit<'a> {
+    #[inline(always)]
+    fn new(layout: &'a Layout, frame: &'a mut [u8]) -> Self {
+        let icrc = layout.icrc(frame);
+        Self {
+            layout,
+            frame,
+            icrc,
+        }
+    }
+
+    /// Makes `change`.
+    ///
+    /// # Errors
+    /// The field was not named in [`Template::new`], or is not in a frame of this IP version. Nothing changes then.
+    #[inline(always)]
+    pub fn set(&mut self, change: Change) -> Result<(), TemplateError> {
+        self.layout.apply(self.frame, &mut self.icrc, change)
+    }
+}
+
+impl Drop for Edit<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.layout.put_icrc(self.frame, self.icrc);
     }
 }
 

@@ -13,10 +13,10 @@ pub use play::{Progress, compare};
 pub use sentence::sentence;
 pub use table::text;
 
-use crate::failure::{Failure, Result};
 use crate::scenario::Source;
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Metrics;
+use fcn_tool::failure::{Failure, Result};
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -257,7 +257,7 @@ mod tests {
         ] {
             assert_eq!(
                 Over::read(bad).unwrap_err().exit(),
-                crate::failure::Exit::Usage,
+                fcn_tool::failure::Exit::Usage,
                 "{bad}"
             );
         }

@@ -1,11 +1,11 @@
 //! Plays the runs of a comparison, on as many threads as there are cores; the result does not depend on how many.
 
 use super::{Comparison, Group, MECHANISM, Question, Row};
-use crate::failure::{Failure, Result};
 use crate::scenario::model::{Mechanism, Simulation};
 use crate::scenario::{self, Play, Scenario};
 use crate::sim;
 use crate::sim::outcome::Metrics;
+use fcn_tool::failure::{Failure, Result};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub fn compare(
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
-            .and("it is a gallery of packets: no mechanism is at work in it"));
+            .and("it is no simulation: no mechanism is at work in it"));
     };
     let first_seed = simulation.seed;
     let loaded = load_groups(question, first_seed)?;
@@ -156,7 +156,7 @@ fn load_under(
     let scenario = scenario::load(&question.source, &sets).map_err(|error| error.message)?;
     match scenario.play {
         Play::Simulation(simulation) => Ok(*simulation),
-        Play::Gallery { .. } => Err("it is a gallery of packets".to_owned()),
+        Play::Gallery { .. } | Play::Stress(_) => Err("it is no simulation".to_owned()),
     }
 }
 

@@ -19,6 +19,9 @@ embedded!(
     "attack",
     "formats",
     "malformed",
+    "stress-cnp",
+    "stress-fast-cnp",
+    "stress-mix",
 );
 
 /// Names and what each is, in a line, in the order in which to meet them.
@@ -33,6 +36,21 @@ pub fn text(name: &str) -> Option<&'static str> {
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, text)| *text)
+}
+
+/// What the scenario `name` is: `simulation`, `gallery`, or `stress`.
+#[must_use]
+pub fn kind(name: &str) -> &'static str {
+    let has = |beginning: &str| {
+        text(name).is_some_and(|text| text.lines().any(|line| line.starts_with(beginning)))
+    };
+    if has("gallery =") {
+        "gallery"
+    } else if has("[stress]") {
+        "stress"
+    } else {
+        "simulation"
+    }
 }
 
 /// The value of `about`, which every built-in scenario has in a line of its own.

@@ -4,6 +4,7 @@ use super::file::{Play, Scenario};
 use super::model::{
     Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel,
 };
+use super::stress;
 use core::fmt::Write;
 use fcn_node::reaction_point::Control;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,11 @@ pub fn draw(scenario: &Scenario) -> String {
                     scenario.name
                 ),
             );
+        }
+        Play::Stress(stress) => {
+            for text in stress::draw(&scenario.name, stress) {
+                line(&mut out, &text);
+            }
         }
         Play::Simulation(simulation) => Drawing::new(simulation).write(&scenario.name, &mut out),
     }

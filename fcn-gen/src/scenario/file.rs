@@ -7,8 +7,10 @@ use super::builtin;
 use super::document::{Document, Parameter, settings};
 use super::error::{Error, Place, Refusal};
 use super::model::Simulation;
-use super::schema::{File, GalleryFile};
+use super::schema::{File, GalleryFile, StressFile};
+use super::stress;
 use crate::gallery::{self, ALL_FAMILIES};
+use crate::stress::Stress;
 use serde::Deserialize;
 use std::path::PathBuf;
 use toml::de::Deserializer;
@@ -59,6 +61,8 @@ pub enum Play {
         /// Which family of them; `all`: every one.
         family: String,
     },
+    /// Frames without end, for a link.
+    Stress(Box<Stress>),
 }
 
 /// Reads a scenario with `sets` (`key=value`) applied to it.
@@ -77,12 +81,28 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
         parameters,
     } = document;
     let is_gallery = table.get_ref().contains_key("gallery");
+    let is_stress = table.get_ref().contains_key("stress");
     let deserializer = Deserializer::from(table);
     if is_gallery {
         let read = GalleryFile::deserialize(deserializer)
             .map_err(Refusal::from)
             .and_then(|file| {
                 let play = gallery(&file)?;
+                Ok(Scenario {
+                    name,
+                    about: file.about,
+                    demonstrates: file.demonstrates.trim().to_owned(),
+                    parameters,
+                    play,
+                })
+            });
+        return read.map_err(|refusal| locator.error(refusal));
+    }
+    if is_stress {
+        let read = StressFile::deserialize(deserializer)
+            .map_err(Refusal::from)
+            .and_then(|file| {
+                let play = Play::Stress(Box::new(stress::stress(&file)?));
                 Ok(Scenario {
                     name,
                     about: file.about,

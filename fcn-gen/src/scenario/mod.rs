@@ -15,6 +15,7 @@ pub mod model;
 mod role_settings;
 mod roles;
 mod schema;
+mod stress;
 mod text;
 mod topology;
 

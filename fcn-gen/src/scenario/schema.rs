@@ -58,6 +58,54 @@ pub(super) struct GalleryFile {
     pub family: Maybe<String>,
 }
 
+/// A file that asks for frames without end.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StressFile {
+    pub about: String,
+    #[serde(default)]
+    pub demonstrates: String,
+    #[serde(default)]
+    pub seed: u64,
+    #[serde(default)]
+    pub profile: Profile,
+    pub stress: Spanned<StressText>,
+}
+
+/// The keys of `[stress]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StressText {
+    pub mix: Spanned<MixText>,
+    pub flows: Maybe<u32>,
+    pub qps: Maybe<u32>,
+    #[serde(default)]
+    pub senders: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub receivers: Vec<Spanned<String>>,
+    pub opcode: Maybe<DataOpcodeText>,
+    pub payload: Maybe<SizeText>,
+    pub trace_nodes: Maybe<usize>,
+    pub levels: Maybe<Vec<u8>>,
+    pub ce: Maybe<f64>,
+}
+
+/// Weights of `[stress.mix]`, by kind.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MixText {
+    pub cnp: Maybe<u32>,
+    pub cnp_ipv4: Maybe<u32>,
+    pub fast_cnp_1: Maybe<u32>,
+    pub fast_cnp_2: Maybe<u32>,
+    pub proxy_cn: Maybe<u32>,
+    pub proxy_cn_ipv4: Maybe<u32>,
+    pub wan_fcn: Maybe<u32>,
+    pub data: Maybe<u32>,
+    pub data_ipv4: Maybe<u32>,
+    pub pfc: Maybe<u32>,
+}
+
 /// What `--set` offers by a short name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +126,16 @@ macro_rules! words {
         pub(super) enum $name { $( #[serde(rename = $word)] $variant, )+ }
     };
 }
+
+words!(
+    /// What data packets of a stress are.
+    DataOpcodeText {
+        SendOnly = "send-only",
+        SendMiddle = "send-middle",
+        WriteOnly = "write-only",
+        WriteMiddle = "write-middle",
+    }
+);
 
 words!(
     /// How senders are told.

@@ -196,7 +196,7 @@ mod tests {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
         match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
             Play::Simulation(simulation) => simulation,
-            Play::Gallery { .. } => panic!("{name} is a gallery"),
+            Play::Gallery { .. } | Play::Stress(_) => panic!("{name} is no simulation"),
         }
     }
 

@@ -2,5 +2,6 @@
 
 mod common;
 mod compare;
+mod run;
 mod texts;
 mod write;

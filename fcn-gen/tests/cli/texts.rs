@@ -4,7 +4,7 @@ use crate::common::{fcn_gen, names, snapshot};
 
 #[test]
 fn help_is_as_committed() {
-    for command in ["list", "show", "write", "compare"] {
+    for command in ["list", "show", "write", "run", "compare"] {
         for flag in ["-h", "--help"] {
             let done = fcn_gen([command, flag]);
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
@@ -44,11 +44,12 @@ fn every_scenario_of_the_list_can_be_shown_and_read_back() {
         let name = scenario["name"].as_str().unwrap();
         let shown = fcn_gen(["show", name]);
         assert_eq!((shown.code, shown.err.as_str()), (0, ""), "{name}");
-        assert!(
-            shown
-                .text()
-                .contains(&format!("  fcn-gen write {name} -o {name}.pcapng\n"))
-        );
+        let command = if scenario["kind"] == "stress" {
+            format!("  fcn-gen run {name} --iface IF --duration 10s\n")
+        } else {
+            format!("  fcn-gen write {name} -o {name}.pcapng\n")
+        };
+        assert!(shown.text().contains(&command), "{name}");
         let file = folder.path().join(format!("{name}.toml"));
         std::fs::write(&file, fcn_gen(["show", name, "--toml"]).out).unwrap();
         let again = fcn_gen(["show".as_ref(), file.as_os_str(), "--json".as_ref()]).json();
@@ -103,6 +104,56 @@ fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
         &["write", "tiny.toml", "-o", file, "--seed", "one"],
         &["write", "formats", "-o", file, "--seed", "1"],
         &["write", "formats", "-o", file, "--set", "family=none-such"],
+        &["write", "stress-mix", "-o", file],
+        &["compare", "stress-mix"],
+        &["run", "fast-cnp"],
+        &["run", "fast-cnp", "--iface", "no-such-if"],
+        &["run", "fast-cnp", "--iface", "no-such-if", "-o", file],
+        &["run", "fast-cnp", "-o", file, "--queues", "2"],
+        &["run", "fast-cnp", "-o", file, "--vantage", "nowhere:else"],
+        &["run", "fast-cnp", "-o", file, "--line-rate"],
+        &["run", "stress-mix", "-o", file],
+        &[
+            "run",
+            "stress-mix",
+            "-o",
+            file,
+            "--count",
+            "5",
+            "--speed",
+            "2",
+        ],
+        &[
+            "run",
+            "stress-mix",
+            "-o",
+            file,
+            "--count",
+            "5",
+            "--truth",
+            "x",
+        ],
+        &[
+            "run",
+            "stress-mix",
+            "-o",
+            file,
+            "--count",
+            "5",
+            "--set",
+            "qps=20000000",
+        ],
+        &[
+            "run",
+            "stress-mix",
+            "-o",
+            file,
+            "--count",
+            "5",
+            "--set",
+            "flows=2000000",
+        ],
+        &["run", "formats", "-o", file, "--seed", "5"],
         &["compare", "formats"],
         &["compare", "tiny.toml", "--mechanisms", "hope"],
         &["compare", "tiny.toml", "--set", "mechanism=cnp"],

@@ -221,8 +221,8 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             schedule.count(len);
             let leaves = release.at(due);
             let now = self.clock.wait_until(leaves, self.stop);
-            if now < leaves {
-                // Stopped. The frame stays where it is.
+            // Stopped, or so late that the time is up. The frame stays where it is.
+            if now < leaves || now >= self.until {
                 break;
             }
             self.link.push(slot, len);

@@ -24,7 +24,7 @@ pub fn run(programs: &Programs, scratch: &Path, top: Option<f64>) -> Outcome {
         let play = |rate: Option<u64>| -> Outcome<Run> {
             let mut command = network.sender.command(&programs.generator);
             command.arg("run").arg(&scenario);
-            command.args(["--backend", backend, "--json", "--quiet"]);
+            command.args(["--backend", backend, "--json"]);
             command.args(["--duration", SECONDS, "--iface", network.sender.interface()]);
             if let Some(rate) = rate {
                 command.args(["--rate", &format!("{rate}pps")]);

@@ -156,7 +156,7 @@ fn own(
             command = from.command(&programs.generator);
             command.arg("run").arg(scenario);
             command.args(["--duration", SECONDS, "--iface", from.interface()]);
-            command.args(["--queues", &queues, "--json", "--quiet"]);
+            command.args(["--queues", &queues, "--json"]);
         }
         Sender::Replayer => {
             command = from.command(&programs.replayer);
@@ -164,7 +164,7 @@ fn own(
                 .arg(load.capture)
                 .args(["--top", "--iface", from.interface()]);
             command.args(["--loops", &load.loops.to_string()]);
-            command.args(["--queues", &queues, "--json", "--quiet"]);
+            command.args(["--queues", &queues, "--json"]);
         }
     }
     command

@@ -41,7 +41,7 @@ fn simulation(source: &Source, sets: &[&str]) -> Simulation {
         .play
     {
         Play::Simulation(simulation) => *simulation,
-        Play::Gallery { .. } => panic!("a gallery"),
+        Play::Gallery { .. } | Play::Stress(_) => panic!("no simulation"),
     }
 }
 

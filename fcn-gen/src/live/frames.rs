@@ -1,0 +1,72 @@
+//! Frames that are all there: a gallery's.
+
+use fcn_link::sender::{Next, Source};
+
+/// Sends frames that are at hand, once or again and again.
+pub struct FrameList {
+    frames: Vec<Vec<u8>>,
+    at: usize,
+    forever: bool,
+}
+
+impl FrameList {
+    /// The `frames`, once, or `forever`.
+    pub const fn new(frames: Vec<Vec<u8>>, forever: bool) -> Self {
+        Self {
+            frames,
+            at: 0,
+            forever,
+        }
+    }
+}
+
+impl Source for FrameList {
+    fn peek(&mut self) -> Next {
+        if self.at == self.frames.len() && self.forever {
+            self.at = 0;
+        }
+        self.frames
+            .get(self.at)
+            .map_or(Next::End, |frame| Next::Frame {
+                at: 0,
+                len: frame.len(),
+            })
+    }
+
+    fn fill(&mut self, _: usize, out: &mut [u8]) {
+        if let Some(frame) = self.frames.get(self.at)
+            && let Some(out) = out.get_mut(..frame.len())
+        {
+            out.copy_from_slice(frame);
+        }
+        self.skip();
+    }
+
+    fn skip(&mut self) {
+        self.at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_once_or_for_ever() {
+        let frames = vec![vec![1; 3], vec![2; 5]];
+        let mut out = [0; 9];
+        let mut once = FrameList::new(frames.clone(), false);
+        for len in [3, 5] {
+            assert_eq!(once.peek(), Next::Frame { at: 0, len });
+            once.fill(0, &mut out);
+        }
+        assert_eq!(once.peek(), Next::End);
+        assert_eq!(out, [2, 2, 2, 2, 2, 0, 0, 0, 0]);
+        let mut forever = FrameList::new(frames, true);
+        for len in [3, 5, 3, 5, 3] {
+            assert_eq!(forever.peek(), Next::Frame { at: 0, len });
+            forever.skip();
+        }
+        assert_eq!(FrameList::new(Vec::new(), true).peek(), Next::End);
+    }
+}

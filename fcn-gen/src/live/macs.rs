@@ -1,0 +1,84 @@
+//! The link's MAC addresses in frames that have those of a simulation; and whether frames fit the link.
+
+/// Octets of the two addresses and the EtherType.
+const HEADER: usize = 14;
+/// Octets of a VLAN tag.
+const TAG: usize = 4;
+/// EtherTypes of VLAN tags: IEEE 802.1Q and 802.1ad.
+const TAGS: [u16; 2] = [0x8100, 0x88A8];
+
+/// What replaces the addresses of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Source address, where it changes.
+    pub source: Option<[u8; 6]>,
+    /// Destination address, where it changes; a group's stays.
+    pub destination: Option<[u8; 6]>,
+}
+
+impl Rewrite {
+    /// Rewrites `frame`.
+    pub fn apply(&self, frame: &mut [u8]) {
+        let Some((destination, rest)) = frame.split_first_chunk_mut::<6>() else {
+            return;
+        };
+        if let Some(new) = self.destination
+            && destination[0] & 1 == 0
+        {
+            *destination = new;
+        }
+        if let (Some(new), Some(source)) = (self.source, rest.first_chunk_mut::<6>()) {
+            *source = new;
+        }
+    }
+}
+
+/// Whether a link whose MTU is `mtu` octets takes `frame`: its headers and tags are not counted.
+pub fn fits(frame: &[u8], mtu: usize) -> bool {
+    let mut header = HEADER;
+    while frame
+        .get(header - 2..)
+        .and_then(|rest| rest.first_chunk())
+        .is_some_and(|kind| TAGS.contains(&u16::from_be_bytes(*kind)))
+        && header < HEADER + 2 * TAG
+    {
+        header += TAG;
+    }
+    frame.len() >= HEADER && frame.len() <= header + mtu
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_keep_their_address() {
+        let rewrite = Rewrite {
+            source: Some([2; 6]),
+            destination: Some([4; 6]),
+        };
+        let mut frame = [0; 14];
+        rewrite.apply(&mut frame);
+        assert_eq!(frame[..12], [4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2]);
+        let mut pause = [1; 14];
+        rewrite.apply(&mut pause);
+        assert_eq!(pause[..12], [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+        rewrite.apply(&mut []);
+        let mut same = [7; 14];
+        Rewrite::default().apply(&mut same);
+        assert_eq!(same, [7; 14]);
+    }
+
+    #[test]
+    fn the_mtu_does_not_count_headers_and_tags() {
+        let mut frame = vec![0; 14 + 1500];
+        assert!(fits(&frame, 1500) && !fits(&frame, 1499));
+        frame.extend([0; 4]);
+        assert!(!fits(&frame, 1500));
+        frame[12..14].copy_from_slice(&[0x81, 0]);
+        assert!(fits(&frame, 1500));
+        frame[16..18].copy_from_slice(&[0x88, 0xA8]);
+        assert!(fits(&frame, 1496) && !fits(&frame, 1495));
+        assert!(!fits(&[0; 13], 1500) && fits(&[0; 14], 0));
+    }
+}

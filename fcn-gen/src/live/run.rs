@@ -1,0 +1,588 @@
+//! The command: what is sent, said before, during and after.
+
+use super::frames::FrameList;
+use super::macs::{Rewrite, fits};
+use super::schedule::{Schedule, until};
+use super::simulation::{Plan, Played, pair};
+use crate::cli::Run;
+use crate::gallery;
+use crate::json_lines;
+use crate::pending::Pending;
+use crate::run::source;
+use crate::scenario::model::Simulation;
+use crate::scenario::{Play, Scenario};
+use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
+use crate::write::{self, vantage_name};
+use fcn_link::interface::Interface;
+use fcn_link::pacing::Rate;
+use fcn_link::sender::{Job, Report, Source, Stop, run as send};
+use fcn_tool::console::Console;
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::grouped;
+use fcn_tool::sending::{Opened, announce, conclude, open, tick};
+use fcn_wire::LinkType;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::thread;
+
+/// Name of the report's schema.
+pub const RUN_SCHEMA: &str = "fcn-gen/run";
+/// Version of it: raised when a field changes its meaning or goes away.
+pub const RUN_VERSION: u32 = 1;
+
+/// The vantage point's name that stands for all.
+const ALL: &str = "all";
+/// Destination of a stress where nothing is said: locally administered, so nobody's by chance.
+const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// Source where there is no interface whose own it could be.
+const FILE_SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// Rate of galleries where nothing is said.
+const GALLERY_RATE: Rate = Rate::Packets(1_000);
+/// Octets in front of the payload of the shortest data packet: Ethernet, IPv4 or IPv6, UDP, BTH; and its ICRC.
+const DATA_HEADERS: (usize, usize) = (14 + 20 + 8 + 12 + 4, 14 + 40 + 8 + 12 + 4);
+/// Frames of a capture file, at most: jumbo frames.
+const LONGEST_IN_FILE: usize = 9_216 + 256;
+
+/// Facts to announce, and lines of the report.
+type Lines = Vec<(&'static str, String)>;
+
+/// Does what `options` ask for.
+///
+/// # Errors
+/// The scenario is none, the link cannot be opened or fails, nothing was sent, or someone stopped it.
+pub fn run(options: Run, console: &mut Console<'_>) -> Result {
+    let request = write::Request {
+        source: source(&options.chosen.scenario),
+        sets: options.chosen.sets.clone(),
+        seed: options.seed,
+        // Whole frames are sent, whatever a capture would keep of them.
+        snap_len: None,
+        truth: options.truth.clone(),
+    };
+    let mut scenario = write::load(&request)?;
+    if !matches!(scenario.play, Play::Simulation(_)) {
+        only_simulations(&options)?;
+    }
+    let play = std::mem::replace(
+        &mut scenario.play,
+        Play::Gallery {
+            name: String::new(),
+            family: String::new(),
+        },
+    );
+    let act = Act { options, scenario };
+    match play {
+        Play::Simulation(simulation) => act.simulation(*simulation, console),
+        Play::Gallery { name, family } => act.gallery((&name, &family), console),
+        Play::Stress(stress) => act.stress(&stress, console),
+    }
+}
+
+fn only_simulations(options: &Run) -> Result {
+    let given = [
+        ("--realtime", options.realtime),
+        ("--speed", options.speed.is_some()),
+        ("--vantage", options.vantage.is_some()),
+        ("--truth", options.truth.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::usage(*option)
+            .and("only a simulation has that")
+            .and("leave it out, or name another scenario")),
+        None => Ok(()),
+    }
+}
+
+/// One run.
+struct Act {
+    options: Run,
+    scenario: Scenario,
+}
+
+/// What has been sent, and is to be told.
+struct Told {
+    lines: Lines,
+    more: Value,
+}
+
+impl Act {
+    fn open(&self, slots: Option<usize>, longest: Option<usize>) -> Result<Opened> {
+        let program = concat!("fcn-gen ", env!("CARGO_PKG_VERSION"));
+        let longest = match self.options.link.output {
+            Some(_) => Some(longest.unwrap_or(LONGEST_IN_FILE)),
+            None => longest,
+        };
+        open(&self.options.link, slots, longest, program)
+    }
+
+    fn one_queue(&self) -> Result {
+        if self.options.link.queues == 1 {
+            return Ok(());
+        }
+        Err(Failure::usage("--queues")
+            .and("several queues do not keep the order of packets")
+            .and("only a stress can be sent by more than one"))
+    }
+
+    fn source_mac(&self, interface: Option<&Interface>) -> Option<[u8; 6]> {
+        let own = || interface.and_then(Interface::mac);
+        self.options.source_mac.or_else(own)
+    }
+
+    fn say_before(&self, opened: &Opened, facts: &Lines, console: &mut Console<'_>) -> Result {
+        if self.options.quiet {
+            return Ok(());
+        }
+        announce(opened, facts, console)
+    }
+
+    /// Sends; returns the report, the queues and the sources.
+    fn send<S: Source>(
+        &self,
+        jobs: Vec<Job<S>>,
+        interface: Option<&Interface>,
+        stop: &Stop,
+        console: &mut Console<'_>,
+    ) -> (Report, Vec<(fcn_link::backend::Queue, S)>) {
+        send(jobs, interface, stop, &mut |now| {
+            if !self.options.quiet {
+                tick(now, console);
+            }
+        })
+    }
+
+    fn conclude(
+        &self,
+        report: &Report,
+        queues: Vec<fcn_link::backend::Queue>,
+        told: Told,
+        console: &mut Console<'_>,
+    ) -> Result {
+        let mut more = json!({
+            "schema": RUN_SCHEMA,
+            "version": RUN_VERSION,
+            "scenario": self.scenario.name,
+        });
+        if let (Value::Object(all), Value::Object(rest)) = (&mut more, told.more) {
+            all.extend(rest);
+        }
+        let (quiet, as_json) = (self.options.quiet, self.options.json);
+        conclude(
+            report,
+            queues,
+            (&told.lines, more),
+            (quiet, as_json && !quiet),
+            console,
+        )
+    }
+
+    fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
+        let options = &self.options;
+        if options.count.is_none() && options.duration.is_none() && !options.forever {
+            return Err(Failure::usage("a stress has no end")
+                .and(&self.scenario.name)
+                .and("say when to stop: --duration 10s, --count 1M, or --forever"));
+        }
+        if options.keep_macs {
+            return Err(Failure::usage("--keep-macs")
+                .and("a stress has no MAC addresses of its own")
+                .and("leave it out"));
+        }
+        let failed = |error: String| Failure::failed(error).and(&self.scenario.name);
+        let prototypes = Prototypes::new(stress).map_err(failed)?;
+        let (longest, average) = (prototypes.longest(), prototypes.average(stress));
+        let slots = stress.pattern.slots(fcn_link::backend::SLOTS);
+        let opened = self.open(Some(slots), Some(longest))?;
+        if let Some(interface) = &opened.interface
+            && longest > 14 + interface.mtu() as usize
+        {
+            return Err(Failure::usage("the frames are too long for the interface")
+                .and(&self.scenario.name)
+                .and(format!(
+                    "{longest} octets, and {} takes {}",
+                    interface.name(),
+                    14 + interface.mtu()
+                ))
+                .and("set a smaller payload, or a larger MTU (ip link set dev IF mtu N)"));
+        }
+        let macs = Macs {
+            source: self
+                .source_mac(opened.interface.as_ref())
+                .unwrap_or(FILE_SOURCE),
+            destination: options.peer_mac.unwrap_or(NOBODY),
+        };
+        let schedule = self.schedule(&opened, Schedule::Top)?;
+        let queues = opened.queues.len() as u32;
+        let settings = schedule.settings(options, queues, average)?;
+        let facts = vec![
+            (
+                "what",
+                format!("{}: {}", self.scenario.name, self.scenario.about),
+            ),
+            ("mix", mix(stress)),
+            (
+                "flows",
+                format!(
+                    "{}, {} QPs",
+                    grouped(stress.flows.into()),
+                    grouped(stress.connections.into())
+                ),
+            ),
+            (
+                "frames",
+                format!("{average} octets on an average, {longest} at most"),
+            ),
+            (
+                "macs",
+                format!("{} to {}", Mac(macs.source), Mac(macs.destination)),
+            ),
+            ("pace", schedule.describe(options)),
+            ("until", until(options, None)),
+        ];
+        let sources = (0..queues).zip(&opened.queues).map(|(queue, link)| {
+            let slots = link.mode().slots.0;
+            StressSource::new(stress, &prototypes, (queue, queues), slots, macs)
+        });
+        let sources: Vec<_> = sources
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|error| Failure::usage("--queues").and(error))?;
+        let stop = (console.catch_interrupt)()?;
+        self.say_before(&opened, &facts, console)?;
+        let jobs = jobs(opened.queues, sources, &settings);
+        let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
+        let queues = rest.into_iter().map(|(queue, _)| queue).collect();
+        let kinds = kinds(stress, &report);
+        let text = kinds
+            .iter()
+            .map(|(kind, count)| format!("{} {}", kind.id(), grouped(*count)));
+        let told = Told {
+            lines: vec![("kinds", text.collect::<Vec<_>>().join(", "))],
+            more: json!({
+                "kind": "stress",
+                "flows": stress.flows,
+                "qps": stress.connections,
+                "kinds": kinds.iter().map(|(kind, count)| (kind.id(), count)).collect::<BTreeMap<_, _>>(),
+            }),
+        };
+        self.conclude(&report, queues, told, console)
+    }
+
+    fn schedule(&self, opened: &Opened, default: Schedule) -> Result<Schedule> {
+        let speed = opened.interface.as_ref().and_then(Interface::speed);
+        Schedule::of(&self.options, speed, default)
+    }
+
+    fn gallery(&self, (name, family): (&str, &str), console: &mut Console<'_>) -> Result {
+        let options = &self.options;
+        self.one_queue()?;
+        let capture = gallery::play(name, family).map_err(|error| Failure::bad_scenario(&error))?;
+        let opened = self.open(None, None)?;
+        let rewrite = self.rewrite(opened.interface.as_ref());
+        let mtu = opened
+            .interface
+            .as_ref()
+            .map(|interface| interface.mtu() as usize);
+        let longest = longest(&opened);
+        let all = capture.packets.len();
+        let frames: Vec<Vec<u8>> = capture
+            .packets
+            .into_iter()
+            .filter(|packet| packet.link == LinkType::Ethernet && packet.is_whole())
+            .map(|packet| packet.bytes)
+            .filter(|bytes| bytes.len() <= longest && mtu.is_none_or(|mtu| fits(bytes, mtu)))
+            .map(|mut bytes| {
+                rewrite.apply(&mut bytes);
+                bytes
+            })
+            .collect();
+        let left_out = all - frames.len();
+        let average = frames.iter().map(Vec::len).sum::<usize>() / frames.len().max(1);
+        let schedule = self.schedule(&opened, Schedule::Rate(GALLERY_RATE))?;
+        let settings = schedule.settings(options, 1, average)?;
+        let end = (!options.forever).then_some("the gallery's end");
+        let mut facts = vec![
+            ("what", format!("{}: {}", self.scenario.name, capture.about)),
+            ("packets", format!("{} of {all}", frames.len())),
+        ];
+        if left_out > 0 {
+            facts.push((
+                "without",
+                format!("{left_out} that are no whole Ethernet frames, or too long for the link"),
+            ));
+        }
+        facts.push(("pace", schedule.describe(options)));
+        facts.push(("until", until(options, end)));
+        let stop = (console.catch_interrupt)()?;
+        self.say_before(&opened, &facts, console)?;
+        let source = FrameList::new(frames, options.forever);
+        let jobs = jobs(opened.queues, vec![source], &settings);
+        let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
+        let queues = rest.into_iter().map(|(queue, _)| queue).collect();
+        let told = Told {
+            lines: Vec::new(),
+            more: json!({"kind": "gallery", "left_out": left_out}),
+        };
+        self.conclude(&report, queues, told, console)
+    }
+
+    fn simulation(&self, mut simulation: Simulation, console: &mut Console<'_>) -> Result {
+        let options = &self.options;
+        self.one_queue()?;
+        simulation.snap_len = 0;
+        let (vantage, vantage_said) = self.vantage(&simulation)?;
+        // Taken before the work, as in `write`.
+        let truth_file = options.truth.as_deref().map(Pending::create).transpose()?;
+        let opened = self.open(None, None)?;
+        let schedule = self.schedule(&opened, Schedule::Own(1.0))?;
+        let speed = match schedule {
+            Schedule::Own(factor) => factor,
+            Schedule::Top | Schedule::Rate(_) => 1.0,
+        };
+        let plan = Plan {
+            vantage,
+            name: self.scenario.name.clone(),
+            speed,
+            forever: options.forever,
+            rewrite: self.rewrite(opened.interface.as_ref()),
+            mtu: opened
+                .interface
+                .as_ref()
+                .map(|interface| interface.mtu() as usize),
+            longest: longest(&opened),
+            simulation,
+        };
+        let settings = schedule.settings(options, 1, average_of(&plan.simulation))?;
+        let facts = self.facts_of(&plan, vantage_said, &opened, &schedule);
+        let stop = (console.catch_interrupt)()?;
+        self.say_before(&opened, &facts, console)?;
+        let played = Played::default();
+        let Opened { interface, queues } = opened;
+        let (report, queues, outcome) = thread::scope(|scope| {
+            let (player, frames) = pair(&played);
+            let (plan, asked) = (&plan, &stop);
+            let player = scope.spawn(move || player.play(plan, asked));
+            played.wait(&stop);
+            let jobs = jobs(queues, vec![frames], &settings);
+            let (report, rest) = self.send(jobs, interface.as_ref(), &stop, console);
+            // Without its frames' receiver, the player ends.
+            let queues: Vec<_> = rest.into_iter().map(|(queue, _)| queue).collect();
+            let outcome = player
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (report, queues, outcome)
+        });
+        let truth = outcome.map_err(|error| {
+            Failure::failed("the simulation failed")
+                .and(&self.scenario.name)
+                .and(error)
+        })?;
+        let mut told = self.told(&plan, &played);
+        let mut written = None;
+        if let Some(pending) = truth_file {
+            // The player is ahead: that it came to the end does not mean that the sender did.
+            match truth.filter(|(_, frames)| report.total.pushed >= *frames) {
+                Some((truth, _)) => {
+                    let text = json_lines::to_vec(&truth).map_err(|error| {
+                        Failure::failed("cannot write the truth as JSON").and(error.to_string())
+                    })?;
+                    pending.finish(&text)?;
+                    written = options
+                        .truth
+                        .as_ref()
+                        .map(|path| path.display().to_string());
+                }
+                None => told.lines.push((
+                    "truth",
+                    "not written: the simulation was not sent to its end".to_owned(),
+                )),
+            }
+        }
+        if let Value::Object(more) = &mut told.more {
+            more.insert("truth".to_owned(), json!(written));
+        }
+        self.conclude(&report, queues, told, console)
+    }
+
+    /// The vantage point meant (none: all), and what to say of it.
+    fn vantage(&self, simulation: &Simulation) -> Result<(Option<usize>, String)> {
+        let points = &simulation.vantage_points;
+        let names: Vec<String> = points
+            .iter()
+            .map(|point| vantage_name(simulation, point))
+            .collect();
+        let Some(first) = names.first() else {
+            return Err(Failure::usage("the scenario has no vantage point")
+                .and(&self.scenario.name)
+                .and("what passes one is what is sent: --set 'vantage=[\"NODE:PEER\"]'"));
+        };
+        match self.options.vantage.as_deref() {
+            Some(ALL) => Ok((None, names.join(", "))),
+            None => Ok((Some(0), first.clone())),
+            Some(name) => names
+                .iter()
+                .position(|known| known == name)
+                .map(|index| (Some(index), name.to_owned()))
+                .ok_or_else(|| {
+                    Failure::usage("--vantage").and(format!(
+                        "there is no `{name}`; there are {}, {ALL}",
+                        names.join(", ")
+                    ))
+                }),
+        }
+    }
+
+    fn rewrite(&self, interface: Option<&Interface>) -> Rewrite {
+        if self.options.keep_macs {
+            return Rewrite::default();
+        }
+        Rewrite {
+            source: self.source_mac(interface),
+            destination: self.options.peer_mac,
+        }
+    }
+
+    fn facts_of(
+        &self,
+        plan: &Plan,
+        vantage: String,
+        opened: &Opened,
+        schedule: &Schedule,
+    ) -> Lines {
+        let options = &self.options;
+        let end = (!options.forever).then_some("the simulation's end");
+        let mut facts = vec![
+            (
+                "what",
+                format!(
+                    "{}: {} ({}, seed {})",
+                    self.scenario.name,
+                    self.scenario.about,
+                    plan.simulation.mechanism.id(),
+                    plan.simulation.seed
+                ),
+            ),
+            ("vantage", vantage),
+            ("pace", schedule.describe(options)),
+            ("until", until(options, end)),
+        ];
+        if let Some(mtu) = plan.mtu
+            && let Some((name, len)) = too_long(&plan.simulation, mtu)
+        {
+            facts.push((
+                "too long",
+                format!(
+                    "data packets of flow {name} have {len} octets, and {} takes {}: they are left out (--set mtu=…)",
+                    opened.interface.as_ref().map_or("the link", Interface::name),
+                    mtu + 14
+                ),
+            ));
+        }
+        facts
+    }
+
+    fn told(&self, plan: &Plan, played: &Played) -> Told {
+        let (too_long, longest) = played.too_long();
+        let mut lines = Vec::new();
+        if too_long > 0 {
+            lines.push((
+                "left out",
+                format!(
+                    "{} packets longer than the link takes, up to {longest} octets",
+                    grouped(too_long)
+                ),
+            ));
+        }
+        Told {
+            lines,
+            more: json!({
+                "kind": "simulation",
+                "mechanism": plan.simulation.mechanism.id(),
+                "seed": plan.simulation.seed,
+                "left_out": too_long,
+            }),
+        }
+    }
+}
+
+fn jobs<S>(
+    queues: Vec<fcn_link::backend::Queue>,
+    sources: Vec<S>,
+    settings: &[fcn_link::sender::Settings],
+) -> Vec<Job<S>> {
+    queues
+        .into_iter()
+        .zip(sources)
+        .zip(settings)
+        .map(|((queue, source), settings)| Job {
+            queue,
+            source,
+            settings: *settings,
+        })
+        .collect()
+}
+
+/// Octets of the longest frame that every queue takes.
+fn longest(opened: &Opened) -> usize {
+    let lengths = opened.queues.iter().map(fcn_link::backend::Queue::slot_len);
+    lengths.min().unwrap_or(0)
+}
+
+/// About how long the frames of a simulation are.
+fn average_of(simulation: &Simulation) -> usize {
+    let mtus = simulation.flows.iter().map(|flow| usize::from(flow.mtu));
+    mtus.sum::<usize>() / simulation.flows.len().max(1) + DATA_HEADERS.0
+}
+
+/// The flow whose data packets are longest, and their octets, where a link of this MTU does not take them.
+fn too_long(simulation: &Simulation, mtu: usize) -> Option<(&str, usize)> {
+    let lengths = simulation.flows.iter().map(|flow| {
+        let headers = if flow.source.is_ipv4() {
+            DATA_HEADERS.0
+        } else {
+            DATA_HEADERS.1
+        };
+        (flow.name.as_str(), usize::from(flow.mtu) + headers)
+    });
+    let longest = lengths.max_by_key(|(_, len)| *len)?;
+    (longest.1 > mtu + 14).then_some(longest)
+}
+
+/// How many of each kind went out, all queues together.
+fn kinds(stress: &Stress, report: &Report) -> Vec<(Kind, u64)> {
+    let mut all: Vec<(Kind, u64)> = stress.mix.iter().map(|(kind, _)| (*kind, 0)).collect();
+    for queue in &report.queues {
+        for (sum, (_, count)) in all.iter_mut().zip(stress.kinds_of(queue.counts.pushed)) {
+            sum.1 += count;
+        }
+    }
+    all
+}
+
+/// The mix, in words.
+fn mix(stress: &Stress) -> String {
+    let whole: u64 = stress
+        .mix
+        .iter()
+        .map(|(_, weight)| u64::from(*weight))
+        .sum();
+    let parts = stress.mix.iter().map(|(kind, weight)| {
+        format!(
+            "{} {:.1} %",
+            kind.id(),
+            f64::from(*weight) * 100.0 / whole as f64
+        )
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A MAC address as people write it.
+struct Mac([u8; 6]);
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, octet) in self.0.iter().enumerate() {
+            write!(f, "{}{octet:02x}", if i == 0 { "" } else { ":" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,445 @@
+//! A simulation played ahead of its time: one thread plays, another sends. Frames go from one to the other in batches, of
+//! which there are a fixed number, filled, emptied, and filled again.
+
+use super::macs::{Rewrite, fits};
+use crate::scenario::model::Simulation;
+use crate::sim::outcome::Truth;
+use crate::sim::{self, Captured, Sink};
+use fcn_link::sender::{Next, Source};
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Batches under way, and frames and octets of each, at most: some 16,000 frames, or 16 MiB.
+const BATCHES: usize = 64;
+const FRAMES: usize = 256;
+const OCTETS: usize = 256 * 1024;
+/// How long the player gets to be ahead before the first frame leaves, at most.
+const HEAD_START: Duration = Duration::from_secs(2);
+
+/// What is to be played.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The simulation.
+    pub simulation: Simulation,
+    /// The scenario's name.
+    pub name: String,
+    /// Whose frames are sent: of this vantage point, or of all.
+    pub vantage: Option<usize>,
+    /// How many times as fast.
+    pub speed: f64,
+    /// Again and again.
+    pub forever: bool,
+    /// New addresses.
+    pub rewrite: Rewrite,
+    /// The link's MTU; none for a capture file.
+    pub mtu: Option<usize>,
+    /// Octets of the longest frame that the link's slots hold.
+    pub longest: usize,
+}
+
+/// Frames on their way from the player to the sender.
+#[derive(Debug, Default)]
+struct Batch {
+    octets: Vec<u8>,
+    /// When each is due, in nanoseconds since the simulation began, and where its octets end.
+    frames: Vec<(u64, usize)>,
+}
+
+/// What the player tells while it plays.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// Frames that are longer than the link takes.
+    too_long: AtomicU64,
+    /// Octets of the longest of them.
+    longest: AtomicU64,
+    /// Batches handed over, counted until the player is ahead.
+    ahead: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Played {
+    /// Frames that were left out because the link does not take them, and the longest of them, in octets.
+    pub fn too_long(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.too_long), load(&self.longest))
+    }
+
+    /// Waits until the player is well ahead, or has played everything; not for ever.
+    pub fn wait(&self, stop: &AtomicBool) {
+        let until = Instant::now() + HEAD_START;
+        while self.ahead.load(Ordering::Acquire) < BATCHES
+            && !self.over.load(Ordering::Acquire)
+            && !stop.load(Ordering::Relaxed)
+            && Instant::now() < until
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The player's side and the sender's side.
+pub fn pair(played: &Played) -> (Player<'_>, Frames) {
+    let (full, arriving) = sync_channel(BATCHES);
+    let (back, empty) = channel();
+    for _ in 0..BATCHES - 1 {
+        // The other end is here.
+        let _ = back.send(Batch::default());
+    }
+    let player = Player {
+        full,
+        empty,
+        batch: Batch::default(),
+        played,
+    };
+    let frames = Frames {
+        arriving,
+        back,
+        batch: Batch::default(),
+        at: 0,
+        begin: 0,
+        first: true,
+    };
+    (player, frames)
+}
+
+/// Plays.
+pub struct Player<'a> {
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
+    batch: Batch,
+    played: &'a Played,
+}
+
+/// The sender has gone.
+#[derive(Debug)]
+struct Gone;
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody sends any more")
+    }
+}
+
+impl Error for Gone {}
+
+impl Player<'_> {
+    /// Plays the plan to its end, or until the sender is gone; returns the truth of the simulation where it was played to
+    /// its end, and how many frames it had for the sender.
+    ///
+    /// # Errors
+    /// The simulation failed.
+    pub fn play(mut self, plan: &Plan, stop: &AtomicBool) -> Result<Option<(Truth, u64)>, String> {
+        let result = self.passes(plan, stop);
+        self.played.over.store(true, Ordering::Release);
+        result
+    }
+
+    fn passes(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<Option<(Truth, u64)>, String> {
+        let mut truth = None;
+        for pass in 0_u64.. {
+            let mut sink = LiveSink {
+                player: self,
+                plan,
+                // Passes follow one another without a pause.
+                offset: pass.saturating_mul(plan.simulation.duration.as_nanos()),
+                taken: 0,
+            };
+            let outcome = sim::play(&plan.simulation, &plan.name, Some(&mut sink), &mut |_| {
+                !stop.load(Ordering::Relaxed)
+            });
+            let taken = sink.taken;
+            match outcome {
+                Err(error) if error.is::<Gone>() => return Ok(truth),
+                Err(error) => return Err(error.to_string()),
+                Ok(_) if stop.load(Ordering::Relaxed) => return Ok(truth),
+                Ok(outcome) => {
+                    truth.get_or_insert((outcome.truth, taken));
+                }
+            }
+            if !plan.forever || taken == 0 {
+                break;
+            }
+        }
+        // The last one need not be full.
+        let _ = self.hand_over();
+        Ok(truth)
+    }
+
+    fn hand_over(&mut self) -> Result<(), Gone> {
+        if self.batch.frames.is_empty() {
+            return Ok(());
+        }
+        self.full
+            .send(std::mem::take(&mut self.batch))
+            .map_err(|_| Gone)?;
+        self.played.ahead.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    fn put(&mut self, at: u64, packet: Captured<'_>, plan: &Plan) -> Result<bool, Gone> {
+        let full = self.batch.frames.len() >= FRAMES
+            || self.batch.octets.len() + packet.len > OCTETS && !self.batch.frames.is_empty();
+        if full {
+            self.hand_over()?;
+            // Where none is empty, this waits for the sender, which is what keeps us from running away.
+            self.batch = self.empty.recv().map_err(|_| Gone)?;
+            self.batch.octets.clear();
+            self.batch.frames.clear();
+        }
+        let begin = self.batch.octets.len();
+        self.batch.octets.resize(begin + packet.len, 0);
+        let frame = self.batch.octets.get_mut(begin..).unwrap_or_default();
+        (packet.fill)(frame);
+        let taken = frame.len() <= plan.longest && plan.mtu.is_none_or(|mtu| fits(frame, mtu));
+        if !taken {
+            self.played.too_long.fetch_add(1, Ordering::Relaxed);
+            self.played
+                .longest
+                .fetch_max(packet.len as u64, Ordering::Relaxed);
+            self.batch.octets.truncate(begin);
+            return Ok(false);
+        }
+        plan.rewrite.apply(frame);
+        let end = self.batch.octets.len();
+        self.batch.frames.push((at, end));
+        Ok(true)
+    }
+}
+
+/// Takes what passes the vantage points.
+struct LiveSink<'p, 'a> {
+    player: &'p mut Player<'a>,
+    plan: &'p Plan,
+    /// Nanoseconds of the passes before this one.
+    offset: u64,
+    taken: u64,
+}
+
+impl Sink for LiveSink<'_, '_> {
+    fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
+        if self
+            .plan
+            .vantage
+            .is_some_and(|point| point != packet.vantage_point)
+        {
+            return Ok(());
+        }
+        let since = packet.at.saturating_sub(self.plan.simulation.epoch);
+        let virtually = self.offset.saturating_add(since);
+        #[expect(clippy::float_cmp, reason = "exactly real time")]
+        let at = if self.plan.speed == 1.0 {
+            virtually
+        } else {
+            (virtually as f64 / self.plan.speed) as u64
+        };
+        self.taken += u64::from(self.player.put(at, packet, self.plan)?);
+        Ok(())
+    }
+}
+
+/// The frames played, for the sender.
+pub struct Frames {
+    arriving: Receiver<Batch>,
+    back: Sender<Batch>,
+    batch: Batch,
+    /// The next frame of the batch, and where its octets begin.
+    at: usize,
+    begin: usize,
+    /// Whether no batch has come yet.
+    first: bool,
+}
+
+impl Frames {
+    fn next(&mut self) -> Result<(u64, usize), Next> {
+        if let Some(frame) = self.batch.frames.get(self.at) {
+            return Ok(*frame);
+        }
+        match self.arriving.try_recv() {
+            Ok(batch) => {
+                let empty = std::mem::replace(&mut self.batch, batch);
+                (self.at, self.begin) = (0, 0);
+                if !std::mem::replace(&mut self.first, false) {
+                    // Where the player has ended, nobody wants it.
+                    let _ = self.back.send(empty);
+                }
+                self.batch.frames.first().copied().ok_or(Next::Later)
+            }
+            Err(TryRecvError::Empty) => Err(Next::Later),
+            Err(TryRecvError::Disconnected) => Err(Next::End),
+        }
+    }
+}
+
+impl Source for Frames {
+    #[inline]
+    fn peek(&mut self) -> Next {
+        match self.next() {
+            Ok((at, end)) => Next::Frame {
+                at,
+                len: end - self.begin,
+            },
+            Err(nothing) => nothing,
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, _: usize, out: &mut [u8]) {
+        if let Ok((_, end)) = self.next()
+            && let Some(frame) = self.batch.octets.get(self.begin..end)
+            && let Some(out) = out.get_mut(..frame.len())
+        {
+            out.copy_from_slice(frame);
+        }
+        self.skip();
+    }
+
+    #[inline]
+    fn skip(&mut self) {
+        if let Ok((_, end)) = self.next() {
+            self.begin = end;
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Play, Source as From, load};
+
+    fn plan(sets: &[&str]) -> Plan {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = load(&From::Builtin("incast".to_owned()), &sets).unwrap();
+        let Play::Simulation(simulation) = scenario.play else {
+            panic!("no simulation");
+        };
+        Plan {
+            simulation: *simulation,
+            name: scenario.name,
+            vantage: Some(0),
+            speed: 1.0,
+            forever: false,
+            rewrite: Rewrite::default(),
+            mtu: None,
+            longest: 9_000,
+        }
+    }
+
+    /// What a capture of the plan's vantage points has.
+    struct Kept(Vec<(u64, Vec<u8>)>, Plan);
+
+    impl Sink for Kept {
+        fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
+            if self
+                .1
+                .vantage
+                .is_none_or(|point| point == packet.vantage_point)
+            {
+                let mut octets = vec![0; packet.len];
+                (packet.fill)(&mut octets);
+                self.0.push((packet.at - self.1.simulation.epoch, octets));
+            }
+            Ok(())
+        }
+    }
+
+    fn captured(plan: &Plan) -> Vec<(u64, Vec<u8>)> {
+        let mut kept = Kept(Vec::new(), plan.clone());
+        sim::play(&plan.simulation, "x", Some(&mut kept), &mut |_| true).unwrap();
+        kept.0
+    }
+
+    /// What the sender gets, at most `most` frames; how many were too long; whether there is a truth.
+    fn sent(plan: &Plan, most: usize) -> (Vec<(u64, Vec<u8>)>, u64, bool) {
+        let (played, stop) = (Played::default(), AtomicBool::new(false));
+        let mut got = Vec::new();
+        let truth = thread::scope(|scope| {
+            let (player, mut frames) = pair(&played);
+            let stop = &stop;
+            let playing = scope.spawn(move || player.play(plan, stop));
+            played.wait(stop);
+            let mut out = vec![0; 10_000];
+            while got.len() < most {
+                match frames.peek() {
+                    Next::Frame { at, len } => {
+                        frames.fill(0, &mut out);
+                        got.push((at, out[..len].to_vec()));
+                    }
+                    Next::Later => thread::yield_now(),
+                    Next::End => break,
+                }
+            }
+            drop(frames);
+            playing.join().unwrap().unwrap()
+        });
+        (got, played.too_long().0, truth.is_some())
+    }
+
+    #[test]
+    fn what_is_sent_is_what_a_capture_has() {
+        for (vantage, sets) in [
+            (Some(0), &["duration=200us"][..]),
+            (Some(1), &["duration=200us"]),
+            (None, &["duration=100us"]),
+            // More than there are batches for.
+            (Some(0), &["duration=20ms", "mtu=256", "senders=20"]),
+        ] {
+            let mut plan = plan(sets);
+            plan.vantage = vantage;
+            let expected = captured(&plan);
+            assert!(expected.len() > 10);
+            let (got, too_long, truth) = sent(&plan, usize::MAX);
+            assert_eq!(got.len(), expected.len());
+            assert!(got == expected && too_long == 0 && truth);
+        }
+    }
+
+    #[test]
+    fn time_is_stretched_and_passes_follow_one_another() {
+        let mut plan = plan(&["duration=100us"]);
+        let once = captured(&plan);
+        plan.speed = 0.5;
+        plan.forever = true;
+        let n = once.len();
+        let (got, ..) = sent(&plan, 2 * n + 3);
+        assert_eq!(got.len(), 2 * n + 3);
+        for (i, (at, octets)) in got.iter().enumerate() {
+            let pass = (i / n) as u64;
+            let (first, expected) = &once[i % n];
+            assert_eq!(*at, (pass * 100_000 + first) * 2);
+            assert_eq!(octets, expected);
+        }
+    }
+
+    #[test]
+    fn what_the_link_does_not_take_is_counted_and_left_out() {
+        let mut plan = plan(&["duration=100us", "mtu=1024"]);
+        let all = captured(&plan);
+        plan.mtu = Some(1_000);
+        let short = |octets: &[u8]| octets.len() <= 1_014;
+        let expected: Vec<_> = all
+            .iter()
+            .filter(|(_, octets)| short(octets))
+            .cloned()
+            .collect();
+        let (got, too_long, _) = sent(&plan, usize::MAX);
+        assert!(!expected.is_empty() && expected.len() < all.len());
+        assert_eq!(got, expected);
+        assert_eq!(too_long as usize, all.len() - expected.len());
+        plan.mtu = Some(1);
+        plan.forever = true;
+        // It does not go on for ever with nothing to send.
+        assert!(sent(&plan, usize::MAX).0.is_empty());
+    }
+
+    #[test]
+    fn a_sender_that_goes_ends_the_player() {
+        let mut plan = plan(&["duration=50ms", "mtu=256"]);
+        plan.forever = true;
+        let (got, _, truth) = sent(&plan, 10);
+        assert!(got.len() == 10 && !truth);
+    }
+}

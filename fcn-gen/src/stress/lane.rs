@@ -1,0 +1,364 @@
+//! The frames of one kind on one queue: which fields change from one to the next, and to what.
+
+use super::model::{Hosts, Kind, Stress};
+use super::prototype::{ETHERNET, Macs, Prototype, ProxyFrame, SWITCH, WanFrame};
+use super::walk::{Share, Step, Walk};
+use fcn_wire::pfc::PfcRepr;
+use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
+use fcn_wire::template::{Change, Edit, Template, TemplateError};
+use fcn_wire::wan_fcn::WanFcnRepr;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Where dynamic ports begin, and how many there are.
+const PORTS: (u16, u32) = (0xC000, 0x4000);
+const FLOW_LABELS: u32 = 1 << 20;
+/// Switches that send notifications.
+const SWITCHES: u32 = 64;
+/// Fractional bits of the share of marked packets.
+const SHARE_BITS: u32 = 32;
+
+/// What all lanes need to know about flows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flows {
+    /// Hosts on each side.
+    hosts: u32,
+    senders: Hosts,
+    receivers: Hosts,
+    seed: u64,
+    rocev2_port: u16,
+}
+
+/// What a connection's frames say.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    /// Numbers of its hosts.
+    sender: u32,
+    receiver: u32,
+    /// Entropy of its flow.
+    entropy: u32,
+    step: Step,
+}
+
+impl Flows {
+    pub const fn new(stress: &Stress) -> Self {
+        Self {
+            hosts: Stress::hosts(stress.flows),
+            senders: stress.senders,
+            receivers: stress.receivers,
+            seed: stress.seed,
+            rocev2_port: stress.profile.rocev2_port,
+        }
+    }
+
+    #[inline]
+    fn at(&self, step: Step) -> Connection {
+        // The finish of a good hash, which spreads neighbours over all bits.
+        let mut mixed = (u64::from(step.flow) ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^= mixed >> 32;
+        Connection {
+            sender: step.flow % self.hosts,
+            receiver: step.flow / self.hosts,
+            entropy: mixed as u32,
+            step,
+        }
+    }
+}
+
+impl Connection {
+    /// The flow's UDP source port.
+    #[inline]
+    const fn port(&self, more: u32) -> u16 {
+        PORTS.0 | (self.entropy.wrapping_add(more) & (PORTS.1 - 1)) as u16
+    }
+
+    /// The flow's label.
+    #[inline]
+    const fn label(&self, more: u32) -> u32 {
+        (self.entropy >> 12).wrapping_add(more) & (FLOW_LABELS - 1)
+    }
+
+    /// The switch that notifies about the flow.
+    #[inline]
+    fn switch(&self) -> Ipv6Addr {
+        switch(self.step.flow % SWITCHES)
+    }
+}
+
+fn switch(number: u32) -> Ipv6Addr {
+    Ipv6Addr::from_bits(SWITCH.to_bits() + u128::from(number))
+}
+
+/// One kind's frames on one queue.
+pub(super) struct Lane {
+    prototype: Prototype,
+    len: usize,
+    macs: Macs,
+    walk: Walk,
+    flows: Flows,
+    levels: Vec<u8>,
+    /// Frames made, modulo 2^32.
+    made: u32,
+    /// Share of the data packets to be marked, and what has come together since the last one.
+    marked: u64,
+    due: u64,
+}
+
+impl Lane {
+    pub fn new(
+        stress: &Stress,
+        (kind, prototype): (Kind, Prototype),
+        share: Share,
+        macs: Macs,
+    ) -> Self {
+        // Kinds begin at different flows: a frame and the next are about different ones.
+        let start = (kind as u32).wrapping_mul(0x1F12_3BB5);
+        Self {
+            len: prototype.bytes().len(),
+            prototype,
+            macs,
+            walk: Walk::new(stress, share, start),
+            flows: Flows::new(stress),
+            levels: stress.levels.clone(),
+            made: share.queue,
+            marked: (stress.ce * (1_u64 << SHARE_BITS) as f64) as u64,
+            due: 0,
+        }
+    }
+
+    /// Octets of a frame.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Goes on without a frame.
+    pub fn skip(&mut self) {
+        self.walk.step();
+        self.made = self.made.wrapping_add(1);
+    }
+
+    /// Makes the next frame at the start of `out`, which holds an earlier one of this lane unless `anew`.
+    #[inline]
+    pub fn fill(&mut self, out: &mut [u8], anew: bool) {
+        let Some(out) = out.get_mut(..self.len) else {
+            // The sender leaves out what does not fit.
+            return self.skip();
+        };
+        if anew {
+            self.begin(out);
+        }
+        let connection = self.flows.at(self.walk.step());
+        self.made = self.made.wrapping_add(1);
+        let done = match &self.prototype {
+            Prototype::Cnp(template, true) => cnp6(template, out, &connection, &self.flows),
+            Prototype::Cnp(template, false) => cnp4(template, out, &connection, &self.flows),
+            Prototype::FastCnp(template) => fast_cnp(template, out, &connection, &self.flows),
+            Prototype::Data(template, is_v6) => {
+                self.due += self.marked;
+                let ce = self.due >> SHARE_BITS != 0;
+                self.due &= (1 << SHARE_BITS) - 1;
+                let ecn = Change::Ecn(if ce { 0b11 } else { 0b10 });
+                data(template, out, &connection, (&self.flows, *is_v6))
+                    .and_then(|mut edit| edit.set(ecn))
+            }
+            Prototype::ProxyCn(frame) => {
+                proxy_cn(frame, out, &connection, (&self.flows, self.level()))
+            }
+            Prototype::WanFcn(frame) => {
+                wan_fcn(frame, out, &connection.step, self.level());
+                Ok(())
+            }
+            Prototype::Pfc(_) => {
+                pause(out, self.made);
+                Ok(())
+            }
+        };
+        debug_assert_eq!(done, Ok(()), "every field was prepared");
+    }
+
+    #[cold]
+    fn begin(&self, out: &mut [u8]) {
+        out.copy_from_slice(self.prototype.bytes());
+        if let Some((destination, rest)) = out.split_first_chunk_mut::<6>()
+            && let Some(source) = rest.first_chunk_mut::<6>()
+        {
+            *source = self.macs.source;
+            if !matches!(self.prototype, Prototype::Pfc(_)) {
+                *destination = self.macs.destination;
+            }
+        }
+    }
+
+    #[inline]
+    fn level(&self) -> u8 {
+        let levels = self.levels.len().max(1);
+        let at = self.made as usize % levels;
+        self.levels.get(at).copied().unwrap_or(0)
+    }
+}
+
+type Done = Result<(), TemplateError>;
+
+/// Addresses, entropy and QP of a CNP over IPv6. With each lap another port, and in time another flow label, for a CNP has
+/// no PSN that would tell it from the one before.
+#[inline]
+fn cnp6(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
+    let (port, label) = entropy(of);
+    let mut edit = template.edit(out)?;
+    edit.set(source(flows.receivers.v6(of.receiver)))?;
+    edit.set(destination(flows.senders.v6(of.sender)))?;
+    edit.set(Change::FlowLabel(label))?;
+    edit.set(Change::UdpSource(port))?;
+    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
+}
+
+#[inline]
+fn cnp4(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
+    let lap = of.step.lap;
+    let mut edit = template.edit(out)?;
+    edit.set(source(flows.receivers.v4(of.receiver)))?;
+    edit.set(destination(flows.senders.v4(of.sender)))?;
+    edit.set(Change::Identification((lap / PORTS.1) as u16))?;
+    edit.set(Change::UdpSource(of.port(lap)))?;
+    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
+}
+
+#[inline]
+fn fast_cnp(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
+    let (port, label) = entropy(of);
+    let original = flows.receivers.v6(of.receiver);
+    let mut edit = template.edit(out)?;
+    edit.set(source(of.switch()))?;
+    edit.set(destination(flows.senders.v6(of.sender)))?;
+    edit.set(Change::FastCnpOriginalDestination(original))?;
+    edit.set(Change::FlowLabel(label))?;
+    edit.set(Change::UdpSource(port))?;
+    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
+}
+
+/// Port and flow label of a notification without a PSN: a pair of their own for each lap.
+#[inline]
+const fn entropy(of: &Connection) -> (u16, u32) {
+    let lap = of.step.lap;
+    (of.port(lap), of.label(lap / PORTS.1))
+}
+
+/// A data packet: that of a frame, or one that is quoted.
+#[inline]
+fn data<'a>(
+    template: &'a Template,
+    out: &'a mut [u8],
+    of: &Connection,
+    (flows, is_v6): (&Flows, bool),
+) -> Result<Edit<'a>, TemplateError> {
+    let mut edit = template.edit(out)?;
+    if is_v6 {
+        edit.set(source(flows.senders.v6(of.sender)))?;
+        edit.set(destination(flows.receivers.v6(of.receiver)))?;
+        edit.set(Change::FlowLabel(of.label(0)))?;
+    } else {
+        edit.set(source(flows.senders.v4(of.sender)))?;
+        edit.set(destination(flows.receivers.v4(of.receiver)))?;
+    }
+    edit.set(Change::UdpSource(of.port(0)))?;
+    edit.set(Change::DestQp(Stress::qp(of.step.connection)))?;
+    edit.set(Change::Psn(of.step.lap))?;
+    Ok(edit)
+}
+
+#[inline]
+fn proxy_cn(
+    frame: &ProxyFrame,
+    out: &mut [u8],
+    of: &Connection,
+    (flows, level): (&Flows, u8),
+) -> Done {
+    let is_v6 = frame.is_v6();
+    let (sender, receiver): (IpAddr, IpAddr) = if is_v6 {
+        let (senders, receivers) = (flows.senders, flows.receivers);
+        (
+            senders.v6(of.sender).into(),
+            receivers.v6(of.receiver).into(),
+        )
+    } else {
+        let (senders, receivers) = (flows.senders, flows.receivers);
+        (
+            senders.v4(of.sender).into(),
+            receivers.v4(of.receiver).into(),
+        )
+    };
+    let header = ProxyCnRepr {
+        five_tuple: FiveTuple {
+            source: sender,
+            destination: receiver,
+            protocol: 17,
+            source_port: of.port(0),
+            destination_port: flows.rocev2_port,
+        },
+        level,
+        reserved: 0,
+        // It is there already.
+        invoking: &[],
+    };
+    let mut done = Ok(());
+    frame.summed.change(out, |out| {
+        put(out, frame.udp, &of.port(0).to_be_bytes());
+        let message = out.get_mut(frame.message..).unwrap_or_default();
+        let written = header.emit(message).is_ok();
+        debug_assert!(written, "there is room for it");
+        let quoted = out.get_mut(frame.invoking..).unwrap_or_default();
+        done = data(&frame.quoted, quoted, of, (flows, is_v6)).map(drop);
+    });
+    done
+}
+
+/// The flow label stands for the connection, which the WAN does not see; the rest of its number is in the switch's address.
+#[inline]
+fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
+    let message = WanFcnRepr {
+        flow_label: step.connection % FLOW_LABELS,
+        level,
+        reserved: 0,
+    };
+    let source = switch(step.connection / FLOW_LABELS).octets();
+    let port = PORTS.0 | (step.lap % PORTS.1) as u16;
+    frame.summed.change(out, |out| {
+        if let Some(word) = out
+            .get_mut(frame.ip..)
+            .and_then(|ip| ip.first_chunk_mut::<4>())
+        {
+            let class = u32::from_be_bytes(*word) & !(FLOW_LABELS - 1);
+            *word = (class | message.flow_label).to_be_bytes();
+        }
+        put(out, frame.ip + 8, &source);
+        put(out, frame.udp, &port.to_be_bytes());
+        let written = message
+            .emit(out.get_mut(frame.message..).unwrap_or_default())
+            .is_ok();
+        debug_assert!(written, "there is room for it");
+    });
+}
+
+/// Classes in turn, and all pause times but that which lets go.
+#[inline]
+fn pause(out: &mut [u8], made: u32) {
+    let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
+    let payload = out.get_mut(ETHERNET..).unwrap_or_default();
+    let written = pause.is_some_and(|pause| pause.emit(payload).is_ok());
+    debug_assert!(written, "there is room for it");
+}
+
+fn source(address: impl Into<IpAddr>) -> Change {
+    Change::SourceAddress(address.into())
+}
+
+fn destination(address: impl Into<IpAddr>) -> Change {
+    Change::DestinationAddress(address.into())
+}
+
+#[inline]
+fn put(out: &mut [u8], at: usize, octets: &[u8]) {
+    if let Some(place) = out.get_mut(at..at + octets.len()) {
+        place.copy_from_slice(octets);
+    }
+}

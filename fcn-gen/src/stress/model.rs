@@ -1,0 +1,185 @@
+//! What a stress is: the mix, and over which flows and queue pairs. Values only; all are in the ranges said here.
+
+use super::pattern::Pattern;
+use fcn_wire::bth::Opcode;
+use fcn_wire::fast_cnp::MAX_TRACE_LEN;
+use fcn_wire::ioam::TRACE_HEADER_LEN;
+use fcn_wire::{Profile, Qp};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::scenario::model::IoamTrace;
+
+/// The first QP number of a connection: 0 and 1 are the management QPs.
+const FIRST_QP: u32 = 2;
+/// Most connections: each has a QP number of its own, and the last number means multicast.
+pub const MOST_CONNECTIONS: u32 = 0x00FF_FFFF - FIRST_QP;
+/// Most nodes whose data find room in the trace of a Fast CNP.
+pub const MOST_TRACE_NODES: usize =
+    (MAX_TRACE_LEN - TRACE_HEADER_LEN) / (IoamTrace::TYPE.node_len() * 4);
+
+/// A kind of frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// CNP over IPv6, from the receiver.
+    Cnp,
+    /// CNP over IPv4, from the receiver.
+    CnpIpv4,
+    /// Fast CNP with option 1, from a switch.
+    FastCnp1,
+    /// Fast CNP with option 2 and a trace, from a switch.
+    FastCnp2,
+    /// Notification to a proxy node, over IPv6.
+    ProxyCn,
+    /// Notification to a proxy node, over IPv4.
+    ProxyCnIpv4,
+    /// FCN in the WAN, to an ingress PE.
+    WanFcn,
+    /// RoCEv2 data over IPv6.
+    Data,
+    /// RoCEv2 data over IPv4.
+    DataIpv4,
+    /// Priority-based flow control.
+    Pfc,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::Cnp,
+        Self::CnpIpv4,
+        Self::FastCnp1,
+        Self::FastCnp2,
+        Self::ProxyCn,
+        Self::ProxyCnIpv4,
+        Self::WanFcn,
+        Self::Data,
+        Self::DataIpv4,
+        Self::Pfc,
+    ];
+
+    /// The name in scenario files and reports.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Cnp => "cnp",
+            Self::CnpIpv4 => "cnp_ipv4",
+            Self::FastCnp1 => "fast_cnp_1",
+            Self::FastCnp2 => "fast_cnp_2",
+            Self::ProxyCn => "proxy_cn",
+            Self::ProxyCnIpv4 => "proxy_cn_ipv4",
+            Self::WanFcn => "wan_fcn",
+            Self::Data => "data",
+            Self::DataIpv4 => "data_ipv4",
+            Self::Pfc => "pfc",
+        }
+    }
+}
+
+/// What data packets are: a part of which message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataOpcode {
+    /// RC SEND Only.
+    SendOnly,
+    /// RC SEND Middle.
+    SendMiddle,
+    /// RC RDMA WRITE Only: with a RETH.
+    WriteOnly,
+    /// RC RDMA WRITE Middle.
+    WriteMiddle,
+}
+
+impl DataOpcode {
+    /// The opcode of the BTH.
+    #[must_use]
+    pub const fn opcode(self) -> Opcode {
+        match self {
+            Self::SendOnly => Opcode::RC_SEND_ONLY,
+            Self::SendMiddle => Opcode::RC_SEND_MIDDLE,
+            Self::WriteOnly => Opcode::RC_WRITE_ONLY,
+            Self::WriteMiddle => Opcode::RC_WRITE_MIDDLE,
+        }
+    }
+}
+
+/// Addresses of hosts: numbered upwards from the first one behind each base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// Base of the IPv6 addresses.
+    pub ipv6: Ipv6Addr,
+    /// Base of the IPv4 addresses.
+    pub ipv4: Ipv4Addr,
+}
+
+impl Hosts {
+    /// The IPv6 address of host `number`, from 0.
+    #[inline]
+    #[must_use]
+    pub fn v6(&self, number: u32) -> Ipv6Addr {
+        Ipv6Addr::from_bits(self.ipv6.to_bits().wrapping_add(u128::from(number) + 1))
+    }
+
+    /// The IPv4 address of host `number`, from 0.
+    #[inline]
+    #[must_use]
+    pub fn v4(&self, number: u32) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.ipv4.to_bits().wrapping_add(number).wrapping_add(1))
+    }
+}
+
+/// A stress.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stress {
+    /// Where entropy ports and flow labels begin.
+    pub seed: u64,
+    /// Code points.
+    pub profile: Profile,
+    /// Kinds and their weights; none is 0, and there is one.
+    pub mix: Vec<(Kind, u32)>,
+    /// In which order kinds follow one another: indices into `mix`.
+    pub pattern: Pattern,
+    /// Pairs of a sender's and a receiver's address: 1 to `connections`.
+    pub flows: u32,
+    /// Connections over all flows, each with a QP number of its own: at most [`MOST_CONNECTIONS`].
+    pub connections: u32,
+    /// Where data senders' addresses begin.
+    pub senders: Hosts,
+    /// Where data receivers' addresses begin.
+    pub receivers: Hosts,
+    /// What data packets are.
+    pub opcode: DataOpcode,
+    /// Octets of a data packet's payload, a multiple of 4.
+    pub payload: usize,
+    /// Nodes in the trace of Fast CNPs with option 2: 0 to [`MOST_TRACE_NODES`].
+    pub trace_nodes: usize,
+    /// Congestion levels (0 to 7) that notifications take in turn; there is one.
+    pub levels: Vec<u8>,
+    /// Share of the data packets that are marked CE, 0 to 1; the others are ECT(0).
+    pub ce: f64,
+}
+
+impl Stress {
+    /// Hosts on each side: enough for every flow to be a pair of its own.
+    #[must_use]
+    pub const fn hosts(flows: u32) -> u32 {
+        let root = flows.isqrt();
+        if root * root < flows { root + 1 } else { root }
+    }
+
+    /// The QP number of connection `number`, from 0.
+    #[inline]
+    #[must_use]
+    pub const fn qp(number: u32) -> Qp {
+        Qp::truncate(FIRST_QP + number)
+    }
+
+    /// How many of the first `frames` frames of a queue are of each kind, in the order of the mix.
+    #[must_use]
+    pub fn kinds_of(&self, frames: u64) -> Vec<(Kind, u64)> {
+        let counts = self.pattern.counts(frames);
+        self.mix
+            .iter()
+            .zip(counts)
+            .map(|((kind, _), count)| (*kind, count))
+            .collect()
+    }
+}

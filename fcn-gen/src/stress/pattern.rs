@@ -1,0 +1,138 @@
+//! The order in which kinds follow one another: each as evenly spread as its weight allows, over and over.
+
+/// Frames of a pattern, at most.
+pub const LONGEST_PATTERN: usize = 4096;
+
+/// Indices of kinds, to be repeated for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    order: Vec<u8>,
+    kinds: usize,
+}
+
+impl Pattern {
+    /// The pattern of kinds with these weights. `None`: there is none but 0, there are more than 255, or their sum, divided
+    /// by their common divisor, exceeds [`LONGEST_PATTERN`].
+    #[must_use]
+    pub fn new(weights: &[u32]) -> Option<Self> {
+        let divisor = weights
+            .iter()
+            .fold(0, |divisor, weight| gcd(divisor, *weight));
+        if divisor == 0 || weights.len() > usize::from(u8::MAX) {
+            return None;
+        }
+        let weights: Vec<i64> = weights
+            .iter()
+            .map(|weight| i64::from(weight / divisor))
+            .collect();
+        let sum: i64 = weights.iter().sum();
+        if sum > LONGEST_PATTERN as i64 {
+            return None;
+        }
+        // Each step gives every kind its share; the one that is owed most is next.
+        let mut owed = vec![0_i64; weights.len()];
+        let mut order = Vec::with_capacity(sum as usize);
+        for _ in 0..sum {
+            let mut next = 0;
+            for (kind, weight) in weights.iter().enumerate() {
+                owed[kind] += weight;
+                if owed[kind] > owed[next] {
+                    next = kind;
+                }
+            }
+            owed[next] -= sum;
+            order.push(next as u8);
+        }
+        Some(Self {
+            order,
+            kinds: weights.len(),
+        })
+    }
+
+    /// The kinds, in order.
+    #[must_use]
+    pub fn order(&self) -> &[u8] {
+        &self.order
+    }
+
+    /// Frames until it begins again.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Never so.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// How many of the first `frames` frames are of each kind.
+    #[must_use]
+    pub fn counts(&self, frames: u64) -> Vec<u64> {
+        let (rounds, rest) = (frames / self.len() as u64, frames % self.len() as u64);
+        let mut counts = vec![0; self.kinds];
+        for (at, kind) in self.order.iter().enumerate() {
+            counts[usize::from(*kind)] += rounds + u64::from((at as u64) < rest);
+        }
+        counts
+    }
+
+    /// So many slots, about `wanted`, that a slot that is used again and again meets the same kind each time.
+    #[must_use]
+    pub fn slots(&self, wanted: usize) -> usize {
+        self.len() * wanted.div_ceil(self.len()).max(1)
+    }
+}
+
+const fn gcd(a: u32, b: u32) -> u32 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn kinds_are_spread() {
+        let order = |weights: &[u32]| Pattern::new(weights).unwrap().order().to_vec();
+        assert_eq!(order(&[7]), [0]);
+        assert_eq!(order(&[2, 2]), [0, 1]);
+        assert_eq!(order(&[3, 1]), [0, 0, 1, 0]);
+        assert_eq!(order(&[0, 5]), [1]);
+        for refused in [&[][..], &[0, 0], &[4096, 1]] {
+            assert_eq!(Pattern::new(refused), None);
+        }
+        assert_eq!(Pattern::new(&[4096, 4096]).unwrap().len(), 2);
+        assert_eq!(Pattern::new(&[3, 2]).unwrap().slots(1024), 1025);
+        assert_eq!(Pattern::new(&[4095, 1]).unwrap().slots(1024), 4096);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_follow_the_weights(weights in proptest::collection::vec(0u32..300, 1..10), frames in 0u64..20_000) {
+            let Some(pattern) = Pattern::new(&weights) else {
+                prop_assert!(weights.iter().all(|weight| *weight == 0));
+                return Ok(());
+            };
+            let counts = pattern.counts(frames);
+            prop_assert_eq!(counts.iter().sum::<u64>(), frames);
+            let sum = f64::from(weights.iter().sum::<u32>());
+            let mut seen = vec![0_u64; weights.len()];
+            for n in 0..frames as usize {
+                seen[usize::from(pattern.order()[n % pattern.len()])] += 1;
+            }
+            prop_assert_eq!(&seen, &counts);
+            for (weight, count) in weights.iter().zip(counts) {
+                // Never further from its share than there are kinds.
+                let share = frames as f64 * f64::from(*weight) / sum;
+                prop_assert!((count as f64 - share).abs() <= weights.len() as f64);
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `lane.rs`'s
+//! business; formats are the wire crate's.
+
+use super::checksum::Summed;
+use super::model::{Kind, Stress};
+use crate::scenario::model::IoamTrace;
+use fcn_wire::LinkType;
+use fcn_wire::bth::{BthRepr, Reth};
+use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
+use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::icrc::Policy;
+use fcn_wire::ioam::{NodeValues, OptType, TraceRepr};
+use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, PfcRepr};
+use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
+use fcn_wire::template::{Field, Template};
+use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Octets of the Ethernet header.
+pub(super) const ETHERNET: usize = 14;
+const UDP: usize = 8;
+const ICRC: usize = 4;
+/// Octets of the shortest Ethernet frame without FCS.
+const SHORTEST: usize = 60;
+/// DSCP 26, ECT(0).
+const DATA_CLASS: u8 = 26 << 2 | 0b10;
+
+/// Switches of which notifications come: 64 addresses from here on.
+pub(super) const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 1);
+const SWITCH4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 1, 0xf);
+const PROXY4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 250);
+const INGRESS_PE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
+
+/// The MAC addresses of all frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Macs {
+    /// Source.
+    pub source: [u8; 6],
+    /// Destination; pauses have their own.
+    pub destination: [u8; 6],
+}
+
+/// One frame and how it changes.
+#[derive(Clone, Debug)]
+pub(super) enum Prototype {
+    /// A CNP; IPv6 or not.
+    Cnp(Template, bool),
+    /// A Fast CNP.
+    FastCnp(Template),
+    /// Data; IPv6 or not.
+    Data(Template, bool),
+    /// A notification to a proxy node.
+    ProxyCn(Box<ProxyFrame>),
+    /// An FCN in the WAN.
+    WanFcn(WanFrame),
+    /// A pause.
+    Pfc(Vec<u8>),
+}
+
+/// A notification to a proxy node, which quotes a data packet.
+#[derive(Clone, Debug)]
+pub(super) struct ProxyFrame {
+    is_v6: bool,
+    pub bytes: Vec<u8>,
+    pub udp: usize,
+    /// Where the message begins, and where the packet in it.
+    pub message: usize,
+    pub invoking: usize,
+    pub quoted: Template,
+    pub summed: Summed,
+}
+
+/// An FCN in the WAN.
+#[derive(Clone, Debug)]
+pub(super) struct WanFrame {
+    pub bytes: Vec<u8>,
+    pub ip: usize,
+    pub udp: usize,
+    pub message: usize,
+    pub summed: Summed,
+}
+
+impl ProxyFrame {
+    /// Whether it is carried by IPv6, as the flow that it is about.
+    pub const fn is_v6(&self) -> bool {
+        self.is_v6
+    }
+}
+
+impl Prototype {
+    /// The frame as it is before anything is changed.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Cnp(template, _) | Self::FastCnp(template) | Self::Data(template, _) => {
+                template.bytes()
+            }
+            Self::ProxyCn(frame) => &frame.bytes,
+            Self::WanFcn(frame) => &frame.bytes,
+            Self::Pfc(bytes) => bytes,
+        }
+    }
+}
+
+/// A prototype of each kind in a mix. Clones share the large parts.
+#[derive(Clone, Debug)]
+pub struct Prototypes(pub(super) Vec<(Kind, Prototype)>);
+
+impl Prototypes {
+    /// The prototypes of what `stress` mixes.
+    ///
+    /// # Errors
+    /// The wire crate refuses to write one of them, because of an unusual code point.
+    pub fn new(stress: &Stress) -> Result<Self, String> {
+        let of = |kind: Kind| {
+            prototype(stress, kind)
+                .map(|prototype| (kind, prototype))
+                .map_err(|error| format!("a frame of kind {} cannot be made: {error}", kind.id()))
+        };
+        stress
+            .mix
+            .iter()
+            .map(|(kind, _)| of(*kind))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Octets of the longest frame, without FCS.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        let lengths = self.0.iter().map(|(_, prototype)| prototype.bytes().len());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// Octets of a frame, without FCS, on an average over the mix, rounded down.
+    #[must_use]
+    pub fn average(&self, stress: &Stress) -> usize {
+        let order = stress.pattern.order();
+        let lengths = order
+            .iter()
+            .filter_map(|kind| self.0.get(usize::from(*kind)));
+        let octets: usize = lengths.map(|(_, prototype)| prototype.bytes().len()).sum();
+        octets / order.len().max(1)
+    }
+}
+
+type Made<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
+    use Field::{
+        DestQp, DestinationAddress, FastCnpOriginalDestination, Identification, Psn, SourceAddress,
+        UdpSource,
+    };
+    let maker = Maker { stress };
+    let ends = [SourceAddress, DestinationAddress, UdpSource, DestQp];
+    Ok(match kind {
+        Kind::Cnp => {
+            let ip = v6(
+                stress.receivers.v6(0),
+                stress.senders.v6(0),
+                DEFAULT_TRAFFIC_CLASS,
+            );
+            Prototype::Cnp(maker.roce(&[ip], &ends)?, true)
+        }
+        Kind::CnpIpv4 => {
+            let ip = v4(
+                stress.receivers.v4(0),
+                stress.senders.v4(0),
+                DEFAULT_TRAFFIC_CLASS,
+            );
+            let fields = [&ends[..], &[Identification]].concat();
+            Prototype::Cnp(maker.roce(&[ip], &fields)?, false)
+        }
+        Kind::FastCnp1 | Kind::FastCnp2 => {
+            let original_destination = stress.receivers.v6(0);
+            let trace = maker.trace()?;
+            let option = if kind == Kind::FastCnp1 {
+                FastCnpRepr::Option1 {
+                    original_destination,
+                }
+            } else {
+                FastCnpRepr::Option2 {
+                    reserved: 0,
+                    opt_type: OptType::Preallocated,
+                    trace: &trace,
+                    original_destination,
+                }
+            };
+            let options = [OptionPart::FastCnp(option)];
+            let ip = v6(SWITCH, stress.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
+            let fields = [&ends[..], &[FastCnpOriginalDestination]].concat();
+            let parts = [ip, Part::DestinationOptions(&options)];
+            Prototype::FastCnp(maker.roce(&parts, &fields)?)
+        }
+        Kind::Data | Kind::DataIpv4 => {
+            let bytes = maker.data(Family::of(maker.sender(kind)), stress.payload, true)?;
+            let fields = [&ends[..], &[Psn]].concat();
+            let template = Template::new(bytes, LinkType::Ethernet, &stress.profile, &fields)?;
+            Prototype::Data(template, kind == Kind::Data)
+        }
+        Kind::ProxyCn | Kind::ProxyCnIpv4 => {
+            let family = Family::of(maker.sender(kind));
+            Prototype::ProxyCn(Box::new(maker.proxy(family)?))
+        }
+        Kind::WanFcn => Prototype::WanFcn(maker.wan()?),
+        Kind::Pfc => Prototype::Pfc(pfc()?),
+    })
+}
+
+/// Makes frames of a stress.
+struct Maker<'a> {
+    stress: &'a Stress,
+}
+
+impl Maker<'_> {
+    /// A sender, of the family of frames of `kind`.
+    fn sender(&self, kind: Kind) -> IpAddr {
+        match kind {
+            Kind::DataIpv4 | Kind::ProxyCnIpv4 | Kind::CnpIpv4 => self.stress.senders.v4(0).into(),
+            _ => self.stress.senders.v6(0).into(),
+        }
+    }
+
+    /// A CNP behind the parts `ip`.
+    fn roce(&self, ip: &[Part<'_>], fields: &[Field]) -> Made<Template> {
+        let profile = &self.stress.profile;
+        let mut parts = vec![frame()];
+        parts.extend(ip);
+        parts.push(udp(profile.rocev2_port, UdpChecksum::Zero));
+        parts.push(Part::Cnp(CnpRepr::new(Stress::qp(0))));
+        parts.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
+        let bytes = packet(&parts, profile)?;
+        Ok(Template::new(bytes, LinkType::Ethernet, profile, fields)?)
+    }
+
+    /// A data packet of `payload` octets, in an Ethernet frame or not.
+    fn data(&self, family: Family, payload: usize, framed: bool) -> Made<Vec<u8>> {
+        let Stress {
+            profile,
+            senders,
+            receivers,
+            opcode,
+            ..
+        } = self.stress;
+        let octets: Vec<u8> = (0..payload).map(|i| i as u8).collect();
+        let reth = Reth {
+            address: 0x7f00_0000_0000,
+            rkey: 0x1000,
+            length: payload as u32,
+        }
+        .to_bytes();
+        let ip = match family {
+            Family::V6 => v6(senders.v6(0), receivers.v6(0), DATA_CLASS),
+            Family::V4 => v4(senders.v4(0), receivers.v4(0), DATA_CLASS),
+        };
+        let parts = [
+            frame(),
+            ip,
+            udp(profile.rocev2_port, UdpChecksum::Zero),
+            Part::Bth(BthRepr::new(opcode.opcode(), Stress::qp(0), 0)),
+            Part::Bytes(if self.extended() > 0 { &reth } else { &[] }),
+            Part::Bytes(&octets),
+            Part::Icrc(Policy::Compute(profile.icrc_reading)),
+        ];
+        let parts = if framed { &parts[..] } else { &parts[1..] };
+        Ok(packet(parts, profile)?)
+    }
+
+    /// Octets of the extended headers of data.
+    fn extended(&self) -> usize {
+        self.stress.opcode.opcode().extended_len().unwrap_or(0)
+    }
+
+    /// The trace that Fast CNPs bring back, filled by every node.
+    fn trace(&self) -> Made<Vec<u8>> {
+        let trace_type = IoamTrace::TYPE;
+        let mut list = Vec::new();
+        for node in (1..=self.stress.trace_nodes as u32).rev() {
+            let values = NodeValues {
+                hop_limit: 64 - node as u8,
+                node_id: u64::from(node),
+                ingress: node * 2,
+                egress: node * 2 + 1,
+                transit_delay: 900 + 100 * node,
+                namespace_data: 0x03E8_0384,
+                queue_depth: 40 * node,
+                ..NodeValues::default()
+            };
+            let at = list.len();
+            list.resize(at + values.buffer_len(trace_type), 0);
+            values.emit(trace_type, list.get_mut(at..).unwrap_or_default())?;
+        }
+        let repr = TraceRepr {
+            opt_type: OptType::Preallocated,
+            namespace_id: 1,
+            node_len: trace_type.node_len() as u8,
+            flags: 0,
+            remaining_len: 0,
+            trace_type,
+            reserved: 0,
+            list: &list,
+        };
+        let mut out = vec![0; repr.buffer_len()];
+        repr.emit(&mut out)?;
+        Ok(out)
+    }
+
+    /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.
+    fn proxy(&self, family: Family) -> Made<ProxyFrame> {
+        let (ip_len, ip) = match family {
+            Family::V6 => (40, v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
+            Family::V4 => (20, v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
+        };
+        let headers = ip_len + UDP + fcn_wire::bth::BTH_LEN;
+        let room = invoking_room(family, ip_len + UDP, family)
+            .saturating_sub(headers + self.extended() + ICRC);
+        let payload = self.stress.payload.min(room) & !3;
+        let quoted = self.data(family, payload, false)?;
+        let fields = [
+            Field::SourceAddress,
+            Field::DestinationAddress,
+            Field::UdpSource,
+            Field::DestQp,
+            Field::Psn,
+        ];
+        let profile = &self.stress.profile;
+        let quoted = Template::new(quoted, LinkType::RawIp, profile, &fields)?;
+        let (source, destination): (IpAddr, IpAddr) = match family {
+            Family::V6 => {
+                let (senders, receivers) = (self.stress.senders, self.stress.receivers);
+                (senders.v6(0).into(), receivers.v6(0).into())
+            }
+            Family::V4 => {
+                let (senders, receivers) = (self.stress.senders, self.stress.receivers);
+                (senders.v4(0).into(), receivers.v4(0).into())
+            }
+        };
+        let repr = ProxyCnRepr {
+            five_tuple: FiveTuple {
+                source,
+                destination,
+                protocol: 17,
+                source_port: ENTROPY,
+                destination_port: profile.rocev2_port,
+            },
+            level: 0,
+            reserved: 0,
+            invoking: quoted.bytes(),
+        };
+        let mut message = vec![0; repr.buffer_len()];
+        repr.emit(&mut message)?;
+        let udp_part = udp(profile.proxy_cn_port, UdpChecksum::Compute);
+        let bytes = packet(&[frame(), ip, udp_part, Part::Bytes(&message)], profile)?;
+        let udp = ETHERNET + ip_len;
+        let message = udp + UDP;
+        let invoking = message + family.header_len();
+        let icrc = bytes.len() - ICRC;
+        Ok(ProxyFrame {
+            is_v6: family == Family::V6,
+            udp,
+            message,
+            invoking,
+            quoted,
+            // From the ports to the quoted packet's headers, and its ICRC.
+            summed: Summed::new(udp + 6, [udp..invoking + headers, icrc..bytes.len()]),
+            bytes,
+        })
+    }
+
+    fn wan(&self) -> Made<WanFrame> {
+        let repr = WanFcnRepr {
+            flow_label: 0,
+            level: 0,
+            reserved: 0,
+        };
+        let mut message = [0; WAN_FCN_LEN];
+        repr.emit(&mut message)?;
+        let profile = &self.stress.profile;
+        let parts = [
+            frame(),
+            v6(SWITCH, INGRESS_PE, DEFAULT_TRAFFIC_CLASS),
+            udp(profile.wan_fcn_port, UdpChecksum::Compute),
+            Part::Bytes(&message),
+        ];
+        let bytes = packet(&parts, profile)?;
+        let (ip, udp) = (ETHERNET, ETHERNET + 40);
+        let message = udp + UDP;
+        Ok(WanFrame {
+            ip,
+            udp,
+            message,
+            // The source address is a part of what UDP sums.
+            summed: Summed::new(udp + 6, [ip + 8..ip + 24, udp..bytes.len()]),
+            bytes,
+        })
+    }
+}
+
+/// The UDP source port of prototypes.
+const ENTROPY: u16 = 0xC000;
+
+const fn frame() -> Part<'static> {
+    Part::Ethernet {
+        source: [0; 6],
+        destination: [0; 6],
+    }
+}
+
+const fn v6(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Part<'static> {
+    Part::Ipv6 {
+        source,
+        destination,
+        traffic_class,
+        flow_label: 0,
+        hop_limit: 64,
+    }
+}
+
+const fn v4(source: Ipv4Addr, destination: Ipv4Addr, tos: u8) -> Part<'static> {
+    Part::Ipv4 {
+        source,
+        destination,
+        tos,
+        ttl: 64,
+        id: 0,
+        options: &[],
+    }
+}
+
+const fn udp(destination: u16, checksum: UdpChecksum) -> Part<'static> {
+    Part::Udp {
+        source: ENTROPY,
+        destination,
+        checksum,
+    }
+}
+
+fn pfc() -> Made<Vec<u8>> {
+    let mut bytes = vec![0; SHORTEST];
+    let (header, payload) = bytes.split_at_mut(ETHERNET);
+    header[..6].copy_from_slice(&PFC_DESTINATION);
+    header[12..].copy_from_slice(&ETHERTYPE_MAC_CONTROL.to_be_bytes());
+    PfcRepr::one(0, 1).unwrap_or_default().emit(payload)?;
+    Ok(bytes)
+}

@@ -1,0 +1,96 @@
+//! The frames of one queue, for the sender: made in the slot that they leave from.
+
+use super::lane::Lane;
+use super::model::Stress;
+use super::prototype::{Macs, Prototypes};
+use super::walk::Share;
+use fcn_link::sender::{Next, Source};
+
+/// No lane's number.
+const NOTHING: u8 = u8::MAX;
+
+/// The frames of one of several queues, without end.
+pub struct StressSource {
+    lanes: Vec<Lane>,
+    order: Vec<u8>,
+    at: usize,
+    /// Which lane's frame each slot holds.
+    held: Vec<u8>,
+}
+
+impl StressSource {
+    /// The frames of `queue`, from 0, of `of` queues; for a link of at most `slots` slots.
+    ///
+    /// # Errors
+    /// There are fewer flows than queues.
+    pub fn new(
+        stress: &Stress,
+        prototypes: &Prototypes,
+        (queue, of): (u32, u32),
+        slots: usize,
+        macs: Macs,
+    ) -> Result<Self, String> {
+        if of > stress.flows || queue >= of {
+            return Err(format!(
+                "a flow stays on its queue, and {} flows are too few for {of} queues",
+                stress.flows
+            ));
+        }
+        let share = Share { queue, of };
+        let lanes = prototypes.0.iter().cloned();
+        Ok(Self {
+            lanes: lanes
+                .map(|prototype| Lane::new(stress, prototype, share, macs))
+                .collect(),
+            order: stress.pattern.order().to_vec(),
+            at: 0,
+            held: vec![NOTHING; slots],
+        })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<(u8, &mut Lane)> {
+        let number = *self.order.get(self.at)?;
+        self.lanes
+            .get_mut(usize::from(number))
+            .map(|lane| (number, lane))
+    }
+
+    #[inline]
+    const fn advance(&mut self) {
+        self.at += 1;
+        if self.at == self.order.len() {
+            self.at = 0;
+        }
+    }
+}
+
+impl Source for StressSource {
+    #[inline]
+    fn peek(&mut self) -> Next {
+        self.next().map_or(Next::End, |(_, lane)| Next::Frame {
+            at: 0,
+            len: lane.len(),
+        })
+    }
+
+    #[inline]
+    fn fill(&mut self, slot: usize, out: &mut [u8]) {
+        let held = self.held.get(slot).copied();
+        let Some((number, lane)) = self.next() else {
+            return;
+        };
+        lane.fill(out, held != Some(number));
+        if let Some(held) = self.held.get_mut(slot) {
+            *held = number;
+        }
+        self.advance();
+    }
+
+    fn skip(&mut self) {
+        if let Some((_, lane)) = self.next() {
+            lane.skip();
+        }
+        self.advance();
+    }
+}

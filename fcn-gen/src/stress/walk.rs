@@ -1,0 +1,204 @@
+//! Which connection each frame is about: a walk over all connections of a queue, so that frames next to each other are of
+//! different flows, and no connection comes again before every other one has been.
+
+use super::model::Stress;
+
+/// The connections of one of several queues. A flow is one queue's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The queue, from 0.
+    pub queue: u32,
+    /// How many queues there are: at most as many as flows.
+    pub of: u32,
+}
+
+/// A connection, in one of the walk's laps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The flow, from 0.
+    pub flow: u32,
+    /// The connection, from 0.
+    pub connection: u32,
+    /// How often the walk had been over all connections before.
+    pub lap: u32,
+}
+
+/// Flows to go through, in an order in which neighbours are far from each other.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    flows: u32,
+    stride: u32,
+}
+
+impl Round {
+    const fn new(flows: u32) -> Self {
+        // About the golden section, at which no few steps come back to where they began.
+        let mut stride = ((flows as u64 * 1_265) >> 11) as u32;
+        if stride == 0 {
+            stride = 1;
+        }
+        while gcd(stride, flows) > 1 {
+            stride += 1;
+        }
+        Self { flows, stride }
+    }
+}
+
+const fn gcd(a: u32, b: u32) -> u32 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The walk.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    share: Share,
+    all_flows: u32,
+    /// A round for each connection of a flow; in the last one, not every flow has one.
+    whole: Round,
+    last: Round,
+    rounds: u32,
+    at: Step,
+    round: u32,
+    /// Flows left in this round, this one included.
+    left: u32,
+    /// This flow's number among the queue's.
+    flow: u32,
+}
+
+impl Walk {
+    /// The walk over the connections of `share`; `start` shifts where it begins.
+    pub fn new(stress: &Stress, share: Share, start: u32) -> Self {
+        let (flows, connections) = (stress.flows, stress.connections);
+        let rounds = connections.div_ceil(flows);
+        let in_last = connections - (rounds - 1) * flows;
+        let ours = |flows: u32| flows.saturating_sub(share.queue).div_ceil(share.of);
+        let (whole, last) = (Round::new(ours(flows)), ours(in_last));
+        // A queue may have no flow in the last round.
+        let rounds = if last == 0 { rounds - 1 } else { rounds };
+        let mut walk = Self {
+            share,
+            all_flows: flows,
+            whole,
+            last: Round::new(if last == 0 { whole.flows } else { last }),
+            rounds,
+            at: Step {
+                flow: 0,
+                connection: 0,
+                lap: 0,
+            },
+            round: 0,
+            left: 0,
+            flow: 0,
+        };
+        walk.begin(0, start);
+        walk
+    }
+
+    const fn current(&self) -> &Round {
+        if self.round + 1 == self.rounds {
+            &self.last
+        } else {
+            &self.whole
+        }
+    }
+
+    fn begin(&mut self, round: u32, flow: u32) {
+        self.round = round;
+        let flows = self.current().flows;
+        self.left = flows;
+        self.flow = flow % flows.max(1);
+        self.place();
+    }
+
+    #[inline]
+    const fn place(&mut self) {
+        self.at.flow = self.share.queue + self.flow * self.share.of;
+        self.at.connection = self.at.flow + self.round * self.all_flows;
+    }
+
+    /// The connection at which the walk is; it goes on to the next.
+    #[inline]
+    pub fn step(&mut self) -> Step {
+        let step = self.at;
+        self.left -= 1;
+        if self.left == 0 {
+            let next = self.round + 1;
+            if next == self.rounds {
+                self.at.lap = self.at.lap.wrapping_add(1);
+                self.begin(0, self.flow);
+            } else {
+                self.begin(next, self.flow);
+            }
+            return step;
+        }
+        let Round { flows, stride } = *self.current();
+        // Less than `flows`, both.
+        let next = u64::from(self.flow) + u64::from(stride);
+        let flows = u64::from(flows);
+        self.flow = (if next >= flows { next - flows } else { next }) as u32;
+        self.place();
+        step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stress::tests::stress;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn every_connection_comes_once_a_lap_and_on_one_queue(
+            flows in 1u32..300, more in 0u32..900, of in 1u32..9, start: u32,
+        ) {
+            let of = of.min(flows);
+            let mut stress = stress(&[]);
+            (stress.flows, stress.connections) = (flows, flows + more);
+            let mut all = HashSet::new();
+            let mut queue_of = vec![None; flows as usize];
+            for queue in 0..of {
+                let mut walk = Walk::new(&stress, Share { queue, of }, start);
+                let mut first = HashSet::new();
+                loop {
+                    let step = walk.step();
+                    if step.lap > 0 {
+                        prop_assert_eq!(step.lap, 1);
+                        break;
+                    }
+                    prop_assert!(step.flow < flows && step.connection < stress.connections);
+                    prop_assert_eq!(step.connection % flows, step.flow);
+                    prop_assert!(first.insert(step.connection));
+                    prop_assert!(all.insert(step.connection));
+                    let owner = queue_of[step.flow as usize].get_or_insert(queue);
+                    prop_assert_eq!(*owner, queue);
+                }
+                let second: HashSet<u32> = (1..first.len()).map(|_| walk.step().connection).collect();
+                prop_assert!(second.is_subset(&first) && second.len() + 1 >= first.len() - 1);
+            }
+            prop_assert_eq!(all.len(), stress.connections as usize);
+        }
+    }
+
+    #[test]
+    fn neighbours_are_of_different_flows() {
+        let mut stress = stress(&[]);
+        for (flows, connections) in [(2, 2), (3, 10), (10, 35), (1_000, 7_500), (65_536, 100_000)] {
+            (stress.flows, stress.connections) = (flows, connections);
+            let mut walk = Walk::new(&stress, Share { queue: 0, of: 1 }, 0);
+            let (mut same, mut last) = (0, None);
+            for _ in 0..3 * connections {
+                let flow = Some(walk.step().flow);
+                same += u32::from(flow == last);
+                last = flow;
+            }
+            // Where rounds meet, it may happen.
+            assert!(same <= 3 * connections.div_ceil(flows), "{flows}: {same}");
+        }
+    }
+}

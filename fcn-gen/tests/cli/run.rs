@@ -1,0 +1,234 @@
+//! `fcn-gen run` into capture files: what is sent, and what is said of it. On a link it is in `tests/link.rs`.
+
+use crate::common::{fcn_gen, interrupt, names};
+use fcn_wire::{Findings, Frame, IcrcCheck, LinkType, Profile};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The packets of a capture file.
+fn packets(file: &Path) -> Vec<Vec<u8>> {
+    let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap().0 {
+            packets.push(packet.data.to_vec());
+        }
+    }
+    packets
+}
+
+/// Asserts that nothing is wrong with them.
+fn flawless(packets: &[Vec<u8>]) {
+    for (n, bytes) in packets.iter().enumerate() {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
+        let mut findings = Findings::default();
+        frame.check(IcrcCheck::On, &mut findings);
+        assert!(
+            findings.as_slice().is_empty(),
+            "{n}: {:?}",
+            findings.as_slice()
+        );
+    }
+}
+
+#[test]
+fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stress.pcapng");
+    let path = file.to_str().unwrap();
+    let done = fcn_gen(["run", "stress-mix", "-o", path, "--count", "3200", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let report = done.json();
+    assert_eq!(report["schema"], "fcn-gen/run");
+    assert_eq!(
+        (&report["sent"], &report["qps"]),
+        (&3_200.into(), &1_000_000.into())
+    );
+    assert_eq!(
+        (&report["kinds"]["data"], &report["kinds"]["wan_fcn"]),
+        (&1_800.into(), &100.into())
+    );
+    for word in [
+        "mix ",
+        "10,000, 1,000,000 QPs",
+        "02:00:00:00:00:01 to 02:00:00:00:00:02",
+        "3,200 packets",
+    ] {
+        assert!(done.err.contains(word), "{word}: {}", done.err);
+    }
+    let sent = packets(&file);
+    assert_eq!(sent.len(), 3_200);
+    flawless(&sent);
+    assert_eq!(sent.iter().collect::<HashSet<_>>().len(), 3_200);
+    // The same again, but for the times.
+    let again = folder.path().join("again.pcapng");
+    let macs = [
+        "--peer-mac",
+        "02:00:00:00:00:02",
+        "--source-mac",
+        "02:00:00:00:00:01",
+    ];
+    let mut args = vec![
+        "run",
+        "stress-mix",
+        "-q",
+        "--count",
+        "3200",
+        "-o",
+        again.to_str().unwrap(),
+    ];
+    args.extend(macs);
+    let done = fcn_gen(args);
+    assert_eq!((done.code, done.text(), done.err.as_str()), (0, "", ""));
+    assert_eq!(packets(&again), sent);
+}
+
+#[test]
+fn a_stress_keeps_its_rate_and_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stress.pcapng");
+    let args = [
+        "run",
+        "stress-cnp",
+        "--rate",
+        "10kpps",
+        "--duration",
+        "300ms",
+        "--json",
+        "-o",
+    ];
+    let done = fcn_gen(args.iter().copied().chain([file.to_str().unwrap()]));
+    assert_eq!(done.code, 0, "{}", done.err);
+    // Frames due at 0 to just below 300 ms, by their due times: the clock does not come into it, unless it is much too slow.
+    let sent = done.json()["sent"].as_u64().unwrap();
+    assert!((1_000..=3_000).contains(&sent), "{sent}");
+    assert_eq!(done.json()["ended"]["why"], "time-up");
+    assert_eq!(packets(&file).len() as u64, sent);
+}
+
+#[test]
+fn a_simulation_is_sent_as_it_is_captured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (live, written) = (
+        folder.path().join("live.pcapng"),
+        folder.path().join("written.pcapng"),
+    );
+    let (live_truth, truth) = (
+        folder.path().join("live.json"),
+        folder.path().join("written.json"),
+    );
+    let sets = ["--set", "vantage=[\"sw:s1\"]", "--seed", "9"];
+    let mut args = vec![
+        "write",
+        "tiny.toml",
+        "-q",
+        "-o",
+        written.to_str().unwrap(),
+        "--truth",
+        truth.to_str().unwrap(),
+    ];
+    args.extend(sets);
+    assert_eq!(fcn_gen(&args).code, 0);
+    let mut args = vec![
+        "run",
+        "tiny.toml",
+        "-o",
+        live.to_str().unwrap(),
+        "--truth",
+        live_truth.to_str().unwrap(),
+        "--speed",
+        "0.5",
+    ];
+    args.extend(sets);
+    let done = fcn_gen(&args);
+    assert_eq!(done.code, 0, "{}", done.err);
+    for word in ["sw:s1", "0.5 times real time", "the simulation's end"] {
+        assert!(done.err.contains(word), "{word}: {}", done.err);
+    }
+    assert!(done.text().contains("timing"), "{}", done.text());
+    assert_eq!(packets(&live), packets(&written));
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    assert_eq!(read(&live_truth), read(&truth));
+    // Cut short, there is no truth of it.
+    std::fs::remove_file(&live_truth).unwrap();
+    args.extend([
+        "--count",
+        "3",
+        "--json",
+        "--peer-mac",
+        "02:aa:00:00:00:01",
+        "--source-mac",
+        "02:bb:00:00:00:01",
+    ]);
+    let done = fcn_gen(&args);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(done.json()["sent"], 3);
+    assert!(done.json()["truth"].is_null() && !live_truth.exists());
+    for (frame, before) in packets(&live).iter().zip(packets(&written)) {
+        assert_eq!(frame[..12], [2, 0xaa, 0, 0, 0, 1, 2, 0xbb, 0, 0, 0, 1]);
+        assert_eq!(frame[12..], before[12..]);
+    }
+}
+
+#[test]
+fn a_gallery_goes_out_at_a_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gallery.pcapng");
+    let args = [
+        "run",
+        "malformed",
+        "--rate",
+        "1Mpps",
+        "--json",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    let done = fcn_gen(args);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let sent = packets(&file);
+    assert_eq!(done.json()["sent"], sent.len() as u64);
+    assert!(sent.len() > 50, "{}", sent.len());
+}
+
+#[test]
+fn an_interrupt_ends_it_with_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pcapng");
+    let args = [
+        "run",
+        "stress-cnp",
+        "--forever",
+        "--rate",
+        "1kpps",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    let began = Instant::now();
+    let done = interrupt(args, folder.path(), 1);
+    assert_eq!(done.code, 130, "{}", done.err);
+    assert!(done.text().contains("interrupted"), "{}", done.text());
+    assert!(began.elapsed() < Duration::from_secs(20), "it hung");
+    // What was sent until then is in the file.
+    assert_eq!(names(folder.path()), ["a.pcapng"]);
+}
+
+#[test]
+fn nothing_sent_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pcapng");
+    // Nothing has reached the vantage point by then.
+    let args = [
+        "run",
+        "tiny.toml",
+        "--set",
+        "duration=1ns",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    let done = fcn_gen(args);
+    assert_eq!(done.code, 1, "{}", done.err);
+    assert!(done.err.contains("nothing was sent"), "{}", done.err);
+}
