@@ -1,0 +1,365 @@
+//! The command line: what can be asked for. What it leads to is `run.rs`'s business.
+
+use crate::rules::{self, Pair, Port, Vary, Vlan};
+use crate::selection::Numbers;
+use crate::splitting::Sides;
+use clap::{Args, Parser, ValueEnum};
+use fcn_link::pacing::Rate;
+use fcn_tool::quantity;
+use fcn_tool::sending::{LinkOptions, Manner};
+use fcn_wire::Qp;
+use fcn_wire::pnc::Prefix;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Puts a capture back onto a link: pcap or pcapng, also compressed by gzip or zstd
+#[derive(Debug, Parser)]
+#[command(
+    name = "fcn-replay",
+    version,
+    after_help = EXIT_CODES,
+    after_long_help = EXAMPLES,
+    mut_arg("iface", |arg| arg.required_unless_present("dry_run"))
+)]
+pub struct Cli {
+    /// The capture; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where frames go.
+    #[command(flatten)]
+    pub link: LinkOptions,
+    /// A second interface.
+    #[command(flatten)]
+    pub second: Second,
+    /// When.
+    #[command(flatten)]
+    pub timing: Timing,
+    /// How close to it.
+    #[command(flatten)]
+    pub manner: Manner,
+    /// How often.
+    #[command(flatten)]
+    pub loops: Looping,
+    /// How many and how long.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// Which.
+    #[command(flatten)]
+    pub selection: Selecting,
+    /// What is changed in them.
+    #[command(flatten)]
+    pub rewriting: Rewriting,
+    /// Memory.
+    #[command(flatten)]
+    pub memory: Memory,
+    /// What is said.
+    #[command(flatten)]
+    pub saying: Saying,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 130 interrupted.";
+
+const EXAMPLES: &str = "\
+Examples:
+  fcn-replay incast.pcapng --dry-run
+  fcn-replay incast.pcapng --iface eth1
+  fcn-replay incast.pcapng.zst --iface eth1 --rate 2Mpps --loops 1000
+  fcn-replay incast.pcapng --iface eth1 --top --forever --duration 10s --json
+  fcn-replay incast.pcapng --iface eth1 --filter 'udp port 4791' --dst-mac 02:00:00:00:00:07
+  fcn-replay both.pcapng --iface eth1 --iface2 eth2 --split first-seen
+
+Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 130 interrupted.";
+
+/// A second interface.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Two interfaces")]
+pub struct Second {
+    /// Send one direction by this second interface
+    #[arg(long, value_name = "IF", requires_all = ["iface", "split"], conflicts_with = "output")]
+    pub iface2: Option<String>,
+    /// What leaves by --iface: first-seen (whoever speaks first in a conversation of two hosts), source
+    /// addresses by prefixes (10.0.0.0/8,fd00::/8), or interface (the first one of the capture)
+    #[arg(long, value_name = "HOW", value_parser = Sides::read, requires = "iface2")]
+    pub split: Option<Sides>,
+}
+
+/// When frames leave.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Timing")]
+pub struct Timing {
+    /// The capture's own timing, so many times as fast [default: 1]
+    #[arg(long, value_name = "X", value_parser = speed, group = "pace")]
+    pub speed: Option<f64>,
+    /// At a rate over all queues: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate, group = "pace")]
+    pub rate: Option<Rate>,
+    /// As fast as the link takes them
+    #[arg(long, group = "pace")]
+    pub top: bool,
+    /// Let no gap between frames be longer
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with_all = ["rate", "top"])]
+    pub max_gap: Option<Duration>,
+}
+
+/// How often the capture is sent.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Loops")]
+pub struct Looping {
+    /// Send the capture so often
+    #[arg(long, value_name = "N", value_parser = quantity::count, default_value = "1")]
+    pub loops: u64,
+    /// Send it until stopped
+    #[arg(long, conflicts_with = "loops")]
+    pub forever: bool,
+    /// Time between the last frame of a loop and the next loop [default: the capture's mean gap; none at a rate]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "top")]
+    pub loop_gap: Option<Duration>,
+}
+
+/// How much is sent.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct Limits {
+    /// Send so many frames at most
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    pub count: Option<u64>,
+    /// Send for so long at most
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub duration: Option<Duration>,
+}
+
+/// Which frames are sent.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct Selecting {
+    /// Only frames that match, in the language of tcpdump
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Only frames of this interface of the capture; may be given several times
+    #[arg(long, value_name = "NAME|NUMBER")]
+    pub interface: Vec<String>,
+    /// Only frames with these numbers, from 1: 1-100,205,300-
+    #[arg(long, value_name = "LIST", value_parser = Numbers::read)]
+    pub frames: Option<Numbers>,
+    /// Also send pause frames (PFC) to the interface: they may stop the link
+    #[arg(long)]
+    pub send_pause: bool,
+}
+
+/// What is changed.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Rewriting")]
+pub struct Rewriting {
+    /// Destination MAC address of all frames
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    pub dst_mac: Option<[u8; 6]>,
+    /// Source MAC address of all frames
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    pub src_mac: Option<[u8; 6]>,
+    /// Another MAC address for one of the capture; may be given several times, as all that has OLD=NEW
+    #[arg(long, value_name = "OLD=NEW", value_parser = rules::macs)]
+    pub map_mac: Vec<Pair<[u8; 6]>>,
+    /// Set the outermost tag's VLAN, take all tags off, map one VLAN, or put a tag in front
+    #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
+    pub vlan: Vec<Vlan>,
+    /// Other IPv4 or IPv6 addresses, by prefix: wherever they occur, in options, five-tuples and quoted packets, too
+    #[arg(long, value_name = "PREFIX=PREFIX", value_parser = rules::prefixes)]
+    pub map_ip: Vec<Pair<Prefix>>,
+    /// UDP source ports of RoCEv2 and VXLAN
+    #[arg(long, value_name = "PORT|OLD=NEW|+N")]
+    pub udp_source: Vec<Port>,
+    /// Another QP number for one of the capture
+    #[arg(long, value_name = "OLD=NEW", value_parser = rules::qps)]
+    pub map_qp: Vec<Pair<Qp>>,
+    /// Add to all QP numbers
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub add_qp: Option<i32>,
+    /// Add to all PSNs
+    #[arg(long, value_name = "N")]
+    pub add_psn: Option<u32>,
+    /// Set all IPv6 flow labels
+    #[arg(long, value_name = "LABEL", value_parser = rules::label)]
+    pub flow_label: Option<u32>,
+    /// Make checksums and ICRC right that were wrong in the capture; those that were right always stay so
+    #[arg(long)]
+    pub repair: bool,
+    /// Let something move on with every loop: psn, flow (the UDP source port) or qp, each =STEP, address=PREFIX[+STEP]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub vary: Vec<Vary>,
+}
+
+impl Rewriting {
+    /// Whether frames with an Ethernet header are changed, leaving loops aside.
+    #[must_use]
+    pub const fn changes_anything(&self) -> bool {
+        self.dst_mac.is_some()
+            || self.src_mac.is_some()
+            || !self.map_mac.is_empty()
+            || !self.vlan.is_empty()
+            || !self.map_ip.is_empty()
+            || !self.udp_source.is_empty()
+            || !self.map_qp.is_empty()
+            || self.add_qp.is_some()
+            || self.add_psn.is_some()
+            || self.flow_label.is_some()
+            || self.repair
+    }
+}
+
+/// Memory.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Memory {
+    /// Whether the capture is read into memory before the first frame leaves
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub preload: Preload,
+    /// Memory for frames, as 500MB or 2GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory_limit: Option<u64>,
+}
+
+/// When the capture is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Preload {
+    /// Before, where it is small enough; else while it is sent
+    Auto,
+    /// Before, else fail
+    Yes,
+    /// While it is sent
+    No,
+}
+
+/// What is said.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Saying {
+    /// Show what would be sent, and send nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Frames that --dry-run shows
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "dry_run")]
+    pub show: usize,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no report and no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix(['x', 'X']).unwrap_or(text);
+    match number.parse::<f64>() {
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(value),
+        _ => Err(format!(
+            "`{text}` is no speed: write 0.5, 1 or 10 (up to a million)"
+        )),
+    }
+}
+
+/// Reads a MAC address.
+pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
+    let how = || format!("`{text}` is no MAC address: write 02:00:00:00:00:07");
+    let mut mac = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for octet in &mut mac {
+        *octet = parts
+            .next()
+            .filter(|part| part.len() == 2)
+            .and_then(|part| u8::from_str_radix(part, 16).ok())
+            .ok_or_else(how)?;
+    }
+    match parts.next() {
+        None => Ok(mac),
+        Some(_) => Err(how()),
+    }
+}
+
+/// Reads a size: `500MB`, `2GiB`, `1048576`.
+fn size(text: &str) -> Result<u64, String> {
+    let how = || format!("`{text}` is no size: write 500MB, 2GiB or 1048576");
+    let lower = text.trim().to_ascii_lowercase();
+    let binary = [("kib", 10), ("mib", 20), ("gib", 30), ("tib", 40)];
+    if let Some((number, shift)) = binary
+        .iter()
+        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
+    {
+        let number: u64 = number.trim().parse().map_err(|_| how())?;
+        return number
+            .checked_mul(1 << shift)
+            .filter(|n| *n > 0)
+            .ok_or_else(how);
+    }
+    let number = lower.strip_suffix('b').unwrap_or(&lower);
+    quantity::count(number).map_err(|_| how())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(words: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(words.split(' '))
+    }
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_are_read() {
+        let cli = parse(
+            "fcn-replay a.pcapng --iface x --iface2 y --split 10.0.0.0/8,fd00::1 --speed 2.5x --max-gap 20ms \
+             --loops 10k --count 5 --frames 1-4,9 --interface a --interface 3 --memory-limit 2MiB --preload no",
+        )
+        .unwrap();
+        assert_eq!(cli.timing.speed, Some(2.5));
+        assert_eq!(cli.loops.loops, 10_000);
+        assert_eq!(cli.selection.interface, ["a", "3"]);
+        assert_eq!(cli.memory.memory_limit, Some(2 << 20));
+        assert!(
+            parse("fcn-replay a --dry-run")
+                .unwrap()
+                .link
+                .iface
+                .is_none()
+        );
+        assert!(parse("fcn-replay a -o b --top").unwrap().timing.top);
+        assert_eq!(mac("02-00-5e-00-00-Ff"), Ok([2, 0, 0x5e, 0, 0, 0xff]));
+        assert_eq!(size("1.5MB"), Ok(1_500_000));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for words in [
+            "fcn-replay",
+            "fcn-replay a",
+            "fcn-replay a --iface x --iface2 y",
+            "fcn-replay a --iface x --split interface",
+            "fcn-replay a -o b --iface2 y --split interface",
+            "fcn-replay a -o b --iface x",
+            "fcn-replay a --iface x --top --rate 1kpps",
+            "fcn-replay a --iface x --top --speed 2",
+            "fcn-replay a --iface x --speed 0",
+            "fcn-replay a --iface x --speed nan",
+            "fcn-replay a --iface x --rate 5",
+            "fcn-replay a --iface x --loops 0",
+            "fcn-replay a --iface x --loops 2 --forever",
+            "fcn-replay a --iface x --frames 0",
+            "fcn-replay a --iface x --memory-limit 0",
+            "fcn-replay a --iface x --memory-limit 99999999TiB",
+            "fcn-replay a --iface x --dst-mac 02:00:00:00:00",
+            "fcn-replay a --iface x --show 5",
+            "fcn-replay a --iface x --top --max-gap 1s",
+            "fcn-replay a --iface x --top --loop-gap 1s",
+            "fcn-replay a --iface x --map-ip 10.0.0.0/8",
+            "fcn-replay a --iface x --vlan x",
+            "fcn-replay a --iface x --vary hope",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+}

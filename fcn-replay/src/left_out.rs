@@ -1,0 +1,217 @@
+//! Why frames of a capture are not sent, and how many for each reason.
+
+use fcn_tool::quantity::grouped;
+use serde_json::{Map, Value};
+
+/// Why a frame is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its number is not among those chosen.
+    Number,
+    /// It was seen at an interface that is not chosen.
+    Interface,
+    /// The filter does not match.
+    Filter,
+    /// The capture has only a part of it.
+    Cut,
+    /// Its link type is one that cannot be sent on Ethernet.
+    LinkType,
+    /// The capture has no Ethernet header for it, and no destination was given.
+    NoEthernet,
+    /// It is shorter than an Ethernet header.
+    Short,
+    /// It is longer than the interface sends.
+    Long,
+    /// It would stop the link.
+    Pause,
+    /// It cannot be rewritten as asked.
+    Rewriting,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 10] = [
+        Self::Number,
+        Self::Interface,
+        Self::Filter,
+        Self::Cut,
+        Self::LinkType,
+        Self::NoEthernet,
+        Self::Short,
+        Self::Long,
+        Self::Pause,
+        Self::Rewriting,
+    ];
+
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Interface => "interface",
+            Self::Filter => "filter",
+            Self::Cut => "cut",
+            Self::LinkType => "link-type",
+            Self::NoEthernet => "no-ethernet",
+            Self::Short => "short",
+            Self::Long => "long",
+            Self::Pause => "pause",
+            Self::Rewriting => "rewriting",
+        }
+    }
+
+    /// Behind a number of frames: why they are left out, and what would send them.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Number => "not among --frames",
+            Self::Interface => "of other interfaces",
+            Self::Filter => "not matching the filter",
+            Self::Cut => "cut by the capture",
+            Self::LinkType => "of a link type that Ethernet cannot carry",
+            Self::NoEthernet => "without an Ethernet header (give --dst-mac)",
+            Self::Short => "shorter than an Ethernet header",
+            Self::Long => "longer than the interface sends",
+            Self::Pause => "that would pause the link (--send-pause sends them)",
+            Self::Rewriting => "that cannot be rewritten",
+        }
+    }
+}
+
+/// What became of the frames read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Frames read.
+    pub read: u64,
+    /// Frames to be sent.
+    pub selected: u64,
+    /// Octets of them, as they are to be sent.
+    pub octets: u64,
+    /// Frames to be sent whose time stamp is before that of the one before; they are sent right behind it.
+    pub went_back: u64,
+    /// Frames to be sent that have no time stamp; they are sent right behind the one before.
+    pub unstamped: u64,
+    left_out: [u64; Reason::ALL.len()],
+}
+
+impl Tally {
+    /// One more is left out.
+    #[inline]
+    pub const fn leave_out(&mut self, reason: Reason) {
+        self.left_out[reason as usize] += 1;
+    }
+
+    /// Frames left out for `reason`.
+    #[must_use]
+    pub const fn left_out(&self, reason: Reason) -> u64 {
+        self.left_out[reason as usize]
+    }
+
+    /// Frames left out for whatever reason.
+    #[must_use]
+    pub fn all_left_out(&self) -> u64 {
+        self.left_out.iter().sum()
+    }
+
+    /// The reasons that there were, and how many frames each.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        Reason::ALL
+            .into_iter()
+            .map(|reason| (reason, self.left_out(reason)))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Lines for people: names and texts.
+    #[must_use]
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![(
+            "capture",
+            format!(
+                "{} frames read, {} to send",
+                grouped(self.read),
+                grouped(self.selected)
+            ),
+        )];
+        lines.extend(
+            self.reasons().map(|(reason, count)| {
+                ("left out", format!("{} {}", grouped(count), reason.text()))
+            }),
+        );
+        if self.went_back > 0 {
+            let count = grouped(self.went_back);
+            lines.push((
+                "times",
+                format!("{count} went back and were held where they were"),
+            ));
+        }
+        if self.unstamped > 0 {
+            let count = grouped(self.unstamped);
+            lines.push(("times", format!("{count} frames have none")));
+        }
+        lines
+    }
+
+    /// In one line.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let mut text = format!("{} frames read", grouped(self.read));
+        for (reason, count) in self.reasons() {
+            text.push_str(&format!(", {} {}", grouped(count), reason.text()));
+        }
+        text
+    }
+
+    /// For JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let left_out: Map<String, Value> = self
+            .reasons()
+            .map(|(reason, count)| (reason.id().to_owned(), count.into()))
+            .collect();
+        serde_json::json!({
+            "read": self.read,
+            "selected": self.selected,
+            "selected_octets": self.octets,
+            "left_out": left_out,
+            "times_went_back": self.went_back,
+            "without_time": self.unstamped,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_place_and_a_name_of_its_own() {
+        for (i, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, i);
+            let same = Reason::ALL.iter().filter(|other| other.id() == reason.id());
+            assert_eq!(same.count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_is_told() {
+        let mut tally = Tally {
+            read: 5_000,
+            selected: 4_997,
+            went_back: 1,
+            ..Tally::default()
+        };
+        for reason in [Reason::Cut, Reason::Cut, Reason::Filter] {
+            tally.leave_out(reason);
+        }
+        assert_eq!(tally.all_left_out() + tally.selected, tally.read);
+        assert_eq!(
+            tally.in_short(),
+            "5,000 frames read, 1 not matching the filter, 2 cut by the capture"
+        );
+        assert_eq!(tally.lines().len(), 4);
+        assert_eq!(
+            tally.json()["left_out"],
+            serde_json::json!({ "filter": 1, "cut": 2 })
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What is said of a capture: beside the report of sending, or where there is nothing to send.
+
+use crate::left_out::Tally;
+use crate::pipeline::Pipeline;
+use crate::rewriting::Rewriting;
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::grouped;
+use serde_json::{Value, json};
+
+/// What became of the capture.
+pub(crate) struct Outcome {
+    tally: Tally,
+    interfaces: Option<String>,
+    cut: Option<String>,
+    rewritten: Vec<String>,
+    streamed: bool,
+    /// Whether all of the capture was read.
+    is_whole: bool,
+}
+
+impl Outcome {
+    pub(crate) fn of(pipeline: &Pipeline, streamed: bool) -> Self {
+        Self {
+            tally: pipeline.tally().clone(),
+            interfaces: pipeline.about_interfaces(),
+            cut: pipeline.cut().map(str::to_owned),
+            rewritten: Rewriting::lines(&pipeline.rewriting),
+            streamed,
+            is_whole: pipeline.is_whole(),
+        }
+    }
+
+    /// Names and texts, for people.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = self.tally.lines();
+        if let Some(text) = &self.interfaces {
+            lines.push(("of", text.clone()));
+        }
+        lines.extend(
+            self.rewritten
+                .iter()
+                .map(|text| ("rewriting", text.clone())),
+        );
+        if let Some(cut) = &self.cut {
+            lines.push((
+                "warning",
+                format!("{cut}; what is in front of it was taken"),
+            ));
+        }
+        lines
+    }
+
+    /// For JSON, where `sent` frames were sent.
+    pub(crate) fn json(&self, sent: u64) -> Value {
+        let mut capture = self.tally.json();
+        if let Value::Object(fields) = &mut capture {
+            fields.insert("streamed".to_owned(), self.streamed.into());
+            fields.insert("file_cut".to_owned(), self.cut.is_some().into());
+        }
+        let loops = self.loops(sent);
+        json!({ "capture": capture, "loops": loops })
+    }
+
+    /// Loops that were sent wholly.
+    pub(crate) const fn loops(&self, sent: u64) -> u64 {
+        match sent.checked_div(self.tally.selected) {
+            Some(loops) if self.is_whole => loops,
+            _ => 0,
+        }
+    }
+
+    /// Fails where there is nothing to send.
+    pub(crate) fn require_frames(&self) -> Result {
+        if self.tally.selected > 0 {
+            return Ok(());
+        }
+        let failure = Failure::failed("nothing to send").and(self.tally.in_short());
+        Err(match &self.cut {
+            Some(cut) => failure.and(cut.clone()),
+            None => failure,
+        })
+    }
+
+    /// What is read, in a line.
+    pub(crate) fn in_short(&self) -> String {
+        format!(
+            "{} frames, {} octets",
+            grouped(self.tally.selected),
+            grouped(self.tally.octets)
+        )
+    }
+
+    pub(crate) const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}

@@ -1,0 +1,239 @@
+//! From options to what is to be done: checked, with defaults filled in.
+
+use crate::cli::{Cli, Preload};
+use crate::filter::Filter;
+use crate::pipeline::{Pipeline, Room};
+use crate::rewriting::Rewriting;
+use crate::selection::Selection;
+use crate::splitting::Splitting;
+use crate::timing::{By, gap_at};
+use fcn_link::interface::{self, Interface};
+use fcn_link::pacing::burst_for;
+use fcn_link::sender::{BURST, Pace};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::sending::LinkOptions;
+use std::fs;
+use std::path::Path;
+
+/// Octets of a frame where nothing better is known.
+const TYPICAL: usize = 500;
+/// Octets of the longest frame that is streamed into a file.
+pub(crate) const LONGEST_STREAMED: usize = 65_535 + 14 + 8;
+
+/// An interface, or a file, that frames leave by.
+pub(crate) struct Target {
+    pub(crate) options: LinkOptions,
+    pub(crate) interface: Option<Interface>,
+}
+
+/// Where frames go; two where there are two interfaces, none of them opened. Refuses what must not be sent on.
+pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
+    let mut options = vec![cli.link.clone()];
+    if let Some(second) = &cli.second.iface2 {
+        if cli.link.iface.as_ref() == Some(second) {
+            return Err(Failure::usage("--iface2")
+                .and(second.clone())
+                .and("this is the first interface, too; name another one"));
+        }
+        options.push(LinkOptions {
+            iface: Some(second.clone()),
+            ..cli.link.clone()
+        });
+    }
+    options
+        .into_iter()
+        .map(|options| {
+            let interface = options.iface.as_deref().map(Interface::named).transpose();
+            let interface = interface.map_err(|error| Failure::usage(error.to_string()))?;
+            if let Some(interface) = &interface
+                && !cli.saying.dry_run
+            {
+                interface::check_may_send(interface, options.allow_default_route)
+                    .map_err(|refusal| Failure::failed(refusal.to_string()))?;
+            }
+            Ok(Target { options, interface })
+        })
+        .collect()
+}
+
+/// The capture, ready to be read; nothing of it was read yet but its header.
+pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
+    let to_interface = targets.iter().any(|target| target.interface.is_some());
+    let mut selection = Selection::all();
+    selection.numbers.clone_from(&cli.selection.frames);
+    selection.interfaces.clone_from(&cli.selection.interface);
+    selection.filter = cli.selection.filter.as_deref().map(Filter::new);
+    // In a file nothing is stopped by them.
+    selection.pause = cli.selection.send_pause || !to_interface;
+    let mut mtu = [None; 2];
+    let mut macs = [None; 2];
+    for ((mtu, mac), target) in mtu.iter_mut().zip(&mut macs).zip(targets) {
+        *mtu = target.interface.as_ref().map(Interface::mtu);
+        *mac = target.interface.as_ref().and_then(Interface::mac);
+    }
+    let longest = usize::MAX;
+    let rewriting = Rewriting::of(&cli.rewriting, macs)?;
+    let splitting = Splitting::new(cli.second.split.clone(), cli.link.queues as usize);
+    let by = by(cli, splitting.jobs());
+    Pipeline::open(
+        &cli.file,
+        selection,
+        rewriting,
+        splitting,
+        (by, Room { mtu, longest }),
+    )
+}
+
+/// What the frames are timed by, sent by `jobs` queues.
+fn by(cli: &Cli, jobs: usize) -> By {
+    if cli.timing.top {
+        return By::Nothing;
+    }
+    match cli.timing.rate {
+        Some(rate) => By::Rate {
+            rate,
+            // With one queue the engine makes the bursts.
+            burst: match cli.manner.burst {
+                _ if jobs == 1 => 1,
+                Some(burst) => usize::from(burst),
+                None => burst_for(gap_at(rate, TYPICAL)),
+            },
+        },
+        None => By::Stamps {
+            speed: cli.timing.speed.unwrap_or(1.0),
+            max_gap: cli
+                .timing
+                .max_gap
+                .map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX)),
+        },
+    }
+}
+
+/// How the engine is to pace `jobs` queues of frames that have `mean` octets each, and how many leave at once.
+pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize) {
+    let asked = cli.manner.burst.map(usize::from);
+    match (cli.timing.rate, cli.loops.loop_gap) {
+        _ if cli.timing.top => (Pace::Top, asked.unwrap_or(BURST)),
+        (Some(rate), None) if jobs == 1 => {
+            let burst = burst_for(gap_at(rate, mean.unwrap_or(TYPICAL)));
+            (Pace::Rate(rate), asked.unwrap_or(burst))
+        }
+        _ => (Pace::Own, asked.unwrap_or(BURST)),
+    }
+}
+
+/// How many loops; `None`: without end.
+pub(crate) fn loops(cli: &Cli) -> Option<u64> {
+    (!cli.loops.forever).then_some(cli.loops.loops)
+}
+
+/// Octets that frames may take in memory.
+pub(crate) fn memory_limit(cli: &Cli) -> u64 {
+    /// Where the machine does not say how much it has.
+    const SOME: u64 = 1 << 30;
+    cli.memory.memory_limit.unwrap_or_else(|| {
+        let kibibytes = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("MemTotal:"))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        kibibytes.map_or(SOME, |kibibytes| kibibytes * 1024 / 4)
+    })
+}
+
+/// Whether to try to read the capture into memory first, and whether it can be streamed instead.
+pub(crate) fn ways(cli: &Cli, limit: u64) -> (bool, bool) {
+    let file = fs::metadata(&cli.file)
+        .ok()
+        .filter(|file| file.is_file() && cli.file != Path::new("-"));
+    match (cli.memory.preload, file) {
+        (Preload::Yes, _) => (true, false),
+        (Preload::No, _) => (false, true),
+        (Preload::Auto, Some(file)) => (file.len() <= limit, true),
+        // A pipe can be read once only.
+        (Preload::Auto, None) if loops(cli) == Some(1) => (false, true),
+        (Preload::Auto, None) => (true, false),
+    }
+}
+
+/// How frames are timed, for people.
+pub(crate) fn say_timing(cli: &Cli) -> String {
+    let mut text = match (cli.timing.top, cli.timing.rate, cli.timing.speed) {
+        (true, _, _) => "as fast as the link takes them".to_owned(),
+        (_, Some(rate), _) => rate.to_string(),
+        (_, _, None) => "the capture's own".to_owned(),
+        (_, _, Some(speed)) => format!("the capture's own, {speed} times as fast"),
+    };
+    if let Some(gap) = cli.timing.max_gap {
+        text.push_str(&format!(", gaps of {gap:?} at most"));
+    }
+    text
+}
+
+/// Until when frames are sent, for people.
+pub(crate) fn say_extent(cli: &Cli) -> String {
+    use fcn_tool::quantity::grouped;
+    let mut text = match loops(cli) {
+        Some(1) => "once".to_owned(),
+        Some(loops) => format!("{} loops", grouped(loops)),
+        None => "until stopped".to_owned(),
+    };
+    if let Some(gap) = cli.loops.loop_gap {
+        text.push_str(&format!(", {gap:?} apart"));
+    }
+    if let Some(count) = cli.limits.count {
+        text.push_str(&format!(", {} frames at most", grouped(count)));
+    }
+    if let Some(duration) = cli.limits.duration {
+        text.push_str(&format!(", {duration:?} at most"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use fcn_link::pacing::Rate;
+
+    fn cli(words: &str) -> Cli {
+        Cli::try_parse_from(format!("fcn-replay a --iface x {words}").split_whitespace()).unwrap()
+    }
+
+    #[test]
+    fn the_engine_paces_one_queue_at_a_rate_and_we_all_else() {
+        let rate = Rate::Packets(1_000_000);
+        assert_eq!(pace(&cli("--top"), 1, None), (Pace::Top, BURST));
+        let at_rate = cli("--rate 1Mpps");
+        assert_eq!(pace(&at_rate, 1, None), (Pace::Rate(rate), 20));
+        assert_eq!(pace(&at_rate, 2, None).0, Pace::Own);
+        assert_eq!(by(&at_rate, 2), By::Rate { rate, burst: 20 });
+        assert_eq!(by(&at_rate, 1), By::Rate { rate, burst: 1 });
+        assert_eq!(
+            pace(&cli("--rate 1Mpps --loop-gap 1s"), 1, None).0,
+            Pace::Own
+        );
+        assert_eq!(pace(&cli("--rate 1Mpps --burst 3"), 1, None).1, 3);
+        assert_eq!(pace(&cli(""), 1, None).0, Pace::Own);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_told() {
+        let asked =
+            cli("--speed 2 --max-gap 1s --loops 3 --loop-gap 5ms --count 2k --duration 1min");
+        assert_eq!(
+            say_timing(&asked),
+            "the capture's own, 2 times as fast, gaps of 1s at most"
+        );
+        assert_eq!(
+            say_extent(&asked),
+            "3 loops, 5ms apart, 2,000 frames at most, 60s at most"
+        );
+        assert_eq!(say_extent(&cli("--forever")), "until stopped");
+        assert!(memory_limit(&cli("")) > 0);
+        // There is no such file: what it is comes out later.
+        assert_eq!(ways(&cli("--loops 2"), 1), (true, false));
+        assert_eq!(ways(&cli(""), 1), (false, true));
+    }
+}

@@ -1,0 +1,309 @@
+//! Changes as people write them on the command line, and fcn-wire's rules for them.
+
+use crate::cli::Rewriting;
+use crate::prefix;
+use fcn_tool::failure::{self, Failure};
+use fcn_wire::Qp;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::rewrite::{LoopVariation, Rules, RulesBuilder, RulesError, VlanTag};
+use std::str::FromStr;
+
+/// Source MAC address where neither the capture nor the command line nor the interface has one: locally administered.
+const SOMEONE: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+
+/// What a value becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<T> {
+    from: T,
+    to: T,
+}
+
+fn pair<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Pair<T>, String> {
+    let (from, to) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}`: write OLD=NEW"))?;
+    Ok(Pair {
+        from: read(from.trim())?,
+        to: read(to.trim())?,
+    })
+}
+
+/// Reads `OLD=NEW`, MAC addresses.
+///
+/// # Errors
+/// They are none.
+pub fn macs(text: &str) -> Result<Pair<[u8; 6]>, String> {
+    pair(text, crate::cli::mac)
+}
+
+/// Reads `OLD=NEW`, prefixes.
+///
+/// # Errors
+/// They are none.
+pub fn prefixes(text: &str) -> Result<Pair<Prefix>, String> {
+    pair(text, prefix::read)
+}
+
+/// Reads `OLD=NEW`, QP numbers.
+///
+/// # Errors
+/// They are none.
+pub fn qps(text: &str) -> Result<Pair<Qp>, String> {
+    pair(text, |text| {
+        Qp::new(number(text)?).ok_or_else(|| format!("`{text}`: a QP has 24 bits"))
+    })
+}
+
+/// A number, decimal or 0x….
+fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let value = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    value
+        .and_then(|value| value.try_into().ok())
+        .ok_or_else(|| format!("`{text}` is no number that fits"))
+}
+
+/// Reads an IPv6 flow label.
+///
+/// # Errors
+/// It is no number.
+pub fn label(text: &str) -> Result<u32, String> {
+    number(text)
+}
+
+/// A change of VLAN tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vlan {
+    /// The outermost tag gets this identifier.
+    Set(u16),
+    /// All tags are taken off.
+    Remove,
+    /// One identifier becomes another.
+    Map(u16, u16),
+    /// A tag is put in front.
+    Push(u16),
+}
+
+impl FromStr for Vlan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::Remove);
+        }
+        if let Some(id) = text.strip_prefix("push:") {
+            return number(id).map(Self::Push);
+        }
+        if text.contains('=') {
+            return pair(text, number).map(|pair| Self::Map(pair.from, pair.to));
+        }
+        number(text)
+            .map(Self::Set)
+            .map_err(|error| format!("{error}; write ID, none, OLD=NEW or push:ID"))
+    }
+}
+
+/// A change of the UDP source ports of RoCEv2 and VXLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// All become this.
+    Set(u16),
+    /// One becomes another.
+    Map(u16, u16),
+    /// So much is added.
+    Add(u16),
+}
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(by) = text.strip_prefix('+') {
+            return number(by).map(Self::Add);
+        }
+        if text.contains('=') {
+            return pair(text, number).map(|pair| Self::Map(pair.from, pair.to));
+        }
+        number(text)
+            .map(Self::Set)
+            .map_err(|error| format!("{error}; write PORT, OLD=NEW or +N"))
+    }
+}
+
+/// What moves on with every loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// PSNs.
+    Psn(u32),
+    /// UDP source ports, by which paths choose flows.
+    Flow(u16),
+    /// QP numbers.
+    Qp(i32),
+    /// The host part of addresses in a prefix.
+    Addresses(Prefix, u64),
+}
+
+impl FromStr for Vary {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (what, rest) = match text.split_once('=') {
+            Some((what, rest)) => (what, Some(rest)),
+            None => (text, None),
+        };
+        match (what, rest) {
+            ("psn", step) => step.map_or(Ok(1 << 16), number).map(Self::Psn),
+            ("flow", step) => step.map_or(Ok(1), number).map(Self::Flow),
+            ("qp", step) => step.map_or(Ok(1), number).map(Self::Qp),
+            ("address", Some(prefix)) => {
+                let (prefix, step) = match prefix.split_once('+') {
+                    Some((prefix, step)) => (prefix, number(step)?),
+                    None => (prefix, 1),
+                };
+                Ok(Self::Addresses(prefix::read(prefix)?, step))
+            }
+            _ => Err(format!(
+                "`{text}`: write psn, flow, qp (each may have =STEP) or address=PREFIX (or PREFIX+STEP)"
+            )),
+        }
+    }
+}
+
+/// All source ports but 0, which is none.
+const PORTS: std::ops::RangeInclusive<u16> = 1..=u16::MAX;
+
+fn wrong(option: &str) -> impl Fn(RulesError) -> Failure + '_ {
+    move |error| Failure::usage(option).and(error.to_string())
+}
+
+/// The rules for the frames of an interface that has the address `own`.
+///
+/// # Errors
+/// The options contradict each other.
+pub fn rules(options: &Rewriting, own: Option<[u8; 6]>) -> failure::Result<Rules> {
+    let mut rules: RulesBuilder = Rules::builder();
+    if let Some(mac) = options.dst_mac {
+        rules = rules
+            .destination_mac(mac)
+            .to_ethernet(options.src_mac.or(own).unwrap_or(SOMEONE), mac);
+    }
+    if let Some(mac) = options.src_mac {
+        rules = rules.source_mac(mac);
+    }
+    for pair in &options.map_mac {
+        rules = rules
+            .map_mac(pair.from, pair.to)
+            .map_err(wrong("--map-mac"))?;
+    }
+    for vlan in &options.vlan {
+        rules = match *vlan {
+            Vlan::Set(id) => rules.set_vlan(id),
+            Vlan::Remove => Ok(rules.remove_vlans()),
+            Vlan::Map(from, to) => rules.map_vlan(from, to),
+            Vlan::Push(id) => rules.push_vlan(VlanTag {
+                id,
+                priority: 0,
+                service: false,
+            }),
+        }
+        .map_err(wrong("--vlan"))?;
+    }
+    for pair in &options.map_ip {
+        rules = rules
+            .map_prefix(pair.from, pair.to)
+            .map_err(wrong("--map-ip"))?;
+    }
+    for port in &options.udp_source {
+        rules = match *port {
+            Port::Set(port) => Ok(rules.set_udp_source(port)),
+            Port::Map(from, to) => rules.map_udp_source(from, to),
+            Port::Add(by) => rules.add_udp_source(PORTS, by),
+        }
+        .map_err(wrong("--udp-source"))?;
+    }
+    for pair in &options.map_qp {
+        rules = rules
+            .map_qp(pair.from, pair.to)
+            .map_err(wrong("--map-qp"))?;
+    }
+    if let Some(by) = options.add_qp {
+        rules = rules.add_qp(by);
+    }
+    if let Some(by) = options.add_psn {
+        rules = rules.add_psn(by);
+    }
+    if let Some(label) = options.flow_label {
+        rules = rules.set_flow_label(label).map_err(wrong("--flow-label"))?;
+    }
+    if options.repair {
+        rules = rules.repair();
+    }
+    Ok(rules.build())
+}
+
+/// `rules`, and what moves on with every loop.
+///
+/// # Errors
+/// The options contradict each other.
+pub fn variation(rules: &Rules, vary: &[Vary]) -> failure::Result<LoopVariation> {
+    let mut variation = LoopVariation::new(rules);
+    for vary in vary {
+        variation = match *vary {
+            Vary::Psn(step) => variation.psn(step),
+            Vary::Flow(step) => variation
+                .udp_source(PORTS, step)
+                .map_err(wrong("--vary flow"))?,
+            Vary::Qp(step) => variation.qp(step),
+            Vary::Addresses(prefix, step) => variation.addresses(prefix, step),
+        };
+    }
+    Ok(variation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read() {
+        assert_eq!("none".parse(), Ok(Vlan::Remove));
+        assert_eq!("7".parse(), Ok(Vlan::Set(7)));
+        assert_eq!("7=8".parse(), Ok(Vlan::Map(7, 8)));
+        assert_eq!("push:9".parse(), Ok(Vlan::Push(9)));
+        assert_eq!("+0x10".parse(), Ok(Port::Add(16)));
+        assert_eq!("69=50000".parse(), Ok(Port::Map(69, 50_000)));
+        assert_eq!("psn".parse(), Ok(Vary::Psn(1 << 16)));
+        assert_eq!("qp=3".parse(), Ok(Vary::Qp(3)));
+        let prefix = prefix::read("fd00::/64").unwrap();
+        assert_eq!(
+            "address=fd00::/64+5".parse(),
+            Ok(Vary::Addresses(prefix, 5))
+        );
+        assert_eq!(
+            qps("0x11=5"),
+            Ok(Pair {
+                from: Qp::truncate(0x11),
+                to: Qp::truncate(5)
+            })
+        );
+        for text in [
+            "",
+            "x",
+            "address",
+            "address=",
+            "psn=x",
+            "psn=99999999999",
+            "flow=70000",
+        ] {
+            assert!(text.parse::<Vary>().is_err(), "{text}");
+        }
+        for text in ["", "x", "1=", "=1", "push:", "push:70000"] {
+            assert!(text.parse::<Vlan>().is_err(), "{text}");
+        }
+        assert!(
+            macs("a=b").is_err() && prefixes("10.0.0.0/8").is_err() && qps("1=0x1000000").is_err()
+        );
+    }
+}

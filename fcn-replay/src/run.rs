@@ -1,0 +1,275 @@
+//! From the command line to the exit code: reads the arguments, loads the capture, opens the link, has the frames sent.
+
+use crate::batch::Batch;
+use crate::cli::Cli;
+use crate::dry_run;
+use crate::loading::{Loaded, Loading, load};
+use crate::outcome::Outcome;
+use crate::pipeline::Pipeline;
+use crate::plan::{self, Target};
+use crate::source::{Preloaded, Replay, good_slots};
+use crate::streaming::{self, Extent, streams};
+use clap::Parser;
+use fcn_link::backend::{Queue, SLOTS};
+use fcn_link::interface::Interface;
+use fcn_link::sender::{Job, Settings, run_on};
+use fcn_tool::console::{Console, conclude, usage};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::grouped;
+use fcn_tool::sending::{self, Opened};
+use std::ffi::OsString;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+const PROGRAM: &str = "fcn-replay";
+
+/// Does what `args` ask for (the first is the program's name); returns the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    let done = match Cli::try_parse_from(args) {
+        Ok(cli) if cli.saying.dry_run => dry_run::show(&cli, console),
+        Ok(cli) => replay(&cli, console),
+        Err(error) => usage(&error, console),
+    };
+    conclude(PROGRAM, done, console)
+}
+
+fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
+    let stop = (console.catch_interrupt)()?;
+    let targets = plan::targets(cli)?;
+    let mut pipeline = plan::pipeline(cli, &targets)?;
+    let limit = plan::memory_limit(cli);
+    let (may_load, may_stream) = plan::ways(cli, limit);
+    if may_load {
+        match load(&mut pipeline, limit, &stop)? {
+            Loading::Done(loaded) => {
+                return from_memory(cli, &targets, (&pipeline, loaded), &stop, console);
+            }
+            Loading::TooMuch if may_stream => pipeline.afresh()?,
+            Loading::TooMuch => {
+                return Err(Failure::failed("the capture does not fit into memory")
+                    .and(format!("{} octets are allowed", grouped(limit)))
+                    .and("give more with --memory-limit, or stream a file with --preload no"));
+            }
+        }
+    }
+    streamed(cli, &targets, &mut pipeline, limit, (&stop, console))
+}
+
+fn from_memory(
+    cli: &Cli,
+    targets: &[Target],
+    (pipeline, loaded): (&Pipeline, Loaded),
+    stop: &AtomicBool,
+    console: &mut Console<'_>,
+) -> Result {
+    let outcome = Outcome::of(pipeline, false);
+    outcome.require_frames()?;
+    let variation = pipeline.rewriting.variation()?;
+    let loops = pipeline.loops(cli.loops.loop_gap);
+    let totals = loaded.totals(plan::loops(cli), cli.limits.count);
+    let longest = loaded.longest();
+    let queues = cli.link.queues as usize;
+    let slots: Vec<Option<usize>> = loaded
+        .batches
+        .chunks(queues)
+        .map(|batches| slots_for(batches, longest))
+        .collect();
+    let opened = open(targets, |side| {
+        (slots.get(side).copied().flatten(), Some(longest))
+    })?;
+    let mean = outcome.tally().octets / loaded.frames.max(1);
+    let sources = loaded
+        .batches
+        .into_iter()
+        .zip(totals)
+        .map(|(batch, total)| {
+            Replay::Preloaded(Preloaded::new(batch, loops, variation.clone(), total))
+        })
+        .collect();
+    let what = format!("{}, in memory", outcome.in_short());
+    announce(cli, &opened, what, outcome.lines(), console)?;
+    let settings = settings(cli, queues * targets.len(), Some(mean as usize));
+    send(cli, opened, (sources, settings), (stop, console), || {
+        Ok(outcome)
+    })
+}
+
+/// Slots that the frames of `batches`, each of one queue, do well with.
+fn slots_for(batches: &[Batch], longest: usize) -> Option<usize> {
+    let all = batches
+        .iter()
+        .filter(|batch| !batch.is_empty())
+        .try_fold(1, |all, batch| {
+            let common = common_multiple(all, batch.len());
+            good_slots(common, longest).map(|_| common)
+        })?;
+    good_slots(all, longest)
+}
+
+fn common_multiple(a: usize, b: usize) -> usize {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x.max(1)).saturating_mul(b)
+}
+
+fn streamed(
+    cli: &Cli,
+    targets: &[Target],
+    pipeline: &mut Pipeline,
+    limit: u64,
+    (stop, console): (&AtomicBool, &mut Console<'_>),
+) -> Result {
+    if targets.iter().any(|target| target.interface.is_none()) {
+        pipeline.room.longest = plan::LONGEST_STREAMED;
+    }
+    let extent = Extent {
+        loops: plan::loops(cli),
+        count: cli.limits.count,
+        loop_gap: cli.loops.loop_gap,
+        memory: limit,
+    };
+    let (sources, feeder, begun) = streams(pipeline.splitting.jobs(), extent);
+    let jobs = sources.len();
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let result = feeder.feed(pipeline, stop);
+            (Outcome::of(pipeline, true), result)
+        });
+        let read = || {
+            let (outcome, result) = reading.join().map_err(|_| streaming::panicked())?;
+            result.map(|()| outcome)
+        };
+        if begun.recv().is_err() {
+            // All was read, and there was nothing, or reading failed.
+            drop(sources);
+            return read()?.require_frames();
+        }
+        let opened = open(targets, |_| {
+            let to_file = targets.iter().any(|target| target.interface.is_none());
+            if to_file {
+                (Some(SLOTS / 4), Some(plan::LONGEST_STREAMED))
+            } else {
+                (None, None)
+            }
+        })?;
+        let what = format!("{}, read while it is sent", cli.file.display());
+        announce(cli, &opened, what, Vec::new(), console)?;
+        let settings = settings(cli, jobs, None);
+        let sources = sources.into_iter().map(Replay::Streamed).collect();
+        send(cli, opened, (sources, settings), (stop, console), read)
+    })
+}
+
+/// Opens what frames leave by; `room` says for each how many slots there are to be and how long the longest frame is.
+fn open(
+    targets: &[Target],
+    room: impl Fn(usize) -> (Option<usize>, Option<usize>),
+) -> Result<Vec<Opened>> {
+    targets
+        .iter()
+        .enumerate()
+        .map(|(side, target)| {
+            let (slots, longest) = room(side);
+            sending::open(&target.options, slots, longest, PROGRAM)
+        })
+        .collect()
+}
+
+fn announce(
+    cli: &Cli,
+    opened: &[Opened],
+    what: String,
+    lines: Vec<(&'static str, String)>,
+    console: &mut Console<'_>,
+) -> Result {
+    if cli.saying.quiet {
+        return Ok(());
+    }
+    let mut facts = vec![("sending", what)];
+    facts.extend(lines.into_iter().skip(1));
+    facts.push(("timing", plan::say_timing(cli)));
+    facts.push(("loops", plan::say_extent(cli)));
+    for (i, opened_one) in opened.iter().enumerate() {
+        let facts: &[_] = if i + 1 == opened.len() { &facts } else { &[] };
+        sending::announce(opened_one, facts, console)?;
+    }
+    Ok(())
+}
+
+fn settings(cli: &Cli, jobs: usize, mean: Option<usize>) -> Settings {
+    let (pace, burst) = plan::pace(cli, jobs, mean);
+    Settings {
+        pace,
+        burst,
+        catch_up: cli.manner.catch_up(),
+        waiting: cli.manner.waiting(),
+        // Sources count themselves, over all queues.
+        count: None,
+        duration: cli.limits.duration,
+        offset: Duration::ZERO,
+    }
+}
+
+/// Sends; `read` then tells what became of the capture.
+fn send(
+    cli: &Cli,
+    opened: Vec<Opened>,
+    (sources, settings): (Vec<Replay>, Settings),
+    (stop, console): (&AtomicBool, &mut Console<'_>),
+    read: impl FnOnce() -> Result<Outcome>,
+) -> Result {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut queues: Vec<Queue> = Vec::new();
+    for opened in opened {
+        interfaces.extend(opened.interface);
+        queues.extend(opened.queues);
+    }
+    let jobs = queues
+        .into_iter()
+        .zip(sources)
+        .map(|(queue, source)| Job {
+            queue,
+            source,
+            settings,
+        })
+        .collect();
+    let interfaces: Vec<&Interface> = interfaces.iter().collect();
+    let quiet = cli.saying.quiet;
+    let (report, rest) = run_on(jobs, &interfaces, stop, &mut |tick| {
+        if !quiet {
+            sending::tick(tick, console);
+        }
+    });
+    // Whoever reads the file stops when nobody takes its frames any more.
+    let queues = rest.into_iter().map(|(queue, _)| queue).collect();
+    let (outcome, failed) = match read() {
+        Ok(outcome) => (Some(outcome), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let mut lines = Vec::new();
+    let mut json = serde_json::json!({ "schema": "fcn-replay/report" });
+    if let Some(outcome) = &outcome {
+        let pushed = report.total.pushed;
+        lines = outcome.lines();
+        lines.push(("loops", format!("{} whole", grouped(outcome.loops(pushed)))));
+        if let (serde_json::Value::Object(json), serde_json::Value::Object(more)) =
+            (&mut json, outcome.json(pushed))
+        {
+            json.extend(more);
+        }
+    }
+    let done = sending::conclude(
+        &report,
+        queues,
+        (&lines, json),
+        (quiet, cli.saying.json),
+        console,
+    );
+    match failed {
+        Some(failure) => done.and(Err(failure)),
+        None => done,
+    }
+}

@@ -1,0 +1,304 @@
+//! Where the frames of one queue come from: from memory, as often as asked for, or batch by batch from whoever reads the
+//! file.
+
+use crate::batch::Batch;
+use crate::rewriting::Variation;
+use crate::timing::Loops;
+use fcn_link::sender::{Next, Source};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+/// The frames of one queue.
+#[derive(Debug)]
+pub enum Replay {
+    /// From memory.
+    Preloaded(Preloaded),
+    /// As they are read.
+    Streamed(Streamed),
+}
+
+impl Source for Replay {
+    #[inline]
+    fn peek(&mut self) -> Next {
+        match self {
+            Self::Preloaded(source) => source.peek(),
+            Self::Streamed(source) => source.peek(),
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, slot: usize, out: &mut [u8]) {
+        match self {
+            Self::Preloaded(source) => source.fill(slot, out),
+            Self::Streamed(source) => source.fill(slot, out),
+        }
+    }
+
+    #[inline]
+    fn skip(&mut self) {
+        match self {
+            Self::Preloaded(source) => source.skip(),
+            Self::Streamed(source) => source.skip(),
+        }
+    }
+}
+
+/// Slots of a queue that a capture of `frames` frames does well with: where a number of loops fills all of them
+/// exactly, each slot comes to hold the same frame again, and nothing has to be copied. `None`: none are better than
+/// others.
+#[must_use]
+pub fn good_slots(frames: usize, longest: usize) -> Option<usize> {
+    /// More frames than this are copied.
+    const MOST: usize = 16_384;
+    /// Enough for every driver to have something to do.
+    const LEAST: usize = 256;
+    /// Octets that slots may take.
+    const MEMORY: usize = 64 << 20;
+    if !(1..=MOST).contains(&frames) {
+        return None;
+    }
+    let slots = frames * LEAST.div_ceil(frames);
+    // AF_XDP has pieces of 2 or 4 KiB.
+    (slots * longest.next_multiple_of(4_096) <= MEMORY).then_some(slots)
+}
+
+/// The frames of one queue, in memory; sent loop after loop.
+#[derive(Debug)]
+pub struct Preloaded {
+    batch: Batch,
+    loops: Loops,
+    variation: Variation,
+    /// The frame that is next, and the loop that it is in.
+    next: usize,
+    loop_: u64,
+    /// Frames to be sent still.
+    left: u64,
+    /// What slots hold: the number of a frame, from 1, and the loop it is of (always 0 where loops do not differ).
+    holds: Vec<(usize, u64)>,
+}
+
+impl Preloaded {
+    /// The frames of `batch`, `total` of them over all loops.
+    #[must_use]
+    pub fn new(batch: Batch, loops: Loops, variation: Variation, total: u64) -> Self {
+        Self {
+            left: if batch.is_empty() { 0 } else { total },
+            batch,
+            loops,
+            variation,
+            next: 0,
+            loop_: 0,
+            holds: Vec::new(),
+        }
+    }
+
+    fn peek(&self) -> Next {
+        match self.batch.look(self.next) {
+            Some((place, len)) if self.left > 0 => Next::Frame {
+                at: self.loops.due(self.loop_, place),
+                len,
+            },
+            _ => Next::End,
+        }
+    }
+
+    fn fill(&mut self, slot: usize, out: &mut [u8]) {
+        let frame = self.batch.frame(self.next);
+        let varied = self.variation.differs(self.loop_);
+        let here = (self.next + 1, if varied { self.loop_ } else { 0 });
+        if self.holds.len() <= slot {
+            self.holds.resize(slot + 1, (0, 0));
+        }
+        if let Some(holds) = self.holds.get_mut(slot)
+            && *holds != here
+        {
+            *holds = here;
+            self.variation.write(frame, self.loop_, out);
+        }
+        self.skip();
+    }
+
+    fn skip(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        self.next += 1;
+        if self.next >= self.batch.len() {
+            self.next = 0;
+            self.loop_ += 1;
+        }
+    }
+}
+
+/// The frames of one queue, batch by batch as they are read.
+#[derive(Debug)]
+pub struct Streamed {
+    batches: Receiver<Batch>,
+    /// Empty ones go back.
+    back: Sender<Batch>,
+    batch: Batch,
+    next: usize,
+}
+
+impl Streamed {
+    /// What comes by `batches`; those that are sent go `back`.
+    #[must_use]
+    pub fn new(batches: Receiver<Batch>, back: Sender<Batch>) -> Self {
+        Self {
+            batches,
+            back,
+            batch: Batch::default(),
+            next: 0,
+        }
+    }
+
+    fn peek(&mut self) -> Next {
+        loop {
+            if let Some((at, len)) = self.batch.look(self.next) {
+                return Next::Frame { at, len };
+            }
+            match self.batches.try_recv() {
+                Ok(batch) => {
+                    let mut old = std::mem::replace(&mut self.batch, batch);
+                    self.next = 0;
+                    old.clear();
+                    // At the end nobody takes it any more.
+                    let _ = self.back.send(old);
+                }
+                Err(TryRecvError::Empty) => return Next::Later,
+                Err(TryRecvError::Disconnected) => return Next::End,
+            }
+        }
+    }
+
+    fn fill(&mut self, _: usize, out: &mut [u8]) {
+        let frame = self.batch.frame(self.next);
+        if let Some(out) = out.get_mut(..frame.len()) {
+            out.copy_from_slice(frame);
+        }
+        self.next += 1;
+    }
+
+    fn skip(&mut self) {
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::{By, Places};
+    use proptest::prelude::*;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    fn batch(frames: &[Vec<u8>]) -> (Batch, Loops) {
+        let mut places = Places::new(By::Stamps {
+            speed: 1.0,
+            max_gap: None,
+        });
+        let mut batch = Batch::default();
+        for (i, frame) in frames.iter().enumerate() {
+            batch.push(places.next(Some(i as u64 * 100), frame.len()).0, frame);
+        }
+        (batch, places.end(None))
+    }
+
+    /// What comes out by way of `slots` slots that are taken in turn, of which now and then one is lost.
+    fn drain(source: &mut Replay, slots: usize, lose: usize) -> Vec<(u64, Vec<u8>)> {
+        let mut memory = vec![vec![0xEE; 64]; slots];
+        let (mut out, mut slot) = (Vec::new(), 0);
+        while let Next::Frame { at, len } = source.peek() {
+            assert_eq!(source.peek(), Next::Frame { at, len });
+            if out.len() % lose == lose - 1 {
+                slot = (slot + 1) % slots;
+            }
+            source.fill(slot, &mut memory[slot]);
+            out.push((at, memory[slot][..len].to_vec()));
+            slot = (slot + 1) % slots;
+        }
+        out
+    }
+
+    fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        proptest::collection::vec(proptest::collection::vec(any::<u8>(), 14..64), 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_comes_as_often_as_there_are_loops_and_in_order(
+            frames in frames(),
+            loops in 1u64..6,
+            more in 0u64..40,
+            slots in 1usize..300,
+            lose in 1usize..50,
+            good in any::<bool>(),
+        ) {
+            let (batch, times) = batch(&frames);
+            let more = more % frames.len() as u64;
+            let total = frames.len() as u64 * loops + more;
+            let slots = if good { good_slots(frames.len(), 64).unwrap() } else { slots };
+            let source = Preloaded::new(batch, times, Variation::none(), total);
+            let out = drain(&mut Replay::Preloaded(source), slots, lose);
+            prop_assert_eq!(out.len() as u64, total);
+            for (i, (at, frame)) in out.iter().enumerate() {
+                prop_assert_eq!(frame, &frames[i % frames.len()]);
+                let (loop_, place) = (i / frames.len(), i % frames.len());
+                prop_assert_eq!(*at, times.due(loop_ as u64, place as u64 * 100));
+            }
+        }
+
+        #[test]
+        fn batches_come_in_order_and_go_back(frames in frames(), size in 1usize..10) {
+            let (sender, receiver) = sync_channel(100);
+            let (back, returned) = channel();
+            let mut pieces = 0;
+            for piece in frames.chunks(size) {
+                sender.send(batch(piece).0).unwrap();
+                pieces += 1;
+            }
+            let mut source = Replay::Streamed(Streamed::new(receiver, back));
+            for frame in &frames {
+                let mut out = [0; 64];
+                let Next::Frame { len, .. } = source.peek() else { panic!("no frame") };
+                source.fill(0, &mut out);
+                prop_assert_eq!(&out[..len], &frame[..]);
+            }
+            prop_assert_eq!(source.peek(), Next::Later);
+            drop(sender);
+            prop_assert_eq!(source.peek(), Next::End);
+            prop_assert_eq!(returned.try_iter().filter(Batch::is_empty).count(), pieces);
+        }
+    }
+
+    #[test]
+    fn nothing_copied_is_nothing_changed() {
+        let frames: Vec<Vec<u8>> = (0..3u8).map(|i| vec![i; 20]).collect();
+        let (batch, times) = batch(&frames);
+        let slots = good_slots(3, 20).unwrap();
+        assert_eq!(slots % 3, 0);
+        let mut source = Preloaded::new(batch, times, Variation::none(), u64::MAX);
+        let mut memory = vec![vec![0; 20]; slots];
+        for (slot, octets) in memory.iter_mut().enumerate() {
+            source.fill(slot, octets);
+        }
+        // Were anything written now, it would not be this.
+        memory[5] = vec![0xEE; 20];
+        for (slot, octets) in memory.iter_mut().enumerate() {
+            source.fill(slot, octets);
+        }
+        assert_eq!(memory[5], vec![0xEE; 20]);
+        assert_eq!(memory[4], vec![1; 20]);
+    }
+
+    #[test]
+    fn few_slots_are_good_for_few_frames_and_none_for_many() {
+        assert_eq!(good_slots(1, 100), Some(256));
+        assert_eq!(good_slots(100, 100), Some(300));
+        assert_eq!(good_slots(16_384, 1_514), Some(16_384));
+        assert_eq!(good_slots(16_384, 9_014), None);
+        assert_eq!(good_slots(16_385, 100), None);
+        assert_eq!(good_slots(0, 100), None);
+        let (empty, times) = batch(&[]);
+        assert_eq!(
+            Preloaded::new(empty, times, Variation::none(), 9).peek(),
+            Next::End
+        );
+    }
+}

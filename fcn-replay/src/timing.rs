@@ -1,0 +1,323 @@
+//! When frames are due: the capture's own timing, stretched or not, or a rate over all queues; within a loop of the
+//! capture, and over all loops. Waiting for it is fcn-link's business.
+
+use fcn_link::pacing::{Rate, RateClock};
+use std::time::Duration;
+
+const NANOS: u128 = 1_000_000_000;
+
+/// By what frames are timed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum By {
+    /// The capture's time stamps.
+    Stamps {
+        /// How many times as fast.
+        speed: f64,
+        /// Gaps that would be longer are made this long, in nanoseconds.
+        max_gap: Option<u64>,
+    },
+    /// A rate, over all queues.
+    Rate {
+        /// The rate.
+        rate: Rate,
+        /// So many frames are due at once.
+        burst: usize,
+    },
+    /// Nothing: top speed.
+    Nothing,
+}
+
+/// What was wrong with a time stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// Nothing.
+    Fine,
+    /// It is before that of the frame before.
+    WentBack,
+    /// There is none.
+    None,
+}
+
+/// Gives the frames of one loop their places in it, in order. A place is a time in nanoseconds, or at a rate what came
+/// before it, in the rate's units.
+#[derive(Clone, Debug)]
+pub struct Places {
+    by: By,
+    /// Frames placed.
+    frames: u64,
+    /// The stamp of the frame before.
+    stamp: Option<u64>,
+    /// Nanoseconds of the capture, without what was cut from gaps.
+    elapsed: u64,
+    /// The units of all frames, and of those in front of the burst.
+    units: (u64, u64),
+}
+
+impl Places {
+    /// No frame yet.
+    #[must_use]
+    pub const fn new(by: By) -> Self {
+        Self {
+            by,
+            frames: 0,
+            stamp: None,
+            elapsed: 0,
+            units: (0, 0),
+        }
+    }
+
+    /// The place of the next frame, of `len` octets without FCS, stamped `at`.
+    #[inline]
+    pub fn next(&mut self, at: Option<u64>, len: usize) -> (u64, Stamp) {
+        let verdict = match (at, self.stamp) {
+            (None, _) => Stamp::None,
+            (Some(at), Some(before)) if at < before => Stamp::WentBack,
+            _ => Stamp::Fine,
+        };
+        let mut gap = 0;
+        if verdict == Stamp::Fine {
+            gap = at.zip(self.stamp).map_or(0, |(at, before)| at - before);
+            self.stamp = at;
+        }
+        let place = match self.by {
+            By::Stamps { speed, max_gap } => {
+                if let Some(most) = max_gap {
+                    gap = gap.min(scaled(most, 1.0 / speed));
+                }
+                self.elapsed = self.elapsed.saturating_add(gap);
+                scaled(self.elapsed, speed)
+            }
+            By::Rate { rate, burst } => {
+                if self.frames.is_multiple_of(burst.max(1) as u64) {
+                    self.units.1 = self.units.0;
+                }
+                self.units.0 = self.units.0.saturating_add(rate.units(len));
+                self.units.1
+            }
+            By::Nothing => 0,
+        };
+        self.frames += 1;
+        (place, verdict)
+    }
+
+    /// The loop, when its last frame is placed. `gap` is the time between it and the next one; where none is given the
+    /// mean one between frames.
+    #[must_use]
+    pub fn end(&self, gap: Option<Duration>) -> Loops {
+        let given = gap.map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
+        match self.by {
+            By::Stamps { speed, .. } => {
+                let elapsed = scaled(self.elapsed, speed);
+                let mean = elapsed / self.frames.saturating_sub(1).max(1);
+                Loops {
+                    rate: None,
+                    len: elapsed.saturating_add(given.unwrap_or(mean)),
+                    gap: 0,
+                }
+            }
+            By::Rate { rate, .. } => Loops {
+                rate: Some(rate),
+                len: self.units.0,
+                gap: given.unwrap_or(0),
+            },
+            By::Nothing => Loops::AT_ONCE,
+        }
+    }
+}
+
+fn scaled(nanoseconds: u64, speed: f64) -> u64 {
+    if speed == 1.0 {
+        nanoseconds
+    } else {
+        // Saturates.
+        (nanoseconds as f64 / speed) as u64
+    }
+}
+
+/// From places in loops to times since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loops {
+    /// The rate whose units places are; `None`: they are nanoseconds.
+    rate: Option<Rate>,
+    /// From one loop's start to the next one's, as places are.
+    len: u64,
+    /// Nanoseconds to be added for each loop.
+    gap: u64,
+}
+
+impl Loops {
+    /// Everything is due at the beginning.
+    pub const AT_ONCE: Self = Self {
+        rate: None,
+        len: 0,
+        gap: 0,
+    };
+
+    /// Before the first loop has ended: good for the loop 0.
+    #[must_use]
+    pub const fn first(by: By) -> Self {
+        let rate = match by {
+            By::Rate { rate, .. } => Some(rate),
+            By::Stamps { .. } | By::Nothing => None,
+        };
+        Self {
+            rate,
+            ..Self::AT_ONCE
+        }
+    }
+
+    /// When the frame at `place` of loop `loop_` (counted from 0) is due: nanoseconds since the beginning.
+    #[inline]
+    #[must_use]
+    pub fn due(&self, loop_: u64, place: u64) -> u64 {
+        match self.rate {
+            None => loop_.saturating_mul(self.len).saturating_add(place),
+            Some(rate) => {
+                let units = u128::from(loop_) * u128::from(self.len) + u128::from(place);
+                let value = rate.value().max(1);
+                let at = match u64::try_from(units) {
+                    // The short way is exact, too, and much the faster one.
+                    Ok(units) if units <= u64::MAX / NANOS as u64 => units * NANOS as u64 / value,
+                    _ => {
+                        let at = units.saturating_mul(NANOS) / u128::from(value);
+                        u64::try_from(at).unwrap_or(u64::MAX)
+                    }
+                };
+                at.saturating_add(loop_.saturating_mul(self.gap))
+            }
+        }
+    }
+
+    /// From the first frame to the end of `loops` loops.
+    #[must_use]
+    pub fn lasting(&self, loops: u64) -> Duration {
+        Duration::from_nanos(self.due(loops, 0))
+    }
+}
+
+/// The time that frames of `octets` octets each take at `rate`.
+#[must_use]
+pub fn gap_at(rate: Rate, octets: usize) -> Duration {
+    let mut clock = RateClock::new(rate);
+    clock.count(octets);
+    Duration::from_nanos(clock.due())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OWN: By = By::Stamps {
+        speed: 1.0,
+        max_gap: None,
+    };
+
+    fn places(by: By, stamps: &[u64]) -> Vec<u64> {
+        let mut places = Places::new(by);
+        stamps
+            .iter()
+            .map(|at| places.next(Some(*at), 100).0)
+            .collect()
+    }
+
+    #[test]
+    fn stamps_count_from_the_first() {
+        let stamps = [1_000_000, 1_000_500, 1_000_500, 1_009_500];
+        assert_eq!(places(OWN, &stamps), [0, 500, 500, 9_500]);
+        let twice = By::Stamps {
+            speed: 2.0,
+            max_gap: None,
+        };
+        assert_eq!(places(twice, &stamps), [0, 250, 250, 4_750]);
+        assert_eq!(places(By::Nothing, &stamps), [0; 4]);
+    }
+
+    #[test]
+    fn long_gaps_are_cut_as_they_are_sent() {
+        let by = By::Stamps {
+            speed: 2.0,
+            max_gap: Some(1_000),
+        };
+        assert_eq!(
+            places(by, &[0, 1_000, 51_000, 52_000]),
+            [0, 500, 1_500, 2_000]
+        );
+    }
+
+    #[test]
+    fn stamps_that_go_back_are_held_and_told() {
+        let mut places = Places::new(OWN);
+        assert_eq!(places.next(Some(50), 1), (0, Stamp::Fine));
+        assert_eq!(places.next(Some(90), 1), (40, Stamp::Fine));
+        assert_eq!(places.next(Some(70), 1), (40, Stamp::WentBack));
+        assert_eq!(places.next(None, 1), (40, Stamp::None));
+        assert_eq!(places.next(Some(95), 1), (45, Stamp::Fine));
+    }
+
+    #[test]
+    fn a_loop_begins_a_mean_gap_after_the_last_frame_or_as_asked() {
+        let mut places = Places::new(OWN);
+        for at in [0, 10, 40] {
+            let _ = places.next(Some(at), 1);
+        }
+        let loops = places.end(None);
+        assert_eq!(loops.due(0, 40), 40);
+        assert_eq!(loops.due(1, 0), 60);
+        assert_eq!(loops.due(3, 10), 190);
+        let asked = places.end(Some(Duration::from_nanos(5)));
+        assert_eq!(asked.due(2, 0), 90);
+        assert_eq!(asked.lasting(2), Duration::from_nanos(90));
+    }
+
+    #[test]
+    fn a_burst_is_due_at_once_and_the_rate_holds() {
+        let rate = Rate::Packets(1_000);
+        let by = By::Rate { rate, burst: 2 };
+        let mut places = Places::new(by);
+        let due: Vec<u64> = (0..5)
+            .map(|_| Loops::first(by).due(0, places.next(None, 60).0))
+            .collect();
+        assert_eq!(due, [0, 0, 2_000_000, 2_000_000, 4_000_000]);
+        let loops = places.end(Some(Duration::from_millis(1)));
+        assert_eq!(loops.due(1, 0), 6_000_000);
+        assert_eq!(loops.due(2, 0), 12_000_000);
+        assert_eq!(gap_at(rate, 60), Duration::from_millis(1));
+    }
+
+    proptest! {
+        #[test]
+        fn rates_are_those_of_the_engine_over_any_loops(
+            lens in proptest::collection::vec(14usize..2_000, 1..40),
+            value in 1u64..200_000_000_000,
+            loops in 1u64..50,
+        ) {
+            let rate = Rate::L2Bits(value);
+            let by = By::Rate { rate, burst: 1 };
+            let mut places = Places::new(by);
+            let placed: Vec<u64> = lens.iter().map(|len| places.next(None, *len).0).collect();
+            let end = places.end(None);
+            let mut clock = RateClock::new(rate);
+            for loop_ in 0..loops {
+                for (place, len) in placed.iter().zip(&lens) {
+                    prop_assert_eq!(end.due(loop_, *place), clock.due());
+                    clock.count(*len);
+                }
+            }
+        }
+
+        #[test]
+        fn no_frame_is_due_before_the_one_before(
+            stamps in proptest::collection::vec(proptest::option::of(any::<u64>()), 1..50),
+            speed in 0.001f64..1_000.0,
+            max_gap in proptest::option::of(any::<u64>()),
+        ) {
+            let mut places = Places::new(By::Stamps { speed, max_gap });
+            let placed: Vec<u64> = stamps.iter().map(|at| places.next(*at, 1).0).collect();
+            let loops = places.end(None);
+            let all = (0..3).flat_map(|l| placed.iter().map(move |place| (l, *place)));
+            let due: Vec<u64> = all.map(|(l, place)| loops.due(l, place)).collect();
+            prop_assert!(due.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Captures replayed into files: every frame, in order, as often as asked for; and what is left out, and why.
+
+mod common;
+
+use common::{captures, octets, read, replay, sendable, traffic, udp, words, write, write_pcap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Replays `from` by `options` into a file, and returns the frames in it and the report.
+    #[track_caller]
+    fn through(&self, from: &Path, options: &str) -> (Vec<Vec<u8>>, serde_json::Value) {
+        let to = self.path("out.pcapng");
+        let mut args = vec![
+            from.to_str().unwrap(),
+            "-o",
+            to.to_str().unwrap(),
+            "--json",
+            "-q",
+        ];
+        args.extend(words(options));
+        let done = replay(args).well();
+        (octets(&to), done.json())
+    }
+}
+
+fn sample_captures() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(captures())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "pcapng"))
+        .collect();
+    files.sort();
+    assert!(files.len() > 20);
+    files
+}
+
+#[test]
+fn every_sample_capture_comes_out_as_it_is_in_memory_and_streamed() {
+    let files = Files::new();
+    for capture in sample_captures() {
+        let (all, whole) = (read(&capture), sendable(&capture));
+        for options in ["--top", "--top --preload no --memory-limit 4KiB"] {
+            let (sent, report) = files.through(&capture, options);
+            assert!(sent == whole, "{}", capture.display());
+            assert_eq!(report["sent"], whole.len());
+            let capture = &report["capture"];
+            assert_eq!(capture["read"], all.len());
+            assert_eq!(capture["selected"], whole.len());
+            let left_out = capture["left_out"].as_object().unwrap().values();
+            let left_out: u64 = left_out.map(|count| count.as_u64().unwrap()).sum();
+            assert_eq!(left_out as usize, all.len() - whole.len());
+        }
+    }
+}
+
+#[test]
+fn real_captures_come_out_as_they_are() {
+    let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
+        println!("SKIPPED: real captures: FCN_CAPTURES names no folder");
+        return;
+    };
+    let files = Files::new();
+    let mut replayed = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_capture = path
+            .extension()
+            .is_some_and(|ext| ["pcap", "pcapng", "cap"].iter().any(|known| ext == *known));
+        if !is_capture {
+            continue;
+        }
+        let done = replay([path.as_os_str(), "--dry-run".as_ref(), "--json".as_ref()]);
+        let plan = done.json();
+        if plan["capture"]["selected"] == 0 {
+            assert_eq!(done.code, 1, "{}", path.display());
+            continue;
+        }
+        let (sent, report) = files.through(&path, "--top");
+        assert_eq!(plan["capture"], report["capture"], "{}", path.display());
+        assert_eq!(plan["capture"]["selected"], sent.len());
+        replayed += 1;
+    }
+    assert!(replayed > 0);
+}
+
+#[test]
+fn loops_and_counts_are_exact_in_memory_and_streamed() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    let frames = traffic(50, 1_000);
+    write(&capture, &[""], &frames);
+    let one: Vec<Vec<u8>> = frames.into_iter().map(|(_, _, octets, _)| octets).collect();
+    for way in ["", "--preload no --memory-limit 8KiB"] {
+        for (options, loops, more) in [
+            ("--top --loops 7", 7, 0),
+            ("--loops 3 --loop-gap 1ms", 3, 0),
+            ("--top --forever --count 123", 2, 23),
+            ("--rate 1Mpps --loops 4 --count 199", 3, 49),
+            ("--rate 1Gbps --loops 2", 2, 0),
+            ("--top --loops 2 --count 9", 0, 9),
+        ] {
+            let mut expected: Vec<Vec<u8>> = Vec::new();
+            for _ in 0..loops {
+                expected.extend(one.iter().cloned());
+            }
+            expected.extend(one.iter().take(more).cloned());
+            let (sent, report) = files.through(&capture, &format!("{options} {way}"));
+            assert!(sent == expected, "{options} {way}");
+            assert_eq!(report["sent"], expected.len(), "{options} {way}");
+            assert_eq!(report["loops"], loops, "{options} {way}");
+        }
+    }
+}
+
+#[test]
+fn loops_vary_alike_in_memory_and_streamed() {
+    let files = Files::new();
+    let capture = captures().join("fast-cnp.pcapng");
+    let one = octets(&capture).len();
+    for vary in ["psn=5", "qp", "flow=3,psn", "address=2001:db8::/32+7,qp=2"] {
+        let options =
+            format!("--top --loops 3 --vary {vary} --map-ip 2001:db8:1::/48=2001:db8:9::/48");
+        let (loaded, _) = files.through(&capture, &options);
+        let (streamed, _) = files.through(&capture, &format!("{options} --preload no"));
+        assert!(loaded == streamed, "{vary}");
+        assert_eq!(loaded.len(), 3 * one);
+        assert_ne!(loaded[..one], loaded[one..2 * one], "{vary}");
+        assert_ne!(loaded[one..2 * one], loaded[2 * one..], "{vary}");
+        let lens = |frames: &[Vec<u8>]| frames.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lens(&loaded[..one]), lens(&loaded[2 * one..]));
+    }
+}
+
+#[test]
+fn rewriting_changes_what_it_names() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &[""], &traffic(3, 1_000));
+    let (sent, _) = files.through(
+        &capture,
+        "--top --dst-mac 02:00:00:00:00:77 --vlan push:9 --map-ip 10.0.0.0/24=192.168.7.0/24",
+    );
+    for frame in &sent {
+        assert_eq!(frame[..6], [2, 0, 0, 0, 0, 0x77]);
+        assert_eq!(frame[6..12], [2, 0, 0, 0, 0, 1]);
+        assert_eq!(frame[12..18], [0x81, 0, 0, 9, 8, 0]);
+        assert_eq!(frame[30..38], [192, 168, 7, 1, 192, 168, 7, 2]);
+    }
+    // There and back.
+    let moved = files.path("moved.pcapng");
+    fs::copy(files.path("out.pcapng"), &moved).unwrap();
+    let (back, _) = files.through(
+        &moved,
+        "--top --dst-mac 02:00:00:00:00:02 --vlan none --map-ip 192.168.7.0/24=10.0.0.0/24",
+    );
+    assert_eq!(back, octets(&capture));
+}
+
+#[test]
+fn captures_without_ethernet_get_a_header_or_are_left_out() {
+    let files = Files::new();
+    let frames: Vec<Vec<u8>> = traffic(4, 1_000)
+        .into_iter()
+        .map(|(_, _, octets, _)| octets[14..].to_vec())
+        .collect();
+    let raw = files.path("raw.pcap");
+    write_pcap(&raw, 101, &frames);
+    let done = replay([
+        raw.to_str().unwrap(),
+        "-o",
+        files.path("x").to_str().unwrap(),
+    ]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err
+            .contains("4 without an Ethernet header (give --dst-mac)"),
+        "{done:?}"
+    );
+    assert!(!files.path("x").exists());
+
+    let cooked = files.path("cooked.pcap");
+    let with_header: Vec<Vec<u8>> = frames
+        .iter()
+        .map(|frame| {
+            let mut cooked = vec![0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0, 8, 0];
+            cooked.extend(frame);
+            cooked
+        })
+        .collect();
+    write_pcap(&cooked, 113, &with_header);
+    for capture in [raw, cooked] {
+        let options = "--top --dst-mac 02:00:00:00:00:07 --src-mac 02:00:00:00:00:08";
+        let (sent, report) = files.through(&capture, options);
+        assert_eq!(report["capture"]["selected"], 4);
+        for (sent, frame) in sent.iter().zip(&frames) {
+            assert_eq!(sent[..12], [2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 8]);
+            assert_eq!(sent[12..14], [8, 0]);
+            assert_eq!(&sent[14..], &frame[..]);
+        }
+    }
+}
+
+#[test]
+fn frames_are_selected_by_number_interface_and_filter() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    let frames: Vec<_> = (0..30u64)
+        .map(|i| {
+            let frame = udp(1, 2, (5, 100 + (i % 3) as u16), i, 60);
+            ((i % 2) as u32, i * 10, frame, 60)
+        })
+        .collect();
+    write(&capture, &["leaf", "spine"], &frames);
+    let numbers = |options: &str| -> (Vec<u64>, serde_json::Value) {
+        let (sent, report) = files.through(&capture, &format!("--top {options}"));
+        let number = |frame: &Vec<u8>| u64::from_be_bytes(frame[42..50].try_into().unwrap());
+        (sent.iter().map(number).collect(), report)
+    };
+    let (sent, report) = numbers("--frames 1-3,30,7");
+    assert_eq!(sent, [0, 1, 2, 6, 29]);
+    assert_eq!(report["capture"]["left_out"]["number"], 25);
+    let (sent, report) = numbers("--interface spine --frames 1-6");
+    assert_eq!(sent, [1, 3, 5]);
+    // Behind the last number nothing is read.
+    assert_eq!(report["capture"]["read"], 6);
+    assert_eq!(report["capture"]["left_out"]["interface"], 3);
+    let (sent, _) = numbers("--interface 0 --interface spine --frames 1-3");
+    assert_eq!(sent, [0, 1, 2]);
+    let to = files.path("f.pcapng");
+    let done = replay([
+        capture.to_str().unwrap(),
+        "-o",
+        to.to_str().unwrap(),
+        "--top",
+        "--filter",
+        "udp dst port 101",
+    ])
+    .well();
+    assert!(done.out.contains("20 not matching the filter"), "{done:?}");
+    assert!(
+        done.out.contains("all 2 interfaces of the capture"),
+        "{done:?}"
+    );
+    assert_eq!(octets(&to).len(), 10);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &["leaf"], &traffic(5, 1_000));
+    let with = |options: &[&str]| {
+        let out = files.path("never.pcapng");
+        let mut args = vec![
+            capture.to_str().unwrap(),
+            "-o",
+            out.to_str().unwrap(),
+            "--top",
+        ];
+        args.extend(options);
+        let done = replay(args);
+        assert!(!out.exists(), "{options:?}");
+        (done.code, done.err)
+    };
+    let (code, err) = with(&["--filter", "udp prt 4791"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("at column 5, `prt`"), "{err}");
+    let (code, err) = with(&["--filter", "udp prt 4791", "--preload", "no"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("at column 5, `prt`"), "{err}");
+    let (code, err) = with(&["--interface", "spine"]);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("no interface `spine`") && err.contains("0 leaf"),
+        "{err}"
+    );
+    for preload in ["yes", "no"] {
+        let (code, err) = with(&["--filter", "icmp", "--preload", preload]);
+        assert_eq!(code, 1);
+        assert!(
+            err.contains("nothing to send") && err.contains("5 not matching"),
+            "{err}"
+        );
+    }
+    let (code, err) = with(&["--preload", "yes", "--memory-limit", "500"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("--memory-limit"), "{err}");
+    let (code, err) = with(&["--map-ip", "10.0.0.0/8=10.0.0.0/9"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("--map-ip"), "{err}");
+    for (file, code) in [("no/such/file", 2), ("Cargo.toml", 2)] {
+        let done = replay([file, "--dry-run"]);
+        assert_eq!(done.code, code, "{done:?}");
+        assert!(
+            done.err.starts_with(&format!("fcn-replay: {file}")),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_ends_inside_a_frame_is_sent_as_far_as_it_goes() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &[""], &traffic(5, 1_000));
+    let mut file = fs::read(&capture).unwrap();
+    file.truncate(file.len() - 10);
+    fs::write(&capture, file).unwrap();
+    for way in ["", "--preload no"] {
+        let (sent, report) = files.through(&capture, &format!("--top {way}"));
+        assert_eq!(sent.len(), 4);
+        assert_eq!(report["capture"]["file_cut"], true);
+    }
+}
+
+#[test]
+fn times_that_go_back_are_held_and_counted() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    let mut frames = traffic(6, 1_000);
+    frames[3].1 -= 2_500;
+    write(&capture, &[""], &frames);
+    let (sent, report) = files.through(&capture, "");
+    assert_eq!(sent.len(), 6);
+    assert_eq!(report["capture"]["times_went_back"], 1);
+    assert_eq!(report["timing"]["frames"], 6);
+}
+
+#[test]
+fn compressed_captures_are_read() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &[""], &traffic(300, 1_000));
+    for tool in ["gzip", "zstd"] {
+        let output = Command::new(tool).args(["-c", "-q"]).arg(&capture).output();
+        let Ok(output) = output else {
+            println!("SKIPPED: compressed captures: no {tool} here");
+            continue;
+        };
+        assert!(output.status.success());
+        let packed = files.path(tool);
+        fs::write(&packed, output.stdout).unwrap();
+        // Larger unpacked than allowed: what began in memory is streamed, from the start again.
+        for limit in ["", "--memory-limit 20KB"] {
+            let (sent, report) = files.through(&packed, &format!("--top --loops 2 {limit}"));
+            assert!(
+                sent.len() == 600 && sent[..300] == octets(&capture),
+                "{tool} {limit}"
+            );
+            assert_eq!(report["capture"]["streamed"], !limit.is_empty());
+            assert_eq!(report["capture"]["read"], 300);
+        }
+    }
+}
+
+#[test]
+fn standard_input_is_a_capture_too() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &[""], &traffic(40, 1_000));
+    for options in ["--top", "--top --loops 3"] {
+        let to = files.path("out.pcapng");
+        let output = Command::new(common::PROGRAM)
+            .args(["-", "-q", "-o"])
+            .arg(&to)
+            .args(words(options))
+            .stdin(fs::File::open(&capture).unwrap())
+            .output()
+            .unwrap();
+        common::Done::of(&output).well();
+        assert_eq!(
+            octets(&to).len(),
+            if options.contains("loops") { 120 } else { 40 }
+        );
+    }
+    let output = Command::new(common::PROGRAM)
+        .args(["-", "-o"])
+        .arg(files.path("never"))
+        .args(words("--top --loops 3 --preload no"))
+        .stdin(fs::File::open(&capture).unwrap())
+        .output()
+        .unwrap();
+    let done = common::Done::of(&output);
+    assert_eq!(done.code, 1);
+    assert!(done.err.contains("read once only"), "{done:?}");
+}
+
+#[test]
+fn a_dry_run_shows_what_would_be_sent() {
+    let files = Files::new();
+    let capture = captures().join("formats-cnp.pcapng");
+    let done = replay([capture.as_os_str(), "--dry-run".as_ref()]).well();
+    assert!(done.out.contains(" CNP from "), "{}", done.out);
+    let json = replay([
+        capture.to_str().unwrap(),
+        "--dry-run",
+        "--json",
+        "--show",
+        "2",
+    ])
+    .well()
+    .json();
+    assert_eq!(json["frames"].as_array().unwrap().len(), 2);
+    assert_eq!(json["schema"], "fcn-replay/dry-run");
+    let two = files.path("two.pcapng");
+    let frames: Vec<_> = (0..8u64)
+        .map(|i| {
+            (
+                0,
+                i,
+                udp((i % 2) as u8 + 1, 2 - (i % 2) as u8, (5, 6), i, 60),
+                60,
+            )
+        })
+        .collect();
+    write(&two, &[""], &frames);
+    // No interface of this name is there; a queue is enough to see how flows are divided.
+    let done = replay([
+        two.to_str().unwrap(),
+        "--dry-run",
+        "--queues",
+        "2",
+        "--rate",
+        "1kpps",
+    ])
+    .well();
+    assert!(
+        done.out.contains("leaves by") && done.out.contains("queue 1"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("0.008000000 s a loop, 1,000 packet/s"),
+        "{}",
+        done.out
+    );
+}
