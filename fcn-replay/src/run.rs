@@ -10,7 +10,7 @@ use crate::plan::{self, Target};
 use crate::source::{Preloaded, Replay, good_slots};
 use crate::streaming::{self, Extent, streams};
 use clap::Parser;
-use fcn_link::backend::{Queue, SLOTS};
+use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::interface::Interface;
 use fcn_link::sender::{Job, Settings, run_on};
 use fcn_tool::console::{Console, conclude, usage};
@@ -70,10 +70,10 @@ fn from_memory(
     let totals = loaded.totals(plan::loops(cli), cli.limits.count);
     let longest = loaded.longest();
     let queues = cli.link.queues as usize;
-    let slots: Vec<Option<usize>> = loaded
+    let slots: Vec<Option<SlotCount>> = loaded
         .batches
         .chunks(queues)
-        .map(|batches| slots_for(batches, longest))
+        .map(|batches| slots_for(batches, longest).map(SlotCount::all))
         .collect();
     let opened = open(targets, |side| {
         (slots.get(side).copied().flatten(), Some(longest))
@@ -115,6 +115,9 @@ fn common_multiple(a: usize, b: usize) -> usize {
     (a / x.max(1)).saturating_mul(b)
 }
 
+/// Slots of a capture file that is written while another is read: each has room for the longest frame there is.
+const STREAMED: usize = 256;
+
 fn streamed(
     cli: &Cli,
     targets: &[Target],
@@ -150,7 +153,7 @@ fn streamed(
         let opened = open(targets, |_| {
             let to_file = targets.iter().any(|target| target.interface.is_none());
             if to_file {
-                (Some(SLOTS / 4), Some(plan::LONGEST_STREAMED))
+                (Some(SlotCount::all(STREAMED)), Some(plan::LONGEST_STREAMED))
             } else {
                 (None, None)
             }
@@ -166,7 +169,7 @@ fn streamed(
 /// Opens what frames leave by; `room` says for each how many slots there are to be and how long the longest frame is.
 fn open(
     targets: &[Target],
-    room: impl Fn(usize) -> (Option<usize>, Option<usize>),
+    room: impl Fn(usize) -> (Option<SlotCount>, Option<usize>),
 ) -> Result<Vec<Opened>> {
     targets
         .iter()

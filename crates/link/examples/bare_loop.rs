@@ -3,7 +3,7 @@
 //!
 //!     bare_loop IF QUEUES OCTETS SECONDS
 
-use fcn_link::backend::{self, Options, Queue, Wanted};
+use fcn_link::backend::{self, Options, Queue, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::transmit::Transmit;
 use fcn_link::xdp::Copying;
@@ -24,7 +24,11 @@ fn main() -> ExitCode {
     let options = Options {
         wanted: Wanted::Xdp(Copying::Best),
         queues: queues.parse().unwrap(),
-        slots: 1024,
+        // Few: they stay in the cache, as one frame would.
+        slots: SlotCount {
+            copying: 64,
+            ..SlotCount::default()
+        },
         longest: len.parse().unwrap(),
     };
     let for_ = Duration::from_secs_f64(seconds.parse().unwrap());

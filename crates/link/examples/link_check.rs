@@ -10,7 +10,7 @@
 mod check;
 
 use check::{By, Exchange, Numbered, blast, exchange};
-use fcn_link::backend::{self, Options, Wanted};
+use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::{Counters, Interface};
 use fcn_link::sender::{self, Job, Settings};
 use fcn_link::transmit::ModeKind;
@@ -47,7 +47,7 @@ fn send(name: &str, with_program: bool) -> ExitCode {
     let options = Options {
         wanted: Wanted::Xdp(Copying::Best),
         queues: 1,
-        slots: 1024,
+        slots: SlotCount::default(),
         longest: 94,
     };
     let queue = backend::open(&interface, &options).unwrap().remove(0);

@@ -31,14 +31,39 @@ pub struct Options {
     /// How many queues, numbered from 0.
     pub queues: u32,
     /// Frames that can be under way at once, for each queue.
-    pub slots: usize,
+    pub slots: SlotCount,
     /// Octets of the longest frame, without FCS.
     pub longest: usize,
 }
 
-/// Frames that can be under way where nothing is said: enough for the burstiest driver, few enough for a processor's
-/// cache.
-pub const SLOTS: usize = 1024;
+/// How many frames can be under way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotCount {
+    /// Where the driver reads our memory: it says late that it has.
+    pub zero_copy: usize,
+    /// Where the kernel copies, and is done with a frame when the call returns: few, which stay in the cache.
+    pub copying: usize,
+}
+
+impl SlotCount {
+    /// So many, whatever the way.
+    #[must_use]
+    pub const fn all(slots: usize) -> Self {
+        Self {
+            zero_copy: slots,
+            copying: slots,
+        }
+    }
+}
+
+impl Default for SlotCount {
+    fn default() -> Self {
+        Self {
+            zero_copy: 1024,
+            copying: 128,
+        }
+    }
+}
 
 /// A queue, by whichever way.
 pub enum Queue {
@@ -217,7 +242,7 @@ fn packet_sockets(
 ) -> Result<Vec<Queue>, OpenError> {
     (0..queues)
         .map(|_| {
-            let slots = (options.slots, options.longest);
+            let slots = (options.slots.copying, options.longest);
             PacketTransmit::open(interface.name(), slots, why_not_better.clone())
                 .map(|queue| Queue::Packet(Box::new(queue)))
                 .map_err(OpenError::PacketSocket)

@@ -93,6 +93,6 @@ impl Settings {
 }
 
 /// Frames handed over at once at top speed: with more, nothing is gained.
-pub const BURST: usize = 32;
+pub const BURST: usize = 64;
 /// Frames of a source's own timing that are closer than this leave together: a system call takes about as long.
 pub const TOGETHER: u64 = 2_000;

@@ -4,7 +4,7 @@ mod common;
 
 use common::check::blast;
 use common::netns::{End, Options, Pair};
-use fcn_link::backend::{self, Wanted};
+use fcn_link::backend::{self, SlotCount, Wanted};
 use fcn_link::interface::{Counters, Interface};
 use fcn_link::transmit::{ModeKind, Transmit};
 use fcn_link::xdp::Copying;
@@ -79,7 +79,7 @@ fn slots_come_back_whatever_was_pushed() {
             let options = backend::Options {
                 wanted,
                 queues: 1,
-                slots: 100,
+                slots: SlotCount::all(100),
                 longest,
             };
             let mut queue = backend::open(&interface, &options).unwrap().remove(0);

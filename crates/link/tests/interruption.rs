@@ -4,7 +4,7 @@ mod common;
 
 use common::check::Numbered;
 use common::netns::{End, Options, Pair};
-use fcn_link::backend::{self, Wanted};
+use fcn_link::backend::{self, SlotCount, Wanted};
 use fcn_link::clock::Waiting;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
@@ -34,7 +34,7 @@ fn interrupted(
             let options = backend::Options {
                 wanted,
                 queues: 2,
-                slots: 256,
+                slots: SlotCount::all(256),
                 longest: 94,
             };
             let jobs = backend::open(&interface, &options)

@@ -13,6 +13,7 @@ use crate::scenario::model::Simulation;
 use crate::scenario::{Play, Scenario};
 use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
 use crate::write::{self, vantage_name};
+use fcn_link::backend::SlotCount;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{Job, Report, Source, Stop, run as send};
@@ -106,7 +107,7 @@ struct Told {
 }
 
 impl Act {
-    fn open(&self, slots: Option<usize>, longest: Option<usize>) -> Result<Opened> {
+    fn open(&self, slots: Option<SlotCount>, longest: Option<usize>) -> Result<Opened> {
         let program = concat!("fcn-gen ", env!("CARGO_PKG_VERSION"));
         let longest = match self.options.link.output {
             Some(_) => Some(longest.unwrap_or(LONGEST_IN_FILE)),
@@ -191,7 +192,11 @@ impl Act {
         let failed = |error: String| Failure::failed(error).and(&self.scenario.name);
         let prototypes = Prototypes::new(stress).map_err(failed)?;
         let (longest, average) = (prototypes.longest(), prototypes.average(stress));
-        let slots = stress.pattern.slots(fcn_link::backend::SLOTS);
+        let SlotCount { zero_copy, copying } = SlotCount::default();
+        let slots = SlotCount {
+            zero_copy: stress.pattern.slots(zero_copy),
+            copying: stress.pattern.slots(copying),
+        };
         let opened = self.open(Some(slots), Some(longest))?;
         if let Some(interface) = &opened.interface
             && longest > 14 + interface.mtu() as usize

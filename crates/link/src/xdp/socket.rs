@@ -147,7 +147,7 @@ impl std::error::Error for XdpError {
 }
 
 /// What is asked of a socket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub interface: &'a str,
     pub index: u32,

@@ -5,6 +5,7 @@ use super::ring::{CONTINUES, Descriptor, Producer};
 use super::socket::{Copying, Socket, Wanted, XdpError};
 use super::sys;
 use super::umem::Layout;
+use crate::backend::SlotCount;
 use crate::slots::assert_fits;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitOptions {
     /// Frames that can be under way at once.
-    pub slots: usize,
+    pub slots: SlotCount,
     /// Octets of the longest frame, without FCS.
     pub longest: usize,
     /// Zero copy or not.
@@ -45,7 +46,7 @@ impl XdpTransmit {
     /// Octets of memory that a queue shares with the kernel, for frames.
     #[must_use]
     pub fn memory(options: &TransmitOptions) -> u64 {
-        Layout::new(options.slots.max(1), options.longest, 0).octets() as u64
+        layout(options.slots.zero_copy, options).octets() as u64
     }
 
     /// Opens `queue` of the interface with this name and number.
@@ -66,20 +67,27 @@ impl XdpTransmit {
             interface,
             index,
             queue,
-            layout: Layout::new(options.slots.max(1), options.longest, 0),
+            layout: layout(options.slots.zero_copy, options),
             receive: false,
-            zero_copy: options.copying != Copying::Always,
+            zero_copy: true,
+        };
+        let copying = || {
+            Socket::open(&Wanted {
+                layout: layout(options.slots.copying, options),
+                zero_copy: false,
+                ..wanted
+            })
         };
         let mut why_not_better = Vec::new();
         let (socket, program) = match zero_copy(&wanted, options.copying, program) {
             Ok(Some((socket, program))) => (socket, Some(program)),
             Ok(None) => {
                 why_not_better.push("zero copy: not wanted".to_owned());
-                (copying(&wanted)?, None)
+                (copying()?, None)
             }
             Err(error) if options.copying == Copying::Best => {
                 why_not_better.push(error.reason());
-                (copying(&wanted)?, None)
+                (copying()?, None)
             }
             Err(error) => return Err(error),
         };
@@ -191,11 +199,8 @@ fn zero_copy(
     Ok(Some((socket, program()?)))
 }
 
-fn copying(wanted: &Wanted<'_>) -> Result<Socket, XdpError> {
-    Socket::open(&Wanted {
-        zero_copy: false,
-        ..wanted.clone()
-    })
+fn layout(slots: usize, options: &TransmitOptions) -> Layout {
+    Layout::new(slots.max(1), options.longest, 0)
 }
 
 impl Transmit for XdpTransmit {

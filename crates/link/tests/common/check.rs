@@ -2,7 +2,7 @@
 //! two interfaces, which the tests in namespaces and the check in an emulated guest both make.
 #![allow(dead_code, reason = "each program uses a part of it")]
 
-use fcn_link::backend::{self, Options, Wanted};
+use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::packet_socket::PacketReceive;
 use fcn_link::sender::{self, Job, Next, Report, Settings, Source};
@@ -133,7 +133,7 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
     let options = Options {
         wanted,
         queues,
-        slots: 1024,
+        slots: SlotCount::default(),
         longest: len,
     };
     let jobs = backend::open(&interface, &options)
@@ -246,7 +246,7 @@ pub fn exchange(
             let options = Options {
                 wanted: plan.wanted,
                 queues: plan.queues,
-                slots: 256,
+                slots: SlotCount::all(256),
                 longest,
             };
             let queues = backend::open(&interface, &options).unwrap();

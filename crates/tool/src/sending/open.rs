@@ -4,7 +4,7 @@
 use super::options::{Backend, LinkOptions};
 use crate::failure::{Failure, Result};
 use crate::quantity::bits_per_second;
-use fcn_link::backend::{self, OpenError, Options, Queue, SLOTS};
+use fcn_link::backend::{self, OpenError, Options, Queue, SlotCount};
 use fcn_link::file_transmit::FileTransmit;
 use fcn_link::interface::{self, Interface};
 use fcn_link::privilege::{self, Capability};
@@ -62,11 +62,11 @@ pub fn longest_frame(interface: &Interface) -> usize {
 /// There is no such interface, it must not be sent on, rights are missing, or the file cannot be written.
 pub fn open(
     options: &LinkOptions,
-    slots: Option<usize>,
+    slots: Option<SlotCount>,
     longest: Option<usize>,
     program: &str,
 ) -> Result<Opened> {
-    let slots = slots.unwrap_or(SLOTS);
+    let slots = slots.unwrap_or_default();
     let Some(name) = &options.iface else {
         return to_file(options, slots, longest, program);
     };
@@ -114,7 +114,7 @@ fn explain(error: &OpenError, backend: Backend) -> Failure {
 
 fn to_file(
     options: &LinkOptions,
-    slots: usize,
+    slots: SlotCount,
     longest: Option<usize>,
     program: &str,
 ) -> Result<Opened> {
@@ -126,7 +126,7 @@ fn to_file(
     if options.queues != 1 {
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
     }
-    let file = FileTransmit::create(path, (slots, longest.unwrap_or(LONGEST)), program)
+    let file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
         .map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Opened {
         interface: None,
