@@ -84,7 +84,7 @@ impl Settings {
     pub const TOP: Self = Self {
         pace: Pace::Top,
         burst: BURST,
-        catch_up: CatchUp::Slowly,
+        catch_up: CatchUp::Gently,
         waiting: Waiting::Sleep,
         count: None,
         duration: None,

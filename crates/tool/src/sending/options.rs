@@ -60,9 +60,9 @@ pub struct Manner {
     /// Hand over so many frames at once, at most [default: by the rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: Option<u16>,
-    /// What to do with frames that are late
-    #[arg(long, value_name = "HOW", default_value = "slowly")]
-    pub catch_up: CatchUpWanted,
+    /// What to do with frames that are late [default: gently; quickly with --spin]
+    #[arg(long, value_name = "HOW")]
+    pub catch_up: Option<CatchUpWanted>,
     /// Wait by spinning: a core of its own for each queue, and smaller timing errors
     #[arg(long)]
     pub spin: bool,
@@ -71,8 +71,10 @@ pub struct Manner {
 /// What happens to late frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatchUpWanted {
-    /// Shorten gaps by a tenth until the schedule is met again
-    Slowly,
+    /// Shorten gaps by 5 % until the schedule is met again: small errors
+    Gently,
+    /// Shorten gaps by 40 % until the schedule is met again: few errors
+    Quickly,
     /// Send all of them at once
     Burst,
 }
@@ -82,8 +84,12 @@ impl Manner {
     #[must_use]
     pub const fn catch_up(&self) -> CatchUp {
         match self.catch_up {
-            CatchUpWanted::Slowly => CatchUp::Slowly,
-            CatchUpWanted::Burst => CatchUp::Burst,
+            Some(CatchUpWanted::Gently) => CatchUp::Gently,
+            Some(CatchUpWanted::Quickly) => CatchUp::Quickly,
+            Some(CatchUpWanted::Burst) => CatchUp::Burst,
+            // Who spins is seldom late.
+            None if self.spin => CatchUp::Quickly,
+            None => CatchUp::Gently,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 
 /// Seconds of a run.
 const SECONDS: &str = "2";
-/// Frames of the capture that is replayed, and how often: about as long as the others run.
+/// Frames of the capture that is replayed, and how often by peers, who know no time: about as long as ours run.
 const FRAMES: u64 = 100_000;
 const LOOPS: u64 = 14;
 
@@ -28,7 +28,7 @@ impl Sender<'_> {
         match self {
             Self::Bare => "bare AF_XDP loop, one frame again and again".to_owned(),
             Self::Generator => "fcn-gen run, every frame different".to_owned(),
-            Self::Replayer => format!("fcn-replay --top, {LOOPS} loops"),
+            Self::Replayer => "fcn-replay --top, a capture again and again".to_owned(),
             Self::Peer(peer) => peer.to_string(),
         }
     }
@@ -163,7 +163,8 @@ fn own(
             command
                 .arg(load.capture)
                 .args(["--top", "--iface", from.interface()]);
-            command.args(["--loops", &load.loops.to_string()]);
+            // For a time, as the others of ours: two queues do not end their loops at the same moment.
+            command.args(["--forever", "--duration", SECONDS]);
             command.args(["--queues", &queues, "--json"]);
         }
     }
@@ -178,13 +179,9 @@ fn sent(sender: &Sender<'_>, run: &Run, load: &Load<'_>) -> Outcome<f64> {
             succeeded(run, &name)?;
             Ok(run.stdout.trim().parse().unwrap_or(f64::NAN))
         }
-        Sender::Generator => {
+        Sender::Generator | Sender::Replayer => {
             succeeded(run, &name)?;
             reported(run, &name, "/sent")
-        }
-        Sender::Replayer => {
-            succeeded(run, &name)?;
-            Ok((load.frames * load.loops) as f64)
         }
         Sender::Peer(_) => Ok((load.frames * load.loops) as f64),
     }
