@@ -6,7 +6,7 @@ use common::check::Numbered;
 use common::netns::{End, Options, Pair};
 use fcn_link::backend::{self, SlotCount, Wanted};
 use fcn_link::clock::Waiting;
-use fcn_link::interface::Interface;
+use fcn_link::interface::{Counters, Interface};
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{self, Ended, Job, Pace, Report, Settings};
 use fcn_link::xdp::Copying;
@@ -16,6 +16,14 @@ use std::time::{Duration, Instant};
 
 /// Generous: the machine may be busy. What hangs would never end.
 const HANG: Duration = Duration::from_secs(20);
+
+/// Frames that left so far.
+fn sent(pair: &Pair) -> u64 {
+    pair.inside(End::Near, || {
+        let interface = Interface::named(pair.interface(End::Near)).unwrap();
+        Counters::read(&interface).unwrap().transmit_packets
+    })
+}
 
 /// Runs without end, has `interrupt` do its work a moment later, and returns the report.
 fn interrupted(
@@ -53,7 +61,12 @@ fn interrupted(
                 .collect();
             sender::run(jobs, Some(&interface), &stop, &mut |_| {}).0
         });
-        thread::sleep(Duration::from_millis(300));
+        let since = Instant::now();
+        while sent(pair) == 0 {
+            assert!(since.elapsed() < HANG, "it does not begin");
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
         interrupt(&stop);
         let since = Instant::now();
         while !run.is_finished() {

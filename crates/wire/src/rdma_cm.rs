@@ -241,11 +241,11 @@ pub fn gid_from_ip(address: IpAddr) -> Ipv6Addr {
 }
 
 /// Offsets in the data behind the MAD header, as the standard's tables count them.
-mod field {
+pub(crate) mod field {
     pub(super) const LOCAL_COMM_ID: usize = 0;
     pub(super) const REMOTE_COMM_ID: usize = 4;
 
-    pub(super) mod req {
+    pub(crate) mod req {
         pub(crate) const RESERVED_4: usize = 4;
         pub(crate) const VENDOR_ID: usize = 5;
         pub(crate) const SERVICE_ID: usize = 8;
@@ -273,7 +273,7 @@ mod field {
     }
 
     /// From the start of a path of a ConnectRequest.
-    pub(super) mod path {
+    pub(crate) mod path {
         pub(crate) const LOCAL_LID: usize = 0;
         pub(crate) const REMOTE_LID: usize = 2;
         pub(crate) const LOCAL_GID: usize = 4;
@@ -289,7 +289,7 @@ mod field {
         pub(crate) const LEN: usize = 44;
     }
 
-    pub(super) mod rep {
+    pub(crate) mod rep {
         pub(crate) const LOCAL_Q_KEY: usize = 8;
         pub(crate) const LOCAL_QPN: usize = 12;
         pub(crate) const VENDOR_ID_HIGH: usize = 15;
@@ -307,7 +307,7 @@ mod field {
         pub(crate) const PRIVATE: usize = 36;
     }
 
-    pub(super) mod dreq {
+    pub(crate) mod dreq {
         pub(crate) const REMOTE_QPN: usize = 8;
         pub(crate) const RESERVED_11: usize = 11;
         pub(crate) const PRIVATE: usize = 12;
@@ -317,7 +317,7 @@ mod field {
     pub(super) const IDS_PRIVATE: usize = 8;
 
     /// From the start of the private data (Annex A11.2.2).
-    pub(super) mod ip_cm {
+    pub(crate) mod ip_cm {
         /// Major version (4), minor version (4).
         pub(crate) const VERSION: usize = 0;
         /// IP version (4), reserved (4).

@@ -4,35 +4,36 @@ use super::packet::Walk;
 use crate::error::ErrorKind;
 use crate::mad::{MAD_HEADER_LEN, Mad};
 use crate::octets::{ipv6_at, u8_at};
+use crate::rdma_cm::field::ip_cm::IPV4_IN_ADDRESS;
 use crate::rdma_cm::{Cm, Kind, gid_to_ip};
 use std::net::IpAddr;
 
-/// Places from the start of the MAD (InfiniBand volume 1 sections 12.6.5 to 12.6.10, Annex A11.2.2), as `rdma_cm.rs`
-/// reads them; a test compares the two.
-mod field {
+/// Places from the start of the MAD.
+mod place {
     use super::MAD_HEADER_LEN;
+    use crate::rdma_cm::field::{dreq, ip_cm, path, rep, req};
 
-    pub const REQ_LOCAL_QPN: usize = MAD_HEADER_LEN + 32;
-    pub const REQ_STARTING_PSN: usize = MAD_HEADER_LEN + 44;
+    pub const REQ_LOCAL_QPN: usize = MAD_HEADER_LEN + req::LOCAL_QPN;
+    pub const REQ_STARTING_PSN: usize = MAD_HEADER_LEN + req::STARTING_PSN;
     /// GIDs of the primary path, then of the alternate one: local, remote.
     pub const REQ_GIDS: [usize; 4] = [
-        MAD_HEADER_LEN + 56,
-        MAD_HEADER_LEN + 72,
-        MAD_HEADER_LEN + 100,
-        MAD_HEADER_LEN + 116,
+        MAD_HEADER_LEN + req::PRIMARY + path::LOCAL_GID,
+        MAD_HEADER_LEN + req::PRIMARY + path::REMOTE_GID,
+        MAD_HEADER_LEN + req::ALTERNATE + path::LOCAL_GID,
+        MAD_HEADER_LEN + req::ALTERNATE + path::REMOTE_GID,
     ];
-    pub const REQ_PRIVATE: usize = MAD_HEADER_LEN + 140;
+    pub const REQ_PRIVATE: usize = MAD_HEADER_LEN + req::PRIVATE;
     /// In the private data: IP version (4 bits).
-    pub const IP_CM_VERSION: usize = REQ_PRIVATE + 1;
+    pub const IP_CM_VERSION: usize = REQ_PRIVATE + ip_cm::IP_VERSION;
     /// In the private data: source and destination address.
-    pub const IP_CM_ADDRESSES: [usize; 2] = [REQ_PRIVATE + 4, REQ_PRIVATE + 20];
-    pub const REP_LOCAL_QPN: usize = MAD_HEADER_LEN + 12;
-    pub const REP_STARTING_PSN: usize = MAD_HEADER_LEN + 20;
-    pub const DREQ_REMOTE_QPN: usize = MAD_HEADER_LEN + 8;
+    pub const IP_CM_ADDRESSES: [usize; 2] = [
+        REQ_PRIVATE + ip_cm::SOURCE,
+        REQ_PRIVATE + ip_cm::DESTINATION,
+    ];
+    pub const REP_LOCAL_QPN: usize = MAD_HEADER_LEN + rep::LOCAL_QPN;
+    pub const REP_STARTING_PSN: usize = MAD_HEADER_LEN + rep::STARTING_PSN;
+    pub const DREQ_REMOTE_QPN: usize = MAD_HEADER_LEN + dreq::REMOTE_QPN;
 }
-
-/// An IPv4 address is in the last four octets of sixteen.
-const IPV4_IN_ADDRESS: usize = 12;
 
 /// Rewrites the message in `mad`, which begins at `at` and may be cut.
 pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
@@ -51,9 +52,9 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
     };
     let has = |place: usize, len: usize| mad.len() >= place + len;
     let (qp, psn) = match kind {
-        Kind::ConnectRequest => (field::REQ_LOCAL_QPN, Some(field::REQ_STARTING_PSN)),
-        Kind::ConnectReply => (field::REP_LOCAL_QPN, Some(field::REP_STARTING_PSN)),
-        Kind::DisconnectRequest => (field::DREQ_REMOTE_QPN, None),
+        Kind::ConnectRequest => (place::REQ_LOCAL_QPN, Some(place::REQ_STARTING_PSN)),
+        Kind::ConnectReply => (place::REP_LOCAL_QPN, Some(place::REP_STARTING_PSN)),
+        Kind::DisconnectRequest => (place::DREQ_REMOTE_QPN, None),
         _ => return,
     };
     if has(qp, 3) {
@@ -65,7 +66,7 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
     if kind != Kind::ConnectRequest {
         return;
     }
-    for gid in field::REQ_GIDS.into_iter().filter(|gid| has(*gid, 16)) {
+    for gid in place::REQ_GIDS.into_iter().filter(|gid| has(*gid, 16)) {
         match gid_to_ip(ipv6_at(mad, gid)) {
             IpAddr::V4(_) => walk.ipv4(at + gid + IPV4_IN_ADDRESS),
             IpAddr::V6(_) => walk.ipv6(at + gid),
@@ -74,8 +75,8 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
     if !has_ip_cm {
         return;
     }
-    let version = u8_at(mad, field::IP_CM_VERSION) >> 4;
-    for address in field::IP_CM_ADDRESSES.into_iter().filter(|a| has(*a, 16)) {
+    let version = u8_at(mad, place::IP_CM_VERSION) >> 4;
+    for address in place::IP_CM_ADDRESSES.into_iter().filter(|a| has(*a, 16)) {
         match version {
             4 => walk.ipv4(at + address + IPV4_IN_ADDRESS),
             6 => walk.ipv6(at + address),
