@@ -1,6 +1,6 @@
 //! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
-//! [`transmit::Transmit`] on the way out. [`backend`] opens the best of them, [`sender`] runs frames through it, [`pacing`]
-//! and [`clock`] say when, and [`interface`] what an interface is.
+//! [`transmit::Transmit`] on the way out and [`receive::Receive`] on the way in. [`backend`] opens the best way out, [`sender`]
+//! runs frames through it, [`pacing`] and [`clock`] say when, and [`interface`] what an interface is.
 //!
 //! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
 #![deny(unsafe_code)]
@@ -13,6 +13,7 @@ pub mod interface;
 pub mod pacing;
 pub mod packet_socket;
 pub mod privilege;
+pub mod receive;
 pub mod sender;
 mod slots;
 pub mod transmit;

@@ -5,6 +5,7 @@
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::packet_socket::PacketReceive;
+use fcn_link::receive::Receive;
 use fcn_link::sender::{self, Job, Next, Report, Settings, Source};
 use fcn_link::xdp::{Copying, Program, XdpReceive};
 use std::fmt::Write as _;
@@ -292,40 +293,42 @@ fn receive(
     (ready, done): (&AtomicBool, &AtomicBool),
     arrivals: &mut Arrivals,
 ) -> String {
-    match by {
-        By::PacketSocket => {
-            let mut socket = PacketReceive::open(far, longest + 64).unwrap();
-            ready.store(true, Ordering::Relaxed);
-            while !done.load(Ordering::Relaxed) {
-                if let Some(frame) = socket.receive().unwrap() {
-                    arrivals.take(frame);
-                }
-            }
-            "AF_PACKET".to_owned()
-        }
-        By::Xdp(copying) => {
-            let interface = Interface::named(far).unwrap();
-            let queues = interface.receive_queues();
-            let (name, index) = (interface.name(), interface.index());
-            let program = Arc::new(Program::attach(name, index, queues).unwrap());
-            let open = |queue| {
-                let size = (512, longest);
-                XdpReceive::open(name, index, queue, size, copying, Arc::clone(&program)).unwrap()
-            };
-            let mut sockets: Vec<XdpReceive> = (0..queues).map(open).collect();
-            // Attaching the program may have taken the carrier away for a moment.
-            let since = Instant::now();
-            while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
-                thread::sleep(Duration::from_millis(5));
-            }
-            ready.store(true, Ordering::Relaxed);
-            let pause = Duration::from_millis(if queues == 1 { 50 } else { 1 });
-            while !done.load(Ordering::Relaxed) {
-                for socket in &mut sockets {
-                    socket.receive(pause, |frame| arrivals.take(frame)).unwrap();
-                }
-            }
-            sockets[0].mode()
+    let (how, mut queues) = open(by, far, longest);
+    ready.store(true, Ordering::Relaxed);
+    let pause = Duration::from_millis(if queues.len() == 1 { 50 } else { 1 });
+    while !done.load(Ordering::Relaxed) {
+        for queue in &mut queues {
+            queue
+                .receive(pause, &mut |frame| arrivals.take(frame))
+                .unwrap();
         }
     }
+    how
+}
+
+/// How frames come in, and by what.
+fn open(by: By, far: &str, longest: usize) -> (String, Vec<Box<dyn Receive>>) {
+    let By::Xdp(copying) = by else {
+        let socket = PacketReceive::open(far, longest + 64).unwrap();
+        return ("AF_PACKET".to_owned(), vec![Box::new(socket)]);
+    };
+    let interface = Interface::named(far).unwrap();
+    let (name, index) = (interface.name(), interface.index());
+    let count = interface.receive_queues();
+    let program = Arc::new(Program::attach(name, index, count).unwrap());
+    let open = |queue| {
+        let size = (512, longest);
+        XdpReceive::open(name, index, queue, size, copying, Arc::clone(&program)).unwrap()
+    };
+    let sockets: Vec<XdpReceive> = (0..count).map(open).collect();
+    // Attaching the program may have taken the carrier away for a moment.
+    let since = Instant::now();
+    while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let how = sockets[0].mode();
+    let boxed = sockets
+        .into_iter()
+        .map(|socket| Box::new(socket) as Box<dyn Receive>);
+    (how, boxed.collect())
 }
