@@ -5,72 +5,10 @@
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
+#[path = "../../crates/wire/tests/harness/corpus.rs"]
+mod harness;
 
-/// Most files and octets that a target keeps: a corpus is committed, and shall be read by every test run.
+/// Most files that a target keeps.
 const MOST_FILES: usize = 96;
+/// Most octets of one.
 const LARGEST: usize = 8192;
-
-fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(folder)
-        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
-
-#[test]
-fn no_input_of_the_corpus_breaks_a_promise() {
-    let mut broken = Vec::new();
-    for (target, run) in targets::ALL {
-        let folder = corpus().join(target);
-        let inputs = names(&folder);
-        assert!(!inputs.is_empty(), "{target} has no corpus");
-        assert!(
-            inputs.len() <= MOST_FILES,
-            "{target} has {} inputs",
-            inputs.len()
-        );
-        for input in inputs {
-            let data = fs::read(folder.join(&input)).unwrap();
-            assert!(
-                data.len() <= LARGEST,
-                "{target}/{input} has {} octets",
-                data.len()
-            );
-            if catch_unwind(|| run(&data)).is_err() {
-                broken.push(format!("{target}/{input}"));
-            }
-        }
-    }
-    assert!(broken.is_empty(), "{broken:#?}");
-}
-
-#[test]
-fn targets_corpus_and_entry_points_are_the_same_set() {
-    let targets: BTreeSet<_> = targets::ALL
-        .iter()
-        .map(|(name, _)| name.to_string())
-        .collect();
-    let folders: BTreeSet<_> = names(&corpus()).into_iter().collect();
-    assert_eq!(folders, targets);
-    let entries = corpus().with_file_name("fuzz_targets");
-    let entries: BTreeSet<_> = names(&entries)
-        .iter()
-        .map(|name| name.trim_end_matches(".rs").to_owned())
-        .collect();
-    assert_eq!(entries, targets);
-    let manifest = fs::read_to_string(corpus().with_file_name("Cargo.toml")).unwrap();
-    for target in targets {
-        let bin = format!("[[bin]]\nname = \"{target}\"\npath = \"fuzz_targets/{target}.rs\"");
-        assert!(manifest.contains(&bin), "{target}");
-    }
-}

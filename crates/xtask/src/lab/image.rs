@@ -230,8 +230,8 @@ mod tests {
             "/lib64/ld-linux-x86-64.so.2",
         ];
         assert_eq!(loaded(list).unwrap(), files.map(PathBuf::from));
-        let linked = "\t/lib64/ld-linux-x86-64.so.2 => /root/ld.so (0x00007f1f)\n";
-        let files = ["/root/ld.so", "/lib64/ld-linux-x86-64.so.2"];
+        let linked = "\t/lib64/ld-linux-x86-64.so.2 => /opt/ld.so (0x00007f1f)\n";
+        let files = ["/opt/ld.so", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(loaded(linked).unwrap(), files.map(PathBuf::from));
         assert!(loaded("\tstatically linked\n").unwrap().is_empty());
         let lacking = loaded("\tlibpcap.so.0.8 => not found\n");
