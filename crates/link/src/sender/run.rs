@@ -77,6 +77,7 @@ pub fn run_on<S: Source>(
                 scope.spawn(move || work(job, live, *place, start, halt))
             })
             .collect();
+        let _aside = Aside::step(&places);
         why = look_after(
             &threads,
             &lives,
@@ -339,6 +340,33 @@ fn processors(count: usize) -> Vec<Option<usize>> {
     (0..count)
         .map(|i| (count <= all.len()).then(|| all[all.len() - 1 - i]))
         .collect()
+}
+
+/// Keeps the present thread off the senders' processors, as long as there are others, until it is dropped: who looks after a
+/// thread that spins would else take the processor from it for milliseconds.
+struct Aside(Option<CpuSet>);
+
+impl Aside {
+    fn step(places: &[Option<usize>]) -> Self {
+        let Ok(before) = sched_getaffinity(None) else {
+            return Self(None);
+        };
+        let mut rest = before;
+        for place in places.iter().flatten() {
+            rest.unset(*place);
+        }
+        let stepped = rest.count() > 0 && sched_setaffinity(None, &rest).is_ok();
+        Self(stepped.then_some(before))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // It was allowed before.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
 }
 
 fn pin(processor: usize) -> bool {

@@ -14,12 +14,15 @@ const SECONDS: &str = "2";
 /// Frames of the capture that is replayed, and how often by peers, who know no time: about as long as ours run.
 const FRAMES: u64 = 100_000;
 const LOOPS: u64 = 14;
+/// Frames of a capture that stays in the processor's cache, as the one frame of the bare loop does.
+const FEW: usize = 1_000;
 
 /// Who sends.
 enum Sender<'a> {
     Bare,
     Generator,
-    Replayer,
+    /// A capture, and how many frames it has.
+    Replayer(&'a Path, usize),
     Peer(&'a Peer),
 }
 
@@ -28,7 +31,9 @@ impl Sender<'_> {
         match self {
             Self::Bare => "bare AF_XDP loop, one frame again and again".to_owned(),
             Self::Generator => "fcn-gen run, every frame different".to_owned(),
-            Self::Replayer => "fcn-replay --top, a capture again and again".to_owned(),
+            Self::Replayer(_, frames) => {
+                format!("fcn-replay --top, {frames} frames again and again")
+            }
             Self::Peer(peer) => peer.to_string(),
         }
     }
@@ -59,6 +64,7 @@ pub fn run(
     })?;
     let (capture, frame) =
         load::capture(&programs.generator, scratch, (len, FRAMES as usize, 1_000))?;
+    let (few, _) = load::capture(&programs.generator, scratch, (len, FEW, 1_000))?;
     let scenario = load::scenario(scratch, len)?;
     let load = Load {
         capture: &capture,
@@ -67,7 +73,12 @@ pub fn run(
         frame: &frame,
         workers: queues,
     };
-    let mut senders = vec![Sender::Bare, Sender::Generator, Sender::Replayer];
+    let mut senders = vec![
+        Sender::Bare,
+        Sender::Generator,
+        Sender::Replayer(&few, FEW),
+        Sender::Replayer(&capture, FRAMES as usize),
+    ];
     senders.extend(programs.peers.iter().map(Sender::Peer));
     let mut figures: Vec<Figures> = senders.iter().map(|_| Figures::default()).collect();
     for _ in 0..rounds {
@@ -158,10 +169,10 @@ fn own(
             command.args(["--duration", SECONDS, "--iface", from.interface()]);
             command.args(["--queues", &queues, "--json"]);
         }
-        Sender::Replayer => {
+        Sender::Replayer(capture, _) => {
             command = from.command(&programs.replayer);
             command
-                .arg(load.capture)
+                .arg(capture)
                 .args(["--top", "--iface", from.interface()]);
             // For a time, as the others of ours: two queues do not end their loops at the same moment.
             command.args(["--forever", "--duration", SECONDS]);
@@ -179,7 +190,7 @@ fn sent(sender: &Sender<'_>, run: &Run, load: &Load<'_>) -> Outcome<f64> {
             succeeded(run, &name)?;
             Ok(run.stdout.trim().parse().unwrap_or(f64::NAN))
         }
-        Sender::Generator | Sender::Replayer => {
+        Sender::Generator | Sender::Replayer(..) => {
             succeeded(run, &name)?;
             reported(run, &name, "/sent")
         }
