@@ -181,6 +181,8 @@ pub struct Report {
     pub total: Counts,
     /// Frames that the interface's own counters say it dropped on sending during the run; also those of others.
     pub interface_dropped: Option<u64>,
+    /// Why an interface could not be watched, one text each: its end would have shown in the kernel's errors alone.
+    pub unwatched: Vec<String>,
     /// Seconds from the first frame's time to the last frame's hand-over.
     pub seconds: f64,
     /// How close to their times frames were handed over; empty at top speed.

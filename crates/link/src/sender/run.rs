@@ -56,10 +56,14 @@ pub fn run_on<S: Source>(
     stop: &AtomicBool,
     each_second: &mut dyn FnMut(&Tick),
 ) -> (Report, Vec<(Queue, S)>) {
-    let mut watches: Vec<LinkWatch> = interfaces
-        .iter()
-        .filter_map(|interface| LinkWatch::new(interface).ok())
-        .collect();
+    let mut watches = Vec::with_capacity(interfaces.len());
+    let mut unwatched = Vec::new();
+    for interface in interfaces {
+        match LinkWatch::new(interface) {
+            Ok(watch) => watches.push(watch),
+            Err(error) => unwatched.push(error.to_string()),
+        }
+    }
     let before = dropped(interfaces);
     let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
     let places = processors(jobs.len());
@@ -107,7 +111,10 @@ pub fn run_on<S: Source>(
     let interface_dropped = before
         .zip(dropped(interfaces))
         .map(|(before, after)| after.saturating_sub(before));
-    conclude(done, &lives, why, start, interface_dropped)
+    let (mut report, rest) = conclude(done, &lives, why, start);
+    report.interface_dropped = interface_dropped;
+    report.unwatched = unwatched;
+    (report, rest)
 }
 
 /// What the interfaces say they dropped on sending; `None` where there is none, or one of them does not say.
@@ -287,7 +294,6 @@ fn conclude<S>(
     lives: &[Live],
     why: Option<Ended>,
     start: u64,
-    interface_dropped: Option<u64>,
 ) -> (Report, Vec<(Queue, S)>) {
     let mut timing = Timing::default();
     let mut queues = Vec::with_capacity(done.len());
@@ -324,7 +330,8 @@ fn conclude<S>(
         ended,
         queues,
         total,
-        interface_dropped,
+        interface_dropped: None,
+        unwatched: Vec::new(),
         seconds: (end - start) as f64 / 1e9,
         timing,
     };

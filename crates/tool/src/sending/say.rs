@@ -171,6 +171,9 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
             format!("the source had nothing in time {} times", grouped(starved)),
         );
     }
+    for why in &report.unwatched {
+        line("unwatched", why.clone());
+    }
     for (name, what) in lines {
         line(name, what.clone());
     }
