@@ -1,7 +1,9 @@
 //! A bare AF_XDP loop: one frame, again and again, from the same slots, as fast as the link takes it. The yardstick of
 //! `cargo xtask bench link`: whoever changes every frame cannot be faster than whoever changes none.
 //!
-//!     bare_loop IF QUEUES OCTETS SECONDS
+//!     bare_loop IF QUEUES OCTETS SECONDS [SLOTS]
+//!
+//! With as many slots as a capture has frames it goes through as much memory as a replay of that capture.
 
 use fcn_link::backend::{self, Options, Queue, SlotCount, Wanted};
 use fcn_link::interface::Interface;
@@ -13,20 +15,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const BURST: usize = 32;
+/// So few stay in the cache, as one frame would.
+const FEW: usize = 64;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [name, queues, len, seconds] = &args[..] else {
-        eprintln!("bare_loop IF QUEUES OCTETS SECONDS");
-        return ExitCode::from(2);
+    let (name, queues, len, seconds, slots) = match &args[..] {
+        [name, queues, len, seconds] => (name, queues, len, seconds, FEW),
+        [name, queues, len, seconds, slots] => (name, queues, len, seconds, slots.parse().unwrap()),
+        _ => {
+            eprintln!("bare_loop IF QUEUES OCTETS SECONDS [SLOTS]");
+            return ExitCode::from(2);
+        }
     };
     let interface = Interface::named(name).unwrap();
     let options = Options {
         wanted: Wanted::Xdp(Copying::Best),
         queues: queues.parse().unwrap(),
-        // Few: they stay in the cache, as one frame would.
         slots: SlotCount {
-            copying: 64,
+            copying: slots,
             ..SlotCount::default()
         },
         longest: len.parse().unwrap(),

@@ -20,6 +20,8 @@ const FEW: usize = 1_000;
 /// Who sends.
 enum Sender<'a> {
     Bare,
+    /// The bare loop through as many frames as the capture has: what reading them from memory costs anybody.
+    BareThrough(u64),
     Generator,
     /// A capture, and how many frames it has.
     Replayer(&'a Path, usize),
@@ -30,6 +32,9 @@ impl Sender<'_> {
     fn name(&self) -> String {
         match self {
             Self::Bare => "bare AF_XDP loop, one frame again and again".to_owned(),
+            Self::BareThrough(frames) => {
+                format!("bare AF_XDP loop through {frames} frames, none touched")
+            }
             Self::Generator => "fcn-gen run, every frame different".to_owned(),
             Self::Replayer(_, frames) => {
                 format!("fcn-replay --top, {frames} frames again and again")
@@ -79,6 +84,10 @@ pub fn run(
         Sender::Replayer(&few, FEW),
         Sender::Replayer(&capture, FRAMES as usize),
     ];
+    // A slot is 2 KiB: short frames would be further apart in it than in a capture.
+    if len > 1_024 {
+        senders.insert(1, Sender::BareThrough(FRAMES / u64::from(queues)));
+    }
     senders.extend(programs.peers.iter().map(Sender::Peer));
     let mut figures: Vec<Figures> = senders.iter().map(|_| Figures::default()).collect();
     for _ in 0..rounds {
@@ -130,7 +139,11 @@ pub fn run(
         "kernel ns",
     ];
     table::print(&heading, &rows);
-    if let Some(user) = figures.get(1).map(|f| median(&f.user)) {
+    let generator = senders
+        .iter()
+        .position(|sender| matches!(sender, Sender::Generator))
+        .and_then(|at| figures.get(at));
+    if let Some(user) = generator.map(|f| median(&f.user)) {
         let wire = (len + 24) as f64 * 8.0 / 100.0;
         println!(
             "  a frame of {len} octets takes {wire:.1} ns of a 100 Gbit/s link; {user:.0} ns of user space each are {:.1} cores for it, \
@@ -154,7 +167,7 @@ fn own(
     let queues = load.workers.to_string();
     let mut command;
     match sender {
-        Sender::Bare | Sender::Peer(_) => {
+        Sender::Bare | Sender::BareThrough(_) | Sender::Peer(_) => {
             command = from.command(&programs.bare_loop);
             command.args([
                 from.interface(),
@@ -162,6 +175,9 @@ fn own(
                 &load.frame.len().to_string(),
                 SECONDS,
             ]);
+            if let Sender::BareThrough(frames) = sender {
+                command.arg(frames.to_string());
+            }
         }
         Sender::Generator => {
             command = from.command(&programs.generator);
@@ -186,7 +202,7 @@ fn own(
 fn sent(sender: &Sender<'_>, run: &Run, load: &Load<'_>) -> Outcome<f64> {
     let name = sender.name();
     match sender {
-        Sender::Bare => {
+        Sender::Bare | Sender::BareThrough(_) => {
             succeeded(run, &name)?;
             Ok(run.stdout.trim().parse().unwrap_or(f64::NAN))
         }
