@@ -128,6 +128,9 @@ pub enum CatchUp {
     Gently,
     /// Gaps are shortened by two fifths until the schedule is met again: no bursts, and few errors.
     Quickly,
+    /// Quickly where gaps are long, so that few are wrong; gently where they are short ([`SHORT_GAP`]), so that none is wrong
+    /// by much.
+    ByGap,
     /// All that is late leaves at once.
     Burst,
 }
@@ -139,6 +142,10 @@ const QUICKLY: u64 = 40;
 const _: () = assert!(QUICKLY < 50);
 /// Who is later than this, in nanoseconds, would take too long gently.
 const VERY_LATE: u64 = 20_000_000;
+
+/// Gaps below this, in nanoseconds, are short: shortening many of them by a twentieth is wrong by less than the clock's
+/// and the scheduler's own errors, shortening a few by two fifths is not.
+pub const SHORT_GAP: u64 = 100_000;
 
 /// Decides when frames leave, given when they are due. All times are nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
@@ -164,17 +171,22 @@ impl Release {
     #[must_use]
     pub fn at(&self, due: u64) -> u64 {
         match (self.catch_up, self.last) {
-            (CatchUp::Gently | CatchUp::Quickly, Some((last_due, left))) => {
+            (CatchUp::Burst, _) | (_, None) => due,
+            (_, Some((last_due, left))) => {
                 let gap = due.saturating_sub(last_due);
                 let late = left.saturating_sub(last_due);
-                let percent = if self.catch_up == CatchUp::Gently && late <= VERY_LATE {
+                let gently = match self.catch_up {
+                    CatchUp::Gently => true,
+                    CatchUp::ByGap => gap < SHORT_GAP,
+                    CatchUp::Quickly | CatchUp::Burst => false,
+                };
+                let percent = if gently && late <= VERY_LATE {
                     GENTLY
                 } else {
                     QUICKLY
                 };
                 due.max(left.saturating_add(gap - gap / 100 * percent))
             }
-            _ => due,
         }
     }
 
@@ -263,6 +275,7 @@ mod tests {
         let cases = [
             (CatchUp::Gently, 5_000, 101),
             (CatchUp::Quickly, 5_000, 13),
+            (CatchUp::ByGap, 5_000, 101),
             (CatchUp::Gently, 100_000_000, 620_000),
         ];
         for (catch_up, stall, gaps_later) in cases {

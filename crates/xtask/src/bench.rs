@@ -40,16 +40,16 @@ impl Bench {
     }
 }
 
-/// Runs the benchmarks named, or all; `rounds` of each comparison over the link.
+/// Runs the benchmarks named, or all; `rounds` of each comparison over the link, of which only `parts` where some are named.
 ///
 /// # Errors
 /// One cannot be built or fails.
-pub fn run(named: &[Bench], rounds: usize) -> Outcome {
+pub fn run(named: &[Bench], rounds: usize, parts: &[bench_link::Part]) -> Outcome {
     let all = Bench::value_variants();
     let chosen = if named.is_empty() { all } else { named };
     for bench in chosen {
         let Some((package, target)) = bench.target() else {
-            bench_link::run(rounds)?;
+            bench_link::run(rounds, parts)?;
             continue;
         };
         println!("{}", ink(Ink::Bold, &format!("{package}: {target}")));

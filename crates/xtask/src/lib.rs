@@ -61,6 +61,9 @@ pub enum Chore {
         /// Rounds of each comparison over the link
         #[arg(long, value_name = "N", default_value_t = 7)]
         rounds: usize,
+        /// Only this part of the benchmark over the link
+        #[arg(long, value_name = "PART")]
+        part: Vec<bench_link::Part>,
     },
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Lab(lab::Options),
@@ -90,7 +93,7 @@ impl Cli {
                 });
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
-            Chore::Bench { name, rounds } => bench::run(&name, rounds)?,
+            Chore::Bench { name, rounds, part } => bench::run(&name, rounds, &part)?,
             Chore::Lab(options) => return lab::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,

@@ -18,6 +18,8 @@ mod top;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use crate::bench_link::arrivals::{Recorder, Run};
 use crate::bench_link::network::Network;
 use crate::bench_link::peers::{Peer, peers};
@@ -43,11 +45,23 @@ struct Programs {
     peers: Vec<Peer>,
 }
 
-/// Runs the benchmark with so many rounds of each comparison.
+/// A part of the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Top speed
+    Top,
+    /// Exact rates
+    Exact,
+    /// Replay at a capture's own times
+    Replay,
+}
+
+/// Runs the benchmark, or only those `parts` of it, with so many rounds of each comparison.
 ///
 /// # Errors
 /// Something cannot be built, or a program under test fails.
-pub fn run(rounds: usize) -> Outcome {
+pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
     if let Some(reason) = Network::unavailable() {
         println!("{SKIP_MARK} the benchmark of the link {reason}");
         return Ok(());
@@ -76,45 +90,38 @@ pub fn run(rounds: usize) -> Outcome {
         bare_loop,
         peers: at_hand,
     };
-    println!(
-        "{}",
-        ink(
-            Ink::Bold,
-            "Top speed: arrivals, and time in the processor for each"
-        )
-    );
     let mut top = None;
-    for queues in [1, 2] {
-        for len in load::LENS {
-            let reached = top::run(&programs, &scratch, (queues, len), rounds)?;
-            if (queues, len) == (1, load::LENS[0]) {
-                top = reached;
+    if wanted(Part::Top) {
+        heading("Top speed: arrivals, and time in the processor for each");
+        for queues in [1, 2] {
+            for len in load::LENS {
+                let reached = top::run(&programs, &scratch, (queues, len), rounds)?;
+                if (queues, len) == (1, load::LENS[0]) {
+                    top = reached;
+                }
             }
         }
     }
-    println!(
-        "{}",
-        ink(
-            Ink::Bold,
-            "\nExact rate: arrivals a second against what was asked"
-        )
-    );
-    exact::run(&programs, &scratch, top)?;
+    if wanted(Part::Exact) {
+        heading("\nExact rate: arrivals a second against what was asked");
+        exact::run(&programs, &scratch, top)?;
+    }
+    if !wanted(Part::Replay) {
+        return Ok(());
+    }
     if let Some(reason) = Recorder::unavailable() {
         println!("{SKIP_MARK} replaying at a capture's own times {reason}");
         return Ok(());
     }
-    println!(
-        "{}",
-        ink(
-            Ink::Bold,
-            "\nReplay at a capture's own times: gaps between arrivals"
-        )
-    );
+    heading("\nReplay at a capture's own times: gaps between arrivals");
     for gap in [500_000, 10_000] {
         replay::run(&programs, &scratch, gap, rounds)?;
     }
     Ok(())
+}
+
+fn heading(text: &str) {
+    println!("{}", ink(Ink::Bold, text));
 }
 
 /// A program of ours that fails has no figures.
