@@ -1,7 +1,7 @@
-//! The one list of rules that bytes can show broken, and the findings that say so.
+//! The one list of rules that packets can show broken, and the findings that say so.
 //!
 //! Every tool takes severity, text and section from here: the dissector as expert info, the monitor as events
-//! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view).
+//! and audit lines. Which bytes break a rule is decided beside the format (`check` of each view); the rules in [`Rule::SEVERAL`] need to be told more than one packet's bytes.
 
 use core::fmt;
 
@@ -59,7 +59,7 @@ pub enum Family {
 
 macro_rules! rules {
     ($( $(#[$doc:meta])* $name:ident = $id:literal, $family:ident, $severity:ident, $section:literal, $text:literal; )+) => {
-        /// A rule of a draft, an RFC or the InfiniBand specification that bytes alone can show broken.
+        /// A rule of a draft, an RFC or the InfiniBand specification that packets can show broken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         #[repr(u8)]
@@ -147,6 +147,12 @@ rules! {
         "The source cannot be a switch's loopback address (link-local, multicast, unspecified or ::1)";
     FastCnpOriginal = "fastcnp.original_destination.invalid", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
         "The original destination address cannot be a receiver's (unspecified, multicast or loopback)";
+    FastCnpRate = "fastcnp.rate.exceeded", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+        "One notifier sends Fast CNPs about one flow faster than the rate limit";
+    FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "Data is marked CE beside a Fast CNP, though its sender is known to handle Fast CNPs";
+    FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+        "The source is not on the access list: perhaps forged, or from outside of the domain";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
         "The IOAM trace cannot be read";
@@ -229,6 +235,12 @@ rules! {
         "The destination is not 01-80-C2-00-00-01";
     PfcVector = "pfc.vector.reserved", Pfc, Warning, "IEEE 802.1Q clause 36.1",
         "The upper octet of the class-enable vector is not 0";
+}
+
+impl Rule {
+    /// The rules that one packet's bytes cannot show broken: it takes several packets, or a list of who is who.
+    pub const SEVERAL: &'static [Self] =
+        &[Self::FastCnpRate, Self::FastCnpMarked, Self::FastCnpUntrusted];
 }
 
 impl fmt::Display for Rule {
