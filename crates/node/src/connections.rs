@@ -75,11 +75,30 @@ struct End {
     receiver_qp: Qp,
 }
 
+/// The other QP of a connection seen from one end, and which connection that is: [`End::asked`] makes its name of it.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     sender_qp: Qp,
-    of: Asked,
+    active_id: u32,
+    /// Whether the sender is the side that asked.
+    by_sender: bool,
     confirmed: bool,
+}
+
+impl End {
+    /// The connection that `found` says this is an end of.
+    const fn asked(&self, found: &Found) -> Asked {
+        let (active, passive) = if found.by_sender {
+            (self.sender, self.receiver)
+        } else {
+            (self.receiver, self.sender)
+        };
+        Asked {
+            active,
+            passive,
+            active_id: found.active_id,
+        }
+    }
 }
 
 /// The connections.
@@ -89,6 +108,8 @@ pub struct Connections {
     open: Table<Asked, Open>,
     /// Both directions of every connection whose two QPs are known.
     ends: HashMap<End, Found>,
+    /// Who sends to which QP: of an end, its receiver and that one's QP, and the sender.
+    senders: HashMap<(IpAddr, Qp), IpAddr>,
     counters: Counters,
 }
 
@@ -100,6 +121,7 @@ impl Connections {
             half_open: Table::new((capacity / HALF_OPEN_SHARE).max(MIN_HALF_OPEN)),
             open: Table::new(capacity),
             ends: HashMap::new(),
+            senders: HashMap::new(),
             counters: Counters::default(),
         }
     }
@@ -282,40 +304,76 @@ impl Connections {
         for (end, sender_qp) in ends(of, active_qp, passive_qp) {
             let found = Found {
                 sender_qp,
-                of,
+                active_id: of.active_id,
+                by_sender: end.sender == of.active,
                 confirmed,
             };
-            let entry = self.ends.entry(end).or_insert(found);
             // What is confirmed gives way only to what is.
-            if confirmed || !entry.confirmed {
-                *entry = found;
+            let held = |end: &End| self.ends.get(end).is_some_and(|found| found.confirmed);
+            if !confirmed && held(&end) {
+                continue;
+            }
+            let target = (end.receiver, end.receiver_qp);
+            let other = self.end_at(target);
+            let takes = confirmed || !other.is_some_and(|other| held(&other));
+            self.ends.insert(end, found);
+            if takes {
+                self.senders.insert(target, end.sender);
+            }
+        }
+    }
+
+    /// Forgets the ends of `of` for which `gone` holds.
+    fn drop_ends(
+        &mut self,
+        of: Asked,
+        (active_qp, passive_qp): (Qp, Qp),
+        gone: impl Fn(&Found) -> bool,
+    ) {
+        for (end, _) in ends(of, active_qp, passive_qp) {
+            let known = self.ends.get(&end);
+            if known.is_some_and(|found| end.asked(found) == of && gone(found)) {
+                self.ends.remove(&end);
+                let target = (end.receiver, end.receiver_qp);
+                if self.senders.get(&target) == Some(&end.sender) {
+                    self.senders.remove(&target);
+                }
             }
         }
     }
 
     fn remove_half_open_ends(&mut self, of: Asked, half_open: HalfOpen) {
-        let Some((_, passive_qp)) = half_open.answer else {
-            return;
-        };
-        for (end, _) in ends(of, half_open.active_qp, passive_qp) {
+        if let Some((_, passive_qp)) = half_open.answer {
             // One with the same addresses and ID may be open.
-            if self
-                .ends
-                .get(&end)
-                .is_some_and(|found| found.of == of && !found.confirmed)
-            {
-                self.ends.remove(&end);
-            }
+            self.drop_ends(of, (half_open.active_qp, passive_qp), |found| {
+                !found.confirmed
+            });
         }
     }
 
     fn remove_ends(&mut self, of: Asked, active_qp: Qp, passive_qp: Qp) {
-        for (end, _) in ends(of, active_qp, passive_qp) {
-            // A later connection may have taken over the QP.
-            if self.ends.get(&end).is_some_and(|found| found.of == of) {
-                self.ends.remove(&end);
-            }
-        }
+        // A later connection may have taken over the QP.
+        self.drop_ends(of, (active_qp, passive_qp), |_| true);
+    }
+
+    /// The end whose packets are addressed to that host and QP.
+    fn end_at(&self, (receiver, receiver_qp): (IpAddr, Qp)) -> Option<End> {
+        let sender = *self.senders.get(&(receiver, receiver_qp))?;
+        Some(End {
+            sender,
+            receiver,
+            receiver_qp,
+        })
+    }
+
+    /// Where the QP `sender_qp` at `sender` sends to: the receiver and the QP there, whichever of them asked for the
+    /// connection. A QP has one connection at a time; where several are known, it is the one set up last.
+    #[must_use]
+    pub fn receiver_of(&self, sender: IpAddr, sender_qp: Qp) -> Option<(IpAddr, Qp)> {
+        // From the other end the receiver is the sender.
+        let end = self.end_at((sender, sender_qp))?;
+        let found = self.ends.get(&end)?;
+        Some((end.sender, found.sender_qp))
     }
 
     /// The QP at `sender` that is connected to `receiver_qp` at `receiver`, whichever of them asked for the connection.
@@ -342,10 +400,11 @@ impl Connections {
             receiver_qp,
         };
         let found = *self.ends.get(&end)?;
+        let of = end.asked(&found);
         if found.confirmed {
-            self.open.get(&found.of);
+            self.open.get(&of);
         } else {
-            self.half_open.get(&found.of);
+            self.half_open.get(&of);
         }
         Some(found.sender_qp)
     }

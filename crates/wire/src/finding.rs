@@ -239,8 +239,11 @@ rules! {
 
 impl Rule {
     /// The rules that one packet's bytes cannot show broken: it takes several packets, or a list of who is who.
-    pub const SEVERAL: &'static [Self] =
-        &[Self::FastCnpRate, Self::FastCnpMarked, Self::FastCnpUntrusted];
+    pub const SEVERAL: &'static [Self] = &[
+        Self::FastCnpRate,
+        Self::FastCnpMarked,
+        Self::FastCnpUntrusted,
+    ];
 }
 
 impl fmt::Display for Rule {

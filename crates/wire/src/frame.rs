@@ -200,21 +200,30 @@ impl<'a> Frame<'a> {
     /// Finds the layers of the frame `bytes`, of which there were `wire_len` octets on the wire.
     ///
     /// Never fails: [`end`](Self::end) says how far it came.
+    #[inline]
     #[must_use]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, profile: &'a Profile) -> Self {
+        let mut frame = Self {
+            bytes,
+            wire_len: wire_len.max(bytes.len()),
+            profile,
+            spans: ArrayVec::new(),
+            ip: None,
+            upper: Upper::Other,
+            end: End::Complete,
+            overlong: None,
+        };
+        frame.walk(link);
+        frame
+    }
+
+    /// Finds the layers. Apart from [`parse`](Self::parse), so that a frame is made where the caller wants it, and not moved.
+    fn walk(&mut self, link: LinkType) {
+        let limit = self.wire_len;
         let mut walk = Walk {
-            frame: Self {
-                bytes,
-                wire_len: wire_len.max(bytes.len()),
-                profile,
-                spans: ArrayVec::new(),
-                ip: None,
-                upper: Upper::Other,
-                end: End::Complete,
-                overlong: None,
-            },
+            frame: self,
             at: 0,
-            limit: wire_len.max(bytes.len()),
+            limit,
             tunnels: 0,
         };
         let mut next = Next::Link(link);
@@ -229,7 +238,6 @@ impl<'a> Frame<'a> {
                 }
             }
         }
-        walk.frame
     }
 
     /// The captured octets.
@@ -380,12 +388,13 @@ enum Next {
     Ip,
     Ipv4,
     Ipv6,
-    Protocol(Ip),
+    Protocol,
     Stop,
 }
 
-struct Walk<'a> {
-    frame: Frame<'a>,
+struct Walk<'f, 'a> {
+    /// Borrowed, as it is too large to be moved for nothing.
+    frame: &'f mut Frame<'a>,
     /// First octet not yet located.
     at: usize,
     /// Octet behind what the carrier holds on the wire.
@@ -395,7 +404,7 @@ struct Walk<'a> {
 
 type Step = Result<Next, End>;
 
-impl<'a> Walk<'a> {
+impl<'a> Walk<'_, 'a> {
     fn step(&mut self, next: Next) -> Step {
         match next {
             Next::Link(link) => self.link(link),
@@ -413,7 +422,7 @@ impl<'a> Walk<'a> {
             },
             Next::Ipv4 => self.ipv4(),
             Next::Ipv6 => self.ipv6(),
-            Next::Protocol(ip) => self.protocol(&ip),
+            Next::Protocol => self.protocol(),
             Next::Stop => Ok(Next::Stop),
         }
     }
@@ -684,7 +693,7 @@ impl<'a> Walk<'a> {
         if more || offset != 0 {
             return Err(End::Fragment { offset, more });
         }
-        Ok(Next::Protocol(ip))
+        Ok(Next::Protocol)
     }
 
     fn ipv6(&mut self) -> Step {
@@ -743,7 +752,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Ok(Next::Protocol(ip))
+        Ok(Next::Protocol)
     }
 
     /// Sees whether an option runs past its header; what they say is read later.
@@ -789,9 +798,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn protocol(&mut self, ip: &Ip) -> Step {
+    /// What the IP packet located last carries.
+    fn protocol(&mut self) -> Step {
+        let Some(ip) = self.frame.ip else {
+            return Ok(Next::Stop);
+        };
         match ip.protocol {
-            next_header::UDP => self.udp(ip),
+            next_header::UDP => self.udp(&ip),
             next_header::TCP => self.tcp(),
             next_header::IPV4 => Ok(Next::Ipv4),
             next_header::IPV6 => Ok(Next::Ipv6),
@@ -803,7 +816,7 @@ impl<'a> Walk<'a> {
                 } else {
                     Layer::Ospf3
                 };
-                self.frame.upper = Upper::Ospf(*ip, self.have(layer, 0)?);
+                self.frame.upper = Upper::Ospf(ip, self.have(layer, 0)?);
                 self.payload(layer, self.limit)
             }
             _ => Ok(Next::Stop),

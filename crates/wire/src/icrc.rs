@@ -8,6 +8,7 @@ use crate::ipv6_ext::{ExtHeaders, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::u8_at;
 use core::fmt;
+use core::ops::Range;
 use crc32fast::Hasher;
 use serde::Deserialize;
 
@@ -120,6 +121,8 @@ const BTH_LEN: usize = 12;
 const IPV4_LEN: usize = 20;
 const IPV4_MAX: usize = 60;
 const IPV6_LEN: usize = 40;
+/// Longest packet that is masked in a copy as a whole.
+const SHORT: usize = 256;
 
 /// The ICRC of `packet`, which begins at its IP header and ends where the ICRC begins; `udp` is where UDP begins.
 ///
@@ -129,6 +132,10 @@ const IPV6_LEN: usize = 40;
 pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     if packet.len() < udp.checked_add(UDP_LEN + BTH_LEN)? {
         return None;
+    }
+    let is_covered = reading == Reading::Covered || udp <= IPV6_LEN || u8_at(packet, 0) >> 4 == 4;
+    if is_covered && packet.len() <= SHORT {
+        return compute_short(packet, udp);
     }
     let masked_end = udp + UDP_LEN + BTH_MASKED;
     let (headers, rest) = packet.split_at_checked(masked_end)?;
@@ -182,6 +189,33 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     Some(crc.finalize())
 }
 
+/// [`compute`] for a packet of at most [`SHORT`] octets (notifications, acknowledgements), with extension headers covered:
+/// masked in a copy as a whole and fed at once, as each feeding costs more than the octets of a header.
+fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
+    let mut copy = [0; SHORT];
+    let copy = copy.get_mut(..packet.len())?;
+    copy.copy_from_slice(packet);
+    let (headers, transport) = copy.split_at_mut_checked(udp)?;
+    mask_transport(transport.first_chunk_mut()?);
+    match u8_at(packet, 0) >> 4 {
+        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => mask_ipv4(headers.first_chunk_mut()?),
+        6 if udp >= IPV6_LEN => {
+            if udp > IPV6_LEN {
+                mutable_options(packet.get(..udp)?, |data| {
+                    if let Some(data) = headers.get_mut(data) {
+                        data.fill(0xFF);
+                    }
+                });
+            }
+            mask_ipv6(headers.first_chunk_mut()?);
+        }
+        _ => return None,
+    }
+    let mut crc = Hasher::new_with_initial(ONES_LRH);
+    crc.update(copy);
+    Some(crc.finalize())
+}
+
 /// TOS, TTL and header checksum.
 fn mask_ipv4(header: &mut [u8; IPV4_LEN]) {
     header[1] = 0xFF;
@@ -206,6 +240,17 @@ fn mask_transport(headers: &mut [u8; UDP_LEN + BTH_MASKED]) {
 fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     const ONES: [u8; 255] = [0xFF; 255];
     let mut fed = IPV6_LEN;
+    mutable_options(packet, |data| {
+        crc.update(packet.get(fed..data.start).unwrap_or_default());
+        crc.update(ONES.get(..data.len()).unwrap_or_default());
+        fed = data.end;
+    });
+    crc.update(packet.get(fed..).unwrap_or_default());
+}
+
+/// Tells `found` where the extension headers of `packet` (which ends where UDP begins) have data of mutable options.
+#[inline]
+fn mutable_options(packet: &[u8], mut found: impl FnMut(Range<usize>)) {
     for header in ExtHeaders::new(packet) {
         let Ok(header) = header else { break };
         if !matches!(header.layer, Layer::HopByHop | Layer::DestinationOptions) {
@@ -218,13 +263,10 @@ fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
             let Ok(option) = option else { break };
             if option.may_change() {
                 let data = header.start + option.offset + 2;
-                crc.update(packet.get(fed..data).unwrap_or_default());
-                crc.update(ONES.get(..option.data.len()).unwrap_or_default());
-                fed = data + option.data.len();
+                found(data..data + option.data.len());
             }
         }
     }
-    crc.update(packet.get(fed..).unwrap_or_default());
 }
 
 /// Verifies the ICRC at the end of `packet`, which begins at its IP header; `udp` is where UDP begins.

@@ -40,5 +40,5 @@ pub use finding::{Finding, Findings, Rule, Severity};
 pub use frame::{End, Frame, LinkType};
 pub use layer::Layer;
 pub use message::{IcrcCheck, Message};
-pub use notification::{Kind, Notification, Origin, Subject};
+pub use notification::{Gist, Kind, Notification, Origin, Subject};
 pub use profile::Profile;

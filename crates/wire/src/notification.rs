@@ -133,6 +133,55 @@ impl Notification {
     /// The notification in `frame` without a look at the rules: [`findings`](Self::findings) stays empty.
     #[must_use]
     pub fn read(frame: &Frame<'_>) -> Option<Self> {
+        Gist::of(frame).map(Self::from)
+    }
+}
+
+impl From<Gist> for Notification {
+    fn from(gist: Gist) -> Self {
+        Self {
+            kind: gist.kind,
+            origin: gist.origin,
+            notifier: gist.notifier,
+            told: gist.told,
+            sender: gist.sender,
+            subject: gist.subject,
+            level: gist.level,
+            deepest_queue: gist.deepest_queue,
+            hops: gist.hops,
+            findings: Findings::new(),
+        }
+    }
+}
+
+/// What a [`Notification`] says, without findings: small, for who reads millions of them a second and checks each by
+/// [`Frame::check`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gist {
+    /// How it is said.
+    pub kind: Kind,
+    /// Receiver or switch.
+    pub origin: Origin,
+    /// Who says it: source of the IP packet.
+    pub notifier: IpAddr,
+    /// Whom it is sent to: destination of the IP packet (the sender, the proxy node or the ingress PE).
+    pub told: IpAddr,
+    /// The data sender that is to slow down, where the notification names it.
+    pub sender: Option<IpAddr>,
+    /// The QP or flow that is to slow down.
+    pub subject: Subject,
+    /// Congestion level, where the format has one: 0 or 1 lowest to 7 highest.
+    pub level: Option<u8>,
+    /// Deepest queue of the IOAM trace, in the unit of its namespace.
+    pub deepest_queue: Option<u32>,
+    /// Nodes that wrote into the IOAM trace.
+    pub hops: usize,
+}
+
+impl Gist {
+    /// What the notification in `frame` says, if it is one that can be read.
+    #[must_use]
+    pub fn of(frame: &Frame<'_>) -> Option<Self> {
         let message = frame.message();
         let ip = frame.ip()?;
         let (notifier, told) = (ip.source, ip.destination);
@@ -146,7 +195,6 @@ impl Notification {
             level: None,
             deepest_queue: None,
             hops: 0,
-            findings: Findings::new(),
         };
         Some(match message {
             Message::Cnp(cnp) => plain(

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, ink};
-use crate::{bench_link, cargo, process};
+use crate::{bench_link, bench_monitor, cargo, process};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,12 +22,18 @@ pub enum Bench {
     Stress,
     /// Reading captures, against pcap-file
     CaptureReader,
+    /// What fcn-top costs a packet, alone and with reading
+    Monitoring,
+    /// Drawing a screen of fcn-top
+    Drawing,
+    /// fcn-top against tshark on a file, and on a link at top speed (needs root)
+    Monitor,
     /// Frames over a link: top speed, exact rates, replay, against a bare AF_XDP loop and other programs (needs root)
     Link,
 }
 
 impl Bench {
-    /// Package and name of the bench target; the one of the link is a chore of its own.
+    /// Package and name of the bench target; those with other programs are chores of their own.
     const fn target(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Frames => Some(("fcn-wire", "frame_building")),
@@ -35,7 +41,9 @@ impl Bench {
             Self::Simulation => Some(("fcn-gen", "simulation")),
             Self::Stress => Some(("fcn-gen", "stress")),
             Self::CaptureReader => Some(("fcn-link", "capture_reader")),
-            Self::Link => None,
+            Self::Monitoring => Some(("fcn-top", "monitor")),
+            Self::Drawing => Some(("fcn-top", "draw")),
+            Self::Monitor | Self::Link => None,
         }
     }
 }
@@ -49,7 +57,11 @@ pub fn run(named: &[Bench], rounds: usize, parts: &[bench_link::Part]) -> Outcom
     let chosen = if named.is_empty() { all } else { named };
     for bench in chosen {
         let Some((package, target)) = bench.target() else {
-            bench_link::run(rounds, parts)?;
+            if *bench == Bench::Monitor {
+                bench_monitor::run(rounds)?;
+            } else {
+                bench_link::run(rounds, parts)?;
+            }
             continue;
         };
         println!("{}", ink(Ink::Bold, &format!("{package}: {target}")));
@@ -83,7 +95,7 @@ mod tests {
                 continue;
             };
             let folder = match package.strip_prefix("fcn-").unwrap() {
-                "gen" => "fcn-gen".to_owned(),
+                tool @ ("gen" | "top") => format!("fcn-{tool}"),
                 other => format!("crates/{other}"),
             };
             let file = root

@@ -16,6 +16,8 @@ pub const PLUGIN_PACKAGE: &str = "fcn-dissector";
 pub const GENERATOR: &str = "fcn-gen";
 /// The package, and the program, that puts captures back onto a link.
 pub const REPLAYER: &str = "fcn-replay";
+/// The package, and the program, that tells who is told to slow down.
+pub const MONITOR: &str = "fcn-top";
 
 /// The workspace's root folder.
 ///

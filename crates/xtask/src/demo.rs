@@ -1,5 +1,5 @@
 //! `cargo xtask demo`: from a fresh clone to decoded captures and a comparison of mechanisms, step by step.
-//! Not here: what the steps do, but for the last two, which show what there is.
+//! Not here: what the steps do, but for the last three, which show what there is.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -8,9 +8,9 @@ use std::process::Command;
 
 use crate::captures::{self, Generator, Sample, Scene, Written};
 use crate::failure::{Failure, Outcome};
-use crate::packages;
+use crate::packages::{self, Use};
 use crate::report::{self, Ink, Step, ink};
-use crate::{install_plugin, process};
+use crate::{cargo, install_plugin, process};
 
 /// Matches the messages that the plugin exists for.
 const OUR_MESSAGES: &str = "fastcnp || cnp || proxycn || wanfcn";
@@ -20,6 +20,9 @@ const PAUSES: &str = "macc";
 
 /// The scenario whose mechanisms are compared.
 const COMPARED: &str = "incast";
+
+/// The capture that the monitor looks at.
+const WATCHED: &str = "incast";
 
 /// The capture to look at next.
 const NEXT: &str = "fast-cnp";
@@ -39,7 +42,11 @@ pub fn run() -> Outcome {
             .get()
             .ok_or_else(|| Failure::new("the generator is not built"))
     };
-    let mut packages = || packages::ensure(&install_plugin::needs()?);
+    let mut packages = || {
+        let mut needs = install_plugin::needs()?;
+        needs.push(Use::Filter);
+        packages::ensure(&needs)
+    };
     let mut plugin = || install_plugin::install(None);
     let mut write = || {
         let new = Generator::build()?;
@@ -48,6 +55,7 @@ pub fn run() -> Outcome {
     };
     let mut show = || show(&folder);
     let mut compare = || compare(generator()?);
+    let mut monitor = || monitor(&folder);
     let mut steps = [
         Step {
             title: "Install what is missing",
@@ -68,6 +76,10 @@ pub fn run() -> Outcome {
         Step {
             title: "Compare mechanisms under the same congestion",
             work: &mut compare,
+        },
+        Step {
+            title: "Build fcn-top and ask it who is told to slow down",
+            work: &mut monitor,
         },
     ];
     let of = steps.len();
@@ -139,6 +151,22 @@ fn compare(generator: &Generator) -> Outcome<String> {
         println!("    {line}");
     }
     Ok(format!("fcn-gen compare {COMPARED}"))
+}
+
+/// Shows who is told to slow down, by whom, and whether it obeyed.
+fn monitor(folder: &Path) -> Outcome<String> {
+    let monitor = cargo::build_tool(cargo::MONITOR, true)?;
+    let file = folder.join(format!("{WATCHED}.pcapng"));
+    let mut command = Command::new(monitor);
+    command
+        .arg("--no-config")
+        .arg("-r")
+        .arg(&file)
+        .args(["--report", "--top", "5"]);
+    for line in process::stdout(&mut command)?.lines() {
+        println!("    {line}");
+    }
+    Ok(format!("fcn-top -r {}", file.display()))
 }
 
 /// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.

@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod bench_link;
+pub mod bench_monitor;
 pub mod captures;
 pub mod cargo;
 pub mod demo;

@@ -143,6 +143,12 @@ pub const TABLE: &[Package] = &[
     },
     Package {
         used_for: Use::Test,
+        purpose: "gives fcn-top a terminal with keys",
+        apt: &["tmux"],
+        detect: Detect::Program("tmux"),
+    },
+    Package {
+        used_for: Use::Test,
         purpose: "computes ICRCs independently (Scapy)",
         apt: &["python3-scapy"],
         detect: Detect::Succeeds(&["/usr/bin/python3", "-c", "import scapy"]),

@@ -130,6 +130,7 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
     let needs = [
         (cargo::PLUGIN_PACKAGE, install_plugin::needs()?),
         (cargo::REPLAYER, vec![Use::Filter]),
+        (cargo::MONITOR, vec![Use::Filter]),
     ];
     for (package, needs) in needs {
         let mut lacking: Vec<_> = packages::missing(&needs);

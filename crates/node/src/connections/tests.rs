@@ -62,6 +62,61 @@ fn both_directions_are_known_from_the_reply_until_the_disconnect() {
 }
 
 #[test]
+fn where_a_qp_sends_to_is_known_from_either_side() {
+    for setup in [Setup::v6(), Setup::v4()] {
+        let (active, passive) = (
+            (setup.active, Qp::truncate(setup.active_end.1)),
+            (setup.passive, Qp::truncate(setup.passive_end.1)),
+        );
+        let mut connections = Connections::new(8);
+        let of = |connections: &Connections, (host, qp)| connections.receiver_of(host, qp);
+        learn(&mut connections, &setup.request());
+        assert_eq!(of(&connections, active), None);
+        for message in [setup.reply(), setup.ready()] {
+            learn(&mut connections, &message);
+            assert_eq!(of(&connections, active), Some(passive));
+            assert_eq!(of(&connections, passive), Some(active));
+            assert_eq!(of(&connections, (active.0, passive.1)), None);
+        }
+        learn(&mut connections, &setup.disconnect());
+        assert_eq!(of(&connections, active), None);
+        assert_eq!(of(&connections, passive), None);
+        assert!(connections.senders.is_empty());
+    }
+}
+
+#[test]
+fn a_qp_sends_where_its_last_confirmed_connection_goes() {
+    let setup = Setup::v6();
+    // The same QP at the active side, to another host.
+    let later = Setup {
+        passive: "2001:db8:2::5".parse().unwrap(),
+        active_end: (0x1A, 0x111),
+        passive_end: (0x1B, 0x555),
+        ..setup
+    };
+    let mut connections = Connections::new(8);
+    let to = |connections: &Connections| {
+        let (_, qp) = connections.receiver_of(setup.active, Qp::truncate(0x111))?;
+        Some(qp.get())
+    };
+    for message in &setup.messages() {
+        learn(&mut connections, message);
+    }
+    for message in [later.request(), later.reply()] {
+        learn(&mut connections, &message);
+        assert_eq!(to(&connections), Some(0x222));
+    }
+    learn(&mut connections, &later.ready());
+    assert_eq!(to(&connections), Some(0x555));
+    learn(&mut connections, &setup.disconnect());
+    assert_eq!(to(&connections), Some(0x555));
+    learn(&mut connections, &later.disconnect());
+    assert_eq!(to(&connections), None);
+    assert!(connections.senders.is_empty() && connections.ends.is_empty());
+}
+
+#[test]
 fn a_reply_counts_only_from_the_side_that_was_asked() {
     let setup = Setup::v6();
     let other = Setup {
@@ -296,11 +351,17 @@ proptest! {
             learn(&mut connections, message);
             prop_assert!(connections.open.len() <= 2 && connections.half_open.len() <= 16);
             for (end, found) in &connections.ends {
-                let confirmed = connections.open.peek(&found.of).map(|open| (open.active_qp, open.passive_qp));
-                let answered = connections.half_open.peek(&found.of)
+                let of = end.asked(found);
+                let confirmed = connections.open.peek(&of).map(|open| (open.active_qp, open.passive_qp));
+                let answered = connections.half_open.peek(&of)
                     .and_then(|half| Some((half.active_qp, half.answer?.1)));
                 let (active, passive) = if found.confirmed { confirmed } else { answered }.unwrap();
-                prop_assert!(ends(found.of, active, passive).contains(&(*end, found.sender_qp)));
+                prop_assert!(ends(of, active, passive).contains(&(*end, found.sender_qp)));
+            }
+            for ((host, qp), sender) in &connections.senders {
+                let (receiver, receiver_qp) = connections.receiver_of(*host, *qp).unwrap();
+                prop_assert_eq!(receiver, *sender);
+                prop_assert_eq!(connections.sender_qp(receiver, *host, *qp), Some(receiver_qp));
             }
         }
     }
@@ -312,5 +373,6 @@ proptest! {
             learn(&mut connections, frame);
         }
         prop_assert!(connections.ends.len() <= 2 * (2 + 16));
+        prop_assert!(connections.senders.len() <= connections.ends.len());
     }
 }

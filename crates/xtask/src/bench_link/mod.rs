@@ -10,7 +10,7 @@ mod load;
 pub mod network;
 pub mod peers;
 mod replay;
-mod table;
+pub mod table;
 pub mod tcpreplay_build;
 pub mod timing;
 mod top;
@@ -125,7 +125,7 @@ fn heading(text: &str) {
 }
 
 /// A program of ours that fails has no figures.
-fn succeeded(run: &Run, what: &str) -> Outcome {
+pub(crate) fn succeeded(run: &Run, what: &str) -> Outcome {
     if run.status.success() && !run.cut_off {
         return Ok(());
     }
@@ -149,7 +149,7 @@ fn reported(run: &Run, what: &str, name: &str) -> Outcome<f64> {
 }
 
 /// The middle of the values; of two, the mean.
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

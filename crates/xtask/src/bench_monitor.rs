@@ -1,0 +1,310 @@
+//! `cargo xtask bench monitor`: what fcn-top keeps up with. A file of notifications against tshark, which only counts
+//! them; and a link at the highest rate that fcn-gen reaches, while a screen is drawn.
+//! Not here: what the monitor alone costs a packet, and a screen to draw (the benches of `fcn-top`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::bench_link::network::Network;
+use crate::bench_link::{arrivals, median, succeeded, table};
+use crate::failure::{Failure, Outcome};
+use crate::packages::{self, Use};
+use crate::report::{Ink, ink};
+use crate::tally::SKIP_MARK;
+use crate::{cargo, process};
+
+/// Notifications in the file.
+const PACKETS: u64 = 1_000_000;
+/// QPs that they are about.
+const QPS: [u32; 2] = [10_000, 100_000];
+/// The processor that a program runs on alone; a sender has the other.
+const ONE: &str = "0";
+const OTHER: &str = "1";
+/// How long a sender sends.
+const SECONDS: u64 = 5;
+/// Where the monitor serves its counters, in the network namespace that it watches.
+const METRICS: &str = "127.0.0.1:9464";
+/// The terminal that it draws on.
+const SCREEN: [&str; 4] = ["-x", "200", "-y", "50"];
+
+/// Runs the benchmark with so many rounds of each comparison.
+///
+/// # Errors
+/// Something cannot be built, or a program under test fails.
+pub fn run(rounds: usize) -> Outcome {
+    packages::ensure(&[Use::Run, Use::Filter, Use::Network, Use::Test])?;
+    let generator = cargo::build_tool(cargo::GENERATOR, true)?;
+    let monitor = cargo::build_tool(cargo::MONITOR, true)?;
+    let scratch = cargo::root()?.join("target/bench-monitor");
+    std::fs::create_dir_all(&scratch).map_err(|e| Failure::io("create", &scratch, &e))?;
+    println!(
+        "{}",
+        ink(Ink::Bold, "A file of CNPs and Fast CNPs, on one processor")
+    );
+    for qps in QPS {
+        let file = notifications(&generator, &scratch, qps)?;
+        offline(&monitor, &file, qps, rounds)?;
+    }
+    println!(
+        "{}",
+        ink(
+            Ink::Bold,
+            "\nA link at top speed, while a screen of 200×50 is drawn"
+        )
+    );
+    if let Some(reason) = Network::unavailable() {
+        println!("{SKIP_MARK} watching a link {reason}");
+        return Ok(());
+    }
+    live(&generator, &monitor, &scratch, rounds)
+}
+
+/// A capture of CNPs and Fast CNPs with both options about so many QPs.
+fn notifications(generator: &Path, scratch: &Path, qps: u32) -> Outcome<PathBuf> {
+    let file = scratch.join(format!("{PACKETS}-notifications-{qps}-qps.pcapng"));
+    if !file.exists() {
+        let scenario = scenario(scratch, qps, "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n")?;
+        let partial = file.with_extension("partial");
+        process::stdout(
+            Command::new(generator)
+                .arg("run")
+                .arg(scenario)
+                .args(["--count", &PACKETS.to_string(), "--quiet", "--output"])
+                .arg(&partial),
+        )?;
+        std::fs::rename(&partial, &file).map_err(|e| Failure::io("rename", &partial, &e))?;
+    }
+    Ok(file)
+}
+
+fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
+    let text = format!(
+        "about = \"Notifications about {qps} QPs\"\ndemonstrates = \"What a monitor keeps up with.\"\n\
+         seed = 1\n[stress]\nflows = {qps}\nqps = {qps}\ntrace_nodes = 4\n[stress.mix]\n{mix}"
+    );
+    let file = scratch.join(format!("notifications-{qps}.toml"));
+    std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, &e))?;
+    Ok(file)
+}
+
+/// Times who reads the file, in turn.
+fn offline(monitor: &Path, file: &Path, qps: u32, rounds: usize) -> Outcome {
+    let tshark = process::which("tshark");
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for _ in 0..rounds {
+        let mut command = Command::new("taskset");
+        command.args(["-c", ONE]).arg(monitor).arg("--no-config");
+        command.arg("-r").arg(file).args(["--json", "--top", "10"]);
+        ours.push(timed(&mut command)?);
+        if let Some(tshark) = &tshark {
+            let mut command = Command::new("taskset");
+            command.args(["-c", ONE]).arg(tshark);
+            command.args(["-q", "-z", "io,stat,1", "-r"]).arg(file);
+            theirs.push(timed(&mut command)?);
+        }
+    }
+    let row = |name: &str, times: &[f64]| {
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        vec![
+            name.to_owned(),
+            format!("{:.3}", median(times)),
+            format!("{least:.3}"),
+            format!("{:.2}", PACKETS as f64 / median(times) / 1e6),
+            format!("{:.1}", median(&theirs) / median(times)),
+        ]
+    };
+    println!("\n{PACKETS} notifications about {qps} QPs, {rounds} rounds in turn");
+    let mut rows = vec![row("fcn-top -r FILE --json", &ours)];
+    if tshark.is_some() {
+        rows.push(row("tshark -q -z io,stat,1 -r FILE", &theirs));
+    } else {
+        println!("{SKIP_MARK} tshark is not installed");
+    }
+    table::print(
+        &["", "s", "least", "million packet/s", "times as fast"],
+        &rows,
+    );
+    Ok(())
+}
+
+/// Seconds that a command takes.
+fn timed(command: &mut Command) -> Outcome<f64> {
+    let began = Instant::now();
+    let output = process::output(command.stdin(Stdio::null()))?;
+    let took = began.elapsed().as_secs_f64();
+    if !output.status.success() {
+        return Err(process::failed(command, &output));
+    }
+    Ok(took)
+}
+
+/// A terminal with the monitor on it, in the receiving namespace; gone when dropped.
+struct Screen {
+    socket: String,
+}
+
+impl Screen {
+    fn open(network: &Network, monitor: &Path) -> Outcome<Self> {
+        let socket = format!("fcn-bench-{}", std::process::id());
+        let screen = Self { socket };
+        let end = &network.receiver;
+        process::stdout(Command::new("ip").args([
+            "-n",
+            end.namespace(),
+            "link",
+            "set",
+            "lo",
+            "up",
+        ]))?;
+        let mut command = end.pinned(ONE, "tmux");
+        command.args(["-L", &screen.socket, "-f", "/dev/null", "new-session", "-d"]);
+        command
+            .args(SCREEN)
+            .arg("env")
+            .arg("TERM=screen-256color")
+            .arg(monitor);
+        command.args([
+            "--no-config",
+            "-i",
+            end.interface(),
+            "--prometheus",
+            METRICS,
+        ]);
+        process::stdout(&mut command)?;
+        Ok(screen)
+    }
+
+    /// What is on it.
+    fn text(&self) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-L", &self.socket, "capture-pane", "-p"]);
+        process::stdout(&mut command).unwrap_or_default()
+    }
+
+    /// The number of the monitor's process.
+    fn pid(&self) -> Option<u32> {
+        let mut command = Command::new("tmux");
+        command.args(["-L", &self.socket, "list-panes", "-F", "#{pane_pid}"]);
+        process::stdout(&mut command).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = process::output(Command::new("tmux").args(["-L", &self.socket, "kill-server"]));
+    }
+}
+
+/// What the monitor says it has counted.
+fn metrics(network: &Network) -> Outcome<String> {
+    let (host, port) = METRICS.split_once(':').unwrap_or((METRICS, ""));
+    let script = format!(
+        "exec 3<>/dev/tcp/{host}/{port}; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+    );
+    process::stdout(network.receiver.command("bash").args(["-c", &script]))
+}
+
+/// The sum of a metric over its labels.
+fn sum(page: &str, metric: &str) -> f64 {
+    page.lines()
+        .filter(|line| line.split(['{', ' ']).next() == Some(metric))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outcome {
+    let mut rows = Vec::new();
+    for qps in QPS {
+        let scenario = scenario(scratch, qps, "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n")?;
+        for round in 1..=rounds.min(3) {
+            let network = Network::new(&Default::default())?;
+            let screen = Screen::open(&network, monitor)?;
+            let ready = Instant::now() + Duration::from_secs(20);
+            while metrics(&network).is_err() {
+                if Instant::now() > ready {
+                    return Err(Failure::new(format!(
+                        "fcn-top does not start: {}",
+                        screen.text()
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            let before = cpu(screen.pid());
+            let mut command = network.sender.pinned(OTHER, generator);
+            command.arg("run").arg(&scenario);
+            command.args(["--iface", network.sender.interface(), "--json"]);
+            command.args(["--duration", &SECONDS.to_string()]);
+            let run = arrivals::run(&network, &mut command, Duration::from_secs(60))?;
+            let used = cpu(screen.pid()) - before;
+            succeeded(&run, "fcn-gen run")?;
+            // The screen and the counters follow within a second.
+            std::thread::sleep(Duration::from_millis(1_500));
+            let page = metrics(&network)?;
+            let drops = sum(&page, "fcn_top_interface_dropped_total");
+            let counted = sum(&page, "fcn_top_notifications_total");
+            let arrived = run.arrived.rx_packets as f64;
+            rows.push(vec![
+                format!("{qps} QPs, round {round}"),
+                format!("{:.0}", run.steady_pps.unwrap_or(f64::NAN) / 1e3),
+                format!("{arrived:.0}"),
+                format!("{counted:.0}"),
+                format!("{drops:.0}"),
+                format!("{:.2}", used / run.wall.as_secs_f64()),
+            ]);
+        }
+    }
+    table::print(
+        &[
+            "",
+            "kpps",
+            "arrived",
+            "counted",
+            "dropped",
+            "cores of fcn-top",
+        ],
+        &rows,
+    );
+    Ok(())
+}
+
+/// Seconds that a process has used of the processors, to 10 ms.
+fn cpu(pid: Option<u32>) -> f64 {
+    let text = pid
+        .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok())
+        .unwrap_or_default();
+    // Behind the name, which may have spaces: state, then 10 others, then user and system time in hundredths.
+    let fields: Vec<&str> = text
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_whitespace().collect())
+        .unwrap_or_default();
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|f| f.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_summed_over_labels() {
+        let page = "# HELP a_total x\na_total{kind=\"cnp\"} 3\na_total{kind=\"b c\"} 4\na_total_more 9\nb 1\n";
+        assert_eq!(sum(page, "a_total"), 7.0);
+        assert_eq!(sum(page, "b"), 1.0);
+        assert_eq!(sum(page, "none"), 0.0);
+    }
+
+    #[test]
+    fn a_process_uses_the_processor() {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(60) {}
+        assert!(cpu(Some(std::process::id())) > 0.0);
+        assert_eq!(cpu(None), 0.0);
+    }
+}

@@ -1,0 +1,214 @@
+//! The command line: what can be asked for. What may also stand in the configuration file is in `config.rs`; what it leads
+//! to is `run.rs`'s business.
+
+use crate::config::Preferences;
+use crate::output::prometheus;
+use crate::values;
+use clap::{ArgGroup, Args, Parser};
+use fcn_tool::quantity;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Who is told to slow down, by whom, how often, and does it obey: RoCEv2 congestion notifications, live or from a capture
+#[derive(Debug, Parser)]
+#[command(
+    name = "fcn-top",
+    version,
+    after_help = EXIT_CODES,
+    after_long_help = EXAMPLES,
+    group(ArgGroup::new("input").args(["iface", "read"])),
+    group(ArgGroup::new("mode").args(["json", "jsonl", "csv", "report"])),
+)]
+pub struct Cli {
+    /// Where packets come from.
+    #[command(flatten)]
+    pub input: Input,
+    /// What comes of them, without a screen.
+    #[command(flatten)]
+    pub mode: Mode,
+    /// Which rows, which packets, and how long.
+    #[command(flatten)]
+    pub limits: Limiting,
+    /// The configuration file.
+    #[command(flatten)]
+    pub config: Configuring,
+    /// What may also stand in it.
+    #[command(flatten)]
+    pub preferences: Preferences,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
+130 interrupted (what was asked for is printed first).";
+
+const EXAMPLES: &str = "\
+Examples:
+  fcn-top -i eth1
+  fcn-top -r incast.pcapng
+  tcpdump -i eth1 -U -w - | fcn-top -r -
+  fcn-top -i eth1 -i eth2 --per-interface --trust 10.255.0.0/16
+  fcn-top -i eth1 --jsonl --interval 1s --duration 1min
+  fcn-top -r incast.pcapng --report --sort -total --top 10
+  fcn-top -r incast.pcapng --csv --where 'kind=fast_cnp_1 total>3'
+  fcn-top -r prototype.pcapng --audit
+  fcn-top -i eth1 --prometheus 127.0.0.1:9464
+
+Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
+130 interrupted (what was asked for is printed first).";
+
+/// Where packets come from.
+#[derive(Clone, Debug, Args)]
+pub struct Input {
+    /// Capture on this interface; may be given several times, `any` is all of them
+    #[arg(short, long, value_name = "IF")]
+    pub iface: Vec<String>,
+    /// Read this capture: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub read: Option<PathBuf>,
+    /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
+    #[arg(
+        long,
+        value_name = "NAME|NUMBER",
+        requires = "read",
+        conflicts_with = "iface"
+    )]
+    pub interface: Vec<String>,
+    /// Play the capture at its own pace (real), or so many times as fast [default: at once]
+    #[arg(long, value_name = "real|X", value_parser = values::pace, requires = "read", conflicts_with = "iface")]
+    pub pace: Option<f64>,
+    /// Only packets that match, in the language of tcpdump
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// List the interfaces, and nothing else
+    #[arg(long, exclusive = true)]
+    pub list_interfaces: bool,
+}
+
+/// What comes of packets without a screen.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Without a screen")]
+pub struct Mode {
+    /// Print one JSON document at the end
+    #[arg(long)]
+    pub json: bool,
+    /// Print a line of JSON for each interval
+    #[arg(long)]
+    pub jsonl: bool,
+    /// Print the rows as CSV at the end
+    #[arg(long)]
+    pub csv: bool,
+    /// Print a report for people at the end
+    #[arg(long)]
+    pub report: bool,
+    /// List the rules that were broken, with frame numbers; exit with 1 if there are any. With --json as JSON
+    #[arg(long, conflicts_with_all = ["jsonl", "csv", "report"])]
+    pub audit: bool,
+    /// Let notes fail the audit as well
+    #[arg(long, requires = "audit")]
+    pub strict: bool,
+    /// Write the packets behind the rows into a pcapng file at the end
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Serve metrics for Prometheus, with a screen or without; a port alone is one of this machine only
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
+    pub prometheus: Option<SocketAddr>,
+}
+
+impl Mode {
+    /// Whether something is printed or written at the end, or meanwhile.
+    #[must_use]
+    pub const fn is_headless(&self) -> bool {
+        self.json || self.jsonl || self.csv || self.report || self.audit || self.export.is_some()
+    }
+}
+
+/// Which rows, and how long.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct Limiting {
+    /// Stop after this time; in a capture that is read, so long after its first packet
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub duration: Option<Duration>,
+    /// Stop after so many packets
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    pub count: Option<u64>,
+    /// Only rows that match, as 'kind=cnp rate>100' or '10.0.0.0/8'
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub rows: Option<String>,
+    /// Rows at most, 0 for all [default: all; in a report 20]
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+}
+
+/// The configuration file.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+pub struct Configuring {
+    /// Read this configuration [default: fcn-top/config.toml where configurations are kept]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+    /// Read no configuration
+    #[arg(long)]
+    pub no_config: bool,
+    /// Print a configuration with all defaults, explained
+    #[arg(long, exclusive = true)]
+    pub print_config: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(words: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(words.split(' '))
+    }
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_are_read() {
+        let cli = parse(
+            "fcn-top -i a -i b --duration 5s --count 10k --jsonl --interval 100ms --trust 10.0.0.0/8,::1 --able fd00::/16 \
+             --sort -total --top 5 --prometheus :9464 --privacy --keep 1MiB --buffer 2MiB",
+        )
+        .unwrap();
+        assert_eq!(cli.input.iface, ["a", "b"]);
+        assert_eq!(cli.limits.count, Some(10_000));
+        assert_eq!(cli.preferences.trust.map(|list| list.len()), Some(2));
+        assert_eq!(cli.preferences.sort.as_deref(), Some("-total"));
+        assert_eq!(cli.mode.prometheus.map(|a| a.port()), Some(9464));
+        assert!(cli.mode.is_headless());
+        let cli = parse("fcn-top -r - --pace 10 --interface 1").unwrap();
+        assert!(!cli.mode.is_headless());
+        assert_eq!(cli.input.pace, Some(10.0));
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        for words in [
+            "fcn-top -i a -r b",
+            "fcn-top -i a --pace real",
+            "fcn-top -i a --interface 1",
+            "fcn-top -r a --json --csv",
+            "fcn-top -r a --jsonl --audit",
+            "fcn-top -r a --interval 0s",
+            "fcn-top -r a --count 0",
+            "fcn-top -r a --json --strict",
+            "fcn-top -i a --snap-length 10",
+            "fcn-top -i a --trust 10.0.0.0/40",
+            "fcn-top -i a --buffer lots",
+            "fcn-top -i a --prometheus nowhere",
+            "fcn-top -i a --colours pink",
+            "fcn-top --print-config --json",
+            "fcn-top --list-interfaces -i a",
+            "fcn-top -r a --config c --no-config",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Columns as people name them: by their identifier, or shortly; and what a name that is none was meant to be.
+
+use crate::record::{Column, Record, column_named};
+
+/// Short names of columns, wherever a table has the column and none of that name.
+pub const SHORT: &[(&str, &str)] = &[
+    ("rate", "rate_1s"),
+    ("peak", "rate_peak"),
+    ("gap", "gap_p50"),
+    ("ce", "ce_share"),
+    ("data", "data_rate"),
+    ("change", "change_10ms"),
+    ("label", "flow_label"),
+    ("rule", "what"),
+    ("if", "interface"),
+];
+
+/// The number of the column called so, by its identifier or a short name, in whatever case.
+///
+/// # Errors
+/// There is none; the text says which there are, or which one was probably meant.
+pub fn named<R: Record>(name: &str) -> Result<usize, String> {
+    let lower = name.to_lowercase();
+    let long = SHORT.iter().find(|(short, _)| *short == lower);
+    column_named::<R>(&lower)
+        .or_else(|| column_named::<R>(long?.1))
+        .ok_or_else(|| {
+            let shown: String = name.chars().take(40).collect();
+            let ids = R::COLUMNS.iter().map(|column| column.id);
+            let shorts = SHORT
+                .iter()
+                .filter(|(_, long)| column_named::<R>(long).is_some());
+            let all = ids.clone().chain(shorts.clone().map(|(short, _)| *short));
+            match near(&lower, all) {
+                Some(near) => {
+                    let long = shorts.clone().find(|(short, _)| *short == near);
+                    let near = long.map_or(near, |(_, long)| long);
+                    format!("there is no column `{shown}`; did you mean `{near}`?")
+                }
+                None => {
+                    let ids: Vec<_> = ids.collect();
+                    format!(
+                        "there is no column `{shown}`; there are: {}",
+                        ids.join(", ")
+                    )
+                }
+            }
+        })
+}
+
+/// The column of that number.
+pub(crate) fn of<R: Record>(number: usize) -> Option<&'static Column> {
+    R::COLUMNS.get(number)
+}
+
+/// The one of `known` that differs least from `name`, if that is little; else the first that begins with it.
+pub(crate) fn near<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    // Longer ones are no typing errors, and the distance costs the product of the lengths.
+    if name.is_empty() || name.len() > 64 {
+        return None;
+    }
+    let allowed = if name.chars().count() < 4 { 1 } else { 2 };
+    known
+        .clone()
+        .map(|other| (distance(name, other), other))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+        .or_else(|| known.clone().find(|other| other.starts_with(name)))
+        .or_else(|| {
+            let mut known = known;
+            known.find(|other| name.len() > 2 && other.contains(name))
+        })
+}
+
+/// Characters to insert, delete or replace that make one of the other (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    // What it takes from the characters so far to each beginning of `to`.
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (done, c) in from.chars().enumerate() {
+        let mut last = done + 1;
+        let mut next = vec![last];
+        for (pair, other) in row.windows(2).zip(&to) {
+            let &[diagonal, above] = pair else { continue };
+            let replaced = diagonal + usize::from(c != *other);
+            last = replaced.min(above + 1).min(last + 1);
+            next.push(last);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{EventRecord, InterfaceRecord, QpRecord};
+
+    #[test]
+    fn columns_are_found_by_any_of_their_names() {
+        for (name, id) in [
+            ("rate_1s", "rate_1s"),
+            ("rate", "rate_1s"),
+            ("RATE", "rate_1s"),
+            ("gap", "gap_p50"),
+            ("data", "data_rate"),
+        ] {
+            assert_eq!(
+                named::<QpRecord>(name),
+                Ok(column_named::<QpRecord>(id).unwrap())
+            );
+        }
+        // A table's own column goes before a short name.
+        assert_eq!(
+            named::<InterfaceRecord>("data").ok(),
+            column_named::<InterfaceRecord>("data")
+        );
+        assert_eq!(
+            named::<EventRecord>("rule").ok(),
+            column_named::<EventRecord>("what")
+        );
+    }
+
+    #[test]
+    fn a_wrong_name_is_put_right() {
+        for (name, meant) in [
+            ("rate1s", "rate_1s"),
+            ("notifer", "notifier"),
+            ("gap_", "gap_p50"),
+            ("zebra", ""),
+        ] {
+            let said = named::<QpRecord>(name).unwrap_err();
+            if meant.is_empty() {
+                assert!(said.contains("there are: sender, qp"), "{said}");
+            } else {
+                assert!(
+                    said.ends_with(&format!("did you mean `{meant}`?")),
+                    "{said}"
+                );
+            }
+        }
+    }
+}

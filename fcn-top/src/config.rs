@@ -1,0 +1,357 @@
+//! What one prefers: options that may also stand in a configuration file, under the same names. The command line wins.
+
+use crate::values::{Count, Net, Size, Span};
+use clap::{Args, CommandFactory, Parser, ValueEnum};
+use fcn_tool::failure::Failure;
+use serde::Deserialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Colours of the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Colours {
+    /// The terminal's own colours; none with NO_COLOR
+    #[default]
+    Auto,
+    /// For a dark background
+    Dark,
+    /// For a light background
+    Light,
+    /// None
+    None,
+}
+
+macro_rules! preferences {
+    ($($(#[doc = $doc:literal])+ $(#[arg($($arg:tt)*)])* $field:ident: $type:ty = $default:literal;)+) => {
+        /// What one prefers; `None` where nothing was said.
+        #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct Preferences {
+            $($(#[doc = $doc])+ #[arg(long)] $(#[arg($($arg)*)])* pub $field: Option<$type>,)+
+        }
+
+        impl Preferences {
+            /// Names, as on the command line, and defaults, as in the file.
+            const DEFAULTS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), $default),)+];
+
+            /// Takes from `others` what is not said here.
+            #[must_use]
+            pub fn or(self, others: Self) -> Self {
+                Self { $($field: self.$field.or(others.$field),)+ }
+            }
+        }
+    };
+}
+
+preferences! {
+    /// Octets of the ring that the kernel puts packets into [default: 64MiB]
+    #[arg(value_name = "SIZE", help_heading = "Capture")]
+    buffer: Size = "\"64MiB\"";
+    /// Octets captured of each packet [default: 2048]
+    #[arg(value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(128..=262_144), help_heading = "Capture")]
+    snap_length: u32 = "2048";
+    /// Leave the interface as it is: packets for other hosts may stay away
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
+    no_promiscuous: bool = "false";
+    /// Have the kernel hand over every packet, not only what may be a notification, RoCEv2 or a tunnel
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
+    no_kernel_filter: bool = "false";
+    /// Keep all privileges: a deleted interface can be opened again then
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
+    keep_privileges: bool = "false";
+    /// Room for packets that can be exported [default: 64MiB]
+    #[arg(value_name = "SIZE", help_heading = "Capture")]
+    keep: Size = "\"64MiB\"";
+    /// Code points, as a file of fcn-gen's profiles; none are the defaults
+    #[arg(value_name = "FILE", help_heading = "Analysis")]
+    profile: PathBuf = "\"\"";
+    /// Who may notify; anybody else becomes an event. Prefixes or addresses, separated by commas
+    #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
+    trust: Vec<Net> = "[]";
+    /// Senders able to obey Fast CNPs, whose data must not be marked CE as well
+    #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
+    able: Vec<Net> = "[]";
+    /// Fast CNPs a second that one notifier may send about one flow [default: 20000]
+    #[arg(value_name = "N", help_heading = "Analysis")]
+    flow_rate: Count = "20000";
+    /// Tell interfaces apart: a row each
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
+    per_interface: bool = "false";
+    /// Do not verify the ICRC of notifications
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
+    no_icrc: bool = "false";
+    /// Rows at most: past it, those notified longest ago leave [default: 100000]
+    #[arg(value_name = "N", help_heading = "Analysis")]
+    max_rows: Count = "100000";
+    /// Column to sort by, as sender or rate_1s; with a minus before its name the greatest comes first; nothing: the most notifications
+    #[arg(value_name = "COLUMN", allow_hyphen_values = true, help_heading = "Output")]
+    sort: String = "\"\"";
+    /// Length of an interval of --jsonl; on the command line it also makes --csv write rows by the interval [default: 1s]
+    #[arg(value_name = "TIME", help_heading = "Output")]
+    interval: Span = "\"1s\"";
+    /// Show names of addresses, as the system's resolver has them
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
+    resolve: bool = "false";
+    /// Mask every address, everywhere
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
+    privacy: bool = "false";
+    /// Times in UTC
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
+    utc: bool = "false";
+    /// What is shown first: qps, points, flow, paths, events, interfaces [default: qps]
+    #[arg(value_name = "VIEW", help_heading = "Screen")]
+    view: String = "\"qps\"";
+    /// Colours [default: auto]
+    #[arg(value_name = "WHICH", help_heading = "Screen")]
+    colours: Colours = "\"auto\"";
+    /// How often the screen is drawn [default: 250ms]
+    #[arg(value_name = "TIME", help_heading = "Screen")]
+    refresh: Span = "\"250ms\"";
+}
+
+/// A command that has preferences only, to ask for their names and help.
+#[derive(Parser)]
+struct Bare {
+    #[command(flatten)]
+    preferences: Preferences,
+}
+
+/// How an option is called on the command line and in the file.
+fn key(field: &str) -> String {
+    field.replace('_', "-")
+}
+
+/// A file with all that can be preferred, explained, as if nothing was.
+#[must_use]
+pub fn template() -> String {
+    let mut text = String::from(
+        "# fcn-top's configuration: $XDG_CONFIG_HOME/fcn-top/config.toml, else ~/.config/fcn-top/config.toml.\n\
+         # These are the defaults; what you change takes effect without the # before its name.\n\
+         # The command line wins over it: every name is an option there.\n",
+    );
+    let command = Bare::command();
+    let mut heading = None;
+    for (field, default) in Preferences::DEFAULTS {
+        let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == field) else {
+            continue;
+        };
+        if arg.get_help_heading() != heading {
+            heading = arg.get_help_heading();
+            let _ = write!(text, "\n## {}\n", heading.unwrap_or_default());
+        }
+        let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        // The default stands below.
+        let about = about.split(" [default: ").next().unwrap_or_default();
+        let values: Vec<String> = arg
+            .get_possible_values()
+            .iter()
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        let values = match arg.is_hide_possible_values_set() || values.is_empty() {
+            true => String::new(),
+            false => format!(": {}", values.join(", ")),
+        };
+        let _ = write!(text, "\n# {about}{values}.\n#{} = {default}\n", key(field));
+    }
+    text
+}
+
+impl Preferences {
+    /// The defaults.
+    ///
+    /// # Errors
+    /// None, as tests show.
+    pub fn defaults() -> Result<Self, Failure> {
+        let mut text = String::new();
+        for (field, default) in Self::DEFAULTS {
+            let _ = writeln!(text, "{} = {default}", key(field));
+        }
+        Self::parse(&text, Path::new("defaults"))
+    }
+
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// It is none: where, and what may be meant.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        let bad = |why: String| {
+            Failure::usage("bad configuration")
+                .and(path.display().to_string())
+                .and(why)
+        };
+        let table: toml::Table =
+            toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))?;
+        for name in table.keys() {
+            let known = || Self::DEFAULTS.iter().map(|(field, _)| key(field));
+            if known().any(|known| known == *name) {
+                continue;
+            }
+            let name: String = name
+                .chars()
+                .map(|c| if c.is_control() { '?' } else { c })
+                .collect();
+            return Err(bad(match nearest(&name, known()) {
+                Some(near) => format!("`{name}` is no option of it; did you mean `{near}`?"),
+                None => format!(
+                    "`{name}` is no option of it; those are in what fcn-top --print-config prints"
+                ),
+            }));
+        }
+        toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))
+    }
+
+    /// Reads the configuration file that was named, else the usual one where there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn load(named: Option<&Path>) -> Result<Self, Failure> {
+        let (path, must_be) = match (named, usual_path()) {
+            (Some(path), _) => (path.to_path_buf(), true),
+            (None, Some(path)) => (path, false),
+            (None, None) => return Ok(Self::default()),
+        };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text, &path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be => {
+                Ok(Self::default())
+            }
+            Err(error) => Err(Failure::usage("cannot read the configuration")
+                .and(path.display().to_string())
+                .and(error.to_string())
+                .and("leave it out with --no-config")),
+        }
+    }
+
+    /// How long an interval is.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval.map_or(Duration::from_secs(1), |span| span.0)
+    }
+}
+
+/// Where the configuration is looked for.
+fn usual_path() -> Option<PathBuf> {
+    let set = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(folder.join("fcn-top/config.toml"))
+}
+
+/// The known name that shares most with this one: at most two characters to insert, delete or replace.
+fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    const MOST: usize = 2;
+    if name.chars().count() > 60 {
+        return None;
+    }
+    known
+        .map(|known| (distance(name, &known), known))
+        .filter(|(distance, _)| *distance <= MOST)
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// Levenshtein's.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.replace('_', "-").chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (done, c) in from.replace('_', "-").chars().enumerate() {
+        let mut last = done + 1;
+        let mut next = vec![last];
+        for (pair, other) in row.windows(2).zip(&to) {
+            let &[diagonal, above] = pair else { continue };
+            last = (diagonal + usize::from(c != *other))
+                .min(above + 1)
+                .min(last + 1);
+            next.push(last);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Preferences, Failure> {
+        Preferences::parse(text, Path::new("c.toml"))
+    }
+
+    #[test]
+    fn the_template_is_a_configuration_and_has_every_option_with_its_default() {
+        let template = template();
+        assert_eq!(parse(&template).unwrap(), Preferences::default());
+        let uncommented: String = template
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(option) if option.starts_with(|c: char| c.is_ascii_lowercase()) => option,
+                _ => line,
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let all = parse(&uncommented).unwrap();
+        assert_eq!(all, Preferences::defaults().unwrap());
+        assert_eq!(
+            all.clone().or(Preferences::default()),
+            Preferences::default().or(all)
+        );
+        for arg in Bare::command().get_arguments() {
+            let Some(long) = arg.get_long().filter(|long| *long != "help") else {
+                continue;
+            };
+            assert!(uncommented.contains(&format!("\n{long} = ")), "{long}");
+            let help = arg.get_help().unwrap().to_string();
+            if let Some((_, said)) = help.split_once(" [default: ") {
+                let said = said.trim_end_matches(']');
+                assert!(
+                    uncommented.contains(&format!("\n{long} = {said}\n"))
+                        || uncommented.contains(&format!("\n{long} = \"{said}\"\n")),
+                    "{help}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let file = parse("privacy = true\nper-interface = true\ntrust = [\"10.0.0.0/8\"]").unwrap();
+        let line = Bare::try_parse_from([
+            "x",
+            "--privacy=false",
+            "--trust",
+            "::1,fd00::/8",
+            "--no-icrc",
+        ])
+        .unwrap()
+        .preferences;
+        let both = line.or(file);
+        assert_eq!(
+            (both.privacy, both.per_interface, both.no_icrc),
+            (Some(false), Some(true), Some(true))
+        );
+        assert_eq!(both.trust.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_file_and_suggestion() {
+        for (text, part) in [
+            ("privcy = true", "did you mean `privacy`?"),
+            ("max_rows = 5", "did you mean `max-rows`?"),
+            ("kubernetes = 1", "--print-config"),
+            ("buffer = \"lots\"", "`lots` is no size"),
+            ("buffer = ", "line 1"),
+            ("colours = \"pink\"", "expected one of"),
+        ] {
+            let failure = parse(text).unwrap_err();
+            assert_eq!(failure.exit().code(), 2);
+            let said = failure.to_string();
+            assert!(said.starts_with("bad configuration: c.toml: "), "{said}");
+            assert!(said.contains(part), "{text}: {said}");
+        }
+    }
+}

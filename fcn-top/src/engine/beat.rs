@@ -1,0 +1,147 @@
+//! Intervals that begin at whole multiples of their length, by the time stamps of the packets.
+
+/// Called with an interval's start and end when it is over.
+pub type AtEnd<T> = Box<dyn FnMut(&mut T, u64, u64) + Send>;
+
+/// Says when an interval is over. All times are nanoseconds since the epoch.
+pub struct Beat<T> {
+    every: u64,
+    /// The interval that runs; empty before the first packet.
+    from: u64,
+    to: u64,
+    at_end: AtEnd<T>,
+}
+
+impl<T> Beat<T> {
+    /// Intervals of `every` nanoseconds, at least one.
+    #[must_use]
+    pub fn new(every: u64, at_end: AtEnd<T>) -> Self {
+        Self {
+            every: every.max(1),
+            from: 0,
+            to: 0,
+            at_end,
+        }
+    }
+
+    /// To be called before the packet that was captured at `at` is taken in. A packet of an earlier interval counts in
+    /// the one that runs. Intervals in which nothing came are passed over.
+    #[inline]
+    pub fn before(&mut self, at: u64, with: &mut T) {
+        if at >= self.to {
+            self.step(at, with);
+        }
+    }
+
+    #[cold]
+    fn step(&mut self, at: u64, with: &mut T) {
+        if self.to > self.from {
+            (self.at_end)(with, self.from, self.to);
+        }
+        self.from = at - at % self.every;
+        self.to = self.from.saturating_add(self.every);
+    }
+
+    /// Nothing captured before `at` will come any more: ends the interval that runs, should it be over.
+    pub fn quiet_until(&mut self, at: u64, with: &mut T) {
+        if at >= self.to && self.to > self.from {
+            (self.at_end)(with, self.from, self.to);
+            let passed = (at - self.to) / self.every;
+            self.from = self.to + passed * self.every;
+            self.to = self.from.saturating_add(self.every);
+        }
+    }
+
+    /// Ends the interval that runs: nothing comes any more.
+    pub fn finish(&mut self, with: &mut T) {
+        if self.to > self.from {
+            (self.at_end)(with, self.from, self.to);
+            self.from = self.to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Ended = Vec<(u64, u64, u32)>;
+
+    /// Counts what came, and what each interval had of it.
+    struct Count {
+        now: u32,
+        ended: Ended,
+    }
+
+    fn beat(every: u64) -> (Beat<Count>, Count) {
+        let at_end = Box::new(|count: &mut Count, from, to| {
+            count.ended.push((from, to, count.now));
+            count.now = 0;
+        });
+        let count = Count {
+            now: 0,
+            ended: Vec::new(),
+        };
+        (Beat::new(every, at_end), count)
+    }
+
+    fn of(every: u64, times: &[u64]) -> Ended {
+        let (mut beat, mut count) = beat(every);
+        for at in times {
+            beat.before(*at, &mut count);
+            count.now += 1;
+        }
+        beat.finish(&mut count);
+        beat.finish(&mut count);
+        count.ended
+    }
+
+    #[test]
+    fn boundaries_are_whole_multiples() {
+        assert_eq!(
+            of(10, &[7, 9, 10, 19, 20, 55, 12, 60]),
+            [
+                (0, 10, 2),
+                (10, 20, 2),
+                (20, 30, 1),
+                (50, 60, 2),
+                (60, 70, 1)
+            ]
+        );
+        assert_eq!(of(10, &[]), []);
+    }
+
+    #[test]
+    fn quiet_ends_an_interval_and_begins_an_empty_one() {
+        let (mut beat, mut count) = beat(10);
+        beat.quiet_until(1_000, &mut count);
+        beat.before(5, &mut count);
+        count.now += 1;
+        beat.quiet_until(9, &mut count);
+        beat.quiet_until(10, &mut count);
+        beat.quiet_until(35, &mut count);
+        beat.before(36, &mut count);
+        count.now += 1;
+        beat.finish(&mut count);
+        assert_eq!(count.ended, [(0, 10, 1), (10, 20, 0), (30, 40, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn everything_counts_once_and_where_it_belongs(
+            mut times in proptest::collection::vec(any::<u64>(), 1..100),
+            every in 1u64..1_000_000,
+        ) {
+            let total = times.len();
+            let unordered: u32 = of(every, &times).iter().map(|(_, _, n)| n).sum();
+            prop_assert_eq!(unordered as usize, total);
+            times.sort_unstable();
+            for (from, to, n) in of(every, &times) {
+                prop_assert_eq!(from % every, 0);
+                let within = times.iter().filter(|at| (from..to).contains(at) || to == u64::MAX && **at >= from);
+                prop_assert_eq!(within.count(), n as usize);
+            }
+        }
+    }
+}

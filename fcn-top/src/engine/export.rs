@@ -1,0 +1,78 @@
+//! Packets kept into a pcapng file.
+
+use super::keeper::{Keeper, Kept};
+use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_wire::LinkType;
+use std::path::Path;
+
+/// An interface that packets come from, as a capture file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// What its packets begin with.
+    pub link: LinkType,
+    /// Octets kept of a packet at most; 0 for all.
+    pub snap_len: u32,
+}
+
+/// Packets copied out of what is kept, so that capturing goes on while they are written.
+#[derive(Debug, Default)]
+pub struct Chosen {
+    packets: Vec<(u32, u64, u32, usize)>,
+    octets: Vec<u8>,
+}
+
+impl Chosen {
+    /// The packets that `wanted` says.
+    #[must_use]
+    pub fn of(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
+        let mut chosen = Self::default();
+        for (kept, octets) in keeper.packets() {
+            if wanted(kept) {
+                chosen.octets.extend_from_slice(octets);
+                let end = chosen.octets.len();
+                chosen
+                    .packets
+                    .push((kept.interface, kept.at, kept.wire_len, end));
+            }
+        }
+        chosen
+    }
+
+    /// Writes them into the file `to`, with all of `interfaces`; returns how many.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing of that name is changed then.
+    pub fn write(&self, to: &Path, interfaces: &[Described]) -> Result<u64, String> {
+        let interfaces: Vec<Interface<'_>> = interfaces
+            .iter()
+            .map(|described| Interface {
+                name: &described.name,
+                description: &described.about,
+                link: described.link,
+                snap_len: described.snap_len,
+            })
+            .collect();
+        let options = Options {
+            application: concat!("fcn-top ", env!("CARGO_PKG_VERSION")),
+            ..Options::default()
+        };
+        let mut writer = CaptureWriter::create(to, &options, &interfaces).map_err(say)?;
+        let mut start = 0;
+        for (interface, at, wire_len, end) in &self.packets {
+            let octets = self.octets.get(start..*end).unwrap_or_default();
+            start = *end;
+            writer
+                .packet(*interface, *at, octets, *wire_len)
+                .map_err(say)?;
+        }
+        Ok(writer.finish().map_err(say)?.packets)
+    }
+}
+
+fn say(error: fcn_link::capture_file::Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,432 @@
+//! Packets out of a capture file or a pipe: at once, as they come, or at the pace at which they were captured.
+
+use super::export::Described;
+use super::kernel_filter::PacketFilter;
+use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
+use crate::packet::Packet;
+use fcn_link::capture_file::{CaptureReader, ReadError, ReadInterface};
+use fcn_tool::failure::Failure;
+use fcn_tool::quantity::grouped;
+use fcn_wire::{LinkType, Severity};
+use pcap::BpfProgram;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a paced input sleeps at most before it looks around.
+const NAP: Duration = Duration::from_millis(50);
+/// Which packets of a file are wanted, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Only those of these interfaces, by name or by number from 0; empty: all.
+    pub interfaces: Vec<String>,
+    /// Only those that match; what the kernel would let through does not matter.
+    pub filter: PacketFilter,
+    /// So many times as fast as they were captured; `None`: at once.
+    pub pace: Option<f64>,
+}
+
+/// A capture that is read.
+pub struct FileInput {
+    reader: CaptureReader<'static>,
+    /// Whether reading waits for nobody.
+    regular: bool,
+    fate: Fate,
+}
+
+/// What becomes of the packets.
+struct Fate {
+    choice: Choice,
+    /// What each interface of the file is.
+    interfaces: Vec<Place>,
+    /// Packets read, of all interfaces.
+    number: u64,
+    /// Time stamp of the packet before.
+    last: u64,
+    /// Packets that nobody here can read.
+    unknown: u64,
+    clock: Option<Clock>,
+    /// Told to the engine where packets come as time goes by.
+    mark: Option<Arc<AtomicU64>>,
+}
+
+/// What an interface of the file is.
+struct Place {
+    /// Its number in the engine.
+    number: Option<u32>,
+    link: Option<LinkType>,
+    filter: Option<BpfProgram>,
+    /// Whether nothing passes, since the filter cannot be had.
+    filtered: bool,
+}
+
+/// A pace.
+#[derive(Clone, Copy)]
+struct Clock {
+    begun: Instant,
+    first: u64,
+    speed: f64,
+}
+
+impl Clock {
+    /// The moment of the capture that is now.
+    fn now(&self) -> u64 {
+        let gone = nanoseconds(self.begun.elapsed()) as f64 * self.speed;
+        // A float too large for it becomes the greatest number.
+        self.first.saturating_add(gone as u64)
+    }
+
+    /// How long it is until then.
+    fn until(&self, at: u64) -> Duration {
+        let ahead = at.saturating_sub(self.now()) as f64 / self.speed;
+        Duration::from_nanos(ahead as u64)
+    }
+}
+
+/// Reads what comes when it comes, and nothing more once it is to stop.
+struct Patient {
+    file: File,
+    stops: Vec<Arc<AtomicBool>>,
+}
+
+impl Read for Patient {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+                return Ok(0);
+            }
+            let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
+            let nap = Timespec {
+                tv_sec: 0,
+                tv_nsec: NAP.subsec_nanos().into(),
+            };
+            match poll(&mut fds, Some(&nap)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                // What is wrong is what reading says.
+                Ok(_) | Err(_) => return self.file.read(room),
+            }
+        }
+    }
+}
+
+impl FileInput {
+    /// Opens a capture; `-` is standard input. What comes by a pipe is not waited for any more once one of `stops` is set.
+    ///
+    /// # Errors
+    /// It cannot be read, is none, or is of a link type that nobody here reads.
+    pub fn open(path: &Path, choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
+        let bad = || Failure::usage("cannot read the capture");
+        let is_stdin = path == Path::new("-");
+        let regular = !is_stdin && std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        let (reader, regular) = if regular {
+            (CaptureReader::open(path), true)
+        } else {
+            let (file, name) = if is_stdin {
+                let stdin = io::stdin();
+                if stdin.is_terminal() {
+                    return Err(bad()
+                        .and("standard input is a terminal")
+                        .and("pipe a capture in: tcpdump -i eth0 -U -w - | fcn-top -r -"));
+                }
+                let file = stdin.as_fd().try_clone_to_owned().map(File::from);
+                (file, "standard input".to_owned())
+            } else {
+                (File::open(path), path.display().to_string())
+            };
+            let file = file.map_err(|error| bad().and(format!("{name}: {error}")))?;
+            if file.metadata().is_ok_and(|about| about.is_file()) {
+                (CaptureReader::from(file, &name), true)
+            } else {
+                let stops = stops.to_vec();
+                (CaptureReader::from(Patient { file, stops }, &name), false)
+            }
+        };
+        let reader = reader.map_err(|error| {
+            if stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+                return Failure::interrupted("nothing had been read");
+            }
+            bad().and(error.to_string())
+        })?;
+        if let [only] = reader.interfaces()
+            && only.link.is_none()
+        {
+            return Err(unknown_link(reader.name(), only.link_number));
+        }
+        Ok(Self {
+            reader,
+            regular,
+            fate: Fate {
+                choice,
+                interfaces: Vec::new(),
+                number: 0,
+                last: 0,
+                unknown: 0,
+                clock: None,
+                mark: None,
+            },
+        })
+    }
+
+    /// Takes up to `most` packets in; `None`: there are no more, or no more are wanted.
+    fn batch(
+        &mut self,
+        engine: &Engine,
+        (most, stop): (usize, &AtomicBool),
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<()>, ReadError> {
+        let mut taking = self.regular_taking(engine);
+        for _ in 0..most {
+            let known = self.fate.interfaces.len();
+            let Some(packet) = self.reader.next()? else {
+                return Ok(None);
+            };
+            let lent = Lent {
+                at: packet.stamped.then_some(packet.at),
+                bytes: packet.bytes,
+                wire_len: packet.wire_len as usize,
+                interface: packet.interface as usize,
+            };
+            let more = if lent.interface < known {
+                self.fate.pass(&lent, engine, &mut taking, stop)
+            } else {
+                // What the file says of its interface can be asked for once its octets are given back.
+                scratch.clear();
+                scratch.extend_from_slice(lent.bytes);
+                let lent = Lent {
+                    bytes: scratch,
+                    ..lent
+                };
+                taking = None;
+                self.fate.learn(self.reader.interfaces(), engine);
+                taking = taking.or_else(|| self.regular_taking(engine));
+                self.fate.pass(&lent, engine, &mut taking, stop)
+            };
+            if !more {
+                return Ok(None);
+            }
+        }
+        if let Some(taking) = taking {
+            taking.release();
+        }
+        Ok(Some(()))
+    }
+
+    /// Where reading waits for nobody, packets are taken in many at a time.
+    fn regular_taking<'e>(&self, engine: &'e Engine) -> Option<Taking<'e>> {
+        (self.regular && self.fate.choice.pace.is_none()).then(|| engine.taking())
+    }
+
+    fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
+        let mut scratch = Vec::new();
+        while !stop.load(Ordering::Relaxed)
+            && self.batch(engine, (BATCH, stop), &mut scratch)?.is_some()
+        {}
+        // Interfaces without a packet.
+        self.fate.learn(self.reader.interfaces(), engine);
+        Ok(())
+    }
+}
+
+fn unknown_link(name: &str, number: u32) -> Failure {
+    Failure::usage("cannot read the capture")
+        .and(name)
+        .and(format!(
+            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked and BSD loopback are"
+        ))
+}
+
+impl Input for FileInput {
+    fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        if self.fate.choice.pace.is_some() || !self.regular {
+            self.fate.mark = Some(engine.mark());
+        }
+        self.fate.learn(self.reader.interfaces(), engine);
+        let done = self.read(engine, stop);
+        if let Some(mark) = &self.fate.mark {
+            mark.store(0, Ordering::Relaxed);
+        }
+        let state = match &done {
+            Err(_) if !stop.load(Ordering::Relaxed) => "damaged",
+            _ => "ended",
+        };
+        for place in &self.fate.interfaces {
+            if let Some(number) = place.number {
+                engine.interface_state(number, state, None, None);
+            }
+        }
+        let name = self.reader.name();
+        let result = match done {
+            // A pipe that is not listened to any more ends anywhere.
+            Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
+            Err(error) => {
+                engine.note(Severity::Error, "capture.damaged", "", &error.to_string());
+                Err(Failure::failed("the capture is not whole").and(error.to_string()))
+            }
+            Ok(()) if self.fate.unknown > 0 => {
+                let left_out = format!(
+                    "{} packets of link types that are not read here were left out",
+                    grouped(self.fate.unknown)
+                );
+                engine.note(Severity::Warning, "capture.link_type", "", &left_out);
+                let unread = self
+                    .fate
+                    .interfaces
+                    .iter()
+                    .all(|place| place.link.is_none());
+                match self.reader.interfaces().first() {
+                    Some(first) if unread => Err(unknown_link(name, first.link_number)),
+                    _ => Ok(()),
+                }
+            }
+            Ok(()) if !self.fate.choice.interfaces.is_empty() && !self.fate.has_interfaces() => {
+                let known: Vec<String> = self
+                    .reader
+                    .interfaces()
+                    .iter()
+                    .enumerate()
+                    .map(|(number, interface)| format!("{number} ({})", interface.name))
+                    .collect();
+                Err(Failure::usage("--interface")
+                    .and(format!("{name} has none of that name or number"))
+                    .and(format!("there are: {}", known.join(", "))))
+            }
+            Ok(()) => Ok(()),
+        };
+        engine.end(&match &result {
+            Ok(()) => format!("end of {name}"),
+            Err(failure) => failure.to_string(),
+        });
+        result
+    }
+}
+
+/// A packet out of the reader.
+struct Lent<'a> {
+    at: Option<u64>,
+    bytes: &'a [u8],
+    wire_len: usize,
+    interface: usize,
+}
+
+impl Fate {
+    fn has_interfaces(&self) -> bool {
+        self.interfaces.iter().any(|place| place.number.is_some())
+    }
+
+    /// Sees to the interfaces that the file has described so far.
+    fn learn(&mut self, interfaces: &[ReadInterface], engine: &Engine) {
+        for interface in interfaces.iter().skip(self.interfaces.len()) {
+            let number = self.interfaces.len();
+            let wanted = self.choice.interfaces.is_empty()
+                || self
+                    .choice
+                    .interfaces
+                    .iter()
+                    .any(|wanted| *wanted == interface.name || wanted.parse() == Ok(number));
+            let name = if interface.name.is_empty() {
+                format!("#{number}")
+            } else {
+                interface.name.clone()
+            };
+            let filter = match interface.link {
+                Some(_) => self.choice.filter.for_file(interface.link_number),
+                None => Ok(None),
+            };
+            let about = match interface.link {
+                Some(_) => interface.description.clone(),
+                None => format!("link type {} is not read here", interface.link_number),
+            };
+            let (filter, about) = match filter {
+                Ok(filter) => (Some(filter), about),
+                Err(said) => (None, format!("--filter cannot be had for it: {said}")),
+            };
+            let described = Described {
+                name,
+                about,
+                // Of packets that are not read, nothing is written either.
+                link: interface.link.unwrap_or(LinkType::Ethernet),
+                snap_len: 0,
+            };
+            self.interfaces.push(Place {
+                number: wanted.then(|| engine.know_interface(described, "file")),
+                link: interface.link,
+                filtered: filter.is_none(),
+                filter: filter.flatten(),
+            });
+        }
+    }
+
+    /// Takes a packet in, as soon as its time has come; says whether more are wanted.
+    #[inline]
+    fn pass<'e>(
+        &mut self,
+        lent: &Lent<'_>,
+        engine: &'e Engine,
+        taking: &mut Option<Taking<'e>>,
+        stop: &AtomicBool,
+    ) -> bool {
+        self.number += 1;
+        let at = lent.at.unwrap_or(self.last);
+        self.last = at;
+        let Some(place) = self.interfaces.get(lent.interface) else {
+            return true;
+        };
+        let Some(interface) = place.number else {
+            return true;
+        };
+        let Some(link) = place.link else {
+            self.unknown += 1;
+            return true;
+        };
+        let passes = |filter: &BpfProgram| filter.filter(lent.bytes);
+        if place.filtered || !place.filter.as_ref().is_none_or(passes) {
+            return true;
+        }
+        let packet = Packet {
+            at,
+            bytes: lent.bytes,
+            wire_len: lent.wire_len,
+            link,
+            interface,
+            number: self.number,
+        };
+        match taking {
+            Some(taking) => taking.take(&packet),
+            None => {
+                self.wait(at, stop);
+                engine.taking().take(&packet) && !stop.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// Waits until a packet's time has come, and tells how late it is.
+    fn wait(&mut self, at: u64, stop: &AtomicBool) {
+        let Some(mark) = &self.mark else { return };
+        let Some(speed) = self.choice.pace else {
+            // Where a pipe brings what is captured now, time goes on between its packets.
+            let fresh = wall_clock().abs_diff(at) < FRESH;
+            mark.store(if fresh { BY_THE_CLOCK } else { 0 }, Ordering::Relaxed);
+            return;
+        };
+        let clock = *self.clock.get_or_insert_with(|| Clock {
+            begun: Instant::now(),
+            first: at,
+            speed,
+        });
+        loop {
+            let rest = clock.until(at);
+            mark.store(clock.now().min(at), Ordering::Relaxed);
+            if rest.is_zero() || stop.load(Ordering::Relaxed) {
+                return;
+            }
+            thread::sleep(rest.min(NAP));
+        }
+    }
+}

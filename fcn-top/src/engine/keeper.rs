@@ -1,0 +1,191 @@
+//! The packets kept for exports: whole, as they were captured, within a number of octets; the oldest leave first. Where
+//! they are written to is `export.rs`'s business.
+//!
+//! They stand in pieces of a sixteenth of the room, and leave piece by piece, so that keeping a packet is a copy.
+
+use crate::monitor::RowId;
+use crate::packet::Packet;
+use fcn_node::FlowKey;
+use std::collections::VecDeque;
+use std::mem::size_of;
+
+/// Octets of a piece, at least and at most.
+const PIECE: (usize, usize) = (4 << 10, 1 << 20);
+
+/// What is known of a packet that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// When it was captured, in nanoseconds since the epoch.
+    pub at: u64,
+    /// Number of the interface that it was seen on.
+    pub interface: u32,
+    /// Octets on the wire.
+    pub wire_len: u32,
+    /// The row that it is a notification of.
+    pub row: Option<RowId>,
+    /// The flow that it is data of.
+    pub flow: Option<FlowKey>,
+    start: u32,
+    len: u32,
+}
+
+#[derive(Debug)]
+struct Piece {
+    octets: Vec<u8>,
+    packets: Vec<Kept>,
+}
+
+impl Piece {
+    fn with_room(octets: usize) -> Self {
+        Self {
+            octets: Vec::with_capacity(octets),
+            packets: Vec::new(),
+        }
+    }
+
+    const fn has_room(&self, len: usize) -> bool {
+        self.octets.capacity() - self.octets.len() >= len
+    }
+
+    const fn size(&self) -> usize {
+        self.octets.len() + self.packets.capacity() * size_of::<Kept>()
+    }
+
+    fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+        self.packets.iter().filter_map(|kept| {
+            let (start, len) = (kept.start as usize, kept.len as usize);
+            Some((kept, self.octets.get(start..start + len)?))
+        })
+    }
+}
+
+/// Keeps packets.
+#[derive(Debug)]
+pub struct Keeper {
+    room: usize,
+    piece: usize,
+    /// The last one is being filled.
+    pieces: VecDeque<Piece>,
+    /// Octets of all of them but the last.
+    full: usize,
+    gone: u64,
+}
+
+impl Keeper {
+    /// Keeps packets in about so many octets, with what has to be known of them.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self {
+            room,
+            piece: (room / 16).clamp(PIECE.0, PIECE.1),
+            pieces: VecDeque::new(),
+            full: 0,
+            gone: 0,
+        }
+    }
+
+    /// Keeps a packet that is a notification of `row`, data of `flow`, or both.
+    pub fn keep(&mut self, packet: &Packet<'_>, row: Option<RowId>, flow: Option<FlowKey>) {
+        let len = packet.bytes.len();
+        if self.pieces.back().is_none_or(|piece| !piece.has_room(len)) {
+            self.full += self.pieces.back().map_or(0, Piece::size);
+            self.pieces.push_back(Piece::with_room(self.piece.max(len)));
+        }
+        let Some(piece) = self.pieces.back_mut() else {
+            return;
+        };
+        // A piece is never longer than what a u32 counts: a packet has 262,144 octets at most.
+        piece.packets.push(Kept {
+            at: packet.at,
+            interface: packet.interface,
+            wire_len: u32::try_from(packet.wire_len).unwrap_or(u32::MAX),
+            row,
+            flow,
+            start: piece.octets.len() as u32,
+            len: len as u32,
+        });
+        piece.octets.extend_from_slice(packet.bytes);
+        let last = piece.size();
+        while self.full + last > self.room && self.pieces.len() > 1 {
+            if let Some(oldest) = self.pieces.pop_front() {
+                self.full = self.full.saturating_sub(oldest.size());
+                self.gone += oldest.packets.len() as u64;
+            }
+        }
+    }
+
+    /// The packets kept, the oldest first.
+    pub fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+        self.pieces.iter().flat_map(Piece::packets)
+    }
+
+    /// How many have left, for want of room.
+    #[must_use]
+    pub const fn gone(&self) -> u64 {
+        self.gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::LinkType;
+    use proptest::prelude::*;
+
+    fn packet(at: u64, bytes: &[u8]) -> Packet<'_> {
+        Packet {
+            at,
+            bytes,
+            wire_len: bytes.len() + 4,
+            link: LinkType::Ethernet,
+            interface: at as u32 % 3,
+            number: at,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_what_came_last(
+            lens in proptest::collection::vec(0usize..3_000, 1..400),
+            room in 1usize..300_000,
+        ) {
+            let mut keeper = Keeper::new(room);
+            let all: Vec<Vec<u8>> = lens.iter().enumerate().map(|(i, len)| vec![i as u8; *len]).collect();
+            for (i, bytes) in all.iter().enumerate() {
+                keeper.keep(&packet(i as u64, bytes), Some(RowId(i as u64)), None);
+                let held: usize = keeper.packets().map(|(_, bytes)| bytes.len()).sum();
+                prop_assert!(held <= room + PIECE.0.max(room / 16));
+            }
+            let gone = keeper.gone() as usize;
+            let kept: Vec<_> = keeper.packets().collect();
+            prop_assert!(!kept.is_empty());
+            prop_assert_eq!(kept.len() + gone, all.len());
+            for ((kept, bytes), (i, expected)) in kept.iter().zip(all.iter().enumerate().skip(gone)) {
+                prop_assert_eq!(*bytes, &expected[..]);
+                prop_assert_eq!(kept.at, i as u64);
+                prop_assert_eq!(kept.wire_len as usize, bytes.len() + 4);
+                prop_assert_eq!(kept.row, Some(RowId(i as u64)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_room_is_kept_alone() {
+        let mut keeper = Keeper::new(100);
+        let long = vec![7; 200_000];
+        keeper.keep(&packet(1, &[1; 60]), None, None);
+        keeper.keep(&packet(2, &long), None, None);
+        keeper.keep(&packet(3, &long), None, None);
+        let kept: Vec<u64> = keeper.packets().map(|(kept, _)| kept.at).collect();
+        assert_eq!((kept, keeper.gone()), (vec![3], 2));
+    }
+
+    #[test]
+    fn all_packets_stay_while_there_is_room() {
+        let mut keeper = Keeper::new(64 << 20);
+        for at in 0..10_000 {
+            keeper.keep(&packet(at, &[0; 100]), None, None);
+        }
+        assert_eq!((keeper.packets().count(), keeper.gone()), (10_000, 0));
+    }
+}

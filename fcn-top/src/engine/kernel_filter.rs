@@ -1,0 +1,329 @@
+//! What the kernel lets through: congestion notifications, RoCEv2, and whatever may carry them inside. And what of that
+//! matches the user's own expression.
+
+use fcn_wire::frame::{ETHERTYPE_MPLS, ETHERTYPE_MPLS_UPSTREAM};
+use fcn_wire::profile::VXLAN_PORT;
+use fcn_wire::{LinkType, Profile};
+use pcap::{Active, BpfProgram, Capture, Linktype};
+use std::fmt::Write;
+
+/// What is wanted of the packets.
+#[derive(Clone, Debug, Default)]
+pub struct PacketFilter {
+    /// The user's expression, in the language of tcpdump.
+    pub own: Option<String>,
+    /// Whether the kernel lets through only what matters here.
+    pub built_in: bool,
+}
+
+/// Words of tcpdump's language behind which expressions look further inside the packet.
+const SHIFTING: [&str; 6] = ["vlan", "mpls", "pppoed", "pppoes", "geneve", "vxlan"];
+
+/// Where a user's expression is looked at.
+enum Own {
+    /// Nowhere.
+    None,
+    /// In the kernel, together with ours.
+    Kernel(String),
+    /// Here: in the kernel it would make ours look further inside.
+    Here(BpfProgram),
+}
+
+impl PacketFilter {
+    /// Sets the kernel's filter; returns the program that packets have to pass here as well.
+    ///
+    /// # Errors
+    /// The user's expression is none: what libpcap says about it.
+    pub fn install(
+        &self,
+        capture: &mut Capture<Active>,
+        link: LinkType,
+        profile: &Profile,
+    ) -> Result<Option<BpfProgram>, String> {
+        let own = match &self.own {
+            None => Own::None,
+            Some(text) => {
+                let program = capture.compile(text, true).map_err(said)?;
+                if self.built_in && shifts(text) {
+                    Own::Here(compile(capture.get_datalink(), text)?)
+                } else {
+                    drop(program);
+                    Own::Kernel(text.clone())
+                }
+            }
+        };
+        let built_in = self.built_in.then(|| expression(profile, link));
+        let (expression, here) = match (own, built_in) {
+            (Own::None, None) => return Ok(None),
+            (Own::None, Some(ours)) => (ours, None),
+            (Own::Kernel(own), None) => (own, None),
+            (Own::Kernel(own), Some(ours)) => (format!("({own}) and ({ours})"), None),
+            (Own::Here(program), ours) => (ours.unwrap_or_default(), Some(program)),
+        };
+        capture.filter(&expression, true).map_err(said)?;
+        Ok(here)
+    }
+
+    /// The user's expression for packets of a file; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is none: what libpcap says about it.
+    pub fn for_file(&self, link_number: u32) -> Result<Option<BpfProgram>, String> {
+        let Some(text) = &self.own else {
+            return Ok(None);
+        };
+        // libpcap's own number of raw IP is another one than the files'.
+        let number = match link_number {
+            101 => 12,
+            other => i32::try_from(other).unwrap_or(i32::MAX),
+        };
+        compile(Linktype(number), text).map(Some)
+    }
+}
+
+fn shifts(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| SHIFTING.contains(&word))
+}
+
+fn compile(link: Linktype, text: &str) -> Result<BpfProgram, String> {
+    Capture::dead(link)
+        .and_then(|capture| capture.compile(text, true))
+        .map_err(said)
+}
+
+/// libpcap's own words.
+pub(super) fn said(error: pcap::Error) -> String {
+    match error {
+        pcap::Error::PcapError(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// An expression in tcpdump's language that lets through whatever may be a notification, RoCEv2, or have them inside:
+/// without tags, and with one and two VLAN tags.
+#[must_use]
+pub fn expression(profile: &Profile, link: LinkType) -> String {
+    let packet = packet(profile, link);
+    if link == LinkType::Ethernet {
+        // Each `vlan` makes all that stands behind it look behind one tag more.
+        format!("{packet} or (vlan and ({packet})) or (vlan and ({packet}))")
+    } else {
+        packet
+    }
+}
+
+/// The same without regard to tags.
+fn packet(profile: &Profile, link: LinkType) -> String {
+    // IPv4, IPv6, MPLS and Ethernet in IP.
+    const TUNNELS: [u8; 4] = [4, 41, 137, 143];
+    // Hop-by-Hop, routing, fragment, Destination Options.
+    const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
+    let ports = [
+        profile.rocev2_port,
+        profile.proxy_cn_port,
+        profile.wan_fcn_port,
+        VXLAN_PORT,
+    ];
+    let ports: Vec<String> = ports
+        .iter()
+        .map(|port| format!("dst port {port}"))
+        .collect();
+    let mut text = format!("(udp and ({}))", ports.join(" or "));
+    for tunnel in TUNNELS {
+        // Writing to a string does not fail.
+        let _ = write!(text, " or (ip and ip[9] = {tunnel})");
+    }
+    for next in TUNNELS.iter().chain(&EXTENSIONS) {
+        let _ = write!(text, " or (ip6 and ip6[6] = {next})");
+    }
+    // ICMPv6 parameter problem: what a sender says that cannot read a Fast CNP's option.
+    text.push_str(" or (ip6 and ip6[6] = 58 and ip6[40] = 4)");
+    if matches!(
+        link,
+        LinkType::Ethernet | LinkType::LinuxCooked | LinkType::LinuxCooked2
+    ) {
+        let _ = write!(
+            text,
+            " or ether proto {ETHERTYPE_MPLS} or ether proto {ETHERTYPE_MPLS_UPSTREAM} or ether proto 0x8808"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_link::capture_file::CaptureReader;
+    use fcn_wire::{Frame, IcrcCheck, Message, Notification};
+    use rustc_hash::FxHashMap;
+    use std::path::Path;
+
+    fn program(link: i32, kind: LinkType) -> BpfProgram {
+        compile(Linktype(link), &expression(&Profile::DEFAULT, kind)).unwrap()
+    }
+
+    /// An Ethernet frame with tags and a packet.
+    fn frame(tags: usize, ether_type: u16, packet: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        for tag in 0..tags {
+            let kind: u16 = if tag + 1 < tags { 0x88A8 } else { 0x8100 };
+            frame.extend(kind.to_be_bytes());
+            frame.extend([0, 7]);
+        }
+        frame.extend(ether_type.to_be_bytes());
+        frame.extend(packet);
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+
+    fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];
+        packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
+        packet.extend([1; 32]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn ports(from: u16, to: u16) -> Vec<u8> {
+        let mut header = from.to_be_bytes().to_vec();
+        header.extend(to.to_be_bytes());
+        header.extend([0; 40]);
+        header
+    }
+
+    #[test]
+    fn what_matters_passes_behind_any_tags_and_the_rest_does_not() {
+        let program = program(1, LinkType::Ethernet);
+        for tags in 0..=2 {
+            for port in [4791, 1021, 1022, 4789] {
+                for (ether_type, packet) in [
+                    (0x0800, ipv4(17, &ports(50_000, port))),
+                    (0x86DD, ipv6(17, &ports(50_000, port))),
+                ] {
+                    let frame = frame(tags, ether_type, &packet);
+                    assert!(program.filter(&frame), "{tags} {port} {ether_type:x}");
+                }
+            }
+            for next in [0, 43, 44, 60, 4, 41, 137, 143] {
+                assert!(program.filter(&frame(tags, 0x86DD, &ipv6(next, &[0; 8]))));
+            }
+            for (ether_type, packet) in [
+                (0x86DD, ipv6(58, &[4, 0, 0, 0])),
+                (0x0800, ipv4(4, &ipv4(17, &ports(1, 4791)))),
+                (0x0800, ipv4(41, &ipv6(17, &ports(1, 4791)))),
+                (0x8847, vec![0; 40]),
+                (0x8848, vec![0; 40]),
+                (0x8808, vec![1, 1]),
+            ] {
+                assert!(program.filter(&frame(tags, ether_type, &packet)));
+            }
+            for (ether_type, packet) in [
+                (0x0800, ipv4(6, &ports(50_000, 80))),
+                (0x86DD, ipv6(6, &ports(443, 50_000))),
+                (0x0800, ipv4(6, &ports(50_000, 4791))),
+                (0x0800, ipv4(17, &ports(50_000, 53))),
+                (0x86DD, ipv6(17, &ports(53, 50_000))),
+                // An answer to a port that happens to be RoCEv2's at the other side.
+                (0x0800, ipv4(17, &ports(4791, 53))),
+                (0x0800, ipv4(1, &[8, 0, 0, 0])),
+                (0x86DD, ipv6(58, &[135, 0, 0, 0])),
+                (0x0806, vec![0, 1, 8, 0, 6, 4, 0, 1]),
+                (0x88CC, vec![2, 7, 4]),
+            ] {
+                let frame = frame(tags, ether_type, &packet);
+                assert!(!program.filter(&frame), "{tags} {ether_type:x} {packet:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_a_message_in_the_sample_captures_passes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
+        let profile = Profile::DEFAULT;
+        let (mut messages, mut kept_out) = (0, 0);
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "pcapng") {
+                continue;
+            }
+            let mut programs = FxHashMap::default();
+            let mut reader = CaptureReader::open(&path).unwrap();
+            let mut number = 0;
+            while let Some(packet) = reader.next().unwrap() {
+                number += 1;
+                let Some(link) = packet.link else { continue };
+                let program = programs.entry(packet.link_number).or_insert_with(|| {
+                    let dlt = match packet.link_number {
+                        101 => 12,
+                        other => other as i32,
+                    };
+                    compile(Linktype(dlt), &expression(&profile, link)).unwrap()
+                });
+                let frame = Frame::parse(packet.bytes, packet.wire_len as usize, link, &profile);
+                let is_ours = !matches!(frame.message(), Message::Other)
+                    || Notification::of(&frame, IcrcCheck::Off).is_some();
+                let passes = program.filter(packet.bytes);
+                assert!(passes || !is_ours, "{} frame {number}", path.display());
+                messages += u64::from(is_ours);
+                kept_out += u64::from(!passes);
+            }
+        }
+        println!("{messages} messages pass, {kept_out} packets are kept out");
+        assert!(messages > 1_000 && kept_out > 0);
+    }
+
+    #[test]
+    fn a_profile_has_its_own_ports() {
+        let mut profile = Profile::DEFAULT;
+        profile.set("rocev2_port=9000", false).unwrap();
+        profile.set("wan_fcn_port=900", false).unwrap();
+        let text = expression(&profile, LinkType::RawIp);
+        let program = compile(Linktype(12), &text).unwrap();
+        for (port, passes) in [(9_000, true), (900, true), (4791, false), (1022, false)] {
+            assert_eq!(program.filter(&ipv4(17, &ports(1, port))), passes, "{port}");
+        }
+    }
+
+    #[test]
+    fn every_link_type_has_one_that_the_kernel_takes() {
+        for (number, link) in [
+            (1, LinkType::Ethernet),
+            (12, LinkType::RawIp),
+            (113, LinkType::LinuxCooked),
+            (276, LinkType::LinuxCooked2),
+            (0, LinkType::Null),
+        ] {
+            // What Linux takes: BPF_MAXINSNS.
+            let len = program(number, link).get_instructions().len();
+            assert!(len < 4_096, "{link:?}: {len}");
+            println!("{link:?}: {len} instructions");
+        }
+    }
+
+    #[test]
+    fn words_that_look_further_inside_are_known() {
+        assert!(shifts("vlan 7 and udp") && shifts("not(mpls)"));
+        assert!(!shifts("host vlan-7x.example or udp") || shifts("host vlan"));
+        assert!(!shifts("udp port 4791"));
+    }
+
+    #[test]
+    fn a_wrong_expression_is_told_in_libpcaps_words() {
+        let filter = PacketFilter {
+            own: Some("udp prt 4791".to_owned()),
+            built_in: true,
+        };
+        let Err(said) = filter.for_file(1) else {
+            panic!("accepted");
+        };
+        assert!(said.contains("syntax error"), "{said}");
+        assert!(PacketFilter::default().for_file(1).unwrap().is_none());
+    }
+}

@@ -1,0 +1,421 @@
+//! Packets from an interface through libpcap: what the kernel dropped, what became of the interface, and waiting for it
+//! to come back.
+
+use super::export::Described;
+use super::kernel_filter::{PacketFilter, said};
+use super::opener::Opener;
+use super::{BATCH, Engine, Input, wall_clock};
+use crate::packet::Packet;
+use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
+use fcn_link::privilege::{Capability, require};
+use fcn_tool::failure::Failure;
+use fcn_wire::{LinkType, Profile, Severity};
+use pcap::{Active, BpfProgram, Capture, Precision};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Linux's name for all interfaces together.
+const ANY: &str = "any";
+/// How long the kernel may gather packets before it hands them over, in milliseconds.
+const GATHER: i32 = 10;
+/// The same in nanoseconds, with what the machine may be late: packets older than that have come, if none are waiting.
+const ON_ITS_WAY: u64 = 30_000_000;
+/// How long an interface without packets is waited for before something else is looked at.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// How often it is asked what became of the interface.
+const WATCHING: Duration = Duration::from_millis(100);
+/// How often it is asked what was dropped.
+const COUNTING: Duration = Duration::from_secs(1);
+/// How often it is tried to open an interface that is not there, or down.
+const RETRYING: Duration = Duration::from_millis(250);
+/// Packets that are still taken in at the end, at most.
+const LAST: usize = 1 << 20;
+
+/// How to capture.
+#[derive(Clone, Debug)]
+pub struct Capturing {
+    /// Octets of the ring that the kernel puts packets into.
+    pub buffer: u64,
+    /// Octets kept of each packet.
+    pub snap_len: u32,
+    /// Whether packets for others are wanted.
+    pub promiscuous: bool,
+    /// Which packets.
+    pub filter: PacketFilter,
+    /// Code points.
+    pub profile: Profile,
+}
+
+/// An open handle.
+pub struct Handle {
+    capture: Capture<Active>,
+    link: LinkType,
+    /// What packets have to pass here, behind the kernel's filter.
+    filter: Option<BpfProgram>,
+}
+
+/// An interface that packets are captured on.
+pub struct LiveInput {
+    name: String,
+    how: Capturing,
+    handle: Option<Handle>,
+    watch: Option<LinkWatch>,
+    /// What it is: driver, and how it is captured.
+    about: String,
+    number: u32,
+    /// What handles before this one were told to have dropped.
+    dropped: (u64, u64),
+    /// Who opens it once it is up.
+    opener: Option<Opener>,
+    /// What is shown of its state.
+    state: &'static str,
+}
+
+impl LiveInput {
+    /// Opens an interface; one that is down is waited for later.
+    ///
+    /// # Errors
+    /// There is none of that name, rights are missing, or libpcap cannot capture on it.
+    pub fn open(name: &str, how: &Capturing, program: &Path) -> Result<Self, Failure> {
+        let failed = || Failure::failed("cannot capture").and(name);
+        let interface = match name {
+            ANY => None,
+            _ => Some(
+                Interface::named(name)
+                    .map_err(|error| Failure::usage("cannot capture").and(error.to_string()))?,
+            ),
+        };
+        require(&[Capability::NetRaw], program).map_err(|missing| {
+            failed().and(format!(
+                "{missing}\n  3. or read from a program that is permitted:\n     \
+                 sudo tcpdump -i {name} -U -w - | {} -r -",
+                program.display()
+            ))
+        })?;
+        let up = interface.as_ref().is_none_or(Interface::is_up);
+        let handle = match open(name, how) {
+            Ok(handle) => Some(handle),
+            // It may have gone down in between.
+            Err(_) if !up => None,
+            Err(said) => return Err(failed().and(said)),
+        };
+        let watch = interface.as_ref().and_then(|i| LinkWatch::new(i).ok());
+        Ok(Self {
+            name: name.to_owned(),
+            how: how.clone(),
+            handle,
+            watch,
+            about: interface.as_ref().map_or_else(String::new, about),
+            number: 0,
+            dropped: (0, 0),
+            opener: None,
+            state: if up { "up" } else { "down" },
+        })
+    }
+
+    /// Has somebody wait for an interface that is not up, who keeps the right to open it when privileges are dropped. Says
+    /// whether that is so.
+    ///
+    /// # Errors
+    /// That right could not be kept.
+    pub fn await_it(&mut self) -> Result<bool, String> {
+        if self.handle.is_none() {
+            self.opener = Some(Opener::start(&self.name, &self.how)?);
+        }
+        Ok(self.opener.is_some())
+    }
+
+    /// Privileges were dropped.
+    ///
+    /// # Errors
+    /// Whoever waits for the interface could not drop its own.
+    pub fn rights_dropped(&self) -> Result<(), String> {
+        self.opener.as_ref().map_or(Ok(()), Opener::begin)
+    }
+
+    /// Makes it known to the engine; `rights` says what became of privileges.
+    pub fn introduce(&mut self, engine: &Engine, rights: &str) {
+        let link = self.handle.as_ref().map(|handle| handle.link);
+        let mut facts = vec![
+            match link {
+                None => "not open yet",
+                Some(LinkType::Ethernet) => "Ethernet",
+                Some(LinkType::RawIp) => "raw IP",
+                Some(LinkType::LinuxCooked | LinkType::LinuxCooked2) => "Linux cooked",
+                Some(LinkType::Null) => "BSD loopback",
+            }
+            .to_owned(),
+            match (&self.how.filter.own, self.how.filter.built_in) {
+                (None, true) => "kernel filter".to_owned(),
+                (None, false) => "no filter".to_owned(),
+                (Some(_), true) => "kernel filter and --filter".to_owned(),
+                (Some(_), false) => "--filter alone".to_owned(),
+            },
+            format!("ring of {} MiB", self.how.buffer >> 20),
+        ];
+        if !self.about.is_empty() {
+            facts.insert(0, self.about.clone());
+        }
+        if !rights.is_empty() {
+            facts.push(rights.to_owned());
+        }
+        self.about = facts.join(", ");
+        let described = Described {
+            name: self.name.clone(),
+            about: self.about.clone(),
+            link: link.unwrap_or(LinkType::Ethernet),
+            snap_len: self.how.snap_len,
+        };
+        self.number = engine.know_interface(described, self.state);
+        if self.state == "down" {
+            engine.note(
+                Severity::Warning,
+                "interface.down",
+                &self.name,
+                "it is down: waiting for it to be set up",
+            );
+        }
+    }
+
+    /// Takes in what is there; how many there were.
+    fn take(&mut self, engine: &Engine) -> Result<usize, String> {
+        let Some(Handle {
+            capture,
+            link,
+            filter,
+        }) = &mut self.handle
+        else {
+            return Ok(0);
+        };
+        let (link, interface, filter) = (*link, self.number, filter.as_ref());
+        let mut taking = engine.taking();
+        let taken = capture.dispatch(Some(BATCH), |packet| {
+            if filter.is_some_and(|filter| !filter.filter(packet.data)) {
+                return;
+            }
+            let stamp = packet.header.ts;
+            taking.count(&Packet {
+                // Asked for in nanoseconds.
+                at: (stamp.tv_sec as u64)
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(stamp.tv_usec as u64),
+                bytes: packet.data,
+                wire_len: (packet.header.len as usize).max(packet.data.len()),
+                link,
+                interface,
+                number: 0,
+            });
+        });
+        taking.release();
+        taken.map_err(said)
+    }
+
+    /// Waits for packets; whether there are some, or something happened to the interface.
+    fn wait(&self) -> bool {
+        let Some(handle) = &self.handle else {
+            thread::sleep(Duration::from_millis(50));
+            return false;
+        };
+        let mut fds = [PollFd::new(&handle.capture, PollFlags::IN)];
+        match poll(&mut fds, Some(&PATIENCE)) {
+            Ok(ready) => ready > 0,
+            Err(_) => false,
+        }
+    }
+
+    /// What became of the interface.
+    fn look(&mut self, engine: &Engine) {
+        while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
+            self.became(event, engine);
+        }
+    }
+
+    fn became(&mut self, event: LinkEvent, engine: &Engine) {
+        let (state, severity, what) = match event {
+            LinkEvent::Back => ("up", Severity::Note, "interface.up"),
+            LinkEvent::Down | LinkEvent::NoCarrier => ("down", Severity::Warning, "interface.down"),
+            LinkEvent::Gone => ("gone", Severity::Warning, "interface.gone"),
+        };
+        if event == LinkEvent::Gone {
+            self.count(engine);
+            self.close();
+        }
+        let text = event.to_string();
+        self.state = state;
+        let about = match event {
+            LinkEvent::Back => self.about.clone(),
+            _ => text.clone(),
+        };
+        engine.interface_state(self.number, state, Some(&about), None);
+        engine.note(severity, what, &self.name, &text);
+    }
+
+    /// The handle is of no use any more; its counters have been read.
+    fn close(&mut self) {
+        if let Some(mut handle) = self.handle.take()
+            && let Ok(stat) = handle.capture.stats()
+        {
+            self.dropped.0 += u64::from(stat.dropped);
+            self.dropped.1 += u64::from(stat.if_dropped);
+        }
+        self.watch = None;
+    }
+
+    /// Tells what was dropped.
+    fn count(&mut self, engine: &Engine) {
+        if let Some(handle) = &mut self.handle
+            && let Ok(stat) = handle.capture.stats()
+        {
+            let dropped = (
+                self.dropped.0 + u64::from(stat.dropped),
+                self.dropped.1 + u64::from(stat.if_dropped),
+            );
+            engine.interface_state(self.number, self.state, None, Some(dropped));
+        }
+    }
+
+    /// Tries to open an interface that was not up, or was deleted and may have been made again. Says whether it should be
+    /// tried again.
+    fn retry(&mut self, engine: &Engine) -> bool {
+        let Ok(interface) = Interface::named(&self.name) else {
+            return true;
+        };
+        let opened = match &self.opener {
+            Some(opener) => match opener.opened() {
+                Some(opened) => opened,
+                None => return true,
+            },
+            None if !interface.is_up() => return true,
+            None => open(&self.name, &self.how),
+        };
+        self.opener = None;
+        match opened {
+            Ok(handle) => {
+                self.handle = Some(handle);
+                self.watch = LinkWatch::new(&interface).ok();
+                self.state = "up";
+                engine.interface_state(self.number, "up", Some(&self.about.clone()), None);
+                let text = "it is up, and captured on from now on";
+                engine.note(Severity::Note, "interface.up", &self.name, text);
+                true
+            }
+            Err(why) if require(&[Capability::NetRaw], Path::new("fcn-top")).is_err() => {
+                let text = format!(
+                    "one of that name is there, but privileges were dropped: start again, with --keep-privileges if this \
+                     may happen again ({why})"
+                );
+                engine.interface_state(self.number, self.state, Some(&text), None);
+                engine.note(Severity::Warning, "interface.gone", &self.name, &text);
+                false
+            }
+            Err(_) => true,
+        }
+    }
+}
+
+impl Input for LiveInput {
+    fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        let told = engine.mark();
+        let begun = Instant::now();
+        let (mut watched, mut counted, mut tried) = (begun, begun, begun);
+        let mut retries = true;
+        self.count(engine);
+        while !stop.load(Ordering::Relaxed) && !engine.has_enough() {
+            let before = wall_clock();
+            let taken = if self.wait() {
+                self.take(engine)
+            } else {
+                Ok(0)
+            };
+            match taken {
+                Ok(0) => tell(&told, before),
+                Ok(_) => {}
+                Err(why) => {
+                    self.look(engine);
+                    if self.handle.is_some() {
+                        // Broken, but neither down nor gone as far as the kernel tells.
+                        self.close();
+                        engine.interface_state(self.number, "gone", Some(&why), None);
+                        engine.note(Severity::Warning, "interface.gone", &self.name, &why);
+                        self.state = "gone";
+                    }
+                }
+            }
+            if watched.elapsed() >= WATCHING {
+                watched = Instant::now();
+                self.look(engine);
+            }
+            if counted.elapsed() >= COUNTING {
+                counted = Instant::now();
+                self.count(engine);
+            }
+            if self.handle.is_none() && retries && tried.elapsed() >= RETRYING {
+                tried = Instant::now();
+                retries = self.retry(engine);
+            }
+        }
+        // What was captured before the end counts.
+        thread::sleep(Duration::from_millis(GATHER as u64 * 2));
+        let mut taken = 0;
+        while taken < LAST && !engine.has_enough() {
+            match self.take(engine) {
+                Ok(some) if some > 0 => taken += some,
+                _ => break,
+            }
+        }
+        self.count(engine);
+        engine.end("stopped");
+        Ok(())
+    }
+}
+
+/// Nothing is waiting: all that was captured before `now` has come.
+fn tell(told: &Arc<AtomicU64>, now: u64) {
+    told.fetch_max(now.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
+}
+
+/// Opens an interface that is up.
+pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
+    let mut capture = Capture::from_device(name)
+        .map_err(said)?
+        // All interfaces together cannot be made promiscuous, and libpcap complains.
+        .promisc(how.promiscuous && name != ANY)
+        .snaplen(i32::try_from(how.snap_len).unwrap_or(i32::MAX))
+        .buffer_size(i32::try_from(how.buffer).unwrap_or(i32::MAX))
+        .timeout(GATHER)
+        .precision(Precision::Nano)
+        .open()
+        .map_err(said)?
+        .setnonblock()
+        .map_err(said)?;
+    let number = capture.get_datalink().0;
+    let link = u32::try_from(number)
+        .ok()
+        .and_then(LinkType::from_pcap)
+        .ok_or_else(|| format!("its link type {number} is none that is read here"))?;
+    let filter = how
+        .filter
+        .install(&mut capture, link, &how.profile)
+        .map_err(|said| format!("--filter: {said}"))?;
+    Ok(Handle {
+        capture,
+        link,
+        filter,
+    })
+}
+
+/// What an interface is, in a few words.
+fn about(interface: &Interface) -> String {
+    let driver = interface.driver().unwrap_or("unknown driver");
+    match interface.speed() {
+        Some(speed) => format!("{driver}, {speed} Mbit/s"),
+        None => driver.to_owned(),
+    }
+}

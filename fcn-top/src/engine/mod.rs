@@ -1,0 +1,377 @@
+//! Everything that touches files, sockets, threads and the clock: packets go into the one monitor here, whatever they
+//! come from, and whoever shows them looks at it through [`Engine`].
+//!
+//! `file.rs` reads captures, `live.rs` interfaces (`opener.rs` waits for
+//! them), `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
+//! time into intervals, `keeper.rs` keeps packets and `export.rs` writes them, `privileges.rs` gives up what is not needed
+//! any more.
+
+pub mod beat;
+pub mod export;
+pub mod file;
+pub mod keeper;
+pub mod kernel_filter;
+pub mod live;
+mod opener;
+pub mod privileges;
+
+use crate::monitor::{Monitor, RowId};
+use crate::packet::Packet;
+use crate::record::EventRecord;
+use crate::tables::{Tables, Wanted, Watched};
+use beat::Beat;
+use export::{Chosen, Described};
+use fcn_node::FlowKey;
+use fcn_tool::failure::Failure;
+use fcn_wire::Severity;
+use keeper::Keeper;
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Packets taken in before others may have a look.
+pub const BATCH: usize = 512;
+/// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
+const GRACE: u64 = 250_000_000;
+/// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
+pub const BY_THE_CLOCK: u64 = u64::MAX;
+
+/// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
+const FRESH: u64 = 5_000_000_000;
+
+/// An input that runs.
+pub struct Running<'e>(&'e Engine);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Somewhere packets come from.
+pub trait Input: Send {
+    /// Takes packets in until there are no more, or `stop` is set.
+    ///
+    /// # Errors
+    /// Why no more can come; what was taken in before counts.
+    fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure>;
+}
+
+/// When enough was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// After so many packets.
+    pub count: Option<u64>,
+    /// So long after the first packet, by time stamps.
+    pub span: Option<Duration>,
+}
+
+/// The monitor, and what goes with each packet.
+struct State {
+    monitor: Monitor,
+    keeper: Option<Keeper>,
+    beat: Option<Beat<Monitor>>,
+    interfaces: Vec<Described>,
+    limits: Limits,
+    /// Packets taken in.
+    taken: u64,
+    /// The moment from which on packets are not wanted.
+    until: Option<u64>,
+    /// Whether a limit was reached.
+    enough: bool,
+}
+
+/// What inputs feed and screens watch.
+pub struct Engine {
+    state: Mutex<State>,
+    /// Inputs that run.
+    running: AtomicUsize,
+    /// For each source that lives by the clock, the moment before which it has told everything.
+    told: Mutex<Vec<Arc<AtomicU64>>>,
+    ended: Mutex<Option<String>>,
+    /// Whether addresses must not leave, which packets hold.
+    private: bool,
+}
+
+impl Engine {
+    /// An engine without packets yet.
+    #[must_use]
+    pub fn new(monitor: Monitor, keeper: Option<Keeper>, limits: Limits, private: bool) -> Self {
+        let state = State {
+            monitor,
+            keeper,
+            beat: None,
+            interfaces: Vec::new(),
+            limits,
+            taken: 0,
+            until: None,
+            enough: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            running: AtomicUsize::new(0),
+            told: Mutex::new(Vec::new()),
+            ended: Mutex::new(None),
+            private,
+        }
+    }
+
+    /// Has `beat` called at the end of each interval.
+    pub fn set_beat(&self, beat: Beat<Monitor>) {
+        self.state.lock().beat = Some(beat);
+    }
+
+    /// Makes an interface known; returns its number.
+    pub fn know_interface(&self, described: Described, state: &'static str) -> u32 {
+        let mut guard = self.state.lock();
+        let number = guard.interfaces.len() as u32;
+        guard
+            .monitor
+            .know_interface(number, &described.name, &described.about);
+        guard.monitor.interface_state(number, state, None, None);
+        guard.interfaces.push(described);
+        number
+    }
+
+    /// Tells how an interface is: `dropped` by the kernel and by the interface.
+    pub fn interface_state(
+        &self,
+        number: u32,
+        state: &'static str,
+        about: Option<&str>,
+        dropped: Option<(u64, u64)>,
+    ) {
+        let mut guard = self.state.lock();
+        guard.monitor.interface_state(number, state, about, dropped);
+        if let (Some(about), Some(described)) = (about, guard.interfaces.get_mut(number as usize)) {
+            about.clone_into(&mut described.about);
+        }
+    }
+
+    /// Puts something into the log.
+    pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
+        let mut guard = self.state.lock();
+        let at = match guard.monitor.now() {
+            0 => wall_clock(),
+            now => now,
+        };
+        guard.monitor.note(EventRecord {
+            at,
+            severity,
+            what,
+            times: 1,
+            frame: None,
+            interface: Some(interface.into()),
+            from: None,
+            to: None,
+            text: text.into(),
+            section: "",
+        });
+    }
+
+    /// To take packets in; others wait meanwhile.
+    pub fn taking(&self) -> Taking<'_> {
+        Taking(self.state.lock())
+    }
+
+    /// Whether a limit was reached.
+    pub fn has_enough(&self) -> bool {
+        self.state.lock().enough
+    }
+
+    /// Looks at the monitor; packets wait meanwhile.
+    pub fn with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> T {
+        look(&mut self.state.lock().monitor)
+    }
+
+    /// A mark that a source which lives by the clock moves on, in nanoseconds since the epoch: everything captured before
+    /// it was taken in.
+    pub fn mark(&self) -> Arc<AtomicU64> {
+        let mark = Arc::new(AtomicU64::new(0));
+        self.told.lock().push(Arc::clone(&mark));
+        mark
+    }
+
+    /// Moves time on where no packets come. Does not wait: where packets come, they move it on.
+    pub fn tick(&self) {
+        let told = self.told.lock();
+        let moment = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
+            BY_THE_CLOCK => wall_clock().saturating_sub(GRACE),
+            moment => moment,
+        };
+        let Some(told) = told.iter().map(moment).min() else {
+            return;
+        };
+        let Some(mut guard) = self.state.try_lock() else {
+            return;
+        };
+        let State { monitor, beat, .. } = &mut *guard;
+        if let Some(beat) = beat {
+            beat.quiet_until(told.saturating_sub(GRACE), monitor);
+        }
+        if told > 0 && !guard.enough {
+            guard.monitor.advance(told);
+        }
+    }
+
+    /// Counts an input as running, until what is returned is dropped.
+    #[must_use]
+    pub fn begin(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        Running(self)
+    }
+
+    /// An input has come to its end, and says how.
+    pub fn end(&self, how: &str) {
+        *self.ended.lock() = Some(how.to_owned());
+    }
+
+    /// Whether what comes is captured now, as far as can be told: on an interface, and in a pipe where its last packet was
+    /// fresh or none has come.
+    pub fn is_fresh(&self) -> bool {
+        let told = self.told.lock();
+        let now = wall_clock();
+        let fresh = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
+            BY_THE_CLOCK => true,
+            moment => now.abs_diff(moment) < FRESH,
+        };
+        !told.is_empty() && (self.taken() == 0 || told.iter().all(fresh))
+    }
+
+    /// Packets taken in so far.
+    pub fn taken(&self) -> u64 {
+        self.state.lock().taken
+    }
+
+    /// Whether inputs run.
+    pub fn runs(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Ends the interval that runs. To be called once, behind the last packet.
+    pub fn finish(&self) {
+        let mut guard = self.state.lock();
+        let State { monitor, beat, .. } = &mut *guard;
+        if let Some(mut beat) = beat.take() {
+            beat.finish(monitor);
+        }
+    }
+
+    /// Writes the packets kept that stand behind some rows into a new pcapng file; returns how many, and how many had to
+    /// leave for want of room.
+    ///
+    /// # Errors
+    /// What failed, on what, and what to do.
+    pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
+        if self.private {
+            return Err("packets hold addresses, and --privacy keeps those in".to_owned());
+        }
+        let (chosen, interfaces, gone) = {
+            let guard = self.state.lock();
+            let Some(keeper) = &guard.keeper else {
+                return Err("no packets are kept: give room for them with --keep".to_owned());
+            };
+            let flows: FxHashSet<FlowKey> = rows
+                .iter()
+                .filter_map(|row| guard.monitor.flow_of_row(*row))
+                .collect();
+            let chosen = Chosen::of(keeper, |kept| {
+                kept.row.is_some_and(|row| rows.contains(&row))
+                    || kept.flow.is_some_and(|flow| flows.contains(&flow))
+            });
+            (chosen, guard.interfaces.clone(), keeper.gone())
+        };
+        Ok((chosen.write(to, &interfaces)?, gone))
+    }
+}
+
+impl Watched for Engine {
+    fn tables(&self, wanted: Wanted) -> Tables {
+        self.state.lock().monitor.tables(wanted)
+    }
+
+    fn export(&self, row: RowId, to: &Path) -> Result<u64, String> {
+        let rows = std::iter::once(row).collect();
+        self.export_rows(&rows, to).map(|(packets, _)| packets)
+    }
+
+    fn ended(&self) -> Option<String> {
+        if self.runs() {
+            return None;
+        }
+        self.ended.lock().clone()
+    }
+}
+
+/// The right to take packets in.
+pub struct Taking<'a>(MutexGuard<'a, State>);
+
+impl Taking<'_> {
+    /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
+    #[inline]
+    pub fn take(&mut self, packet: &Packet<'_>) -> bool {
+        let State {
+            monitor,
+            keeper,
+            beat,
+            limits,
+            taken,
+            until,
+            enough,
+            ..
+        } = &mut *self.0;
+        if *enough {
+            return false;
+        }
+        if let Some(span) = limits.span {
+            let end = *until.get_or_insert_with(|| packet.at.saturating_add(nanoseconds(span)));
+            if packet.at >= end {
+                *enough = true;
+                return false;
+            }
+        }
+        if let Some(beat) = beat {
+            beat.before(packet.at, monitor);
+        }
+        let observed = monitor.observe(packet);
+        *taken += 1;
+        if let Some(keeper) = keeper
+            && (observed.row.is_some() || observed.flow.is_some())
+        {
+            keeper.keep(packet, observed.row, observed.flow);
+        }
+        if limits.count.is_some_and(|count| *taken >= count) {
+            *enough = true;
+        }
+        !*enough
+    }
+
+    /// Takes a packet in as the next of all inputs.
+    #[inline]
+    pub fn count(&mut self, packet: &Packet<'_>) -> bool {
+        let number = self.0.taken + 1;
+        self.take(&Packet { number, ..*packet })
+    }
+
+    /// Lets whoever waits have a look now.
+    pub fn release(self) {
+        MutexGuard::unlock_fair(self.0);
+    }
+}
+
+/// Nanoseconds of a span, as many as fit.
+#[must_use]
+pub fn nanoseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The clock that packets are stamped by, in nanoseconds since the epoch.
+#[must_use]
+pub fn wall_clock() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, nanoseconds)
+}

@@ -1,0 +1,196 @@
+//! The tree of tests that a filter is.
+
+use super::value::{Operator, Sought, Value};
+use super::words::{Placed, Token, cut};
+use super::{FilterError, MAX_DEPTH, Node};
+use crate::columns;
+use crate::record::Record;
+
+/// What a filter says; `None` where it says nothing.
+pub(super) fn filter<R: Record>(text: &str) -> Result<Option<Node>, FilterError> {
+    let tokens = cut(text)?;
+    if tokens.is_empty() {
+        return Ok(None);
+    }
+    let mut parser = Parser {
+        tokens: &tokens,
+        end: text.chars().count(),
+        depth: 0,
+    };
+    let node = parser.either::<R>()?;
+    match parser.tokens.first() {
+        None => Ok(Some(node)),
+        Some((at, token)) => Err(FilterError {
+            at: *at,
+            what: match token {
+                Token::Close => "`)` closes nothing".to_owned(),
+                token => test_expected(Some(token)),
+            },
+        }),
+    }
+}
+
+fn test_expected(found: Option<&Token>) -> String {
+    let expected = "expected a test: a word, an address, or a column with a value";
+    match found {
+        Some(token) => format!("{expected}, not `{}`", token.shown()),
+        None => expected.to_owned(),
+    }
+}
+
+struct Parser<'t> {
+    /// What was not read yet.
+    tokens: &'t [Placed],
+    /// Characters of the filter.
+    end: usize,
+    depth: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn peek(&self) -> Option<&'t Token> {
+        self.tokens.first().map(|(_, token)| token)
+    }
+
+    fn at(&self) -> usize {
+        self.tokens.first().map_or(self.end, |(at, _)| *at)
+    }
+
+    fn next(&mut self) -> Option<&'t Token> {
+        let (first, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(&first.1)
+    }
+
+    fn fails<T>(&self, what: String) -> Result<T, FilterError> {
+        Err(FilterError {
+            at: self.at(),
+            what,
+        })
+    }
+
+    /// Tests with `or` between them.
+    fn either<R: Record>(&mut self) -> Result<Node, FilterError> {
+        let mut nodes = Vec::new();
+        loop {
+            // `(a or b) or c` is `a or b or c`.
+            match self.both::<R>()? {
+                Node::Or(inner) => nodes.extend(inner),
+                node => nodes.push(node),
+            }
+            if self.peek() != Some(&Token::Or) {
+                return Ok(one_or(nodes, Node::Or));
+            }
+            self.next();
+        }
+    }
+
+    /// Tests with `and` between them, or nothing.
+    fn both<R: Record>(&mut self) -> Result<Node, FilterError> {
+        let mut nodes = Vec::new();
+        loop {
+            match self.single::<R>()? {
+                Node::And(inner) => nodes.extend(inner),
+                node => nodes.push(node),
+            }
+            match self.peek() {
+                Some(Token::And) => {
+                    self.next();
+                }
+                None | Some(Token::Or | Token::Close | Token::Operator(_)) => {
+                    return Ok(one_or(nodes, Node::And));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// One level further in, if there may be one.
+    fn deeper(&mut self) -> Result<(), FilterError> {
+        if self.depth >= MAX_DEPTH {
+            return self.fails(format!(
+                "parentheses and `not`s may be {MAX_DEPTH} deep, no deeper"
+            ));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn single<R: Record>(&mut self) -> Result<Node, FilterError> {
+        let at = self.at();
+        match self.peek() {
+            Some(Token::Not) => {
+                self.deeper()?;
+                self.next();
+                let node = self.single::<R>()?;
+                self.depth -= 1;
+                Ok(Node::Not(Box::new(node)))
+            }
+            Some(Token::Open) => {
+                self.deeper()?;
+                self.next();
+                let node = self.either::<R>()?;
+                match self.peek() {
+                    Some(Token::Close) => self.next(),
+                    Some(token) => return self.fails(test_expected(Some(token))),
+                    None => return self.fails("expected `)`".to_owned()),
+                };
+                self.depth -= 1;
+                Ok(node)
+            }
+            Some(Token::Word(word)) => {
+                self.next();
+                match self.peek() {
+                    Some(Token::Operator(operator)) => self.column::<R>(at, word, *operator),
+                    _ => match Sought::word(word) {
+                        Ok(sought) => Ok(Node::Any(sought)),
+                        Err(what) => Err(FilterError { at, what }),
+                    },
+                }
+            }
+            Some(Token::Quoted(text)) => {
+                self.next();
+                Ok(Node::Any(Sought::text(text)))
+            }
+            found => self.fails(test_expected(found)),
+        }
+    }
+
+    /// A column's name has been read; its operator is next.
+    fn column<R: Record>(
+        &mut self,
+        at: usize,
+        name: &str,
+        operator: Operator,
+    ) -> Result<Node, FilterError> {
+        let number = columns::named::<R>(name).map_err(|what| FilterError { at, what })?;
+        let Some(column) = columns::of::<R>(number) else {
+            return self.fails(test_expected(None));
+        };
+        Value::allows(column, operator).or_else(|what| self.fails(what))?;
+        self.next();
+        let value = match self.peek() {
+            Some(Token::Word(word)) => Value::read(column, operator, word),
+            Some(Token::Quoted(text)) => Value::quoted(column, operator, text),
+            found => Err(Value::expected(column, found.map(Token::shown).as_deref())),
+        }
+        .or_else(|what| self.fails(what))?;
+        self.next();
+        Ok(Node::Column {
+            number,
+            column,
+            operator,
+            value,
+        })
+    }
+}
+
+/// The only one, or all of them put together.
+fn one_or(mut nodes: Vec<Node>, several: fn(Vec<Node>) -> Node) -> Node {
+    match (nodes.pop(), nodes.is_empty()) {
+        (Some(node), true) => node,
+        (last, _) => {
+            nodes.extend(last);
+            several(nodes)
+        }
+    }
+}

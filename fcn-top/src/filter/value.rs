@@ -1,0 +1,394 @@
+//! What a test compares with: values read as a column needs them, and the comparing.
+
+use super::numbers::{moment, part, prefix, scaled, span, whole};
+use super::words;
+use crate::columns::near;
+use crate::order::rank;
+use crate::record::{Cell, Column, Holds};
+use crate::text::Words;
+use core::fmt;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::{Kind, Severity};
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+/// How a column is compared with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Is,
+    IsNot,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    Contains,
+}
+
+impl Operator {
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Is => "=",
+            Self::IsNot => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::More => ">",
+            Self::AtLeast => ">=",
+            Self::Contains => "~",
+        }
+    }
+
+    /// Whether it is a question of more or less.
+    const fn is_order(self) -> bool {
+        matches!(self, Self::Less | Self::AtMost | Self::More | Self::AtLeast)
+    }
+
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Is | Self::Contains => ordering.is_eq(),
+            Self::IsNot => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::AtMost => ordering.is_le(),
+            Self::More => ordering.is_gt(),
+            Self::AtLeast => ordering.is_ge(),
+        }
+    }
+}
+
+/// What is looked for in any column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Sought {
+    Prefix(Prefix),
+    Word {
+        /// In lower case.
+        text: String,
+        /// The number that it is.
+        number: Option<u64>,
+    },
+    /// Between quotation marks: a text only. In lower case.
+    Text(String),
+}
+
+impl Sought {
+    /// A word that stands alone: an address, a prefix, or a text.
+    pub(super) fn word(word: &str) -> Result<Self, String> {
+        if let Some(prefix) = prefix(word) {
+            return Ok(Self::Prefix(prefix));
+        }
+        // Who writes an address and a length means a prefix.
+        if let Some((address, _)) = word.split_once('/')
+            && address.parse::<IpAddr>().is_ok()
+        {
+            return Err(format!(
+                "`{}` is no prefix: write 10.0.0.0/8 or 2001:db8::/32",
+                short(word)
+            ));
+        }
+        let text = word.to_lowercase();
+        let number = whole(&text).ok();
+        Ok(Self::Word { text, number })
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(text.to_lowercase())
+    }
+
+    /// Whether a cell has it.
+    pub(super) fn is_in(&self, cell: &Cell<'_>, shown: Option<&Words>) -> bool {
+        match (self, cell) {
+            (Self::Prefix(prefix), Cell::Address(address)) => prefix.contains(*address),
+            (Self::Prefix(_), _) => false,
+            (
+                Self::Word {
+                    number: Some(number),
+                    ..
+                },
+                Cell::Count(count),
+            ) => number == count,
+            (Self::Word { text, .. } | Self::Text(text), cell) => contains(cell, text, shown),
+        }
+    }
+}
+
+/// A value that a column is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// Nothing is there.
+    Nothing,
+    /// A name or text in lower case.
+    Text(String),
+    /// Either Fast CNP.
+    AnyFastCnp,
+    Prefix(Prefix),
+    Whole(u64),
+    Number(f64),
+}
+
+impl Value {
+    /// Whether a column can be compared so.
+    pub(super) fn allows(column: &Column, operator: Operator) -> Result<(), String> {
+        let what = match column.holds {
+            Holds::Name if column.id == "severity" => return Ok(()),
+            Holds::Name if column.id == "kind" => "kinds",
+            Holds::Name => "names",
+            Holds::Text => "texts",
+            Holds::Address => "addresses",
+            _ if operator == Operator::Contains => {
+                return Err(
+                    "`~` is for texts, names and addresses; here write = != < <= > >=".to_owned(),
+                );
+            }
+            _ => return Ok(()),
+        };
+        if operator.is_order() {
+            return Err(format!("{what} have no order; write = != or ~"));
+        }
+        Ok(())
+    }
+
+    /// What a column wants, where there is something else or nothing.
+    pub(super) fn expected(column: &Column, found: Option<&str>) -> String {
+        let (what, how) = needs(column.holds);
+        let how = if how.is_empty() {
+            String::new()
+        } else {
+            format!(": {how}")
+        };
+        match found {
+            Some(found) => format!("expected {what}{how}, not `{found}`"),
+            None => format!("expected {what}{how}"),
+        }
+    }
+
+    /// A text between quotation marks, which is not `none` and no alias.
+    pub(super) fn quoted(column: &Column, operator: Operator, text: &str) -> Result<Self, String> {
+        match column.holds {
+            Holds::Text | Holds::Name => Ok(Self::Text(text.to_lowercase())),
+            Holds::Address if operator == Operator::Contains => Ok(Self::Text(text.to_lowercase())),
+            _ => Self::read(column, operator, text),
+        }
+    }
+
+    /// A word.
+    pub(super) fn read(column: &Column, operator: Operator, word: &str) -> Result<Self, String> {
+        let lower = word.to_lowercase();
+        if lower == "none" && matches!(operator, Operator::Is | Operator::IsNot) {
+            return Ok(Self::Nothing);
+        }
+        let (what, how) = needs(column.holds);
+        let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
+        let wrong = || format!("`{}` is no {noun}: write {how}", short(word));
+        if operator == Operator::Contains {
+            return Ok(Self::Text(lower));
+        }
+        let number =
+            |read: fn(&str) -> Option<f64>| read(&lower).map(Self::Number).ok_or_else(wrong);
+        match column.holds {
+            Holds::Text => Ok(Self::Text(lower)),
+            Holds::Name
+                if column.id == "kind" && ["fast_cnp", "fastcnp"].contains(&lower.as_str()) =>
+            {
+                Ok(Self::AnyFastCnp)
+            }
+            Holds::Name => known(column, lower).map(Self::Text),
+            Holds::Address => prefix(word).map(Self::Prefix).ok_or_else(wrong),
+            Holds::Count | Holds::Number | Holds::Qp | Holds::Label => {
+                whole(&lower).map(Self::Whole).map_err(|()| wrong())
+            }
+            Holds::Rate | Holds::Bits => number(scaled),
+            Holds::Share | Holds::Change => number(part),
+            Holds::Span => span(&lower).map(Self::Whole).ok_or_else(wrong),
+            Holds::Moment => moment(word).map(Self::Whole).ok_or_else(wrong),
+        }
+    }
+
+    /// Whether a cell compares so with it.
+    pub(super) fn compare(
+        &self,
+        operator: Operator,
+        cell: &Cell<'_>,
+        shown: Option<&Words>,
+    ) -> bool {
+        let is = |yes: bool| yes == (operator != Operator::IsNot);
+        match (self, cell) {
+            (Self::Nothing, cell) => is(*cell == Cell::None),
+            (_, Cell::None) => operator == Operator::IsNot,
+            (Self::Text(text), cell) if operator == Operator::Contains => {
+                contains(cell, text, shown)
+            }
+            (Self::Text(text), Cell::Name(name)) if operator.is_order() => {
+                operator.holds(rank(name).cmp(&rank(text)))
+            }
+            (Self::Text(text), Cell::Name(name) | Cell::Text(name)) => {
+                let same = name.eq_ignore_ascii_case(text)
+                    || (!name.is_ascii() && name.to_lowercase() == *text);
+                is(same)
+            }
+            (Self::AnyFastCnp, Cell::Name(name)) => {
+                is([Kind::FastCnp1.id(), Kind::FastCnp2.id()].contains(name))
+            }
+            (Self::Prefix(prefix), Cell::Address(address)) => is(prefix.contains(*address)),
+            (Self::Whole(value), Cell::Count(cell) | Cell::Span(cell) | Cell::Moment(cell)) => {
+                operator.holds(cell.cmp(value))
+            }
+            (
+                Self::Number(value),
+                Cell::Rate(cell) | Cell::Bits(cell) | Cell::Share(cell) | Cell::Change(cell),
+            ) => cell
+                .partial_cmp(value)
+                .is_some_and(|ordering| operator.holds(ordering)),
+            // The parser makes no others.
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Sought {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => write_prefix(f, prefix),
+            Self::Word { text, .. } => write!(f, "{text}"),
+            Self::Text(text) => write_quoted(f, text),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("none"),
+            Self::AnyFastCnp => f.write_str("fast_cnp"),
+            Self::Text(text) => {
+                let special = ["none", "fast_cnp", "fastcnp"].contains(&text.as_str());
+                if words::is_plain(text) && !special {
+                    f.write_str(text)
+                } else {
+                    write_quoted(f, text)
+                }
+            }
+            Self::Prefix(prefix) => write_prefix(f, prefix),
+            Self::Whole(value) => write!(f, "{value}"),
+            Self::Number(value) if *value != 0.0 && !(1e-5..1e16).contains(&value.abs()) => {
+                write!(f, "{value:e}")
+            }
+            Self::Number(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+fn write_prefix(f: &mut fmt::Formatter<'_>, prefix: &Prefix) -> fmt::Result {
+    if prefix.is_host() {
+        write!(f, "{}", prefix.address())
+    } else {
+        write!(f, "{}/{}", prefix.address(), prefix.bits())
+    }
+}
+
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(c)?;
+    }
+    f.write_char('"')
+}
+
+/// What people may write for a column that holds that.
+const fn needs(holds: Holds) -> (&'static str, &'static str) {
+    match holds {
+        Holds::Name => ("a name", ""),
+        Holds::Text => ("a text", ""),
+        Holds::Address => ("an address", "10.0.0.1, 10.0.0.0/8 or 2001:db8::/32"),
+        Holds::Count | Holds::Number | Holds::Qp | Holds::Label => {
+            ("a whole number", "1000, 10k or 0x1234")
+        }
+        Holds::Rate | Holds::Bits => ("a rate", "100, 2.5k or 10G"),
+        Holds::Share => ("a part", "10% or 0.1"),
+        Holds::Change => ("a change", "-50%, 20% or -0.5"),
+        Holds::Span => ("a time", "45us, 1.5ms or 2s"),
+        Holds::Moment => ("a moment", "2026-11-22T08:15:00Z"),
+    }
+}
+
+/// A name of a column whose names are known; any of one whose names are not.
+fn known(column: &Column, name: String) -> Result<String, String> {
+    const KINDS: [&str; Kind::ALL.len() + 1] = [
+        "cnp",
+        "fast_cnp_1",
+        "fast_cnp_2",
+        "proxy_cn",
+        "wan_fcn",
+        "fast_cnp",
+    ];
+    let (what, names): (_, &[&str]) = match column.id {
+        "kind" => ("kind", &KINDS),
+        "severity" => (
+            "severity",
+            &[
+                Severity::Note.name(),
+                Severity::Warning.name(),
+                Severity::Error.name(),
+            ],
+        ),
+        "origin" => ("origin", &["receiver", "switch"]),
+        "qp_side" => ("side", &["sender", "receiver"]),
+        "trusted" => ("answer", &["yes", "no"]),
+        _ => return Ok(name),
+    };
+    if names.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    let shown = short(&name);
+    Err(match near(&name, names.iter().copied()) {
+        Some(near) => format!("there is no {what} `{shown}`; did you mean `{near}`?"),
+        None => format!(
+            "there is no {what} `{shown}`; there are: {}",
+            names.join(", ")
+        ),
+    })
+}
+
+/// A text for a message: not longer than a message bears.
+pub(super) fn short(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut short: String = text
+        .chars()
+        .take(MOST)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Whether the text of a cell has `text` in it, which is in lower case.
+fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Words>) -> bool {
+    match cell {
+        Cell::Name(cell) | Cell::Text(cell) => contains_lower(cell, text),
+        Cell::Address(address) => {
+            // Most words cannot be part of an address, which would have to be written out to look.
+            let may_be = text
+                .bytes()
+                .all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+            may_be && contains_lower(&address.to_string(), text)
+                || shown.is_some_and(|words| contains_lower(&words.address(*address), text))
+        }
+        _ => false,
+    }
+}
+
+/// Whether `text` has `lower` in it, in whatever case.
+fn contains_lower(text: &str, lower: &str) -> bool {
+    if text.is_ascii() {
+        // The usual case, without a copy.
+        let (text, lower) = (text.as_bytes(), lower.as_bytes());
+        return lower.is_empty()
+            || text
+                .windows(lower.len())
+                .any(|part| part.eq_ignore_ascii_case(lower));
+    }
+    text.to_lowercase().contains(lower)
+}

@@ -1,0 +1,121 @@
+//! A filter cut into words, and where each of them begins.
+
+use super::value::Operator;
+use super::{FilterError, MAX_LEN};
+
+/// A word of the language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+    Operator(Operator),
+    /// A word as it stands there.
+    Word(String),
+    /// What stands between quotation marks: never part of the language.
+    Quoted(String),
+}
+
+impl Token {
+    /// What it looks like, for messages.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Open => "(".to_owned(),
+            Self::Close => ")".to_owned(),
+            Self::And => "and".to_owned(),
+            Self::Or => "or".to_owned(),
+            Self::Not => "not".to_owned(),
+            Self::Operator(operator) => operator.sign().to_owned(),
+            Self::Word(text) | Self::Quoted(text) => super::value::short(text),
+        }
+    }
+}
+
+/// A word, and the characters before it.
+pub(super) type Placed = (usize, Token);
+
+/// What ends a word, apart from white space.
+fn is_sign(c: char) -> bool {
+    matches!(c, '(' | ')' | '=' | '!' | '<' | '>' | '~' | '"')
+}
+
+/// The words of a filter.
+pub(super) fn cut(text: &str) -> Result<Vec<Placed>, FilterError> {
+    // One look further than allowed is enough to know.
+    if text.chars().take(MAX_LEN + 1).count() > MAX_LEN {
+        return Err(FilterError {
+            at: MAX_LEN,
+            what: format!("a filter has {MAX_LEN} characters at most"),
+        });
+    }
+    let mut tokens = Vec::new();
+    let mut chars = text.chars().enumerate().peekable();
+    while let Some((at, c)) = chars.next() {
+        let equals = |chars: &mut std::iter::Peekable<_>| {
+            chars.next_if(|(_, c): &(usize, char)| *c == '=').is_some()
+        };
+        let token = match c {
+            c if c.is_whitespace() => continue,
+            '(' => Token::Open,
+            ')' => Token::Close,
+            '~' => Token::Operator(Operator::Contains),
+            '=' => {
+                equals(&mut chars);
+                Token::Operator(Operator::Is)
+            }
+            '!' if equals(&mut chars) => Token::Operator(Operator::IsNot),
+            '!' => Token::Not,
+            '<' if equals(&mut chars) => Token::Operator(Operator::AtMost),
+            '<' => Token::Operator(Operator::Less),
+            '>' if equals(&mut chars) => Token::Operator(Operator::AtLeast),
+            '>' => Token::Operator(Operator::More),
+            '"' => {
+                let mut quoted = String::new();
+                loop {
+                    match chars.next() {
+                        Some((_, '"')) => break Token::Quoted(quoted),
+                        Some((_, '\\')) if chars.peek().is_some() => {
+                            quoted.extend(chars.next().map(|(_, c)| c));
+                        }
+                        Some((_, c)) => quoted.push(c),
+                        None => {
+                            return Err(FilterError {
+                                at,
+                                what: "the quotation mark is not closed".to_owned(),
+                            });
+                        }
+                    }
+                }
+            }
+            c => {
+                let mut word = String::from(c);
+                while let Some((_, c)) = chars.next_if(|(_, c)| !c.is_whitespace() && !is_sign(*c))
+                {
+                    word.push(c);
+                }
+                keyword(&word).unwrap_or(Token::Word(word))
+            }
+        };
+        tokens.push((at, token));
+    }
+    Ok(tokens)
+}
+
+fn keyword(word: &str) -> Option<Token> {
+    let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
+    match word {
+        word if is("and") || word == "&&" => Some(Token::And),
+        word if is("or") || word == "||" => Some(Token::Or),
+        _ if is("not") => Some(Token::Not),
+        _ => None,
+    }
+}
+
+/// Whether a text read as a word is that word, and no part of the language.
+pub(super) fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.chars().any(|c| c.is_whitespace() || is_sign(c))
+        && keyword(text).is_none()
+}

@@ -1,0 +1,188 @@
+//! Opens what packets come from, gives up privileges, and lists interfaces.
+
+use crate::cli::Cli;
+use crate::config::Preferences;
+use crate::engine::file::{Choice, FileInput};
+use crate::engine::kernel_filter::PacketFilter;
+use crate::engine::live::{Capturing, LiveInput};
+use crate::engine::privileges;
+use crate::engine::{Engine, Input};
+use comfy_table::{Table, presets};
+use fcn_link::interface::Interface;
+use fcn_tool::failure::{Failure, Result};
+use fcn_wire::Profile;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Octets of a ring, at least and at most.
+const BUFFER: std::ops::RangeInclusive<u64> = (1 << 20)..=(2 << 30) - 1;
+
+/// What packets come from.
+pub enum Inputs {
+    /// Interfaces, and what became of privileges.
+    Live(Vec<LiveInput>, String),
+    /// A capture.
+    File(Box<FileInput>),
+}
+
+/// Opens the interfaces asked for, and gives up privileges; must come before any thread is started.
+///
+/// # Errors
+/// One cannot be opened.
+pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<Inputs> {
+    let buffer = preferences.buffer.map_or(64 << 20, |size| size.0);
+    if !BUFFER.contains(&buffer) {
+        return Err(Failure::usage("--buffer").and("give 1MiB or more, and less than 2GiB"));
+    }
+    let how = Capturing {
+        buffer,
+        snap_len: preferences.snap_length.unwrap_or(2_048),
+        promiscuous: !preferences.no_promiscuous.unwrap_or(false),
+        filter: filter(cli, preferences)?,
+        profile: profile.clone(),
+    };
+    let program = program();
+    let mut names: Vec<&String> = Vec::new();
+    for name in &cli.input.iface {
+        if names.contains(&name) {
+            return Err(Failure::usage("--iface").and(format!("{name} is given twice")));
+        }
+        names.push(name);
+    }
+    let mut inputs = names
+        .into_iter()
+        .map(|name| LiveInput::open(name, &how, &program))
+        .collect::<Result<Vec<_>>>()?;
+    if preferences.keep_privileges == Some(true) {
+        return Ok(Inputs::Live(inputs, "privileges kept".to_owned()));
+    }
+    let failed =
+        |why: String| Failure::failed(why).and("keep privileges on purpose with --keep-privileges");
+    let mut waiting = false;
+    for input in &mut inputs {
+        waiting |= input.await_it().map_err(failed)?;
+    }
+    let mut rights = privileges::drop_all().map_err(failed)?;
+    for input in &inputs {
+        input.rights_dropped().map_err(failed)?;
+    }
+    if waiting {
+        rights += " but for CAP_NET_RAW, which waits for an interface to be up";
+    }
+    Ok(Inputs::Live(inputs, rights))
+}
+
+/// Opens the capture asked for; one that comes by a pipe is not waited for any more once one of `stops` is set.
+///
+/// # Errors
+/// It cannot be read.
+pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> Result<Inputs> {
+    let Some(path) = &cli.input.read else {
+        return Err(nothing());
+    };
+    let choice = Choice {
+        interfaces: cli.input.interface.clone(),
+        filter: filter(cli, preferences)?,
+        pace: cli.input.pace,
+    };
+    Ok(Inputs::File(Box::new(FileInput::open(
+        path, choice, stops,
+    )?)))
+}
+
+/// The filter, if its words are of tcpdump's language.
+fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
+    let filter = PacketFilter {
+        own: cli.input.filter.clone(),
+        built_in: !preferences.no_kernel_filter.unwrap_or(false),
+    };
+    // Of Ethernet, where everything can be asked for.
+    match filter.for_file(1) {
+        Ok(_) => Ok(filter),
+        Err(said) => Err(Failure::usage("--filter")
+            .and(said)
+            .and("it is written as for tcpdump: man pcap-filter")),
+    }
+}
+
+/// Neither an interface nor a capture was named.
+#[must_use]
+pub fn nothing() -> Failure {
+    let names: Vec<String> = Interface::all()
+        .unwrap_or_default()
+        .iter()
+        .map(|interface| interface.name().to_owned())
+        .collect();
+    let what = Failure::usage("nothing to look at").and(
+        "name an interface (-i), or read a capture (-r FILE, -r - from a pipe); more with --help",
+    );
+    if names.is_empty() {
+        what
+    } else {
+        what.and(format!("interfaces here: {}", names.join(", ")))
+    }
+}
+
+impl Inputs {
+    /// Makes interfaces known to the engine, and hands out what can be run.
+    #[must_use]
+    pub fn introduce(self, engine: &Engine) -> Vec<Box<dyn Input>> {
+        match self {
+            Self::File(file) => vec![file],
+            Self::Live(inputs, rights) => inputs
+                .into_iter()
+                .map(|mut input| {
+                    input.introduce(engine, &rights);
+                    Box::new(input) as Box<dyn Input>
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether they are interfaces.
+    #[must_use]
+    pub const fn are_live(&self) -> bool {
+        matches!(self, Self::Live(..))
+    }
+}
+
+/// The program as it was started, for advice.
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("fcn-top"))
+}
+
+/// The interfaces here, as a table.
+///
+/// # Errors
+/// The kernel cannot be asked.
+pub fn list() -> Result<String> {
+    let interfaces = Interface::all().map_err(|error| Failure::failed(error.to_string()))?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["interface", "state", "driver", "MTU", "speed", "addresses"]);
+    for interface in &interfaces {
+        let state = match (interface.is_up(), interface.has_carrier()) {
+            (false, _) => "down",
+            (true, false) => "no carrier",
+            (true, true) => "up",
+        };
+        let speed = interface
+            .speed()
+            .map_or_else(String::new, |speed| format!("{speed} Mbit/s"));
+        let addresses: Vec<String> = interface
+            .addresses()
+            .iter()
+            .map(|address| format!("{}/{}", address.address, address.prefix_len))
+            .collect();
+        table.add_row([
+            interface.name(),
+            state,
+            interface.driver().unwrap_or(""),
+            &interface.mtu().to_string(),
+            &speed,
+            &addresses.join(" "),
+        ]);
+    }
+    Ok(table.trim_fmt() + "\n")
+}

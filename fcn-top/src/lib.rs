@@ -1,0 +1,30 @@
+//! Who is told to slow down, by whom, how often, and does it obey: RoCEv2 congestion notifications as they pass.
+//!
+//! `engine/` takes packets in from interfaces and captures, and feeds the `monitor`, which knows nothing of where they come
+//! from. What it has seen comes out as `tables` of `record`s, which `screen/` shows and `output/` prints; `text` and
+//! `names` have the words, `filter` and `order` choose. `run.rs` joins all that.
+#![forbid(unsafe_code)]
+
+mod asked;
+pub mod cli;
+pub mod columns;
+pub mod config;
+pub mod engine;
+pub mod filter;
+mod headless;
+mod inputs;
+pub mod monitor;
+pub mod names;
+pub mod order;
+pub mod output;
+pub mod packet;
+pub mod record;
+pub mod run;
+mod running;
+#[cfg(test)]
+pub(crate) mod sample;
+pub mod screen;
+pub mod tables;
+pub mod text;
+pub mod values;
+mod written;

@@ -1,0 +1,8 @@
+//! `fcn-top`: everything is in the library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fcn_tool::console::main_with(|args, console| fcn_top::run::run(args, console))
+}

@@ -1,0 +1,355 @@
+//! A table that never holds more than its limit: what was touched longest ago leaves, a sixteenth of the table at a time.
+//!
+//! Batches instead of a linked list, so that a hit writes one time stamp beside its value and nothing else. Values stay
+//! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
+//! business.
+
+use super::hashing::Seeded;
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+
+/// Of how many entries one leaves when the table is full.
+const BATCH: usize = 16;
+/// Fewest chains.
+const MIN_HEADS: usize = 16;
+/// Most entries: every slot has a number of 32 bits, and one number names none.
+const MAX_LIMIT: usize = 1 << 31;
+/// The slot of nothing.
+const NONE: u32 = u32::MAX;
+
+/// Where an entry is kept. Another entry may get the place once the first has left: compare the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Its number: below the table's limit.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The slot of that number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry<K, V> {
+    touched: u64,
+    /// The next one in the chain of its hash.
+    next: u32,
+    key: K,
+    value: V,
+}
+
+/// At most so many values, by key; each with the time at which it was touched last.
+///
+/// Memory: an entry's key and value, and 16 to 24 octets. Nothing is allocated for an entry once the table is full, but
+/// 16 octets an entry for as long as a batch is being chosen.
+#[derive(Clone, Debug)]
+pub struct Bounded<K, V> {
+    limit: usize,
+    /// First entries of the chains: as many as a power of two, none before the first entry.
+    heads: Vec<u32>,
+    entries: Vec<Option<Entry<K, V>>>,
+    /// Slots whose entries have left.
+    free: Vec<u32>,
+    evicted: u64,
+    hasher: Seeded,
+}
+
+impl<K: Hash + Eq, V> Bounded<K, V> {
+    /// Keeps at most `limit` values; 0 counts as 1.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit: limit.clamp(1, MAX_LIMIT),
+            heads: Vec::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            evicted: 0,
+            hasher: Seeded::default(),
+        }
+    }
+
+    /// Most values kept.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Values kept.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Values that have had to leave because the table was full.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    fn bucket<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
+        // The number of heads is a power of two; without any, no number is a good one.
+        self.hasher.hash_one(key) as usize & self.heads.len().wrapping_sub(1)
+    }
+
+    /// Where the value of `key` is kept.
+    #[must_use]
+    pub fn slot_of<Q>(&self, key: &Q) -> Option<Slot>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut at = *self.heads.get(self.bucket(key))?;
+        while let Some(Some(entry)) = self.entries.get(at as usize) {
+            if entry.key.borrow() == key {
+                return Some(Slot(at));
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    /// Key and value at `slot`.
+    #[must_use]
+    pub fn at(&self, slot: Slot) -> Option<(&K, &V)> {
+        let entry = self.entries.get(slot.0 as usize)?.as_ref()?;
+        Some((&entry.key, &entry.value))
+    }
+
+    /// The value of `key`.
+    #[must_use]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.at(self.slot_of(key)?).map(|(_, value)| value)
+    }
+
+    /// The value of `key`, to be changed. This does not touch it.
+    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let slot = self.slot_of(key)?;
+        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        Some(&mut entry.value)
+    }
+
+    /// The value of `key`, which counts as touched at `at`.
+    pub fn touch<Q>(&mut self, key: &Q, at: u64) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let slot = self.slot_of(key)?;
+        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        entry.touched = entry.touched.max(at);
+        Some(&mut entry.value)
+    }
+
+    /// The value of `key`, made by `make` if there is none; it counts as touched at `at`.
+    ///
+    /// Where the table is full, a sixteenth of it leaves first (at least one value): those touched longest ago.
+    pub fn get_or_insert_with(&mut self, key: K, at: u64, make: impl FnOnce() -> V) -> &mut V {
+        self.get_or_insert_evicting(key, at, make, |_, _, _| ()).1
+    }
+
+    /// The same, and where the value is kept; `gone` is told what has left, and where it was.
+    pub fn get_or_insert_evicting(
+        &mut self,
+        key: K,
+        at: u64,
+        make: impl FnOnce() -> V,
+        gone: impl FnMut(Slot, K, V),
+    ) -> (Slot, &mut V) {
+        let (slot, next) = match self.slot_of(&key) {
+            Some(Slot(slot)) => (slot, NONE),
+            None => self.make_room(&key, gone),
+        };
+        // `make_room` has made that place; a value that was found is in its own.
+        let entry = self.entries[slot as usize].get_or_insert_with(|| Entry {
+            touched: at,
+            next,
+            key,
+            value: make(),
+        });
+        entry.touched = entry.touched.max(at);
+        (Slot(slot), &mut entry.value)
+    }
+
+    /// Every key and value, in no useful order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries
+            .iter()
+            .flatten()
+            .map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// A slot for `key`, which is the first in its chain from now on, and the slot of the one behind it.
+    fn make_room(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> (u32, u32) {
+        if self.len() >= self.limit {
+            self.evict(gone);
+        }
+        if self.len() >= self.heads.len() {
+            self.spread();
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() as u32 - 1
+        });
+        let bucket = self.bucket(key);
+        let next = self
+            .heads
+            .get_mut(bucket)
+            .map_or(NONE, |head| core::mem::replace(head, slot));
+        (slot, next)
+    }
+
+    /// Twice as many chains.
+    fn spread(&mut self) {
+        let len = (self.heads.len() * 2).max(MIN_HEADS);
+        self.heads.clear();
+        self.heads.resize(len, NONE);
+        for (slot, entry) in self.entries.iter_mut().enumerate() {
+            if let Some(entry) = entry {
+                let bucket = self.hasher.hash_one(&entry.key) as usize & (len - 1);
+                entry.next = core::mem::replace(&mut self.heads[bucket], slot as u32);
+            }
+        }
+    }
+
+    /// Lets a sixteenth go, those touched longest ago; among equals, those in the lower slots.
+    fn evict(&mut self, mut gone: impl FnMut(Slot, K, V)) {
+        let mut ages: Vec<(u64, u32)> = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, entry)| Some((entry.as_ref()?.touched, slot as u32)))
+            .collect();
+        let count = (self.limit / BATCH).max(1).min(ages.len());
+        if count < ages.len() {
+            ages.select_nth_unstable(count);
+        }
+        for (_, slot) in ages.into_iter().take(count) {
+            if let Some(entry) = self.take(slot) {
+                self.evicted += 1;
+                gone(Slot(slot), entry.key, entry.value);
+            }
+        }
+    }
+
+    /// Takes out what is at `slot`.
+    fn take(&mut self, slot: u32) -> Option<Entry<K, V>> {
+        let entry = self.entries.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        let bucket = self.bucket(&entry.key);
+        let head = self.heads.get_mut(bucket)?;
+        if *head == slot {
+            *head = entry.next;
+            return Some(entry);
+        }
+        let mut at = *head;
+        while let Some(Some(before)) = self.entries.get_mut(at as usize) {
+            if before.next == slot {
+                before.next = entry.next;
+                break;
+            }
+            at = before.next;
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_was_touched_longest_ago_leaves() {
+        let mut table = Bounded::new(2);
+        *table.get_or_insert_with('a', 1, || 10) += 1;
+        table.get_or_insert_with('b', 2, || 20);
+        assert_eq!(table.touch(&'a', 3), Some(&mut 11));
+        assert_eq!((table.len(), table.evicted()), (2, 0));
+        let mut left = Vec::new();
+        let (slot, value) =
+            table.get_or_insert_evicting('c', 4, || 30, |_, key, value| left.push((key, value)));
+        assert_eq!((*value, left), (30, vec![('b', 20)]));
+        assert_eq!(table.at(slot), Some((&'c', &30)));
+        assert_eq!(
+            (table.get(&'a'), table.get(&'b'), table.evicted()),
+            (Some(&11), None, 1)
+        );
+        let all: BTreeMap<_, _> = table.iter().collect();
+        assert_eq!(all, BTreeMap::from([(&'a', &11), (&'c', &30)]));
+    }
+
+    #[test]
+    fn a_sixteenth_leaves_at_a_time_and_slots_are_used_again() {
+        let mut table = Bounded::new(64);
+        for key in 0..64_u64 {
+            table.get_or_insert_with(key, 1000 - key, || ());
+        }
+        table.get_or_insert_with(64, 2000, || ());
+        assert_eq!((table.len(), table.evicted()), (61, 4));
+        for key in 60..64 {
+            assert_eq!(table.get(&key), None, "{key}");
+        }
+        for key in 65..1000 {
+            let (slot, ()) = table.get_or_insert_evicting(key, 2000 + key, || (), |_, _, ()| ());
+            assert!(slot.get() < 64);
+        }
+        assert!(table.len() <= 64);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_one() {
+        let mut table = Bounded::new(0);
+        assert_eq!(table.get(&1), None);
+        table.get_or_insert_with(1, 0, || ());
+        table.get_or_insert_with(2, 0, || ());
+        assert_eq!((table.len(), table.limit(), table.evicted()), (1, 1, 1));
+    }
+
+    proptest! {
+        /// Against a map that forgets nothing: what is gone was touched before everything that stays.
+        #[test]
+        fn it_keeps_its_limit_and_lets_the_oldest_go(
+            limit in 1_usize..40,
+            keys in proptest::collection::vec(0_u16..60, 1..400),
+        ) {
+            let mut table = Bounded::new(limit);
+            let mut touched = BTreeMap::new();
+            for (time, key) in keys.into_iter().enumerate() {
+                let time = time as u64 / 3;
+                let mut gone = Vec::new();
+                let (_, value) = table.get_or_insert_evicting(key, time, || key, |_, key, value| gone.push((key, value)));
+                prop_assert_eq!(*value, key);
+                let most = gone.iter().map(|(key, _)| touched[key]).max();
+                for (key, value) in gone {
+                    prop_assert_eq!(key, value);
+                    prop_assert!(touched.remove(&key).is_some());
+                }
+                prop_assert!(most.is_none_or(|most| touched.values().all(|kept| most <= *kept)));
+                touched.insert(key, time);
+                prop_assert!(table.len() <= limit);
+                prop_assert_eq!(table.len(), touched.len());
+                for key in 0..60 {
+                    prop_assert_eq!(table.get(&key).is_some(), touched.contains_key(&key));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The log: what happened, newest last, repetitions counted.
+
+use crate::record::EventRecord;
+use std::collections::VecDeque;
+
+/// An event that is like one of so many last ones is counted there.
+const LOOK_BACK: usize = 8;
+
+/// At most so many lines; the oldest leaves first.
+#[derive(Debug)]
+pub struct Log {
+    lines: VecDeque<EventRecord>,
+    limit: usize,
+    dropped: u64,
+}
+
+impl Log {
+    /// Keeps at most `limit` lines; 0 counts as 1.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            lines: VecDeque::new(),
+            limit: if limit == 0 { 1 } else { limit },
+            dropped: 0,
+        }
+    }
+
+    /// Adds an event. Where one of the last 8 lines is of the same kind, severity, addresses and interface, that line's
+    /// `times` grows by this one's instead, and it keeps its time, frame and text: those of the first.
+    pub fn push(&mut self, event: EventRecord) {
+        let last = self.lines.iter_mut().rev().take(LOOK_BACK);
+        if let Some(line) = last.into_iter().find(|line| same(line, &event)) {
+            line.times = line.times.saturating_add(event.times);
+            return;
+        }
+        if self.lines.len() >= self.limit {
+            self.lines.pop_front();
+            self.dropped += 1;
+        }
+        self.lines.push_back(event);
+    }
+
+    /// The lines, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &EventRecord> {
+        self.lines.iter()
+    }
+
+    /// Lines kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Lines that have had to leave.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+fn same(a: &EventRecord, b: &EventRecord) -> bool {
+    (a.what, a.severity, a.from, a.to) == (b.what, b.severity, b.from, b.to)
+        && a.interface == b.interface
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::Severity;
+
+    fn event(at: u64, what: &'static str, interface: Option<&str>) -> EventRecord {
+        EventRecord {
+            at,
+            severity: Severity::Warning,
+            what,
+            times: 1,
+            frame: Some(at),
+            interface: interface.map(Into::into),
+            from: Some([10, 0, 0, 1].into()),
+            to: None,
+            text: "it is so".into(),
+            section: "",
+        }
+    }
+
+    fn lines(log: &Log) -> Vec<(u64, &str, u64)> {
+        log.iter()
+            .map(|line| (line.at, line.what, line.times))
+            .collect()
+    }
+
+    #[test]
+    fn repetitions_are_counted_where_the_first_stands() {
+        let mut log = Log::new(100);
+        for (at, what) in (1..).zip(["a", "b", "a", "a", "b"]) {
+            log.push(event(at, what, None));
+        }
+        assert_eq!(lines(&log), [(1, "a", 3), (2, "b", 2)]);
+        let mut twice = event(9, "b", None);
+        twice.times = 10;
+        log.push(twice);
+        assert_eq!(lines(&log)[1], (2, "b", 12));
+    }
+
+    #[test]
+    fn who_where_and_how_bad_make_a_difference() {
+        let mut log = Log::new(100);
+        let first = event(1, "a", Some("eth0"));
+        let mut others = vec![
+            first.clone(),
+            event(2, "a", None),
+            event(3, "a", Some("eth1")),
+        ];
+        for change in [
+            (|event: &mut EventRecord| event.severity = Severity::Error) as fn(&mut EventRecord),
+            |event| event.from = None,
+            |event| event.to = Some([10, 0, 0, 2].into()),
+        ] {
+            let mut other = first.clone();
+            change(&mut other);
+            others.push(other);
+        }
+        let count = others.len();
+        others.iter().for_each(|event| log.push(event.clone()));
+        assert_eq!(log.len(), count);
+        let mut told = event(7, "a", Some("eth0"));
+        told.text = "otherwise".into();
+        log.push(told);
+        assert_eq!((log.len(), lines(&log)[0]), (count, (1, "a", 2)));
+    }
+
+    #[test]
+    fn only_the_last_eight_are_looked_at() {
+        const NAMES: [&str; 9] = ["0", "1", "2", "3", "4", "5", "6", "7", "8"];
+        let mut log = Log::new(100);
+        NAMES[..8]
+            .iter()
+            .for_each(|what| log.push(event(1, what, None)));
+        log.push(event(2, "0", None));
+        assert_eq!((log.len(), lines(&log)[0].2), (8, 2));
+        log.push(event(3, "8", None));
+        log.push(event(4, "0", None));
+        assert_eq!((log.len(), lines(&log)[9]), (10, (4, "0", 1)));
+    }
+
+    #[test]
+    fn the_oldest_line_leaves() {
+        for (limit, kept) in [(2, vec![(2, "b", 1), (3, "c", 1)]), (0, vec![(3, "c", 1)])] {
+            let mut log = Log::new(limit);
+            assert!(log.is_empty());
+            for (at, what) in (1..).zip(["a", "b", "c"]) {
+                log.push(event(at, what, None));
+            }
+            assert_eq!(lines(&log), kept);
+            assert_eq!(log.dropped(), 3 - kept.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is remembered of one flow.
+
+use super::Data;
+use super::obedience::Obedience;
+use super::steps::Steps;
+use crate::monitor::series::Series;
+
+/// How long after a switch's Fast CNP a packet marked CE breaks a rule, in nanoseconds.
+const BESIDE: u64 = 1_000_000;
+/// The time of what was never seen.
+const NEVER: u64 = u64::MAX;
+
+/// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    first: u64,
+    last: u64,
+    packets: u64,
+    octets: u64,
+    ce: u64,
+    /// A switch's last Fast CNP.
+    fast: u64,
+    last_psn: u32,
+    rate: Steps<u64, 10, 100_000_000>,
+    obedience: Obedience,
+    series: Series,
+}
+
+impl Flow {
+    pub(super) fn new(at: u64) -> Self {
+        Self {
+            first: at,
+            last: at,
+            packets: 0,
+            octets: 0,
+            ce: 0,
+            fast: NEVER,
+            last_psn: 0,
+            rate: Steps::new(),
+            obedience: Obedience::new(),
+            series: Series::new(),
+        }
+    }
+
+    pub(super) fn data(&mut self, at: u64, data: &Data) -> bool {
+        let at = at.max(self.last);
+        self.packets += 1;
+        self.octets = self.octets.saturating_add(data.ip_octets);
+        self.ce += u64::from(data.ce);
+        self.last_psn = data.psn;
+        self.rate.add(self.last, at, data.ip_octets);
+        self.obedience.data(self.last, at, data.ip_octets);
+        self.series.add(at, data.ip_octets as f32);
+        self.last = at;
+        data.able && data.ce && self.fast != NEVER && at.saturating_sub(self.fast) <= BESIDE
+    }
+
+    pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {
+        let at = at.max(self.last);
+        self.obedience.notified(self.first, self.last, at);
+        if fast_from_switch {
+            self.fast = at;
+        }
+    }
+
+    /// Data in the second before `now`, in bits a second of IP packets: ten steps of 100 ms, the running one included.
+    /// Always there: zero where the flow has fallen silent.
+    #[must_use]
+    pub fn data_rate(&self, now: u64) -> Option<f64> {
+        Some(self.rate.sum(self.last, now.max(self.last)) as f64 * 8.0)
+    }
+
+    /// Data packets seen.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Octets of their IP packets.
+    #[must_use]
+    pub const fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Part of the packets that was marked CE, 0 to 1.
+    #[must_use]
+    pub fn ce_share(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.ce as f64 / self.packets as f64)
+    }
+
+    /// How the data of 1 ms changed from before notifications to after them: −0.5 is half. Sums over all notifications
+    /// measured are compared; one counts as soon as 1 ms has passed by `now`.
+    #[must_use]
+    pub fn change_1ms(&self, now: u64) -> Option<f64> {
+        self.obedience.change(0, now)
+    }
+
+    /// The same with 10 ms before and after.
+    #[must_use]
+    pub fn change_10ms(&self, now: u64) -> Option<f64> {
+        self.obedience.change(1, now)
+    }
+
+    /// Notifications with data in the 10 ms before, after which 10 ms have passed by `now`.
+    #[must_use]
+    pub fn measured(&self, now: u64) -> u64 {
+        self.obedience.counts(now).0.into()
+    }
+
+    /// Part of those after which there was at least 5 % less data in 10 ms, 0 to 1.
+    #[must_use]
+    pub fn obeyed(&self, now: u64) -> Option<f64> {
+        let (measured, obeyed) = self.obedience.counts(now);
+        (measured > 0).then(|| f64::from(obeyed) / f64::from(measured))
+    }
+
+    /// Octets over time.
+    #[must_use]
+    pub const fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// Packet sequence number of the last packet.
+    #[must_use]
+    pub const fn last_psn(&self) -> u32 {
+        self.last_psn
+    }
+
+    /// When the first packet was seen.
+    #[must_use]
+    pub const fn first_seen(&self) -> u64 {
+        self.first
+    }
+
+    /// When the last packet was seen.
+    #[must_use]
+    pub const fn last_seen(&self) -> u64 {
+        self.last
+    }
+}

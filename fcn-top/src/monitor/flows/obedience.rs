@@ -1,0 +1,331 @@
+//! Does a flow slow down after a notification? Octets before and after, over 1 ms and 10 ms.
+
+use super::steps::Steps;
+
+/// A millisecond.
+const MS: u64 = 1_000_000;
+/// How long before and after a notification is looked at.
+const WINDOWS: [u64; 2] = [MS, 10 * MS];
+/// Of a flow that is younger than this part of a window, too little is known to say what the window before held.
+const YOUNG: u64 = 8;
+/// What is left of the rate where a flow counts as having slowed down.
+const SLOWER: f64 = 0.95;
+
+/// A notification whose 10 ms are not over.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at: u64,
+    /// Octets in each window before it.
+    before: [f32; 2],
+    /// Octets so far in each window after it.
+    after: [u32; 2],
+}
+
+/// Sums over notifications.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    before: [f64; 2],
+    after: [f64; 2],
+    measured: u32,
+    obeyed: u32,
+}
+
+impl Sums {
+    /// Adds what `pending` shows by the time `now`.
+    fn add(&mut self, pending: &Pending, now: u64) {
+        for (i, window) in WINDOWS.into_iter().enumerate() {
+            if now.saturating_sub(pending.at) < window || pending.before[i] <= 0.0 {
+                continue;
+            }
+            let (before, after) = (f64::from(pending.before[i]), f64::from(pending.after[i]));
+            self.before[i] += before;
+            self.after[i] += after;
+            if i == 1 {
+                self.measured = self.measured.saturating_add(1);
+                self.obeyed += u32::from(after <= SLOWER * before);
+            }
+        }
+    }
+}
+
+/// What a flow carries around the notifications about it.
+///
+/// One notification is measured at a time: those that come within the 10 ms after it are what it is followed by, and start
+/// nothing. The octets before it are an estimate from four steps and a part of a fifth. Where the flow is younger than
+/// the window they are scaled up to it, from an eighth of the window on: a flow that is told to slow down in its first
+/// millisecond has not grown because it was not there before.
+#[derive(Clone, Copy, Debug)]
+pub struct Obedience {
+    fine: Steps<u32, 5, { MS / 4 }>,
+    coarse: Steps<u32, 5, { 10 * MS / 4 }>,
+    pending: Option<Pending>,
+    sums: Sums,
+}
+
+impl Obedience {
+    pub fn new() -> Self {
+        Self {
+            fine: Steps::new(),
+            coarse: Steps::new(),
+            pending: None,
+            sums: Sums::default(),
+        }
+    }
+
+    /// Data of so many octets at `at`; `last` is when there was some before. Neither goes back.
+    pub fn data(&mut self, last: u64, at: u64, octets: u64) {
+        self.fine.add(last, at, octets);
+        self.coarse.add(last, at, octets);
+        if self.pending.is_some() {
+            self.close(at);
+        }
+        if let Some(pending) = &mut self.pending {
+            let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+            for (after, window) in pending.after.iter_mut().zip(WINDOWS) {
+                if at.saturating_sub(pending.at) < window {
+                    *after = after.saturating_add(octets);
+                }
+            }
+        }
+    }
+
+    /// A notification at `at` about a flow whose data was seen from `first` to `last`.
+    pub fn notified(&mut self, first: u64, last: u64, at: u64) {
+        self.close(at);
+        if self.pending.is_some() {
+            return;
+        }
+        let age = at.saturating_sub(first);
+        let octets = [self.fine.before(last, at), self.coarse.before(last, at)];
+        let mut before = [0.0; 2];
+        for ((before, octets), window) in before.iter_mut().zip(octets).zip(WINDOWS) {
+            if age >= window {
+                *before = octets as f32;
+            } else if age >= window / YOUNG {
+                *before = (octets * (window as f64 / age as f64)) as f32;
+            }
+        }
+        if before.iter().any(|octets| *octets > 0.0) {
+            self.pending = Some(Pending {
+                at,
+                before,
+                after: [0; 2],
+            });
+        }
+    }
+
+    /// Counts the pending notification where its 10 ms are over.
+    fn close(&mut self, now: u64) {
+        if let Some(pending) = self.pending
+            && now.saturating_sub(pending.at) >= WINDOWS[1]
+        {
+            self.sums.add(&pending, now);
+            self.pending = None;
+        }
+    }
+
+    fn sums(&self, now: u64) -> Sums {
+        let mut sums = self.sums;
+        if let Some(pending) = &self.pending {
+            sums.add(pending, now);
+        }
+        sums
+    }
+
+    /// How the octets of 1 ms (window 0) or 10 ms (1) changed over all notifications measured by `now`.
+    pub fn change(&self, window: usize, now: u64) -> Option<f64> {
+        let sums = self.sums(now);
+        let (before, after) = (*sums.before.get(window)?, *sums.after.get(window)?);
+        (before > 0.0).then(|| after / before - 1.0)
+    }
+
+    /// Notifications measured over 10 ms, and those of them after which the flow was slower.
+    pub fn counts(&self, now: u64) -> (u32, u32) {
+        let sums = self.sums(now);
+        (sums.measured, sums.obeyed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Data every 100 µs: `octets` in each from `from` to `to` (exclusive), both in units of 100 µs.
+    struct Line {
+        it: Obedience,
+        last: u64,
+    }
+
+    const FIRST: u64 = 1_000_000_000;
+
+    impl Line {
+        fn new() -> Self {
+            Self {
+                it: Obedience::new(),
+                last: FIRST,
+            }
+        }
+
+        fn data(&mut self, from: u64, to: u64, octets: u64) {
+            for step in from..to {
+                let at = FIRST + step * MS / 10;
+                self.it.data(self.last, at, octets);
+                self.last = at;
+            }
+        }
+
+        fn notified(&mut self, step: u64) {
+            self.it.notified(FIRST, self.last, FIRST + step * MS / 10);
+        }
+
+        fn change(&self, window: usize, step: u64) -> Option<f64> {
+            let change = self.it.change(window, FIRST + step * MS / 10)?;
+            Some((change * 1e3).round() / 1e3)
+        }
+
+        fn counts(&self, step: u64) -> (u32, u32) {
+            self.it.counts(FIRST + step * MS / 10)
+        }
+    }
+
+    #[test]
+    fn a_flow_that_halves_is_seen_to() {
+        let mut line = Line::new();
+        line.data(0, 200, 1000);
+        line.notified(200);
+        assert_eq!(
+            line.change(0, 209),
+            None,
+            "not before a millisecond is over"
+        );
+        line.data(200, 300, 500);
+        assert_eq!(
+            (line.change(0, 210), line.change(1, 299)),
+            (Some(-0.5), None)
+        );
+        assert_eq!(line.counts(299), (0, 0));
+        assert_eq!(
+            (line.change(1, 300), line.counts(300)),
+            (Some(-0.5), (1, 1))
+        );
+        line.data(300, 301, 500);
+        assert_eq!(
+            (line.change(0, 301), line.change(1, 301)),
+            (Some(-0.5), Some(-0.5))
+        );
+        assert_eq!(line.counts(301), (1, 1));
+    }
+
+    #[test]
+    fn several_add_up_and_those_in_between_start_nothing() {
+        let mut line = Line::new();
+        line.data(0, 200, 1000);
+        line.notified(200);
+        line.data(200, 250, 1000);
+        // Within the first one's 10 ms.
+        line.notified(250);
+        line.data(250, 300, 1000);
+        line.notified(300);
+        assert_eq!((line.change(1, 300), line.counts(300)), (Some(0.0), (1, 0)));
+        line.data(300, 400, 500);
+        // 100,000 then 100,000; 100,000 then 50,000.
+        assert_eq!(
+            (line.change(1, 400), line.counts(400)),
+            (Some(-0.25), (2, 1))
+        );
+        // 10,000 then 10,000; 10,000 then 5,000.
+        assert_eq!(line.change(0, 400), Some(-0.25));
+    }
+
+    #[test]
+    fn five_percent_less_is_slower() {
+        for (octets, want) in [(951, 0), (950, 1)] {
+            let mut line = Line::new();
+            line.data(0, 200, 1000);
+            line.notified(200);
+            line.data(200, 300, octets);
+            assert_eq!(line.counts(300), (1, want));
+        }
+    }
+
+    #[test]
+    fn without_data_before_there_is_nothing_to_measure() {
+        let mut line = Line::new();
+        line.data(0, 1, 1000);
+        line.notified(200);
+        line.data(200, 400, 1000);
+        assert_eq!((line.change(0, 400), line.change(1, 400)), (None, None));
+        // Idle for more than a millisecond, but not for ten.
+        line.notified(440);
+        line.data(440, 441, 30_000);
+        assert_eq!(
+            (line.change(0, 600), line.change(1, 600)),
+            (None, Some(-0.5))
+        );
+    }
+
+    #[test]
+    fn a_young_flow_counts_by_its_rate() {
+        let mut line = Line::new();
+        // 5 of 10 steps of the first millisecond.
+        line.data(0, 5, 1000);
+        line.notified(5);
+        line.data(5, 105, 500);
+        // 0.5 ms is too little of 10 ms, but not of 1 ms.
+        assert_eq!(
+            (line.change(0, 105), line.change(1, 105)),
+            (Some(-0.5), None)
+        );
+        let mut line = Line::new();
+        line.data(0, 20, 1000);
+        line.notified(20);
+        line.data(20, 120, 500);
+        assert_eq!(
+            (line.change(0, 120), line.change(1, 120)),
+            (Some(-0.5), Some(-0.5))
+        );
+    }
+
+    #[test]
+    fn what_comes_long_after_is_no_answer() {
+        let mut line = Line::new();
+        line.data(0, 200, 1000);
+        line.notified(200);
+        line.data(1000, 1001, 1000);
+        assert_eq!(
+            (line.change(0, 1001), line.change(1, 1001)),
+            (Some(-1.0), Some(-1.0))
+        );
+        assert_eq!(line.counts(1001), (1, 1));
+    }
+
+    proptest! {
+        /// Whatever comes when: no more is counted before or after than was there.
+        #[test]
+        fn sums_stay_within_what_was_added(
+            acts in proptest::collection::vec((0..3 * MS, proptest::option::weighted(0.8, 0..10_000_u64)), 1..300),
+        ) {
+            let mut it = Obedience::new();
+            let (mut now, mut last, mut added) = (FIRST, FIRST, 0);
+            let first = FIRST - 10 * MS;
+            for (gap, act) in acts {
+                now += gap;
+                match act {
+                    Some(octets) => {
+                        it.data(last, now, octets);
+                        (last, added) = (now, added + octets);
+                    }
+                    None => it.notified(first, last, now),
+                }
+                let sums = it.sums(now);
+                for window in 0..2 {
+                    // The windows before two notifications measured do not overlap, save by a part of a step.
+                    prop_assert!(sums.after[window] <= added as f64);
+                    prop_assert!(sums.before[window] <= added as f64 * 1.251 + 1.0);
+                }
+                prop_assert!(sums.obeyed <= sums.measured);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Flows by hand-checked cases.
+
+use super::*;
+use fcn_wire::Qp;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const START: u64 = 1_767_225_600_000_000_000;
+
+fn key(sender: u8, qp: u32) -> FlowKey {
+    FlowKey {
+        sender: IpAddr::from([10, 0, 1, sender]),
+        receiver: IpAddr::from([10, 0, 2, 1]),
+        receiver_qp: Qp::truncate(qp),
+    }
+}
+
+fn data(key: FlowKey) -> Data {
+    Data {
+        key,
+        interface: 0,
+        ip_octets: 1000,
+        ce: false,
+        psn: 7,
+        able: false,
+    }
+}
+
+#[test]
+fn a_flow_says_what_it_carries() {
+    let mut flows = Flows::new(10);
+    assert!(flows.get(&key(1, 2)).is_none());
+    for i in 0..40 {
+        let data = Data {
+            ce: i % 4 == 0,
+            psn: i,
+            ..data(key(1, 2))
+        };
+        assert!(!flows.data(START + u64::from(i) * 50 * MS, &data));
+    }
+    let flow = flows.get(&key(1, 2)).unwrap();
+    assert_eq!(
+        (flow.packets(), flow.octets(), flow.last_psn()),
+        (40, 40_000, 39)
+    );
+    assert_eq!(flow.ce_share(), Some(0.25));
+    assert_eq!(
+        (flow.first_seen(), flow.last_seen()),
+        (START, START + 1950 * MS)
+    );
+    // Two packets in each of ten steps; then five steps of them; then none.
+    for (now, want) in [
+        (1950, 160_000.0),
+        (1999, 160_000.0),
+        (2499, 80_000.0),
+        (3000, 0.0),
+    ] {
+        assert_eq!(flow.data_rate(START + now * MS), Some(want), "{now}");
+    }
+    let series: f32 = flow.series().points(0).map(|(_, octets)| octets).sum();
+    assert_eq!(series, 40_000.0);
+}
+
+#[test]
+fn a_time_that_goes_back_counts_as_the_last() {
+    let mut flows = Flows::new(10);
+    for at in [5 * MS, 0, 3 * MS] {
+        flows.data(START + at, &data(key(1, 2)));
+    }
+    let flow = flows.get(&key(1, 2)).unwrap();
+    assert_eq!((flow.packets(), flow.last_seen()), (3, START + 5 * MS));
+    assert_eq!(flow.data_rate(0), Some(24_000.0));
+}
+
+#[test]
+fn marks_beside_a_switchs_fast_cnp_are_told() {
+    let able = Data {
+        ce: true,
+        able: true,
+        ..data(key(1, 2))
+    };
+    let mut flows = Flows::new(10);
+    assert!(!flows.data(START, &able), "no Fast CNP");
+    flows.notified(START, &key(1, 2), false);
+    assert!(!flows.data(START, &able), "none from a switch");
+    flows.notified(START + MS, &key(1, 2), true);
+    assert!(flows.data(START + MS, &able));
+    let unmarked = Data { ce: false, ..able };
+    assert!(!flows.data(START + 2 * MS, &unmarked));
+    let unable = Data {
+        able: false,
+        ..able
+    };
+    assert!(!flows.data(START + 2 * MS, &unable));
+    assert!(flows.data(START + 2 * MS, &able));
+    assert!(!flows.data(START + 2 * MS + 1, &able), "too late");
+    let other = Data {
+        key: key(1, 3),
+        ..able
+    };
+    assert!(!flows.data(START + 2 * MS, &other));
+}
+
+#[test]
+fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
+    let mut flows = Flows::new(10);
+    let (good, bad) = (key(1, 2), key(2, 2));
+    for step in 0..400 {
+        let at = START + step * MS / 10;
+        if step == 200 {
+            flows.notified(at, &good, true);
+            flows.notified(at, &bad, true);
+        }
+        if step < 200 || step % 2 == 0 {
+            flows.data(at, &data(good));
+        }
+        flows.data(at, &data(bad));
+    }
+    let now = START + 40 * MS;
+    let of = |key| {
+        let flow = flows.get(key).unwrap();
+        let cents = |change: Option<f64>| change.map(|change| (change * 100.0).round());
+        (
+            cents(flow.change_1ms(now)),
+            cents(flow.change_10ms(now)),
+            flow.measured(now),
+            flow.obeyed(now),
+        )
+    };
+    assert_eq!(of(&good), (Some(-50.0), Some(-50.0), 1, Some(1.0)));
+    assert_eq!(of(&bad), (Some(0.0), Some(0.0), 1, Some(0.0)));
+}
+
+#[test]
+fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
+    let mut flows = Flows::new(4);
+    for qp in 2..=5 {
+        flows.data(START + u64::from(qp), &data(key(1, qp)));
+    }
+    flows.data(START + 10, &data(key(1, 2)));
+    // A notification about a flow that nobody saw leaves nothing.
+    flows.notified(START + 11, &key(9, 9), true);
+    flows.data(START + 12, &data(key(1, 6)));
+    assert_eq!((flows.len(), flows.evicted(), flows.limit()), (4, 1, 4));
+    assert!(flows.get(&key(1, 3)).is_none());
+    let found: Vec<_> = flows
+        .between(key(1, 0).sender, key(1, 0).receiver)
+        .map(|(key, _)| key.receiver_qp.get())
+        .collect();
+    assert_eq!(found, [2, 4, 5, 6]);
+    assert_eq!(
+        flows.between(key(1, 0).receiver, key(1, 0).sender).count(),
+        0
+    );
+}
+
+#[test]
+fn of_a_pair_with_many_flows_some_are_found() {
+    let mut flows = Flows::new(1000);
+    for qp in 2..200 {
+        flows.data(START, &data(key(1, qp)));
+    }
+    let of = |flows: &Flows| flows.between(key(1, 0).sender, key(1, 0).receiver).count();
+    assert_eq!((flows.len(), of(&flows)), (198, MAX_PER_PAIR));
+}
+
+#[test]
+fn a_flow_is_small() {
+    // With its key, two links, and the time it was touched.
+    let all = size_of::<Flow>() + size_of::<FlowKey>() + 8 + 4 * 4;
+    assert!(all <= 600, "{all}");
+}
+
+proptest! {
+    /// The index finds what the table holds, whatever has left.
+    #[test]
+    fn the_index_follows_the_table(packets in proptest::collection::vec((0_u8..4, 2_u32..10), 1..200)) {
+        let mut flows = Flows::new(20);
+        for (time, (sender, qp)) in packets.into_iter().enumerate() {
+            flows.data(START + time as u64, &data(key(sender, qp)));
+            let mut found = Vec::new();
+            for sender in 0..4 {
+                found.extend(flows.between(key(sender, 0).sender, key(sender, 0).receiver).map(|(key, _)| *key));
+            }
+            let mut held: Vec<_> = flows.iter().map(|(key, _)| *key).collect();
+            held.sort_unstable();
+            found.sort_unstable();
+            prop_assert_eq!(held, found);
+            prop_assert!(flows.len() <= 20);
+        }
+    }
+}

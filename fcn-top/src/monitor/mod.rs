@@ -1,0 +1,288 @@
+//! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
+//!
+//! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
+//! `points.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `resolve.rs` which QP at the sender is
+//! meant, `labels.rs` which flow a WAN FCN means, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
+//! bounded.
+
+mod bounded;
+pub mod events;
+pub mod flows;
+mod gaps;
+mod hashing;
+mod interfaces;
+mod labels;
+mod notices;
+mod observe;
+pub mod paths;
+mod points;
+pub mod resolve;
+mod row;
+mod rows;
+pub mod series;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+pub use observe::Observed;
+pub use row::NOTIFIERS;
+pub use settings::{Limits, Settings};
+
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use crate::tables::{Detail, Tables, Totals, Wanted};
+use events::Log;
+use fcn_node::FlowKey;
+use fcn_wire::{Findings, Rule};
+use flows::Flows;
+use interfaces::Interfaces;
+use labels::Labels;
+use notices::Notices;
+use paths::Paths;
+use points::Points;
+use resolve::Resolver;
+use row::{Row, RowKey};
+use rows::Rows;
+use series::Series;
+use std::net::IpAddr;
+
+/// Names a row for as long as it is kept: the number is not used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId(pub u64);
+
+/// Who is told to slow down, by whom, how often, and whether it obeys.
+///
+/// Time is what packets and [`advance`](Self::advance) say, in nanoseconds since the epoch; it never goes back.
+pub struct Monitor {
+    settings: Settings,
+    now: u64,
+    started: Option<u64>,
+    totals: Totals,
+    rows: Rows,
+    points: Points,
+    flows: Flows,
+    resolver: Resolver,
+    labels: Labels,
+    paths: Paths,
+    notices: Notices,
+    interfaces: Interfaces,
+    findings: Option<Box<Findings>>,
+}
+
+impl Monitor {
+    /// A monitor that has seen nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let limits = settings.limits;
+        Self {
+            settings,
+            now: 0,
+            started: None,
+            totals: Totals::default(),
+            rows: Rows::new(limits.rows),
+            points: Points::new(limits.points),
+            flows: Flows::new(limits.flows.max(1)),
+            resolver: Resolver::new(limits.connections.max(1)),
+            labels: Labels::new(limits.connections),
+            paths: Paths::new(limits.paths.max(1)),
+            notices: Notices::new(Log::new(limits.events.max(1))),
+            interfaces: Interfaces::default(),
+            findings: None,
+        }
+    }
+
+    /// Says what time it is, where no packet says it. A time before the last is taken as that one.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    /// The latest time that a packet or [`advance`](Self::advance) has told.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The time of the first packet; 0 before it.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started.unwrap_or(0)
+    }
+
+    /// Sums over everything seen.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals {
+            rows: self.rows.len() as u64,
+            rows_evicted: self.rows.evicted(),
+            flows: self.flows.len() as u64,
+            flows_evicted: self.flows.evicted(),
+            points: self.points.len() as u64,
+            points_evicted: self.points.evicted(),
+            ..self.totals
+        }
+    }
+
+    /// The rows kept, in no particular order.
+    pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
+        self.rows.iter().map(|(id, row)| (id, self.record(row)))
+    }
+
+    /// One row; `None` where it has had to go.
+    #[must_use]
+    pub fn row(&self, id: RowId) -> Option<QpRecord> {
+        self.rows.get(id).map(|row| self.record(row))
+    }
+
+    /// The rows kept and the notifications that each has counted: much cheaper than [`rows`](Self::rows).
+    pub fn row_totals(&self) -> impl Iterator<Item = (RowId, u64)> {
+        self.rows.iter().map(|(id, row)| (id, row.total()))
+    }
+
+    /// The data flow that a row is about, where it is known.
+    #[must_use]
+    pub fn flow_of_row(&self, id: RowId) -> Option<FlowKey> {
+        let row = self.rows.get(id)?;
+        self.flow_of(row.key(), row.told())
+    }
+
+    /// One row over time; `None` where it has had to go.
+    #[must_use]
+    pub fn detail(&self, id: RowId) -> Option<Detail> {
+        let row = self.rows.get(id)?;
+        let flow = self.flow_of(row.key(), row.told());
+        let flow = flow.and_then(|flow| self.flows.get(&flow));
+        let none = Series::new();
+        let data = flow.map_or(&none, flows::Flow::series);
+        let (start, step, notifications, data) = row.series().side_by_side(data, self.now);
+        Some(Detail {
+            start,
+            step,
+            notifications,
+            data,
+            notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
+        })
+    }
+
+    /// Who notifies, in no particular order.
+    pub fn points(&self) -> impl Iterator<Item = PointRecord> {
+        self.points.records(self.now)
+    }
+
+    /// The hops that IOAM traces tell of, path by path.
+    pub fn hops(&self) -> impl Iterator<Item = HopRecord> {
+        self.paths.hops()
+    }
+
+    /// The log, oldest first.
+    pub fn events(&self) -> impl Iterator<Item = EventRecord> {
+        self.notices.log().iter().cloned()
+    }
+
+    /// How often each rule was found broken, whatever the log has forgotten; rules that were not are left out.
+    #[must_use]
+    pub fn rules(&self) -> Vec<(&'static str, u64)> {
+        self.notices.rules()
+    }
+
+    /// Where packets come from, by number.
+    #[must_use]
+    pub fn interfaces(&self) -> Vec<InterfaceRecord> {
+        self.interfaces.records(self.now)
+    }
+
+    /// Says what an interface is called (nothing: its number serves), and what else there is to say about it.
+    pub fn know_interface(&mut self, number: u32, name: &str, about: &str) {
+        self.interfaces.know(number, name, about);
+    }
+
+    /// Says how an interface is, why, and how many packets the kernel and the interface have dropped; what is `None` stays
+    /// as it was.
+    pub fn interface_state(
+        &mut self,
+        number: u32,
+        state: &'static str,
+        about: Option<&str>,
+        dropped: Option<(u64, u64)>,
+    ) {
+        self.interfaces.set_state(number, state, about, dropped);
+    }
+
+    /// Adds to the log what others have noticed.
+    pub fn note(&mut self, event: EventRecord) {
+        self.notices.tell(event);
+    }
+
+    /// Has `listener` told every finding and event, before the log puts those together that repeat.
+    pub fn listen(&mut self, listener: Box<dyn FnMut(&EventRecord) + Send>) {
+        self.notices.listen(listener);
+    }
+
+    /// The tables that are wanted, as they are now.
+    #[must_use]
+    pub fn tables(&self, wanted: Wanted) -> Tables {
+        fn all<T>(wanted: bool, items: impl Iterator<Item = T>) -> Vec<T> {
+            if wanted { items.collect() } else { Vec::new() }
+        }
+        Tables {
+            now: self.now,
+            started: self.started(),
+            qps: all(wanted.qps, self.rows()),
+            points: all(wanted.points, self.points()),
+            hops: all(wanted.hops, self.hops()),
+            events: all(wanted.events, self.events()),
+            rules: self.rules(),
+            interfaces: self.interfaces(),
+            totals: self.totals(),
+            detail: wanted.detail.and_then(|row| self.detail(row)),
+        }
+    }
+
+    /// The data flow that notifications of that key are about.
+    fn flow_of(&self, key: &RowKey, told: IpAddr) -> Option<FlowKey> {
+        if let Some(label) = key.flow_label() {
+            return self.labels.flow_of(told, label);
+        }
+        let (qp, side) = key.qp()?;
+        match side {
+            crate::record::QpSide::Sender => self.resolver.flow_of(key.sender()?, qp),
+            crate::record::QpSide::Receiver => Some(FlowKey {
+                sender: key.sender()?,
+                receiver: key.receiver()?,
+                receiver_qp: qp,
+            }),
+        }
+    }
+
+    /// The row with all that is known of it.
+    fn record(&self, row: &Row) -> QpRecord {
+        let mut record = row.record(self.now);
+        let key = row.key();
+        if self.settings.per_interface {
+            record.interface = self.interfaces.name(key.interface());
+        }
+        let Some(key) = self.flow_of(key, row.told()) else {
+            return record;
+        };
+        record.sender = record.sender.or(Some(key.sender));
+        record.receiver = record.receiver.or(Some(key.receiver));
+        record.receiver_qp = record.receiver_qp.or(Some(key.receiver_qp.get()));
+        if record.sender_qp.is_none() {
+            let (qp, from) = self.resolver.sender_qp(&key).unzip();
+            record.sender_qp = qp.map(fcn_wire::Qp::get);
+            record.sender_qp_from = from;
+        }
+        if let Some(flow) = self.flows.get(&key) {
+            record.ce_share = flow.ce_share();
+            record.data_rate = flow.data_rate(self.now);
+            record.data_packets = Some(flow.packets());
+            record.change_1ms = flow.change_1ms(self.now);
+            record.change_10ms = flow.change_10ms(self.now);
+            record.measured = flow.measured(self.now);
+            record.obeyed = flow.obeyed(self.now);
+        }
+        record
+    }
+}
+
+/// The rules, and how often each was found broken.
+type Broken = [u64; Rule::ALL.len()];

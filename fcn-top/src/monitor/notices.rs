@@ -1,0 +1,149 @@
+//! What is worth saying about single packets: rules broken, and why a packet could not be read. Each goes to the listener
+//! and into the log.
+
+use super::Broken;
+use super::events::Log;
+use crate::packet::Packet;
+use crate::record::EventRecord;
+use fcn_wire::{End, Finding, Frame, Rule, Severity};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Texts kept for use again.
+const TEXTS: usize = 1024;
+/// What a packet that contradicts itself is called.
+pub const MALFORMED: &str = "packet.malformed";
+/// What a packet is called that was captured too short to be read.
+pub const CUT: &str = "capture.cut";
+/// What is said of a sender that does not know the Fast CNP option.
+pub const UNAWARE: &str = "fastcnp.sender.unaware";
+
+/// Who hears every event.
+type Listener = Box<dyn FnMut(&EventRecord) + Send>;
+
+/// The log, whoever listens, and counts by rule.
+pub struct Notices {
+    log: Log,
+    listener: Option<Listener>,
+    broken: Broken,
+    /// Texts of findings by rule and offset, of which there are few.
+    texts: FxHashMap<(Rule, usize), Arc<str>>,
+}
+
+impl Notices {
+    /// Nothing has been noticed.
+    #[must_use]
+    pub fn new(log: Log) -> Self {
+        Self {
+            log,
+            listener: None,
+            broken: [0; Rule::ALL.len()],
+            texts: FxHashMap::default(),
+        }
+    }
+
+    /// Has `listener` told everything from here on.
+    pub fn listen(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    /// The log.
+    #[must_use]
+    pub const fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Rules broken, by identifier, and how often.
+    #[must_use]
+    pub fn rules(&self) -> Vec<(&'static str, u64)> {
+        let counts = Rule::ALL.iter().zip(self.broken);
+        let found = counts.filter(|(_, count)| *count > 0);
+        found.map(|(rule, count)| (rule.info().id, count)).collect()
+    }
+
+    /// Says something.
+    pub fn tell(&mut self, event: EventRecord) {
+        if let Some(listener) = &mut self.listener {
+            listener(&event);
+        }
+        self.log.push(event);
+    }
+
+    /// Says that a packet breaks a rule.
+    pub fn finding(&mut self, about: &About<'_>, finding: &Finding) {
+        if let Some(count) = self.broken.get_mut(finding.rule as usize) {
+            *count += 1;
+        }
+        let info = finding.rule.info();
+        let text = self.text(finding);
+        self.tell(about.event(info.severity, info.id, text, info.section));
+    }
+
+    fn text(&mut self, finding: &Finding) -> Arc<str> {
+        if self.texts.len() >= TEXTS {
+            self.texts.clear();
+        }
+        let key = (finding.rule, finding.offset);
+        let text = self.texts.entry(key).or_insert_with(|| {
+            let text = finding.rule.info().text;
+            format!("{text} (octet {})", finding.offset).into()
+        });
+        Arc::clone(text)
+    }
+
+    /// Says why a packet could not be followed to its end.
+    pub fn end(&mut self, about: &About<'_>, end: &End) {
+        let (severity, what, text) = match end {
+            End::Malformed(e) => (Severity::Error, MALFORMED, e.to_string()),
+            End::Cut { layer, need, have } => {
+                let text = format!(
+                    "The capture has {have} octets of the packet; {layer} ends at octet {need}"
+                );
+                (Severity::Note, CUT, text)
+            }
+            End::Complete | End::Fragment { .. } => return,
+        };
+        self.tell(about.event(severity, what, text.into(), ""));
+    }
+
+    /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.
+    pub fn unaware(&mut self, about: &About<'_>) {
+        let text = "The sender does not know the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
+        let section = "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2";
+        self.tell(about.event(Severity::Note, UNAWARE, text.into(), section));
+    }
+}
+
+/// The packet that something is said about.
+pub struct About<'a> {
+    /// As it came in.
+    pub packet: &'a Packet<'a>,
+    /// Its layers.
+    pub frame: &'a Frame<'a>,
+    /// The interface's name.
+    pub interface: Option<Arc<str>>,
+}
+
+impl About<'_> {
+    fn event(
+        &self,
+        severity: Severity,
+        what: &'static str,
+        text: Arc<str>,
+        section: &'static str,
+    ) -> EventRecord {
+        let ip = self.frame.ip();
+        EventRecord {
+            at: self.packet.at,
+            severity,
+            what,
+            times: 1,
+            frame: Some(self.packet.number),
+            interface: self.interface.clone(),
+            from: ip.map(|ip| ip.source),
+            to: ip.map(|ip| ip.destination),
+            text,
+            section,
+        }
+    }
+}

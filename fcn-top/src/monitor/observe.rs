@@ -1,0 +1,335 @@
+//! One packet: what it is, and who is to be told of it.
+
+use super::flows::Data;
+use super::interfaces::Sort;
+use super::notices::About;
+use super::row::{RowKey, most_in_a_millisecond};
+use super::{Monitor, RowId};
+use crate::packet::Packet;
+use fcn_node::{DataPacket, Ecn, FlowKey, access};
+use fcn_wire::bth::{Bth, Transport};
+use fcn_wire::frame::{Ip, Upper};
+use fcn_wire::ioam::Trace;
+use fcn_wire::{
+    End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Opcode, Origin, Profile, Rule,
+};
+use std::net::IpAddr;
+
+/// Next header number of ICMPv6.
+const ICMPV6: u8 = 58;
+/// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
+const UNRECOGNIZED_OPTION: [u8; 2] = [4, 2];
+/// Octets of an ICMPv6 Parameter Problem in front of the packet that it quotes.
+const QUOTED_AT: usize = 8;
+/// Octets that an IPv6 packet can have without a jumbo payload.
+const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
+
+/// What a packet was about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// The row that counts it, where it is a notification.
+    pub row: Option<RowId>,
+    /// The flow that it belongs to or is about, where that is known.
+    pub flow: Option<FlowKey>,
+    /// Whether it is RoCEv2 data.
+    pub data: bool,
+}
+
+impl Monitor {
+    /// Takes in a packet.
+    pub fn observe(&mut self, packet: &Packet<'_>) -> Observed {
+        self.now = self.now.max(packet.at);
+        self.started.get_or_insert(packet.at);
+        // A copy of a few octets, so that the frame does not borrow the monitor.
+        let profile = self.settings.profile.clone();
+        let frame = Frame::parse(packet.bytes, packet.wire_len, packet.link, &profile);
+        let icrc = if self.settings.verify_icrc {
+            IcrcCheck::On
+        } else {
+            IcrcCheck::Off
+        };
+        // Kept from packet to packet, as making a new one takes longer than clearing it.
+        let mut findings = self.findings.take().unwrap_or_default();
+        findings.clear();
+        let end = frame.end();
+        let (sort, observed) = if let Some(gist) = Gist::of(&frame) {
+            let observed = self.notified(packet, &frame, &gist, icrc, &mut findings);
+            (Sort::Notification, observed)
+        } else if let Some(data) = DataPacket::of(&frame) {
+            frame.check(icrc, &mut findings);
+            let observed = self.data(packet, &frame, &data, &mut findings);
+            (Sort::Data, observed)
+        } else {
+            frame.check(icrc, &mut findings);
+            let sort = match end {
+                End::Malformed(_) => Sort::Undecodable,
+                End::Cut { .. } if !self.is_readable(&frame) => Sort::Cut,
+                _ => Sort::Other,
+            };
+            self.other(packet, &frame);
+            (sort, Observed::default())
+        };
+        let is_bad = matches!(end, End::Malformed(_)) || sort == Sort::Cut;
+        if is_bad || !findings.is_empty() {
+            self.complain(packet, &frame, &findings, is_bad.then_some(end));
+        }
+        self.findings = Some(findings);
+        self.count(packet, sort);
+        observed
+    }
+
+    #[inline]
+    fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
+        self.interfaces.count(packet, sort);
+        let totals = &mut self.totals;
+        totals.packets += 1;
+        totals.octets += packet.wire_len as u64;
+        match sort {
+            // By kind, already.
+            Sort::Notification => {}
+            Sort::Data => totals.data += 1,
+            Sort::Other => totals.other += 1,
+            Sort::Cut => totals.cut += 1,
+            Sort::Undecodable => totals.undecodable += 1,
+        }
+    }
+
+    fn notified(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        notification: &Gist,
+        icrc: IcrcCheck,
+        findings: &mut Findings,
+    ) -> Observed {
+        let Self {
+            settings,
+            rows,
+            points,
+            totals,
+            ..
+        } = self;
+        let at = packet.at;
+        let key = RowKey::of(
+            notification,
+            settings.per_interface.then_some(packet.interface),
+        );
+        let (id, row) = rows.entry(key, notification, |gone| {
+            for notifier in gone.notifiers() {
+                points.forget_flow(notifier.address, notifier.origin);
+            }
+        });
+        // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
+        row.fetch();
+        frame.check(icrc, findings);
+        let most = most_in_a_millisecond(settings.flow_rate);
+        let counted = row.count(at, packet.interface, notification, most);
+        let trusted = || {
+            let list = &settings.trust;
+            (!list.is_empty()).then(|| access::lists(list, notification.notifier))
+        };
+        let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
+        let (place, point) = points.entry(hint, notification, trusted);
+        point.count(at, notification);
+        if let Some(notifier) = counted.notifier {
+            notifier.point = place;
+            if notifier.total == 1 {
+                point.suffers();
+            }
+        }
+        let kind = notification.kind;
+        let untrusted = kind != Kind::Cnp && point.trusted() == Some(false);
+        if let Some(ip) = frame.ip().filter(|_| untrusted || counted.too_fast) {
+            let (offset, len) = source_of(ip);
+            if counted.too_fast {
+                findings.push(Rule::FastCnpRate, offset, len);
+            }
+            if untrusted {
+                findings.push(Rule::FastCnpUntrusted, offset, len);
+            }
+        }
+        if !findings.is_empty() {
+            let number = findings.as_slice().len() as u64;
+            let icrc_bad = findings.has(Rule::RoceIcrcBad);
+            row.blame(number, icrc_bad);
+            point.blame(number);
+            totals.icrc_bad += u64::from(icrc_bad);
+        }
+        if let Some(count) = totals.notifications.get_mut(kind as usize) {
+            *count += 1;
+        }
+        if let Some(trace) = trace_of(kind, frame) {
+            self.paths.observe(at, &trace);
+        }
+        let flow = self.flow_of(&key, notification.told);
+        if let Some(flow) = &flow {
+            let is_fast = matches!(kind, Kind::FastCnp1 | Kind::FastCnp2);
+            let from_switch = notification.origin == Origin::Switch;
+            self.flows.notified(at, flow, is_fast && from_switch);
+        }
+        Observed {
+            row: Some(id),
+            flow,
+            data: false,
+        }
+    }
+
+    fn data(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        data: &DataPacket<'_>,
+        findings: &mut Findings,
+    ) -> Observed {
+        let (at, key) = (packet.at, data.flow());
+        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+            return Observed::default();
+        };
+        // Where a tunnel is opened before the mark is copied inwards, only its header has it.
+        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
+        self.totals.ce += u64::from(ce);
+        let also_marked = self.flows.data(
+            at,
+            &Data {
+                key,
+                interface: packet.interface,
+                ip_octets: (ip.end - ip.start) as u64,
+                ce,
+                psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
+                able: access::lists(&self.settings.able, data.source),
+            },
+        );
+        if also_marked {
+            // The octets with the ECN field.
+            let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
+            findings.push(Rule::FastCnpMarked, ip.start + offset, len);
+        }
+        if let Some(outer) = &data.outer {
+            self.labels.learn(outer, key);
+        }
+        let trace = data
+            .trace
+            .map(|(kind, bytes)| Trace::new_checked(kind, bytes));
+        if let Some(Ok(trace)) = trace {
+            self.paths.observe(at, &trace);
+        }
+        Observed {
+            row: None,
+            flow: Some(key),
+            data: true,
+        }
+    }
+
+    /// Whether a packet cut off by the capture is all the same one that nothing more need be known of.
+    fn is_readable(&self, frame: &Frame<'_>) -> bool {
+        let profile = &self.settings.profile;
+        let ours = [
+            profile.rocev2_port,
+            profile.proxy_cn_port,
+            profile.wan_fcn_port,
+        ];
+        match frame.message() {
+            Message::Roce(..) => true,
+            Message::Other => (frame.datagram())
+                .is_some_and(|datagram| !ours.contains(&datagram.destination_port)),
+            _ => false,
+        }
+    }
+
+    /// What is neither a notification nor data.
+    fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) {
+        match frame.message() {
+            Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
+                if let Some(ip) = frame.ip() {
+                    let (from, to) = (ip.source, ip.destination);
+                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
+                }
+            }
+            Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
+            Message::Other if quotes_fast_cnp(frame) => {
+                let interface = self.interfaces.name(packet.interface);
+                let about = About {
+                    packet,
+                    frame,
+                    interface,
+                };
+                self.notices.unaware(&about);
+            }
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn complain(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        findings: &Findings,
+        end: Option<End>,
+    ) {
+        let interface = self.interfaces.name(packet.interface);
+        let about = About {
+            packet,
+            frame,
+            interface,
+        };
+        if let Some(end) = end {
+            self.notices.end(&about, &end);
+        }
+        for finding in findings {
+            let severity = finding.rule.info().severity as usize;
+            if let Some(count) = self.totals.findings.get_mut(severity) {
+                *count += 1;
+            }
+            self.notices.finding(&about, finding);
+        }
+    }
+}
+
+/// Where the source address is in the frame, and its length.
+const fn source_of(ip: &Ip) -> (usize, usize) {
+    match ip.source {
+        IpAddr::V4(_) => (ip.start + 12, 4),
+        IpAddr::V6(_) => (ip.start + 8, 16),
+    }
+}
+
+/// The IOAM trace that a Fast CNP with option 2 carries.
+fn trace_of<'a>(kind: Kind, frame: &Frame<'a>) -> Option<Trace<'a>> {
+    if kind != Kind::FastCnp2 {
+        return None;
+    }
+    match frame.message() {
+        Message::FastCnp(message) => message.parsed.ok()?.trace(),
+        _ => None,
+    }
+}
+
+/// Whether packets of that opcode acknowledge, positively or negatively.
+fn acknowledges(opcode: Opcode) -> bool {
+    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
+    let acks = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE];
+    known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
+}
+
+/// Whether that is an ICMPv6 Parameter Problem about the option of a Fast CNP.
+fn quotes_fast_cnp(frame: &Frame<'_>) -> bool {
+    let Some(ip) = frame.ip().filter(|ip| ip.protocol == ICMPV6) else {
+        return false;
+    };
+    if !matches!(frame.upper(), Upper::Other) {
+        return false;
+    }
+    let end = ip.end.min(frame.bytes().len());
+    let Some(message) = frame.bytes().get(ip.payload..end) else {
+        return false;
+    };
+    message.starts_with(&UNRECOGNIZED_OPTION)
+        && (message.get(QUOTED_AT..)).is_some_and(|quoted| is_fast_cnp(quoted, frame.profile()))
+}
+
+fn is_fast_cnp(quoted: &[u8], profile: &Profile) -> bool {
+    // The quoted packet is cut by design: its own length fields tell what was there.
+    let quoted = Frame::parse(quoted, LONGEST_PACKET, LinkType::RawIp, profile);
+    matches!(quoted.message(), Message::FastCnp(_))
+}

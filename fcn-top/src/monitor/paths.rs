@@ -1,0 +1,280 @@
+//! What IOAM traces say: the paths they came along, and the queues and delays of each hop.
+
+use super::bounded::Bounded;
+use crate::record::HopRecord;
+use core::array;
+use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
+
+/// Most hops of a path; of a longer trace the first ones count.
+pub const MAX_HOPS: usize = 32;
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+/// A transit delay that did not fit (RFC 9197 section 4.4.2.5): the top bit, and nothing else.
+const LONG_DELAY: u32 = 0x8000_0000;
+
+/// What a hop is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum HopId {
+    /// Number of the node.
+    Node(u64),
+    /// Ingress and egress interface of a node that gives no number.
+    Interfaces(u32, u32),
+    /// Neither.
+    Unknown,
+    /// No hop: stands in front of every path.
+    Namespace(u16),
+}
+
+/// What a node wrote.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    node: Option<u64>,
+    interfaces: Option<(u32, u32)>,
+    queue: Option<u32>,
+    delay: Option<u32>,
+    seconds: Option<u32>,
+    fraction: Option<u32>,
+}
+
+impl Seen {
+    fn of(node: &Node<'_>) -> Self {
+        let mut seen = Self::default();
+        let available = |word: u32| Some(word).filter(|word| *word != NOT_AVAILABLE);
+        for field in node.fields() {
+            match field.value {
+                Value::HopLimitNodeId { hop_limit, node_id } => {
+                    let available = (hop_limit, node_id) != (u8::MAX, 0x00FF_FFFF);
+                    seen.node = available.then_some(node_id.into()).or(seen.node);
+                }
+                Value::HopLimitNodeIdWide { hop_limit, node_id } => {
+                    let available = (hop_limit, node_id) != (u8::MAX, u64::MAX >> 8);
+                    seen.node = seen.node.or(available.then_some(node_id));
+                }
+                Value::Interfaces { ingress, egress } => {
+                    let available = (ingress, egress) != (u16::MAX, u16::MAX);
+                    let both = (ingress.into(), egress.into());
+                    seen.interfaces = available.then_some(both).or(seen.interfaces);
+                }
+                Value::InterfacesWide { ingress, egress } => {
+                    let available = (ingress, egress) != (NOT_AVAILABLE, NOT_AVAILABLE);
+                    seen.interfaces = available.then_some((ingress, egress)).or(seen.interfaces);
+                }
+                Value::TimestampSeconds(word) => seen.seconds = available(word),
+                Value::TimestampFraction(word) => seen.fraction = available(word),
+                Value::TransitDelay(word) => {
+                    seen.delay = available(word).map(|word| word.min(LONG_DELAY));
+                }
+                Value::QueueDepth(word) => seen.queue = available(word),
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    const fn id(&self) -> HopId {
+        match (self.node, self.interfaces) {
+            (Some(node), _) => HopId::Node(node),
+            (None, Some((ingress, egress))) => HopId::Interfaces(ingress, egress),
+            (None, None) => HopId::Unknown,
+        }
+    }
+
+    /// Nanoseconds of the arrival by the node's clock.
+    fn time(&self, binary: bool) -> Option<u64> {
+        let (seconds, fraction) = (u64::from(self.seconds?), u64::from(self.fraction?));
+        let nanoseconds = if binary {
+            (fraction * SECOND) >> 32
+        } else {
+            fraction
+        };
+        Some(seconds * SECOND + nanoseconds)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Hop {
+    node: Option<u64>,
+    interfaces: Option<(u32, u32)>,
+    queue: Option<u32>,
+    queue_max: Option<u32>,
+    queue_sum: u64,
+    queues: u64,
+    delay: Option<u32>,
+    delay_max: Option<u32>,
+    between: Option<u64>,
+}
+
+impl Hop {
+    fn add(&mut self, seen: &Seen, between: Option<u64>) {
+        self.node = seen.node;
+        self.interfaces = seen.interfaces;
+        self.queue = seen.queue;
+        self.queue_max = self.queue_max.max(seen.queue);
+        if let Some(queue) = seen.queue {
+            self.queue_sum = self.queue_sum.saturating_add(queue.into());
+            self.queues += 1;
+        }
+        self.delay = seen.delay;
+        self.delay_max = self.delay_max.max(seen.delay);
+        self.between = between;
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Path {
+    number: u32,
+    namespace: u16,
+    traces: u64,
+    last_seen: u64,
+    /// Whether fractions of timestamps are in units of 2^-32 s.
+    binary: bool,
+    hops: Box<[Hop]>,
+}
+
+/// At most so many paths; the one that was used longest ago leaves first.
+///
+/// A path is a namespace and the nodes passed, by their numbers, or by their interfaces where they give none; two traces
+/// with the same ones came along the same path. Values that a node could not give (all ones, RFC 9197 section 4.4.2) are
+/// none.
+///
+/// The fraction of a timestamp may be nanoseconds (PTP) or units of 2^-32 s (NTP): RFC 9197 section 5 leaves it to the
+/// deployment, and a trace does not say. It is taken for nanoseconds, until a fraction of 10^9 or more shows that the
+/// path's nodes count otherwise. Without both seconds and fraction there is no time between two nodes, nor where their
+/// clocks differ so that it would be negative.
+#[derive(Debug)]
+pub struct Paths {
+    paths: Bounded<Box<[HopId]>, Path>,
+    next: u32,
+}
+
+impl Paths {
+    /// Keeps at most `limit` paths; 0 counts as 1.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            paths: Bounded::new(limit),
+            next: 1,
+        }
+    }
+
+    /// Takes in a trace seen at `at`, in nanoseconds since the epoch. One without nodes, or whose nodes cannot be told
+    /// apart, tells nothing.
+    pub fn observe(&mut self, at: u64, trace: &Trace<'_>) {
+        let mut nodes = 0;
+        for node in trace.nodes() {
+            if node.is_err() {
+                return;
+            }
+            nodes += 1;
+        }
+        let hops = nodes.min(MAX_HOPS);
+        if hops == 0 {
+            return;
+        }
+        // The node passed last comes first in the trace.
+        let mut seen = [Seen::default(); MAX_HOPS];
+        let behind = trace.nodes().flatten().skip(nodes - hops);
+        for (seen, node) in seen[..hops].iter_mut().rev().zip(behind) {
+            *seen = Seen::of(&node);
+        }
+        let seen = &seen[..hops];
+        let namespace = trace.namespace_id();
+        let ids: [HopId; MAX_HOPS + 1] = array::from_fn(|place| match place.checked_sub(1) {
+            None => HopId::Namespace(namespace),
+            Some(hop) => seen.get(hop).map_or(HopId::Unknown, Seen::id),
+        });
+        let ids = &ids[..=hops];
+        let path = match self.paths.slot_of(ids) {
+            Some(_) => self.paths.touch(ids, at),
+            None => {
+                let number = self.next;
+                self.next = self.next.wrapping_add(1).max(1);
+                let path = self
+                    .paths
+                    .get_or_insert_with(ids.into(), at, || Path::new(number, namespace, hops));
+                Some(path)
+            }
+        };
+        if let Some(path) = path {
+            path.add(at, seen);
+        }
+    }
+
+    /// The hops of all paths, path by path in the order in which they were first seen, the node passed first first.
+    pub fn hops(&self) -> impl Iterator<Item = HopRecord> {
+        let mut paths: Vec<&Path> = self.paths.iter().map(|(_, path)| path).collect();
+        paths.sort_unstable_by_key(|path| path.number);
+        paths.into_iter().flat_map(Path::records)
+    }
+
+    /// Paths kept.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.paths.len() == 0
+    }
+
+    /// Paths that have had to leave.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.paths.evicted()
+    }
+}
+
+impl Path {
+    fn new(number: u32, namespace: u16, hops: usize) -> Self {
+        Self {
+            number,
+            namespace,
+            traces: 0,
+            last_seen: 0,
+            binary: false,
+            hops: vec![Hop::default(); hops].into(),
+        }
+    }
+
+    fn add(&mut self, at: u64, seen: &[Seen]) {
+        self.traces += 1;
+        self.last_seen = self.last_seen.max(at);
+        self.binary |= seen
+            .iter()
+            .filter_map(|seen| seen.fraction)
+            .any(|fraction| u64::from(fraction) >= SECOND);
+        let mut before = None;
+        for (hop, seen) in self.hops.iter_mut().zip(seen) {
+            let time = seen.time(self.binary);
+            let between = time
+                .zip(before)
+                .and_then(|(now, then): (u64, u64)| now.checked_sub(then));
+            hop.add(seen, between);
+            before = time;
+        }
+    }
+
+    fn records(&self) -> impl Iterator<Item = HopRecord> {
+        self.hops.iter().zip(1..).map(|(hop, place)| HopRecord {
+            path: self.number,
+            traces: self.traces,
+            hop: place,
+            node: hop.node,
+            namespace: self.namespace,
+            ingress: hop.interfaces.map(|(ingress, _)| ingress),
+            egress: hop.interfaces.map(|(_, egress)| egress),
+            queue: hop.queue,
+            queue_mean: (hop.queues > 0).then(|| hop.queue_sum as f64 / hop.queues as f64),
+            queue_max: hop.queue_max,
+            delay: hop.delay.map(u64::from),
+            delay_max: hop.delay_max.map(u64::from),
+            between: hop.between,
+            last_seen: self.last_seen,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Resolution by votes, by RDMA CM, and of a whole capture against what its generator knows.
+
+use super::*;
+use crate::monitor::flows::Data;
+use fcn_link::capture_file::CaptureReader;
+use fcn_node::DataPacket;
+use fcn_wire::{Opcode, Profile};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn host(number: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, number])
+}
+
+fn key(sender: u8, qp: u32) -> FlowKey {
+    FlowKey {
+        sender: host(sender),
+        receiver: host(100),
+        receiver_qp: Qp::truncate(qp),
+    }
+}
+
+struct Net {
+    flows: Flows,
+    resolver: Resolver,
+}
+
+impl Net {
+    fn new() -> Self {
+        Self {
+            flows: Flows::new(100),
+            resolver: Resolver::new(100),
+        }
+    }
+
+    fn data(&mut self, key: FlowKey, psn: u32) {
+        let data = Data {
+            key,
+            interface: 0,
+            ip_octets: 1000,
+            ce: false,
+            psn,
+            able: false,
+        };
+        self.flows.data(0, &data);
+    }
+
+    fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
+        let qp = Qp::truncate(qp);
+        self.resolver
+            .acknowledged(host(100), host(sender), qp, psn, &self.flows);
+    }
+
+    fn qp(&self, key: FlowKey) -> Option<u32> {
+        let (qp, from) = self.resolver.sender_qp(&key)?;
+        assert_eq!(from, Resolved::Acks);
+        assert_eq!(self.resolver.flow_of(key.sender, qp), Some(key));
+        Some(qp.get())
+    }
+}
+
+#[test]
+fn two_votes_that_agree_make_a_qp_known() {
+    let mut net = Net::new();
+    net.data(key(1, 20), 5000);
+    net.ack(1, 7, 4990);
+    assert_eq!(net.qp(key(1, 20)), None);
+    net.ack(1, 7, 4990);
+    assert_eq!(net.qp(key(1, 20)), None, "the same one, seen twice");
+    net.ack(1, 7, 5000);
+    assert_eq!(net.qp(key(1, 20)), Some(7));
+    assert_eq!(net.resolver.flow_of(host(1), Qp::truncate(8)), None);
+    assert_eq!(net.resolver.flow_of(host(2), Qp::truncate(7)), None);
+}
+
+#[test]
+fn one_that_disagrees_starts_anew() {
+    let mut net = Net::new();
+    net.data(key(1, 20), 5000);
+    for (qp, psn, want) in [
+        (7, 4990, None),
+        (8, 4991, None),
+        (7, 4992, None),
+        (7, 4993, Some(7)),
+        (8, 4994, None),
+        (8, 4995, Some(8)),
+    ] {
+        net.ack(1, qp, psn);
+        assert_eq!(net.qp(key(1, 20)), want, "{psn}");
+    }
+    assert_eq!(net.resolver.flow_of(host(1), Qp::truncate(7)), None);
+}
+
+#[test]
+fn a_qp_that_turns_to_another_flow_leaves_the_first() {
+    let mut net = Net::new();
+    net.data(key(1, 20), 5000);
+    net.ack(1, 7, 4999);
+    net.ack(1, 7, 5000);
+    net.data(key(1, 21), 90_000);
+    net.ack(1, 7, 90_000);
+    assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, None));
+    net.data(key(1, 21), 90_001);
+    net.ack(1, 7, 90_001);
+    assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, Some(7)));
+}
+
+#[test]
+fn psns_must_fit_one_flow_and_wrap() {
+    let mut net = Net::new();
+    net.data(key(1, 20), 10);
+    // 10 − 2^24 + 1013 is 1023 behind; one more is too far.
+    for psn in [(1 << 24) - 1014, 11] {
+        net.ack(1, 7, psn);
+        net.ack(1, 7, psn);
+    }
+    net.ack(1, 7, (1 << 24) - 1013);
+    assert_eq!(net.qp(key(1, 20)), None);
+    net.ack(1, 7, 10);
+    assert_eq!(net.qp(key(1, 20)), Some(7));
+    // Two flows that both fit are no evidence, those of another host are no matter.
+    let mut net = Net::new();
+    net.data(key(1, 20), 5000);
+    net.data(key(1, 21), 5100);
+    net.data(key(2, 20), 4000);
+    for psn in [4990, 4991, 4992] {
+        net.ack(1, 7, psn);
+    }
+    assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, None));
+    for psn in [5001, 5002] {
+        net.ack(1, 7, psn);
+    }
+    assert_eq!((net.qp(key(1, 20)), net.qp(key(1, 21))), (None, Some(7)));
+}
+
+fn capture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../captures")
+        .join(name)
+}
+
+/// Plays a capture; RDMA CM messages only if `cm`.
+fn play(name: &str, cm: bool) -> Net {
+    let mut net = Net::new();
+    let mut reader = CaptureReader::open(&capture(&format!("{name}.pcapng"))).unwrap();
+    while let Some(packet) = reader.next().unwrap() {
+        let (bytes, wire_len) = (packet.bytes, packet.wire_len as usize);
+        let frame = Frame::parse(bytes, wire_len, packet.link.unwrap(), &Profile::DEFAULT);
+        let bth = match frame.message() {
+            Message::Roce(bth, _) => bth,
+            Message::RdmaCm(..) if cm => {
+                net.resolver.learn(packet.at, &frame);
+                continue;
+            }
+            _ => continue,
+        };
+        let ip = frame.ip().unwrap();
+        if let Some(data) = DataPacket::of(&frame) {
+            let data = Data {
+                key: data.flow(),
+                interface: packet.interface,
+                ip_octets: (ip.end - ip.start) as u64,
+                ce: ip.ecn() == 3,
+                psn: bth.psn(),
+                able: true,
+            };
+            net.flows.data(packet.at, &data);
+        } else if bth.opcode() == Opcode::RC_ACKNOWLEDGE {
+            let (from, to, qp, psn) = (ip.source, ip.destination, bth.dest_qp(), bth.psn());
+            net.resolver.acknowledged(from, to, qp, psn, &net.flows);
+        }
+    }
+    net
+}
+
+/// Flows that a capture shows, with the sender's QPs and packets, from what the generator knows.
+fn truth(name: &str) -> BTreeMap<FlowKey, (Qp, u64)> {
+    let text = std::fs::read_to_string(capture(&format!("{name}.truth.json"))).unwrap();
+    let truth: Value = serde_json::from_str(&text).unwrap();
+    let mut flows = BTreeMap::new();
+    for flow in truth["flows"].as_array().unwrap() {
+        let address = |field: &str| flow[field].as_str().unwrap().parse().unwrap();
+        let qp = |field: &str| Qp::new(flow[field].as_u64().unwrap() as u32).unwrap();
+        let key = FlowKey {
+            sender: address("sender"),
+            receiver: address("receiver"),
+            receiver_qp: qp("receiver_qp"),
+        };
+        let seen = flow["seen"].as_array().unwrap();
+        let packets = seen.iter().map(|at| at["packets"].as_u64().unwrap()).sum();
+        if packets > 0 {
+            flows.insert(key, (qp("sender_qp"), packets));
+        }
+    }
+    flows
+}
+
+#[test]
+fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
+    for (name, cm, from) in [
+        ("incast", true, Resolved::Cm),
+        ("incast", false, Resolved::Acks),
+        // Connections are taken down at its end.
+        ("all-to-all", true, Resolved::Cm),
+    ] {
+        let (net, truth) = (play(name, cm), truth(name));
+        assert!(truth.len() > 1, "{name}");
+        for (key, (qp, packets)) in &truth {
+            let case = format!("{name} {from:?} {key:?}");
+            assert_eq!(net.flows.get(key).unwrap().packets(), *packets, "{case}");
+            assert_eq!(net.resolver.sender_qp(key), Some((*qp, from)), "{case}");
+            assert_eq!(net.resolver.flow_of(key.sender, *qp), Some(*key), "{case}");
+        }
+        assert_eq!(net.flows.len(), truth.len(), "{name}");
+    }
+}
+
+#[test]
+fn acks_name_no_wrong_qp_in_any_scenario() {
+    let mut found = 0;
+    for file in std::fs::read_dir(capture("")).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let Some(name) = file.strip_suffix(".truth.json") else {
+            continue;
+        };
+        let (net, truth) = (play(name, false), truth(name));
+        for (key, _) in net.flows.iter() {
+            if let Some(qp) = net.resolver.sender_qp(key) {
+                let want = truth.get(key).map(|(qp, _)| (*qp, Resolved::Acks));
+                assert_eq!(Some(qp), want, "{name} {key:?}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+proptest! {
+    /// Whatever is acknowledged: both directions agree, and nothing grows past its limit.
+    #[test]
+    fn both_directions_agree(
+        acts in proptest::collection::vec((0_u8..3, 2_u32..6, 0_u32..6, any::<bool>()), 1..200),
+    ) {
+        let mut net = Net { flows: Flows::new(8), resolver: Resolver::new(4) };
+        for (sender, qp, psn, data) in acts {
+            let psn = psn * 500;
+            if data {
+                net.data(key(sender, qp), psn);
+            } else {
+                net.ack(sender, qp + 100, psn);
+            }
+            for (key, _) in net.flows.iter() {
+                net.qp(*key);
+            }
+            prop_assert!(net.resolver.guesses.len() <= 4 && net.resolver.flows.len() <= 4);
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! One row: what one sender's QP or flow is told by one kind of notification.
+//!
+//! A row takes about 640 octets, and a notification touches a few cache lines of it. Where rows are kept is in
+//! `rows.rs`.
+
+use super::gaps::Gaps;
+use super::series::Series;
+use super::windows::{Windows, step_of};
+use crate::record::{QpRecord, QpSide, Resolved};
+use fcn_wire::{Gist, Kind, Origin, Qp, Subject};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Notifiers that a row tells apart.
+pub const NOTIFIERS: usize = 4;
+const MILLISECOND: u64 = 1_000_000;
+
+/// What makes notifications belong to one row: who is to slow down, which of its QPs or flows, by which kind, and the
+/// interface where they are told apart. Packed, as there may be many.
+///
+/// A QP at the receiver means nothing without the receiver, so that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowKey {
+    /// The sender, or who was told where the notification names none.
+    sender: [u64; 2],
+    /// The receiver, or 0.
+    receiver: [u64; 2],
+    /// QP or flow label (24 bits), then the flags below, then the interface's number (32 bits).
+    rest: u64,
+}
+
+const KIND_AT: u32 = 24;
+const SUBJECT_AT: u32 = 27;
+const SENDER_V4: u64 = 1 << 29;
+const RECEIVER_V4: u64 = 1 << 30;
+const INTERFACE_AT: u32 = 32;
+
+/// What sort of subject, in two bits of the key.
+const SENDER_QP: u64 = 0;
+const RECEIVER_QP: u64 = 1;
+const NO_QP: u64 = 2;
+const FLOW_LABEL: u64 = 3;
+
+#[inline]
+fn words(address: IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            [(bits >> 64) as u64, bits as u64]
+        }
+    }
+}
+
+fn address([high, low]: [u64; 2], v4: bool) -> IpAddr {
+    if v4 {
+        Ipv4Addr::from_bits(low as u32).into()
+    } else {
+        Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)).into()
+    }
+}
+
+impl RowKey {
+    /// The key of a notification; `interface` where interfaces are told apart.
+    #[inline]
+    #[must_use]
+    pub fn of(notification: &Gist, interface: Option<u32>) -> Self {
+        let sender = notification.sender.unwrap_or(notification.told);
+        let (subject, number, receiver) = match notification.subject {
+            Subject::SenderQp(qp) => (SENDER_QP, qp.get(), None),
+            Subject::ReceiverQp { receiver, qp } => (RECEIVER_QP, qp.get(), Some(receiver)),
+            Subject::Flow { tuple, receiver_qp } => match receiver_qp {
+                Some(qp) => (RECEIVER_QP, qp.get(), Some(tuple.destination)),
+                None => (NO_QP, 0, Some(tuple.destination)),
+            },
+            Subject::FlowLabel(label) => (FLOW_LABEL, label & 0x00FF_FFFF, None),
+        };
+        let mut rest = u64::from(number)
+            | (notification.kind as u64) << KIND_AT
+            | subject << SUBJECT_AT
+            | u64::from(interface.unwrap_or(0)) << INTERFACE_AT;
+        if sender.is_ipv4() {
+            rest |= SENDER_V4;
+        }
+        if receiver.is_some_and(|receiver| receiver.is_ipv4()) {
+            rest |= RECEIVER_V4;
+        }
+        Self {
+            sender: words(sender),
+            receiver: receiver.map_or([0; 2], words),
+            rest,
+        }
+    }
+
+    /// The whole key.
+    #[inline]
+    #[must_use]
+    pub const fn words(&self) -> [u64; 5] {
+        let ([a, b], [c, d]) = (self.sender, self.receiver);
+        [a, b, c, d, self.rest]
+    }
+
+    const fn subject(&self) -> u64 {
+        self.rest >> SUBJECT_AT & 3
+    }
+
+    const fn number(&self) -> u32 {
+        (self.rest & 0x00FF_FFFF) as u32
+    }
+
+    /// How it is told.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let number = (self.rest >> KIND_AT & 7) as usize;
+        Kind::ALL.get(number).copied().unwrap_or(Kind::Cnp)
+    }
+
+    /// The data sender, where the notifications name it.
+    #[must_use]
+    pub fn sender(&self) -> Option<IpAddr> {
+        (self.subject() != FLOW_LABEL).then(|| self.told_or_sender())
+    }
+
+    fn told_or_sender(&self) -> IpAddr {
+        address(self.sender, self.rest & SENDER_V4 != 0)
+    }
+
+    /// The data receiver, where the notifications name it.
+    #[must_use]
+    pub fn receiver(&self) -> Option<IpAddr> {
+        let named = matches!(self.subject(), RECEIVER_QP | NO_QP);
+        named.then(|| address(self.receiver, self.rest & RECEIVER_V4 != 0))
+    }
+
+    /// The QP that the notifications name, and whose it is.
+    #[must_use]
+    pub const fn qp(&self) -> Option<(Qp, QpSide)> {
+        let qp = Qp::truncate(self.number());
+        match self.subject() {
+            SENDER_QP => Some((qp, QpSide::Sender)),
+            RECEIVER_QP => Some((qp, QpSide::Receiver)),
+            _ => None,
+        }
+    }
+
+    /// The flow label that WAN FCNs name.
+    #[must_use]
+    pub fn flow_label(&self) -> Option<u32> {
+        (self.subject() == FLOW_LABEL).then(|| self.number())
+    }
+
+    /// The interface's number; 0 where they are not told apart.
+    #[must_use]
+    pub const fn interface(&self) -> u32 {
+        (self.rest >> INTERFACE_AT) as u32
+    }
+}
+
+/// Who has notified, and how often.
+#[derive(Clone, Debug)]
+pub struct Notifier {
+    rate: Rate,
+    /// Notifications.
+    pub total: u64,
+    /// Where the table of notifiers had it last.
+    pub point: u32,
+    /// Source of the notifications.
+    pub address: IpAddr,
+    /// Receiver or switch.
+    pub origin: Origin,
+}
+
+impl Notifier {
+    const fn of(notification: &Gist) -> Self {
+        Self {
+            address: notification.notifier,
+            origin: notification.origin,
+            point: u32::MAX,
+            total: 0,
+            rate: Rate {
+                millisecond: 0,
+                interface: 0,
+                count: 0,
+            },
+        }
+    }
+
+    #[inline]
+    fn is(&self, notification: &Gist) -> bool {
+        self.address == notification.notifier && self.origin == notification.origin
+    }
+}
+
+/// Fast CNPs in the running millisecond, on the interface that saw the first of them: on others they are the same ones.
+#[derive(Clone, Debug)]
+struct Rate {
+    millisecond: u64,
+    interface: u32,
+    count: u32,
+}
+
+impl Rate {
+    /// Counts one; returns whether there are more than `most` in its millisecond.
+    #[inline]
+    fn exceeds(&mut self, at: u64, interface: u32, most: u32) -> bool {
+        let millisecond = at / MILLISECOND;
+        if millisecond != self.millisecond {
+            *self = Self {
+                millisecond,
+                interface,
+                count: 0,
+            };
+        } else if interface != self.interface {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        self.count > most
+    }
+}
+
+/// Fast CNPs that may come in one millisecond at a limit of `rate` a second: one more than fit, as windows are not those
+/// of the notifier.
+#[must_use]
+pub const fn most_in_a_millisecond(rate: u32) -> u32 {
+    rate.div_ceil(1000).saturating_add(1)
+}
+
+/// What a row has to say about a notification that it has counted.
+#[derive(Debug)]
+pub struct Counted<'a> {
+    /// Who it came from; `None` where there are too many to tell apart.
+    pub notifier: Option<&'a mut Notifier>,
+    /// Whether that notifier notifies faster than the rate limit.
+    pub too_fast: bool,
+}
+
+/// What one sender's QP or flow is told by one kind of notification.
+///
+/// The fields that every notification touches come first and lie in as few cache lines as they can: with many rows,
+/// fetching those is what a notification costs.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Row {
+    key: RowKey,
+    total: u64,
+    last_seen: u64,
+    generation: u32,
+    /// The place of the next row whose key may be mistaken for this one's: `rows.rs`'s business.
+    pub next: u32,
+    main: Notifier,
+    gaps: Gaps,
+    series: Series,
+    windows: Windows,
+    first_seen: u64,
+    queue: Option<u32>,
+    queue_max: Option<u32>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What many rows never need.
+#[derive(Clone, Debug, Default)]
+struct Rare {
+    level: Option<u8>,
+    level_max: Option<u8>,
+    icrc_bad: u64,
+    findings: u64,
+    /// Notifiers that came later than the row's first one, in their order; at most three.
+    others: Vec<Notifier>,
+    /// Notifications of those that are not told apart.
+    beyond: u64,
+    /// Whom notifications were sent to, where that is not the sender.
+    told: Option<IpAddr>,
+}
+
+impl Row {
+    /// A row for `notification`, not counted yet; the `generation` of its place.
+    #[must_use]
+    pub fn new(key: RowKey, notification: &Gist, generation: u32) -> Self {
+        Self {
+            key,
+            total: 0,
+            last_seen: 0,
+            generation,
+            next: u32::MAX,
+            main: Notifier::of(notification),
+            gaps: Gaps::default(),
+            series: Series::new(),
+            windows: Windows::default(),
+            first_seen: u64::MAX,
+            queue: None,
+            queue_max: None,
+            rare: None,
+        }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Counts a notification about this row; `most` Fast CNPs are fine in a millisecond.
+    #[inline]
+    pub fn count(
+        &mut self,
+        at: u64,
+        interface: u32,
+        notification: &Gist,
+        most: u32,
+    ) -> Counted<'_> {
+        if self.total > 0 {
+            self.gaps.add(at.abs_diff(self.last_seen));
+        }
+        self.total += 1;
+        // Packets of several interfaces need not come in order.
+        if at < self.last_seen || self.total == 1 {
+            self.first_seen = self.first_seen.min(at);
+        }
+        self.last_seen = self.last_seen.max(at);
+        self.windows.add(step_of(at));
+        self.series.add(at, 1.0);
+        if notification.sender != Some(notification.told) {
+            self.rare().told = Some(notification.told);
+        }
+        if notification.level.is_some() {
+            let rare = self.rare();
+            rare.level = notification.level;
+            rare.level_max = rare.level_max.max(rare.level);
+        }
+        if notification.kind == Kind::FastCnp2 {
+            self.queue = notification.deepest_queue;
+            self.queue_max = self.queue_max.max(self.queue);
+        }
+        let limited = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
+        let notifier = if self.main.is(notification) {
+            Some(&mut self.main)
+        } else {
+            self.rare.get_or_insert_default().notifier(notification)
+        };
+        let Some(notifier) = notifier else {
+            return Counted {
+                notifier: None,
+                too_fast: false,
+            };
+        };
+        notifier.total += 1;
+        let too_fast = limited && notifier.rate.exceeds(at, interface, most);
+        Counted {
+            notifier: Some(notifier),
+            too_fast,
+        }
+    }
+
+    /// Reads from every part that [`count`](Self::count) is going to touch, so that all are fetched at once, while the caller
+    /// does something else.
+    #[inline]
+    pub fn fetch(&self) {
+        let fetched = self.total ^ self.main.total ^ self.gaps.fetched() ^ self.windows.fetched();
+        core::hint::black_box(fetched ^ self.series.step());
+    }
+
+    /// Counts findings about a notification of this row.
+    pub fn blame(&mut self, findings: u64, icrc_bad: bool) {
+        let rare = self.rare();
+        rare.findings += findings;
+        rare.icrc_bad += u64::from(icrc_bad);
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub const fn key(&self) -> &RowKey {
+        &self.key
+    }
+
+    /// Notifications.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Where the last one was sent.
+    #[must_use]
+    pub fn told(&self) -> IpAddr {
+        let told = self.rare.as_ref().and_then(|rare| rare.told);
+        told.unwrap_or_else(|| self.key.told_or_sender())
+    }
+
+    /// How often its place was given to another row before.
+    #[must_use]
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Notifications over time.
+    #[must_use]
+    pub const fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The notifiers told apart, in the order that they came.
+    pub fn notifiers(&self) -> impl Iterator<Item = &Notifier> {
+        let others = self.rare.iter().flat_map(|rare| &rare.others);
+        core::iter::once(&self.main).chain(others)
+    }
+
+    /// The row as it is shown at `now`, as far as it knows; the caller adds what others know.
+    #[must_use]
+    pub fn record(&self, now: u64) -> QpRecord {
+        // Of several with the same count, the one that came first.
+        let main = self.notifiers().fold(&self.main, |most, other| {
+            if other.total > most.total {
+                other
+            } else {
+                most
+            }
+        });
+        let none = Rare::default();
+        let rare = self.rare.as_deref().unwrap_or(&none);
+        let (qp, qp_side) = self.key.qp().unzip();
+        let [gap_p50, gap_p90, gap_p99] = self.gaps.percentiles([50, 90, 99]);
+        let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
+        let sender_qp = number(QpSide::Sender);
+        QpRecord {
+            sender: self.key.sender(),
+            qp: qp.map(Qp::get),
+            qp_side,
+            kind: self.key.kind(),
+            origin: main.origin,
+            notifier: main.address,
+            notifiers: 1 + rare.others.len() as u32 + u32::from(rare.beyond > 0),
+            told: self.told(),
+            flow_label: self.key.flow_label(),
+            sender_qp,
+            sender_qp_from: sender_qp.map(|_| Resolved::Packet),
+            receiver: self.key.receiver(),
+            receiver_qp: number(QpSide::Receiver),
+            interface: None,
+            rate_now: self.windows.rate_now(now),
+            rate_1s: self.windows.rate_1s(now),
+            rate_10s: self.windows.rate_10s(now),
+            rate_peak: self.windows.peak(),
+            total: self.total,
+            gap_min: self.gaps.min(),
+            gap_p50,
+            gap_p90,
+            gap_p99,
+            level: rare.level,
+            level_max: rare.level_max,
+            queue: self.queue,
+            queue_max: self.queue_max,
+            ce_share: None,
+            data_rate: None,
+            data_packets: None,
+            change_1ms: None,
+            change_10ms: None,
+            measured: 0,
+            obeyed: None,
+            first_seen: self.first_seen,
+            last_seen: self.last_seen,
+            icrc_bad: rare.icrc_bad,
+            findings: rare.findings,
+        }
+    }
+}
+
+impl Rare {
+    /// The entry of who sent `notification`, new where there is room for it.
+    #[cold]
+    fn notifier(&mut self, notification: &Gist) -> Option<&mut Notifier> {
+        let others = &mut self.others;
+        let place = match others.iter().position(|other| other.is(notification)) {
+            Some(place) => place,
+            None if others.len() + 1 < NOTIFIERS => {
+                others.push(Notifier::of(notification));
+                others.len() - 1
+            }
+            None => {
+                self.beyond += 1;
+                return None;
+            }
+        };
+        others.get_mut(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_small_and_what_is_touched_lies_together() {
+        assert!(size_of::<Row>() <= 640, "{}", size_of::<Row>());
+        assert_eq!(core::mem::offset_of!(Row, main), 64);
+        let gaps = core::mem::offset_of!(Row, gaps);
+        assert!(gaps + 16 <= 128, "{gaps}");
+    }
+}

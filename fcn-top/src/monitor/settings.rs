@@ -1,0 +1,70 @@
+//! What the monitor is told before it begins. Where the values come from (command line, file) is not its business.
+
+use fcn_wire::Profile;
+use fcn_wire::pnc::Prefix;
+
+/// How the monitor reads and what it keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The code points to read with.
+    pub profile: Profile,
+    /// How much is kept at most.
+    pub limits: Limits,
+    /// Whether the same QP seen on two interfaces has two rows.
+    pub per_interface: bool,
+    /// Whether the ICRC of every RoCEv2 packet captured whole is verified. Costs time that grows with the packets.
+    pub verify_icrc: bool,
+    /// Who may send Fast CNPs, proxy notifications and WAN FCNs; empty: no such list, nobody is suspected
+    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 5).
+    pub trust: Vec<Prefix>,
+    /// Senders that are known to handle Fast CNPs, so that their data need no CE mark beside one
+    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
+    pub able: Vec<Prefix>,
+    /// Fast CNPs a second that one notifier may send about one flow (draft-xiao-rtgwg-rocev2-fast-cnp section 5 asks for a
+    /// limit and leaves its value open). Counted by the millisecond, with one more allowed.
+    pub flow_rate: u32,
+}
+
+/// How many entries each table holds at most; 0 counts as 1. What has been used longest ago leaves first, and is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rows: QPs and flows that are told to slow down, by kind.
+    pub rows: usize,
+    /// Data flows.
+    pub flows: usize,
+    /// Notifiers.
+    pub points: usize,
+    /// IOAM paths.
+    pub paths: usize,
+    /// Lines of the log.
+    pub events: usize,
+    /// Connections learnt from RDMA CM and from acknowledgements.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            rows: 100_000,
+            flows: 100_000,
+            points: 10_000,
+            paths: 1_000,
+            events: 10_000,
+            connections: 100_000,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::DEFAULT,
+            limits: Limits::default(),
+            per_interface: false,
+            verify_icrc: true,
+            trust: Vec::new(),
+            able: Vec::new(),
+            flow_rate: 20_000,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Tests of the monitor as a whole, by packets made here.
+
+use super::{Limits, Monitor, Observed, RowId, Settings};
+use crate::packet::Packet;
+use crate::record::{QpRecord, QpSide, Resolved};
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::icrc::{Policy, Reading};
+use fcn_wire::pnc::Prefix;
+use fcn_wire::{Kind, LinkType, Origin, Profile, Qp};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
+const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
+const START: u64 = 1_767_225_600_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
+
+fn frame(source: Ipv6Addr, inner: &[Part<'_>], icrc: Policy) -> Vec<u8> {
+    let ipv6 = Part::Ipv6 {
+        source,
+        destination: SENDER,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let parts = [&[ipv6], inner, &[Part::Icrc(icrc)]].concat();
+    packet(&parts, &Profile::DEFAULT).unwrap()
+}
+
+const UDP: Part<'_> = Part::Udp {
+    source: 0xC000,
+    destination: 4791,
+    checksum: UdpChecksum::Zero,
+};
+const GOOD: Policy = Policy::Compute(Reading::Covered);
+
+fn cnp(qp: u32) -> Vec<u8> {
+    let cnp = Part::Cnp(CnpRepr::new(Qp::truncate(qp)));
+    frame(RECEIVER, &[UDP, cnp], GOOD)
+}
+
+fn fast_cnp(switch: Ipv6Addr, qp: u32) -> Vec<u8> {
+    let cnp = Part::Cnp(CnpRepr::new(Qp::truncate(qp)));
+    let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: RECEIVER,
+    })];
+    frame(switch, &[Part::DestinationOptions(&option), UDP, cnp], GOOD)
+}
+
+fn see(monitor: &mut Monitor, at: u64, interface: u32, bytes: &[u8]) -> Observed {
+    let number = monitor.totals().packets + 1;
+    monitor.observe(&Packet {
+        at,
+        bytes,
+        wire_len: bytes.len(),
+        link: LinkType::RawIp,
+        interface,
+        number,
+    })
+}
+
+fn only(monitor: &Monitor) -> QpRecord {
+    let rows: Vec<_> = monitor.rows().collect();
+    assert_eq!(rows.len(), 1);
+    rows[0].1.clone()
+}
+
+fn found(monitor: &Monitor) -> BTreeMap<&'static str, u64> {
+    monitor.rules().into_iter().collect()
+}
+
+fn with_rows(rows: usize) -> Monitor {
+    let limits = Limits {
+        rows,
+        ..Limits::default()
+    };
+    Monitor::new(Settings {
+        limits,
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn a_cnp_makes_a_row_with_all_that_it_says() {
+    let mut monitor = Monitor::new(Settings::default());
+    for (i, gap) in [0, 1, 3, 4, 1000].into_iter().enumerate() {
+        let observed = see(&mut monitor, START + gap * MILLISECOND, 0, &cnp(0x12));
+        assert!(observed.row.is_some() && !observed.data, "{i}");
+    }
+    let row = only(&monitor);
+    assert_eq!((row.sender, row.told), (Some(SENDER.into()), SENDER.into()));
+    assert_eq!((row.qp, row.qp_side), (Some(0x12), Some(QpSide::Sender)));
+    assert_eq!(
+        (row.sender_qp, row.sender_qp_from),
+        (Some(0x12), Some(Resolved::Packet))
+    );
+    assert_eq!((row.kind, row.origin), (Kind::Cnp, Origin::Receiver));
+    assert_eq!((row.notifier, row.notifiers), (RECEIVER.into(), 1));
+    assert_eq!((row.receiver, row.receiver_qp), (None, None));
+    assert_eq!((row.total, row.findings, row.icrc_bad), (5, 0, 0));
+    assert_eq!(
+        (row.first_seen, row.last_seen),
+        (START, START + 1000 * MILLISECOND)
+    );
+    // Four in the first tenth of a second; it has just left the window of ten tenths.
+    assert_eq!((row.rate_1s, row.rate_peak, row.rate_10s), (1.0, 4.0, 0.5));
+    assert_eq!(row.gap_min, Some(MILLISECOND));
+    // Gaps: 1, 2, 1 and 996 ms.
+    let near = |found: Option<u64>, ms: f64| (found.unwrap() as f64 / 1e6 / ms - 1.0).abs() < 0.05;
+    assert!(
+        near(row.gap_p50, 1.0) && near(row.gap_p90, 996.0),
+        "{row:?}"
+    );
+    let totals = monitor.totals();
+    assert_eq!((totals.notified(), totals.rows, totals.points), (5, 1, 1));
+    assert_eq!(monitor.started(), START);
+}
+
+#[test]
+fn of_several_notifiers_the_busiest_is_shown() {
+    let mut monitor = Monitor::new(Settings::default());
+    let switch = |n: u16| Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, n);
+    // Six switches, the third most often; the last two are beyond those told apart.
+    for (n, times) in [(1, 2), (2, 1), (3, 3), (4, 1), (5, 9), (6, 9)] {
+        for i in 0..times {
+            see(
+                &mut monitor,
+                START + i * MILLISECOND,
+                0,
+                &fast_cnp(switch(n), 7),
+            );
+        }
+    }
+    let row = only(&monitor);
+    assert_eq!((row.notifier, row.notifiers), (switch(3).into(), 5));
+    assert_eq!(
+        (row.origin, row.kind, row.total),
+        (Origin::Switch, Kind::FastCnp1, 25)
+    );
+    assert_eq!(
+        (row.receiver, row.receiver_qp),
+        (Some(RECEIVER.into()), Some(7))
+    );
+    let (id, _) = monitor.rows().next().unwrap();
+    let detail = monitor.detail(id).unwrap();
+    let counts: Vec<_> = detail.notifiers.iter().map(|(_, count)| *count).collect();
+    assert_eq!(counts, [2, 1, 3, 1]);
+    assert_eq!(detail.notifications.iter().sum::<f32>(), 25.0);
+    let flows: Vec<_> = monitor.points().map(|point| point.flows).collect();
+    assert_eq!(flows, [1, 1, 1, 1, 0, 0]);
+    assert_eq!(monitor.points().map(|point| point.total).sum::<u64>(), 25);
+}
+
+#[test]
+fn interfaces_are_told_apart_where_that_is_wanted() {
+    for (per_interface, rows) in [(false, 1), (true, 2)] {
+        let mut monitor = Monitor::new(Settings {
+            per_interface,
+            ..Settings::default()
+        });
+        monitor.know_interface(1, "eth1", "");
+        for interface in [0, 1, 1] {
+            see(&mut monitor, START, interface, &cnp(5));
+        }
+        let mut named: Vec<_> = monitor
+            .rows()
+            .map(|(_, row)| (row.interface, row.total))
+            .collect();
+        named.sort();
+        assert_eq!(named.len(), rows);
+        if per_interface {
+            assert_eq!(named, [(Some("#0".into()), 1), (Some("eth1".into()), 2)]);
+        }
+        let received: Vec<_> = monitor
+            .interfaces()
+            .iter()
+            .map(|i| (i.received, i.notifications))
+            .collect();
+        assert_eq!(received, [(1, 1), (2, 2)]);
+    }
+}
+
+#[test]
+fn a_wrong_icrc_is_counted_where_it_is_verified() {
+    let part = Part::Cnp(CnpRepr::new(Qp::truncate(1)));
+    let bad = frame(RECEIVER, &[UDP, part], Policy::Corrupt);
+    for (verify_icrc, count) in [(true, 1), (false, 0)] {
+        let mut monitor = Monitor::new(Settings {
+            verify_icrc,
+            ..Settings::default()
+        });
+        see(&mut monitor, START, 0, &bad);
+        let row = only(&monitor);
+        assert_eq!((row.icrc_bad, row.findings), (count, count));
+        assert_eq!(monitor.totals().icrc_bad, count);
+        assert_eq!(monitor.totals().findings, [0, 0, count]);
+        assert_eq!(monitor.points().next().unwrap().findings, count);
+        let events: Vec<_> = monitor
+            .events()
+            .map(|event| (event.what, event.frame))
+            .collect();
+        let wanted: &[_] = if verify_icrc {
+            &[("rocev2.icrc.bad", Some(1))]
+        } else {
+            &[]
+        };
+        assert_eq!(events, wanted);
+    }
+}
+
+#[test]
+fn too_many_fast_cnps_about_one_flow_are_named() {
+    let mut monitor = Monitor::new(Settings::default());
+    // At the limit: one every 50 µs. The same on another interface is no more, nor are other flows.
+    for i in 0..200 {
+        let at = START + i * 50_000;
+        for (interface, qp) in [(0, 1), (1, 1), (0, 2)] {
+            see(&mut monitor, at, interface, &fast_cnp(SWITCH, qp));
+        }
+    }
+    assert_eq!(found(&monitor), BTreeMap::new());
+    // 25 in one millisecond: 21 are fine. CNPs have no such limit.
+    let later = START + 1_000 * MILLISECOND;
+    for i in 0..25 {
+        see(&mut monitor, later + i, 0, &fast_cnp(SWITCH, 1));
+        see(&mut monitor, later + i, 0, &cnp(1));
+    }
+    assert_eq!(
+        found(&monitor),
+        BTreeMap::from([("fastcnp.rate.exceeded", 4)])
+    );
+}
+
+#[test]
+fn whom_the_list_does_not_have_is_suspected() {
+    let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
+    let other = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 9);
+    let cases = [
+        (vec![], None, 0),
+        (list(SWITCH), Some(true), 0),
+        (list(other), Some(false), 3),
+    ];
+    for (trust, trusted, times) in cases {
+        let mut monitor = Monitor::new(Settings {
+            trust,
+            ..Settings::default()
+        });
+        for i in 0..3 {
+            see(
+                &mut monitor,
+                START + i * MILLISECOND,
+                0,
+                &fast_cnp(SWITCH, 1),
+            );
+            // A receiver's CNP needs no trust.
+            see(&mut monitor, START + i * MILLISECOND, 0, &cnp(1));
+        }
+        let point = monitor
+            .points()
+            .find(|point| point.origin == Origin::Switch);
+        assert_eq!(point.unwrap().trusted, trusted);
+        let count = found(&monitor).get("fastcnp.source.untrusted").copied();
+        assert_eq!(count.unwrap_or(0), times);
+    }
+}
+
+#[test]
+fn cut_and_malformed_packets_are_named_and_notifications_that_can_be_read_count() {
+    let mut monitor = Monitor::new(Settings::default());
+    let whole = fast_cnp(SWITCH, 3);
+    let mut cut = |keep: usize| {
+        let number = monitor.totals().packets + 1;
+        monitor.observe(&Packet {
+            at: START,
+            bytes: &whole[..keep],
+            wire_len: whole.len(),
+            link: LinkType::RawIp,
+            interface: 0,
+            number,
+        })
+    };
+    // Behind the BTH: readable. Within the option: not.
+    assert!(cut(40 + 24 + 8 + 12).row.is_some());
+    assert!(cut(50).row.is_none());
+    let mut wrong = cnp(4);
+    wrong[4..6].copy_from_slice(&[0xFF, 0xFF]);
+    see(&mut monitor, START, 0, &wrong[..47]);
+    let totals = monitor.totals();
+    assert_eq!(
+        (totals.notified(), totals.cut, totals.undecodable),
+        (1, 1, 1)
+    );
+    let events: Vec<_> = monitor
+        .events()
+        .map(|event| (event.what, event.frame))
+        .collect();
+    assert_eq!(
+        events,
+        [("capture.cut", Some(2)), ("packet.malformed", Some(3))]
+    );
+}
+
+#[test]
+fn the_least_recently_notified_rows_leave_first() {
+    let mut monitor = with_rows(32);
+    let ids: Vec<RowId> = (0..32)
+        .map(|qp| {
+            see(&mut monitor, START + u64::from(qp), 0, &cnp(qp))
+                .row
+                .unwrap()
+        })
+        .collect();
+    // QP 0 is told again, also at an older time: what counts is when we were told.
+    see(&mut monitor, START, 0, &cnp(0));
+    let new = see(&mut monitor, START + 99, 0, &cnp(100)).row.unwrap();
+    let kept: BTreeSet<_> = monitor.rows().filter_map(|(_, row)| row.qp).collect();
+    let wanted: BTreeSet<_> = [0, 100].into_iter().chain(3..32).collect();
+    assert_eq!(kept, wanted, "a sixteenth of 32 has left");
+    assert!(monitor.row(ids[1]).is_none() && monitor.row(ids[3]).is_some());
+    assert!(!ids.contains(&new), "an id names one row only");
+    let totals = monitor.totals();
+    assert_eq!((totals.rows, totals.rows_evicted), (31, 2));
+    assert_eq!(monitor.points().next().unwrap().flows, 31);
+    // QP 1 begins anew.
+    let again = see(&mut monitor, START + 100, 0, &cnp(1)).row.unwrap();
+    assert!(again != ids[1] && monitor.row(again).unwrap().total == 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn rows_are_what_a_plain_table_holds(steps in proptest::collection::vec((0u32..30, any::<bool>()), 1..300), limit in 1usize..25) {
+        let mut monitor = with_rows(limit);
+        // By QP and kind: when last used, and how often.
+        let mut rows: BTreeMap<(u32, bool), (usize, u64)> = BTreeMap::new();
+        let (mut gone, mut gone_rows) = (0, 0);
+        for (i, (qp, fast)) in steps.iter().enumerate() {
+            if !rows.contains_key(&(*qp, *fast)) && rows.len() >= limit {
+                for _ in 0..rows.len().div_ceil(16) {
+                    let oldest = rows.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key).unwrap();
+                    gone += rows.remove(&oldest).unwrap().1;
+                    gone_rows += 1;
+                }
+            }
+            let row = rows.entry((*qp, *fast)).or_default();
+            *row = (i, row.1 + 1);
+            let bytes = if *fast { fast_cnp(SWITCH, *qp) } else { cnp(*qp) };
+            see(&mut monitor, START + i as u64 * 100_000, 0, &bytes);
+        }
+        let found: BTreeMap<_, _> = monitor.rows()
+            .map(|(_, row)| ((row.qp.unwrap(), row.kind != Kind::Cnp), row.total)).collect();
+        let wanted: BTreeMap<_, _> = rows.iter().map(|(key, (_, total))| (*key, *total)).collect();
+        prop_assert_eq!(found, wanted);
+        let kept: u64 = monitor.row_totals().map(|(_, total)| total).sum();
+        prop_assert_eq!(kept, monitor.totals().notified() - gone);
+        prop_assert_eq!(monitor.totals().rows_evicted, gone_rows);
+        let flows: u64 = monitor.points().map(|point| point.flows).sum();
+        prop_assert_eq!(flows, rows.len() as u64);
+        let points: u64 = monitor.points().map(|point| point.total).sum();
+        prop_assert_eq!(points, steps.len() as u64);
+    }
+
+    #[test]
+    fn keys_give_back_what_they_were_made_of(qp in 0u32..1 << 24, sender: [u8; 16], v4: bool, interface: u32) {
+        let address: IpAddr = if v4 { IpAddr::from([sender[0], sender[1], sender[2], sender[3]]) } else { IpAddr::from(sender) };
+        let gist = fcn_wire::Gist {
+            kind: Kind::FastCnp2,
+            origin: Origin::Switch,
+            notifier: SWITCH.into(),
+            told: address,
+            sender: Some(address),
+            subject: fcn_wire::Subject::ReceiverQp { receiver: address, qp: Qp::truncate(qp) },
+            level: None,
+            deepest_queue: None,
+            hops: 0,
+        };
+        let key = super::row::RowKey::of(&gist, Some(interface));
+        prop_assert_eq!((key.sender(), key.receiver()), (Some(address), Some(address)));
+        prop_assert_eq!(key.qp(), Some((Qp::truncate(qp), QpSide::Receiver)));
+        prop_assert_eq!((key.kind(), key.interface(), key.flow_label()), (Kind::FastCnp2, interface, None));
+    }
+}

@@ -1,0 +1,292 @@
+//! What addresses are called: names that reverse lookups find, in the background; and pseudonyms that hide addresses.
+
+use crate::text::clean;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// Pseudonyms for addresses, as long as this value lives: one for each address, from a keyed hash whose key is drawn anew
+/// for every run. Two addresses have the same one with a chance of 1 in 4 thousand million.
+#[derive(Clone, Debug, Default)]
+pub struct Pseudonyms {
+    key: RandomState,
+}
+
+impl Pseudonyms {
+    /// New ones.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// That of an address: `host-1a2b3c4d`.
+    #[must_use]
+    pub fn of(&self, address: IpAddr) -> String {
+        // The halves of the hash are both as good.
+        format!("host-{:08x}", self.key.hash_one(address) as u32)
+    }
+
+    /// A text with every address in it replaced; Ethernet addresses too.
+    #[must_use]
+    pub fn within(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            if let Some((len, mask)) = self.beginning(rest) {
+                out.push_str(&mask);
+                rest = rest.get(len..).unwrap_or_default();
+            } else {
+                out.push(c);
+                rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            }
+        }
+        out
+    }
+
+    /// The octets of the longest address that `text` begins with, and what to write instead.
+    fn beginning(&self, text: &str) -> Option<(usize, String)> {
+        // `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`
+        const LONGEST: usize = 45;
+        let run = text
+            .bytes()
+            .take(LONGEST)
+            .take_while(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.' | b'-'))
+            .count();
+        (2..=run).rev().find_map(|len| {
+            let part = text.get(..len)?;
+            let mask = match part.parse::<IpAddr>() {
+                Ok(address) => self.of(address),
+                Err(_) if is_ethernet(part) => {
+                    format!(
+                        "mac-{:08x}",
+                        self.key.hash_one(part.to_lowercase().replace('-', ":")) as u32
+                    )
+                }
+                Err(_) => return None,
+            };
+            Some((len, mask))
+        })
+    }
+}
+
+fn is_ethernet(text: &str) -> bool {
+    text.len() == 17
+        && text.bytes().enumerate().all(|(i, b)| match i % 3 {
+            2 => matches!(b, b':' | b'-'),
+            _ => b.is_ascii_hexdigit(),
+        })
+}
+
+/// Names kept; of twice as many, the older half goes.
+const KEPT: usize = 8_192;
+
+/// Lookups that wait at a time; more are asked for again when their address is drawn again.
+const WAITING: usize = 256;
+
+/// The longest name that DNS allows.
+const LONGEST_NAME: usize = 253;
+
+/// The name of an address, or that it has none.
+type Found = Option<Arc<str>>;
+
+/// Names that reverse lookups find, one after the other in a thread of its own. Asking never waits; an answer is kept until
+/// many others have been asked for.
+pub struct Names {
+    known: Arc<Mutex<Known>>,
+    wanted: SyncSender<IpAddr>,
+}
+
+#[derive(Default)]
+struct Known {
+    young: FxHashMap<IpAddr, Asked>,
+    /// As they were when `young` was emptied last.
+    old: FxHashMap<IpAddr, Asked>,
+}
+
+#[derive(Clone)]
+enum Asked {
+    Waiting,
+    Answered(Found),
+}
+
+impl Known {
+    fn get(&mut self, address: IpAddr) -> Option<Asked> {
+        if let Some(asked) = self.young.get(&address) {
+            return Some(asked.clone());
+        }
+        // What is asked for again stays.
+        let asked = self.old.remove(&address)?;
+        self.put(address, asked.clone());
+        Some(asked)
+    }
+
+    fn put(&mut self, address: IpAddr, asked: Asked) {
+        if self.young.len() >= KEPT {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(address, asked);
+    }
+}
+
+impl Names {
+    /// Names from the system's resolver.
+    #[must_use]
+    pub fn from_resolver() -> Self {
+        Self::from_lookup(|address| dns_lookup::lookup_addr(address).ok())
+    }
+
+    /// Names from somewhere else.
+    #[must_use]
+    pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
+        let known = Arc::new(Mutex::new(Known::default()));
+        let (wanted, asked) = sync_channel(WAITING);
+        let answers = Arc::clone(&known);
+        // Without the thread nothing has a name. It is never waited for: a lookup can take long.
+        let _ = thread::Builder::new()
+            .name("names".to_owned())
+            .spawn(move || answer(&asked, &answers, lookup));
+        Self { known, wanted }
+    }
+
+    /// The name of an address, if it is known by now; if it is not, it is asked for.
+    #[must_use]
+    pub fn get(&self, address: IpAddr) -> Option<Arc<str>> {
+        let mut known = self.known.lock();
+        match known.get(address) {
+            Some(Asked::Answered(name)) => name,
+            Some(Asked::Waiting) => None,
+            None => {
+                if self.wanted.try_send(address).is_ok() {
+                    known.put(address, Asked::Waiting);
+                }
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names").finish_non_exhaustive()
+    }
+}
+
+fn answer(
+    asked: &Receiver<IpAddr>,
+    answers: &Mutex<Known>,
+    lookup: impl Fn(&IpAddr) -> Option<String>,
+) {
+    for address in asked {
+        // Who answers for an address may be anyone: the name is a text like any other from the network.
+        let name = lookup(&address)
+            .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
+            .map(|name| Arc::from(&*clean(&name)));
+        answers.lock().put(address, Asked::Answered(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    const EXAMPLE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+    #[test]
+    fn a_pseudonym_is_the_same_within_a_run_only() {
+        let (one, other) = (Pseudonyms::new(), Pseudonyms::new());
+        assert_eq!(one.of(EXAMPLE), one.clone().of(EXAMPLE));
+        assert_ne!(one.of(EXAMPLE), one.of("192.0.2.8".parse().unwrap()));
+        // One in 2^32 each.
+        let different = (0..4).any(|i| {
+            let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, i));
+            one.of(address) != other.of(address)
+        });
+        assert!(different);
+    }
+
+    #[test]
+    fn addresses_are_found_in_texts() {
+        let pseudonyms = Pseudonyms::new();
+        let v4 = pseudonyms.of(EXAMPLE);
+        let v6 = pseudonyms.of("2001:db8::7".parse().unwrap());
+        for (text, expected) in [
+            ("192.0.2.7", v4.clone()),
+            ("from 192.0.2.7.", format!("from {v4}.")),
+            ("192.0.2.7:4791", format!("{v4}:4791")),
+            ("x192.0.2.7,192.0.2.7/24", format!("x{v4},{v4}/24")),
+            (
+                "[2001:db8::7]:80 → 2001:DB8:0::7;",
+                format!("[{v6}]:80 → {v6};"),
+            ),
+            ("at 2001:db8::7: gone", format!("at {v6}: gone")),
+            ("a192.0.2.7", format!("a{v4}")),
+            ("08:15:03.25, 3.5 %, é", "08:15:03.25, 3.5 %, é".to_owned()),
+        ] {
+            assert_eq!(pseudonyms.within(text), expected, "{text}");
+        }
+        let masked = pseudonyms.within("frame of 02:00:00:00:00:aB or 02-00-00-00-00-Ab");
+        let (one, other) = masked.split_once(" or ").unwrap();
+        assert_eq!(one, format!("frame of {other}"));
+        assert!(other.starts_with("mac-") && other.len() == 12, "{masked}");
+    }
+
+    #[test]
+    fn names_come_when_they_are_known() {
+        let (go, wait) = channel::<()>();
+        let names = Names::from_lookup(move |address| {
+            let _ = wait.recv();
+            (*address == EXAMPLE).then(|| "host\x1b[1m.example".to_owned())
+        });
+        let other = "192.0.2.8".parse().unwrap();
+        assert_eq!(names.get(EXAMPLE), None);
+        assert_eq!(names.get(EXAMPLE), None);
+        assert_eq!(names.get(other), None);
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while names.get(EXAMPLE).is_none() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(
+            names.get(EXAMPLE).as_deref(),
+            Some("host\u{fffd}[1m.example")
+        );
+        assert_eq!(names.get(other), None);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut known = Known::default();
+        for i in 0..5 * KEPT as u32 {
+            known.put(IpAddr::V4(Ipv4Addr::from_bits(i)), Asked::Waiting);
+            // Asked for all the time.
+            if i >= 7 {
+                assert!(known.get(IpAddr::V4(Ipv4Addr::from_bits(7))).is_some());
+            }
+        }
+        assert!(known.young.len() + known.old.len() <= 2 * KEPT);
+        assert!(known.get(IpAddr::V4(Ipv4Addr::from_bits(8))).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_address_is_left_in_a_text(address in any::<IpAddr>(), before in "[ -~]{0,8}", behind in "\\PC{0,8}") {
+            let pseudonyms = Pseudonyms::new();
+            let text = format!("{before} {address} {behind}");
+            let masked = pseudonyms.within(&text);
+            // `::` and the like are in any text.
+            if address.to_string().len() > 6 {
+                prop_assert!(!masked.contains(&address.to_string()), "{} -> {}", text, masked);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Rows as CSV (RFC 4180): a line of column identifiers, then a line for each row; with intervals, three columns more.
+
+use super::Selection;
+use super::json::Intervals;
+use crate::record::{Cell, QpRecord, Record};
+use crate::tables::Tables;
+use crate::text::Words;
+use ::csv::{Error, ErrorKind, Writer};
+use fcn_tool::failure::{Failure, Result};
+use std::io::Write;
+
+/// The columns before those of the rows, where rows are written by the interval.
+pub const INTERVAL_COLUMNS: [&str; 3] = ["from", "to", "count"];
+
+/// Rows on their way out. The heading is written before the first of them, or by [`finish`](Self::finish).
+pub struct Csv<W: Write> {
+    writer: Writer<W>,
+    intervals: Option<Intervals>,
+    headed: bool,
+}
+
+impl<W: Write> Csv<W> {
+    /// Nothing is written yet. `intervals`: rows are written by the interval.
+    pub fn new(to: W, intervals: bool) -> Self {
+        Self {
+            writer: Writer::from_writer(to),
+            intervals: intervals.then(Intervals::default),
+            headed: false,
+        }
+    }
+
+    /// Writes the rows selected as they are now.
+    ///
+    /// # Errors
+    /// Where they go cannot be written.
+    pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
+        self.heading()?;
+        for (_, row) in selection.of(tables, words).rows {
+            self.line([], row, words)?;
+        }
+        self.flush()
+    }
+
+    /// Writes the rows selected that had notifications in the interval that has just ended, or all of them.
+    ///
+    /// # Errors
+    /// Where they go cannot be written.
+    pub fn interval(
+        &mut self,
+        from: u64,
+        to: u64,
+        tables: &Tables,
+        selection: &Selection,
+        words: &Words,
+        all: bool,
+    ) -> Result {
+        let mut intervals = self.intervals.take().unwrap_or_default();
+        let counts = intervals.counts(tables, selection, words, all);
+        self.intervals = Some(intervals);
+        self.heading()?;
+        for (count, (_, row)) in counts.rows {
+            self.line([from, to, count], row, words)?;
+        }
+        self.flush()
+    }
+
+    /// Writes the heading, if there was no row, and what is on its way.
+    ///
+    /// # Errors
+    /// Where it goes cannot be written.
+    pub fn finish(mut self) -> Result {
+        self.heading()?;
+        self.flush()
+    }
+
+    fn heading(&mut self) -> Result {
+        if self.headed {
+            return Ok(());
+        }
+        self.headed = true;
+        let before: &[&str] = if self.intervals.is_some() {
+            &INTERVAL_COLUMNS
+        } else {
+            &[]
+        };
+        let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
+        self.writer
+            .write_record(before.iter().copied().chain(ids))
+            .map_err(|error| failure(&error))
+    }
+
+    fn line<const N: usize>(&mut self, before: [u64; N], row: &QpRecord, words: &Words) -> Result {
+        let cells = (0..QpRecord::COLUMNS.len()).map(|number| field(row.cell(number), words));
+        self.writer
+            .write_record(before.iter().map(u64::to_string).chain(cells))
+            .map_err(|error| failure(&error))
+    }
+
+    fn flush(&mut self) -> Result {
+        self.writer.flush().map_err(|error| Failure::stdout(&error))
+    }
+}
+
+fn failure(error: &Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Io(error) => Failure::stdout(error),
+        _ => Failure::failed("cannot write")
+            .and("CSV")
+            .and(error.to_string()),
+    }
+}
+
+/// A cell: full precision, base units; nothing where there is nothing.
+pub(crate) fn field(cell: Cell<'_>, words: &Words) -> String {
+    match cell {
+        Cell::None => String::new(),
+        Cell::Name(name) => name.to_owned(),
+        Cell::Text(text) => harmless(&words.text(text)),
+        Cell::Address(address) => words.exact_address(address),
+        Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.to_string(),
+        Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => {
+            if x.is_finite() {
+                x.to_string()
+            } else {
+                String::new()
+            }
+        }
+    }
+}
+
+/// A text from files or the network that no spreadsheet takes for a formula.
+fn harmless(text: &str) -> String {
+    if text.trim_start().starts_with(['=', '+', '-', '@']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn written(intervals: bool, tables: &Tables) -> String {
+        let mut octets = Vec::new();
+        let mut csv = Csv::new(&mut octets, intervals);
+        let (selection, words) = (Selection::default(), Words::default());
+        if intervals {
+            csv.interval(1, 2, tables, &selection, &words, false)
+                .unwrap();
+            csv.interval(2, 3, tables, &selection, &words, true)
+                .unwrap();
+        } else {
+            csv.rows(tables, &selection, &words).unwrap();
+        }
+        csv.finish().unwrap();
+        String::from_utf8(octets).unwrap()
+    }
+
+    #[test]
+    fn rows_are_as_committed() {
+        sample::snapshot("output/rows.csv", &written(false, &sample::tables()));
+        sample::snapshot("output/intervals.csv", &written(true, &sample::tables()));
+        assert_eq!(written(false, &Tables::default()).lines().count(), 1);
+    }
+
+    #[test]
+    fn every_line_reads_back_as_the_row() {
+        let tables = sample::tables();
+        let text = written(false, &tables);
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let ids: Vec<_> = QpRecord::COLUMNS.iter().map(|column| column.id).collect();
+        assert_eq!(reader.headers().unwrap(), ids);
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        assert_eq!(lines.len(), tables.qps.len());
+        let total = ids.iter().position(|id| *id == "total").unwrap();
+        assert_eq!(&lines[0][total], "12345");
+    }
+
+    #[test]
+    fn texts_are_no_formulas() {
+        let words = Words::default();
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", " =1"] {
+            assert_eq!(field(Cell::Text(text), &words), format!("'{text}"));
+        }
+        assert_eq!(field(Cell::Text("\t=1"), &words), "\u{fffd}=1");
+        assert_eq!(field(Cell::Text("a=1"), &words), "a=1");
+        assert_eq!(field(Cell::Change(-0.5), &words), "-0.5");
+        assert_eq!(field(Cell::Rate(f64::NAN), &words), "");
+    }
+}

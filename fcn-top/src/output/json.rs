@@ -1,0 +1,278 @@
+//! Tables as JSON: one document, or a line for each interval. The schemas are in SCHEMAS.md; their version grows when a
+//! member changes its meaning or goes.
+
+use super::Selection;
+use crate::monitor::RowId;
+use crate::record::{Cell, Record};
+use crate::tables::{Tables, Totals};
+use crate::text::Words;
+use fcn_wire::{Kind, Severity};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value, json};
+
+/// What a document is.
+pub const SNAPSHOT: &str = "fcn-top/snapshot";
+/// What a line is.
+pub const INTERVAL: &str = "fcn-top/interval";
+/// What an audit is.
+pub const AUDIT: &str = "fcn-top/audit";
+/// Version of the schemas.
+pub const VERSION: u32 = 1;
+
+/// The tables at one moment: the rows that are selected, and all of the others.
+#[must_use]
+pub fn snapshot(tables: &Tables, selection: &Selection, words: &Words) -> Value {
+    let selected = selection.of(tables, words);
+    let rows: Vec<Value> = selected
+        .rows
+        .iter()
+        .map(|(_, row)| record(row, words))
+        .collect();
+    json!({
+        "schema": SNAPSHOT,
+        "version": VERSION,
+        "at": moment(tables.now),
+        "started": moment(tables.started),
+        "totals": totals(&tables.totals),
+        "rules": tables.rules.iter().map(|(id, count)| ((*id).to_owned(), json!(count))).collect::<Map<_, _>>(),
+        "matched": selected.matched,
+        "rows": rows,
+        "points": records(&tables.points, words),
+        "hops": records(&tables.hops, words),
+        "events": records(&tables.events, words),
+        "interfaces": records(&tables.interfaces, words),
+    })
+}
+
+/// What has been told already, row by row.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals {
+    totals: FxHashMap<RowId, u64>,
+    notifications: [u64; Kind::ALL.len()],
+}
+
+impl Intervals {
+    /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`.
+    ///
+    /// What rows counted that have had to go since then is in the sums by kind alone.
+    pub(crate) fn counts<'t>(
+        &mut self,
+        tables: &'t Tables,
+        selection: &Selection,
+        words: &Words,
+        all: bool,
+    ) -> Counts<'t> {
+        let before = std::mem::take(&mut self.totals);
+        self.totals = tables
+            .qps
+            .iter()
+            .map(|(id, row)| (*id, row.total))
+            .collect();
+        let since = |id: &RowId, total: u64| {
+            total.saturating_sub(before.get(id).copied().unwrap_or_default())
+        };
+        let unlimited = Selection {
+            top: None,
+            ..selection.clone()
+        };
+        let mut rows: Vec<_> = unlimited
+            .of(tables, words)
+            .rows
+            .into_iter()
+            .map(|row| (since(&row.0, row.1.total), row))
+            .filter(|(count, _)| all || *count > 0)
+            .collect();
+        if selection.order.is_none() {
+            // Stable: what is equal stays in the order of the totals.
+            rows.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        }
+        rows.truncate(selection.top.unwrap_or(usize::MAX));
+        let mut by_kind = tables.totals.notifications;
+        for (now, before) in by_kind.iter_mut().zip(self.notifications) {
+            *now = now.saturating_sub(before);
+        }
+        self.notifications = tables.totals.notifications;
+        Counts { rows, by_kind }
+    }
+
+    /// The line for the interval that has just ended: `from` to `to`, in nanoseconds since the epoch. Rows without a
+    /// notification in it are left out unless `all` are wanted.
+    #[must_use]
+    pub fn line(
+        &mut self,
+        from: u64,
+        to: u64,
+        tables: &Tables,
+        selection: &Selection,
+        words: &Words,
+        all: bool,
+    ) -> Value {
+        let counts = self.counts(tables, selection, words, all);
+        let rows: Vec<Value> = counts
+            .rows
+            .iter()
+            .map(|(count, (_, row))| {
+                let mut row = record(row, words);
+                if let Value::Object(members) = &mut row {
+                    members.insert("count".to_owned(), json!(count));
+                }
+                row
+            })
+            .collect();
+        json!({
+            "schema": INTERVAL,
+            "version": VERSION,
+            "from": from,
+            "to": to,
+            "notifications": by_kind(&counts.by_kind),
+            "totals": totals(&tables.totals),
+            "rows": rows,
+        })
+    }
+}
+
+/// Notifications in an interval.
+pub(crate) struct Counts<'t> {
+    /// Row by row.
+    pub rows: Vec<(u64, &'t (RowId, crate::record::QpRecord))>,
+    /// All of them, by kind.
+    pub by_kind: [u64; Kind::ALL.len()],
+}
+
+/// 0 stands for a moment that has not come.
+fn moment(at: u64) -> Value {
+    if at == 0 { Value::Null } else { json!(at) }
+}
+
+fn by_kind(counts: &[u64; Kind::ALL.len()]) -> Map<String, Value> {
+    Kind::ALL
+        .iter()
+        .zip(counts)
+        .map(|(kind, count)| (kind.id().to_owned(), json!(count)))
+        .collect()
+}
+
+/// Sums.
+pub(crate) fn totals(totals: &Totals) -> Value {
+    let mut value = serde_json::to_value(totals).unwrap_or_default();
+    if let Value::Object(members) = &mut value {
+        let notifications = by_kind(&totals.notifications);
+        members.insert("notifications".to_owned(), Value::Object(notifications));
+        let severities = [Severity::Note, Severity::Warning, Severity::Error];
+        let findings = severities.iter().zip(totals.findings);
+        let findings = findings.map(|(severity, count)| (severity.name().to_owned(), json!(count)));
+        members.insert("findings".to_owned(), Value::Object(findings.collect()));
+    }
+    value
+}
+
+fn records<R: Record>(list: &[R], words: &Words) -> Vec<Value> {
+    list.iter().map(|line| record(line, words)).collect()
+}
+
+/// A line of a table: every column by its identifier.
+pub(crate) fn record<R: Record>(line: &R, words: &Words) -> Value {
+    R::COLUMNS
+        .iter()
+        .enumerate()
+        .map(|(number, column)| (column.id.to_owned(), value(line.cell(number), words)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// A cell for programs: full precision, base units.
+pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
+    match cell {
+        Cell::None => Value::Null,
+        Cell::Name(name) => name.into(),
+        // Cleaned, too: JSON need not escape every character that a terminal acts on.
+        Cell::Text(text) => words.text(text).into_owned().into(),
+        Cell::Address(address) => words.exact_address(address).into(),
+        Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
+        // What is no number is null.
+        Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => x.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::QpRecord;
+    use crate::sample;
+
+    #[test]
+    fn a_snapshot_is_as_committed() {
+        let value = snapshot(&sample::tables(), &Selection::default(), &Words::default());
+        sample::snapshot("output/snapshot.json", &format!("{value:#}\n"));
+        let empty = snapshot(&Tables::default(), &Selection::default(), &Words::default());
+        sample::snapshot("output/snapshot-empty.json", &format!("{empty:#}\n"));
+    }
+
+    #[test]
+    fn rows_have_every_column_and_sums_every_kind() {
+        let tables = sample::tables();
+        let value = snapshot(&tables, &Selection::default(), &Words::default());
+        for row in value["rows"].as_array().unwrap() {
+            let row = row.as_object().unwrap();
+            assert_eq!(row.len(), QpRecord::COLUMNS.len());
+        }
+        let sum: u64 = Kind::ALL
+            .iter()
+            .map(|kind| {
+                value["totals"]["notifications"][kind.id()]
+                    .as_u64()
+                    .unwrap()
+            })
+            .sum();
+        assert_eq!(sum, tables.totals.notified());
+        assert_eq!(value["totals"]["findings"]["warning"], 5);
+        assert_eq!(value["rows"][0]["kind"], "fast_cnp_2");
+        assert_eq!(value["rows"][0]["qp_side"], "receiver");
+    }
+
+    #[test]
+    fn what_is_no_number_is_null() {
+        let words = Words::default();
+        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(value(Cell::Rate(x), &words), Value::Null);
+        }
+        assert_eq!(
+            value(Cell::Text("a\u{9b}2J\x1b"), &words),
+            "a\u{fffd}2J\u{fffd}"
+        );
+        assert_eq!(value(Cell::Count(u64::MAX), &words), u64::MAX);
+    }
+
+    #[test]
+    fn intervals_count_what_is_new() {
+        let mut tables = sample::tables();
+        let (words, selection) = (Words::default(), Selection::default());
+        let mut intervals = Intervals::default();
+        let line = intervals.line(1, 2, &tables, &selection, &words, false);
+        sample::snapshot("output/interval.json", &format!("{line:#}\n"));
+        let counts = |line: &Value| -> Vec<u64> {
+            let rows = line["rows"].as_array().unwrap();
+            rows.iter()
+                .map(|row| row["count"].as_u64().unwrap())
+                .collect()
+        };
+        assert_eq!(counts(&line), [12_345, 240, 17, 5]);
+        let line = intervals.line(2, 3, &tables, &selection, &words, false);
+        assert_eq!(counts(&line), [] as [u64; 0]);
+        let line = intervals.line(2, 3, &tables, &selection, &words, true);
+        assert_eq!(counts(&line), [0, 0, 0, 0]);
+        // Two more for one row; another has gone, having counted one more; a new one came.
+        tables.qps[0].1.total += 2;
+        tables.totals.notifications[0] += 2;
+        let (_, mut new) = tables.qps.pop().unwrap();
+        new.total = 4;
+        tables.totals.notifications[4] += 5;
+        tables.qps.push((RowId(10), new));
+        let line = intervals.line(3, 4, &tables, &selection, &words, false);
+        assert_eq!(counts(&line), [4, 2]);
+        assert_eq!(line["notifications"]["wan_fcn"], 5);
+        assert_eq!(line["notifications"]["cnp"], 2);
+        assert_eq!((&line["from"], &line["to"]), (&json!(3), &json!(4)));
+        assert!(!line.to_string().contains('\n'));
+    }
+}

@@ -1,0 +1,174 @@
+//! What fcn-top writes without a screen: JSON, CSV, reports, audits, and metrics for Prometheus. All of it works on the
+//! tables alone; where they come from and where the text goes is the caller's business.
+
+pub mod audit;
+pub mod csv;
+mod http;
+pub mod json;
+mod metrics;
+pub mod prometheus;
+pub mod report;
+pub mod schemas;
+
+use crate::filter::Filter;
+use crate::monitor::RowId;
+use crate::order::Order;
+use crate::record::{QpRecord, column_named};
+use crate::tables::Tables;
+use crate::text::Words;
+use std::cmp::Ordering;
+
+/// Which of the rows are written, and in which order.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// In this order; without one, the most notifications first.
+    pub order: Option<Order>,
+    /// So many at most.
+    pub top: Option<usize>,
+    /// Those that it passes.
+    pub filter: Filter,
+}
+
+/// Rows to be written.
+#[derive(Debug)]
+pub struct Selected<'t> {
+    /// In their order.
+    pub rows: Vec<&'t (RowId, QpRecord)>,
+    /// How many passed the filter.
+    pub matched: usize,
+}
+
+impl Selection {
+    /// The rows of the tables that are to be written.
+    #[must_use]
+    pub fn of<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
+        let mut rows: Vec<_> = tables
+            .qps
+            .iter()
+            .filter(|(_, row)| self.filter.matches_shown(row, words))
+            .collect();
+        let matched = rows.len();
+        // The row's number makes one order of what is equal, so that the same input gives the same output.
+        let compare = |a: &&(RowId, QpRecord), b: &&(RowId, QpRecord)| -> Ordering {
+            self.compare(&a.1, &b.1).then(a.0.cmp(&b.0))
+        };
+        if let Some(top) = self.top.filter(|top| *top < rows.len()) {
+            if top > 0 {
+                rows.select_nth_unstable_by(top - 1, compare);
+            }
+            rows.truncate(top);
+        }
+        rows.sort_unstable_by(compare);
+        Selected { rows, matched }
+    }
+
+    fn compare(&self, a: &QpRecord, b: &QpRecord) -> Ordering {
+        match &self.order {
+            Some(order) => order.compare(a, b),
+            None => b.total.cmp(&a.total),
+        }
+    }
+}
+
+/// The most of `column` first, where the column is one.
+pub(crate) fn most_of(column: &str) -> Option<Order> {
+    column_named::<QpRecord>(column).map(|column| Order {
+        column,
+        descending: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// Tables that are empty, but for what was read.
+    pub(crate) fn nothing() -> Tables {
+        let mut tables = Tables {
+            interfaces: sample::tables().interfaces,
+            ..Tables::default()
+        };
+        tables.interfaces.truncate(1);
+        tables.totals.packets = 1_234;
+        tables.totals.other = 1_234;
+        tables.now = sample::after(2_000);
+        tables.started = sample::START;
+        tables
+    }
+
+    #[test]
+    fn rows_are_chosen_and_in_order() {
+        let tables = sample::tables();
+        let words = Words::default();
+        let ids = |selection: &Selection| -> (Vec<u64>, usize) {
+            let selected = selection.of(&tables, &words);
+            (
+                selected.rows.iter().map(|(id, _)| id.0).collect(),
+                selected.matched,
+            )
+        };
+        let mut selection = Selection::default();
+        assert_eq!(ids(&selection), (vec![2, 1, 5, 9], 4));
+        selection.top = Some(2);
+        assert_eq!(ids(&selection), (vec![2, 1], 4));
+        selection.order = Order::parse::<QpRecord>("total").ok();
+        assert_eq!(ids(&selection), (vec![9, 5], 4));
+        selection.filter = Filter::parse::<QpRecord>("total>100").unwrap();
+        assert_eq!(ids(&selection), (vec![1, 2], 2));
+        selection.top = Some(0);
+        assert_eq!(ids(&selection), (vec![], 2));
+    }
+
+    /// No address of the tables, however it is written, is in any output.
+    #[test]
+    fn privacy_covers_every_output() {
+        let tables = sample::tables();
+        let words = Words::masked();
+        let selection = Selection::default();
+        let mut all = json::snapshot(&tables, &selection, &words).to_string();
+        let (from, to) = (tables.started, tables.now);
+        all += &json::Intervals::default()
+            .line(from, to, &tables, &selection, &words, true)
+            .to_string();
+        let mut octets = Vec::new();
+        let mut csv = csv::Csv::new(&mut octets, true);
+        csv.interval(from, to, &tables, &selection, &words, true)
+            .unwrap();
+        drop(csv);
+        all += &String::from_utf8(octets).unwrap();
+        let header = report::Header {
+            read: vec!["/captures/of-192.0.2.77.pcapng".to_owned()],
+            ended: Some("198.18.1.3 went away".to_owned()),
+        };
+        all += &report::report(&header, &tables, &selection, &words);
+        let mut audit = audit::Audit::new(words.clone());
+        for event in &tables.events {
+            all.extend(audit.hear(event));
+        }
+        let checked = audit::Checked {
+            trust: true,
+            able: true,
+            icrc: true,
+        };
+        all += &audit.summary(checked, 10);
+        all += &audit.json(checked, 10).to_string();
+        all += &prometheus::Exposition::new(100, words).page(&tables);
+        for text in [
+            "192.0.2.77",
+            "2001:db8",
+            "198.18",
+            "0:1::10",
+            "0:2::20",
+            "ffff::1",
+        ] {
+            let at = all.find(text);
+            assert!(
+                at.is_none(),
+                "{text}: {:?}",
+                at.map(|at| &all[at.saturating_sub(60)..at + 20])
+            );
+        }
+        assert!(all.matches("host-").count() > 50);
+    }
+}

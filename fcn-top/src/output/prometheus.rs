@@ -1,0 +1,416 @@
+//! Metrics for Prometheus: the page, with a bounded number of series, and where it is served.
+//!
+//! Counters are only what never goes back. Sums over everything are such. So are the notifications of a notifier that has a
+//! series of its own, and of all the others together, `notifier="other"`. Each notification is counted by one series, the one
+//! that its notifier has at the time: were "other" the difference between all and those shown, it would fall whenever a
+//! notifier comes to be shown, and Prometheus would take that for a restart and count everything again. So a notifier that
+//! comes to be shown begins with 0 if others were counted in its place before, and one that comes back goes on from where it
+//! was.
+//!
+//! QPs come and go, by the thousand, so what a QP has counted cannot be kept for good: their series are gauges, of those
+//! that are told most at the moment.
+
+#[cfg(test)]
+mod tests;
+
+use super::http::{self, Answer};
+use super::metrics::{self as m, FAMILIES, Family, Page, labels};
+use super::{Selection, most_of};
+use crate::record::{InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::tables::Tables;
+use crate::text::Words;
+use fcn_tool::failure::{Failure, Result};
+use fcn_wire::{Kind, Rule};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+/// Notifiers with a series of their own.
+pub const NOTIFIERS: usize = 100;
+
+/// QPs with series of their own, where no number is given.
+pub const QPS: usize = 100;
+
+/// Interfaces with series of their own: the first ones.
+pub const INTERFACES: usize = 64;
+
+/// Notifiers remembered that had a series of their own.
+const REMEMBERED: usize = 1_000;
+
+/// A page is made anew at most once in this time: who asks more often gets the same one, so that asking costs nothing.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// Makes pages. It remembers what the last one said.
+#[derive(Debug)]
+pub struct Exposition {
+    words: Words,
+    qps: usize,
+    /// Of the notifiers on the last page, what their records and their series said.
+    shown: FxHashMap<IpAddr, (u64, u64)>,
+    /// What the series of others said when they were last shown.
+    gone: FxHashMap<IpAddr, u64>,
+    /// Notifications on the last page, and its moment, where there was one.
+    last: Option<(u64, u64)>,
+    other: u64,
+}
+
+impl Exposition {
+    /// Pages with series for so many QPs.
+    #[must_use]
+    pub fn new(qps: usize, words: Words) -> Self {
+        Self {
+            words,
+            qps,
+            shown: FxHashMap::default(),
+            gone: FxHashMap::default(),
+            last: None,
+            other: 0,
+        }
+    }
+
+    /// The page for the tables as they are now.
+    pub fn page(&mut self, tables: &Tables) -> String {
+        let mut page = Page::default();
+        page.family(&m::BUILD);
+        page.count(
+            &m::BUILD,
+            &labels(&[("version", env!("CARGO_PKG_VERSION"))]),
+            1,
+        );
+        page.family(&m::CLOCK);
+        page.sample(&m::CLOCK, "", seconds(tables.now));
+        sums(&mut page, tables);
+        self.interfaces(&mut page, &tables.interfaces);
+        self.notifiers(&mut page, tables);
+        self.rows(&mut page, tables);
+        page.finish()
+    }
+
+    fn interfaces(&self, page: &mut Page, all: &[InterfaceRecord]) {
+        let mut used = FxHashSet::default();
+        let named: Vec<(String, &InterfaceRecord)> = all
+            .iter()
+            .take(INTERFACES)
+            .enumerate()
+            .map(|(number, interface)| {
+                let mut name = self.words.text(&interface.name).into_owned();
+                // A capture may have two of one name; a series is there once.
+                if name.is_empty() || !used.insert(name.clone()) {
+                    name = format!("{name}#{number}");
+                    used.insert(name.clone());
+                }
+                (name, interface)
+            })
+            .collect();
+        page.family(&m::INTERFACE_UP);
+        for (name, interface) in &named {
+            let up = ["up", "file"].contains(&interface.state);
+            page.count(&m::INTERFACE_UP, &labels(&[("interface", name)]), up.into());
+        }
+        page.family(&m::INTERFACE_PACKETS);
+        for (name, interface) in &named {
+            page.count(
+                &m::INTERFACE_PACKETS,
+                &labels(&[("interface", name)]),
+                interface.received,
+            );
+        }
+        page.family(&m::INTERFACE_DROPPED);
+        for (name, interface) in &named {
+            let dropped = [
+                ("kernel", interface.dropped_kernel),
+                ("interface", interface.dropped_interface),
+            ];
+            for (by, count) in dropped {
+                if let Some(count) = count {
+                    page.count(
+                        &m::INTERFACE_DROPPED,
+                        &labels(&[("interface", name), ("by", by)]),
+                        count,
+                    );
+                }
+            }
+        }
+    }
+
+    fn notifiers(&mut self, page: &mut Page, tables: &Tables) {
+        let mut points: Vec<&PointRecord> = tables.points.iter().collect();
+        points.sort_unstable_by(|a, b| b.total.cmp(&a.total).then(a.notifier.cmp(&b.notifier)));
+        points.truncate(NOTIFIERS);
+        self.count(&points, tables);
+        let named: Vec<(String, &PointRecord)> = {
+            let mut used = FxHashSet::default();
+            points
+                .iter()
+                .map(|point| (self.words.exact_address(point.notifier), *point))
+                .filter(|(name, _)| used.insert(name.clone()))
+                .collect()
+        };
+        page.family(&m::NOTIFIER);
+        for (name, point) in &named {
+            let value = self
+                .shown
+                .get(&point.notifier)
+                .map_or(0, |(_, value)| *value);
+            page.count(&m::NOTIFIER, &labels(&[("notifier", name)]), value);
+        }
+        page.count(&m::NOTIFIER, &labels(&[("notifier", "other")]), self.other);
+        page.family(&m::NOTIFIER_FLOWS);
+        for (name, point) in &named {
+            page.count(
+                &m::NOTIFIER_FLOWS,
+                &labels(&[("notifier", name)]),
+                point.flows,
+            );
+        }
+    }
+
+    /// Adds what is new since the last page to the series of those shown, and what remains to that of the others.
+    fn count(&mut self, points: &[&PointRecord], tables: &Tables) {
+        let all = tables.totals.notified();
+        let (notified, moment) = self.last.unwrap_or_default();
+        let mut before = std::mem::take(&mut self.shown);
+        let mut counted = 0u64;
+        for point in points {
+            let (grown, value) = match before.remove(&point.notifier) {
+                // A record that was dropped and begun anew starts from 0.
+                Some((total, value)) => {
+                    (point.total.checked_sub(total).unwrap_or(point.total), value)
+                }
+                None => {
+                    // What others sent before they are shown has been counted elsewhere.
+                    let is_new = self.last.is_none() || point.first_seen > moment;
+                    let value = self.gone.remove(&point.notifier).unwrap_or_default();
+                    (if is_new { point.total } else { 0 }, value)
+                }
+            };
+            counted = counted.saturating_add(grown);
+            let value = value.saturating_add(grown);
+            self.shown.insert(point.notifier, (point.total, value));
+        }
+        if self.gone.len() + before.len() > REMEMBERED {
+            // They would begin with 0 again, which is a restart to Prometheus, and right.
+            self.gone.clear();
+        }
+        self.gone.extend(
+            before
+                .into_iter()
+                .map(|(notifier, (_, value))| (notifier, value)),
+        );
+        let rest = all.saturating_sub(notified).saturating_sub(counted);
+        self.other = self.other.saturating_add(rest);
+        self.last = Some((all, tables.now));
+    }
+
+    fn rows(&self, page: &mut Page, tables: &Tables) {
+        let selection = Selection {
+            order: most_of("rate_10s"),
+            top: Some(self.qps),
+            ..Selection::default()
+        };
+        let selected = selection.of(tables, &self.words);
+        let mut used = FxHashSet::default();
+        let rows: Vec<(String, &QpRecord)> = selected
+            .rows
+            .iter()
+            .map(|(_, row)| (self.row_labels(row), row))
+            // A series is there once, however alike two rows may look.
+            .filter(|(labels, _)| used.insert(labels.clone()))
+            .collect();
+        let families: [(&Family, Value); 7] = [
+            (&m::QP_RATE, |row| Some(row.rate_10s)),
+            (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
+            (&m::QP_LAST, |row| Some(seconds(row.last_seen))),
+            (&m::QP_DATA, |row| row.data_rate),
+            (&m::QP_CE, |row| row.ce_share),
+            (&m::QP_CHANGE, |row| row.change_10ms),
+            (&m::QP_OBEYED, |row| row.obeyed),
+        ];
+        for (family, value) in families {
+            page.family(family);
+            for (labels, row) in &rows {
+                if let Some(value) = value(row) {
+                    page.sample(family, labels, value);
+                }
+            }
+        }
+    }
+
+    /// What a row is known by: only what never changes while the row is kept, else its series would change its name.
+    fn row_labels(&self, row: &QpRecord) -> String {
+        let address = |address: Option<IpAddr>| {
+            address
+                .map(|address| self.words.exact_address(address))
+                .unwrap_or_default()
+        };
+        // Whom a flow label belongs to may come to be known later.
+        let sender = row.sender.filter(|_| row.flow_label.is_none());
+        let told = Some(row.told).filter(|_| sender.is_none());
+        let receiver = row
+            .receiver
+            .filter(|_| row.qp_side != Some(QpSide::Sender) && row.flow_label.is_none());
+        let hex = |number: Option<u32>| {
+            number
+                .map(|number| format!("{number:#x}"))
+                .unwrap_or_default()
+        };
+        let interface = row.interface.as_deref().unwrap_or_default();
+        labels(&[
+            ("sender", &address(sender)),
+            ("told", &address(told)),
+            ("qp", &hex(row.qp)),
+            ("qp_side", row.qp_side.map_or("", QpSide::id)),
+            ("receiver", &address(receiver)),
+            ("flow_label", &hex(row.flow_label)),
+            ("kind", row.kind.id()),
+            ("interface", &self.words.text(interface)),
+        ])
+    }
+}
+
+/// The value of a row's sample, where it has one.
+type Value = fn(&QpRecord) -> Option<f64>;
+
+/// Nanoseconds as seconds.
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+fn sums(page: &mut Page, tables: &Tables) {
+    let totals = &tables.totals;
+    page.single(&m::PACKETS, totals.packets);
+    page.single(&m::OCTETS, totals.octets);
+    page.family(&m::NOTIFICATIONS);
+    for (kind, count) in Kind::ALL.iter().zip(totals.notifications) {
+        page.count(&m::NOTIFICATIONS, &labels(&[("kind", kind.id())]), count);
+    }
+    page.single(&m::DATA, totals.data);
+    page.single(&m::CE, totals.ce);
+    page.family(&m::UNREADABLE);
+    for (reason, count) in [("cut", totals.cut), ("undecodable", totals.undecodable)] {
+        page.count(&m::UNREADABLE, &labels(&[("reason", reason)]), count);
+    }
+    page.single(&m::ICRC, totals.icrc_bad);
+    page.family(&m::FINDINGS);
+    for (id, count) in &tables.rules {
+        let rule = Rule::ALL.iter().find(|rule| rule.info().id == *id);
+        let severity = rule.map_or("", |rule| rule.info().severity.name());
+        page.count(
+            &m::FINDINGS,
+            &labels(&[("rule", id), ("severity", severity)]),
+            *count,
+        );
+    }
+    let tables = [
+        ("rows", totals.rows, totals.rows_evicted),
+        ("flows", totals.flows, totals.flows_evicted),
+        ("notifiers", totals.points, totals.points_evicted),
+    ];
+    page.family(&m::KEPT);
+    for (table, kept, _) in tables {
+        page.count(&m::KEPT, &labels(&[("table", table)]), kept);
+    }
+    page.family(&m::EVICTED);
+    for (table, _, evicted) in tables {
+        page.count(&m::EVICTED, &labels(&[("table", table)]), evicted);
+    }
+}
+
+/// The metrics and what they mean, as a table in Markdown.
+#[must_use]
+pub fn described() -> String {
+    let mut text = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
+    for family in FAMILIES {
+        let labels: Vec<_> = family
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
+        text += &format!(
+            "| `{}` | {} | {} | {} |\n",
+            family.name,
+            family.kind.name(),
+            labels.join(", "),
+            family.help
+        );
+    }
+    text
+}
+
+/// Reads where to serve: `127.0.0.1:9464`, `[::1]:9464`; a port alone is one of this machine only.
+///
+/// # Errors
+/// It is none of these.
+pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    text.parse().map_err(|_| {
+        format!("`{text}` is no address with a port: write 127.0.0.1:9464, [::1]:9464 or 9464")
+    })
+}
+
+/// A page being served; no more when dropped.
+#[derive(Debug)]
+pub struct Server {
+    server: http::Server,
+}
+
+impl Server {
+    /// Where it listens: the port is the one in use, where 0 was asked for.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+}
+
+/// Serves the page at `/metrics` of that address, in a thread of its own. There is no encryption and nobody is asked who
+/// they are: other machines are served only where the address is one that they reach.
+///
+/// # Errors
+/// The address cannot be had: in use, not of this machine, or a port that needs rights.
+pub fn serve(
+    address: SocketAddr,
+    mut exposition: Exposition,
+    tables: impl Fn() -> Tables + Send + 'static,
+) -> Result<Server> {
+    let listening = |error: &std::io::Error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "choose another port, or end what listens there",
+            std::io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
+            std::io::ErrorKind::PermissionDenied => "choose a port above 1023",
+            _ => "choose another address",
+        };
+        Failure::failed("cannot serve metrics")
+            .and(address.to_string())
+            .and(error.to_string())
+            .and(hint)
+    };
+    let listener = TcpListener::bind(address).map_err(|error| listening(&error))?;
+    let mut last: Option<(Instant, String)> = None;
+    let answer = move |path: &str| match path {
+        "/metrics" => {
+            let page = match &last {
+                Some((at, page)) if at.elapsed() < FRESH => page.clone(),
+                _ => {
+                    let page = exposition.page(&tables());
+                    last = Some((Instant::now(), page.clone()));
+                    page
+                }
+            };
+            Some(Answer {
+                content: "text/plain; version=0.0.4; charset=utf-8",
+                body: page,
+            })
+        }
+        "/" => Some(Answer {
+            content: "text/html; charset=utf-8",
+            body: "<!DOCTYPE html><title>fcn-top</title><a href=\"/metrics\">metrics</a>\n"
+                .to_owned(),
+        }),
+        _ => None,
+    };
+    let server = http::Server::start(listener, answer).map_err(|error| listening(&error))?;
+    Ok(Server { server })
+}

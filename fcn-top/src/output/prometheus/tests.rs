@@ -1,0 +1,324 @@
+//! Pages checked by the rules of the format, series that are bounded and never go back, and the page over HTTP.
+
+use super::*;
+use crate::monitor::RowId;
+use crate::sample;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// The samples of a page, checked by the rules of the format: names, labels, escapes, each series once, each metric
+/// behind its own HELP and TYPE.
+fn checked(page: &str) -> BTreeMap<String, f64> {
+    let mut samples = BTreeMap::new();
+    let (mut current, mut seen) = (String::new(), Vec::new());
+    assert!(page.ends_with('\n'));
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            current = rest.split(' ').next().unwrap().to_owned();
+            assert!(is_name(&current) && !seen.contains(&current), "{line}");
+            seen.push(current.clone());
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, current);
+            assert!(["counter", "gauge"].contains(&kind));
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            assert_eq!(name, current, "{line}");
+            let mut rest = series.strip_prefix(name).unwrap();
+            if !rest.is_empty() {
+                rest = rest.strip_prefix('{').unwrap();
+                loop {
+                    let (label, behind) = rest.split_once("=\"").unwrap();
+                    assert!(is_name(label), "{line}");
+                    let mut chars = behind.char_indices();
+                    let end = loop {
+                        match chars.next().unwrap() {
+                            (_, '\\') => {
+                                assert!(['\\', '"', 'n'].contains(&chars.next().unwrap().1));
+                            }
+                            (at, '"') => break at,
+                            (_, c) => assert!(!c.is_control()),
+                        }
+                    };
+                    rest = &behind[end + 1..];
+                    match rest.strip_prefix(',') {
+                        Some(more) => rest = more,
+                        None => break,
+                    }
+                }
+                assert_eq!(rest, "}", "{line}");
+            }
+            let value: f64 = value.parse().unwrap();
+            assert!(value.is_finite());
+            assert!(
+                samples.insert(series.to_owned(), value).is_none(),
+                "twice: {line}"
+            );
+        }
+    }
+    let all: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+    assert_eq!(seen, all);
+    samples
+}
+
+fn page_of(tables: &Tables) -> BTreeMap<String, f64> {
+    checked(&Exposition::new(QPS, Words::default()).page(tables))
+}
+
+#[test]
+fn a_page_is_as_committed() {
+    let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
+    sample::snapshot("output/metrics.txt", &page);
+    let samples = checked(&page);
+    assert_eq!(
+        samples["fcn_top_notifications_total{kind=\"fast_cnp_2\"}"],
+        12_345.0
+    );
+    assert_eq!(
+        samples["fcn_top_findings_total{rule=\"cnp.psn.nonzero\",severity=\"warning\"}"],
+        4.0
+    );
+    checked(&Exposition::new(QPS, Words::default()).page(&Tables::default()));
+}
+
+#[test]
+fn the_number_of_series_is_bounded() {
+    let mut tables = sample::tables();
+    let (point, row) = (tables.points[0].clone(), tables.qps[0].1.clone());
+    let interface = tables.interfaces[0].clone();
+    for i in 0..2_000u32 {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + i));
+        tables.points.push(PointRecord {
+            notifier: address,
+            total: u64::from(i),
+            ..point.clone()
+        });
+        tables.qps.push((
+            RowId(100 + u64::from(i)),
+            QpRecord {
+                sender: Some(address),
+                ..row.clone()
+            },
+        ));
+        tables.interfaces.push(interface.clone());
+    }
+    let samples = page_of(&tables);
+    let count = |name: &str| {
+        samples
+            .keys()
+            .filter(|series| series.starts_with(name))
+            .count()
+    };
+    assert_eq!(count("fcn_top_notifier_notifications_total"), NOTIFIERS + 1);
+    assert_eq!(count("fcn_top_qp_notifications_per_second"), QPS);
+    assert_eq!(count("fcn_top_interface_up"), INTERFACES);
+    assert!(samples.len() < 1_300, "{}", samples.len());
+    let none = checked(&Exposition::new(0, Words::default()).page(&tables));
+    assert!(!none.keys().any(|series| series.starts_with("fcn_top_qp_")));
+}
+
+#[test]
+fn counters_never_go_back_whoever_comes_and_goes() {
+    let mut exposition = Exposition::new(QPS, Words::default());
+    let mut tables = sample::tables();
+    let model = tables.points[0].clone();
+    let mut truth = 0u64;
+    // Totals of 150 notifiers, of which the most active change all the time; and when their records began.
+    let mut totals = vec![(0u64, sample::START); 150];
+    let mut last: BTreeMap<String, f64> = BTreeMap::new();
+    let mut away = 0;
+    for step in 0..60u64 {
+        tables.now = sample::after(100 * (step + 1));
+        for (i, (total, _)) in totals.iter_mut().enumerate() {
+            let more = (i as u64 * 7_919 + step * step * 104_729) % 1_000;
+            *total += more;
+            truth += more;
+        }
+        // A record is dropped and begins anew; a new notifier comes along.
+        if step % 10 == 9 {
+            totals[step as usize] = (0, tables.now);
+            totals.push((50_000, tables.now - 1));
+            truth += 50_000;
+        }
+        tables.totals.notifications = [truth, 0, 0, 0, 0];
+        tables.points = (0..)
+            .zip(&totals)
+            .map(|(i, (total, first_seen))| PointRecord {
+                notifier: IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + i)),
+                total: *total,
+                first_seen: *first_seen,
+                ..model.clone()
+            })
+            .collect();
+        let mut samples = checked(&exposition.page(&tables));
+        samples.retain(|series, _| series.starts_with("fcn_top_notifier_notifications_total"));
+        assert_eq!(samples.len(), NOTIFIERS + 1);
+        for (series, value) in samples {
+            // Also where it was not on the pages in between.
+            let before = last.insert(series.clone(), value).unwrap_or_default();
+            assert!(value >= before, "{series} went from {before} to {value}");
+        }
+        away = away.max(last.len() - NOTIFIERS - 1);
+        // Not a single notification is lost or counted twice.
+        assert_eq!(last.values().sum::<f64>(), truth as f64, "{step}");
+    }
+    assert!(away > 10, "hardly any notifier had to go");
+}
+
+#[test]
+fn few_notifiers_are_all_shown_and_nothing_is_left_for_others() {
+    let mut exposition = Exposition::new(QPS, Words::default());
+    let mut tables = sample::tables();
+    let other = "fcn_top_notifier_notifications_total{notifier=\"other\"}";
+    assert_eq!(checked(&exposition.page(&tables))[other], 0.0);
+    let mut new = tables.points[0].clone();
+    new.notifier = "192.0.2.9".parse().unwrap();
+    (new.total, new.first_seen) = (7, tables.now + 5);
+    tables.now += 10;
+    tables.points.push(new);
+    tables.totals.notifications[0] += 7;
+    let samples = checked(&exposition.page(&tables));
+    assert_eq!(samples[other], 0.0);
+    assert_eq!(
+        samples["fcn_top_notifier_notifications_total{notifier=\"192.0.2.9\"}"],
+        7.0
+    );
+}
+
+#[test]
+fn names_twice_and_odd_characters_make_series_of_their_own() {
+    let mut tables = sample::tables();
+    tables.interfaces[0].name = "a\\b\"c\nd".into();
+    tables.interfaces.push(tables.interfaces[0].clone());
+    let samples = page_of(&tables);
+    assert!(
+        samples.contains_key("fcn_top_interface_up{interface=\"a\\\\b\\\"c\u{fffd}d\"}"),
+        "{samples:?}"
+    );
+    assert!(samples.contains_key("fcn_top_interface_up{interface=\"a\\\\b\\\"c\u{fffd}d#2\"}"));
+}
+
+#[test]
+fn the_dashboard_and_the_page_know_the_same_metrics() {
+    let text = include_str!("../../../grafana/fcn-top.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert!(dashboard["panels"].as_array().unwrap().len() >= 8);
+    assert_eq!(dashboard["templating"]["list"][0]["type"], "datasource");
+    let used: FxHashSet<&str> = text
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with("fcn_top_"))
+        .collect();
+    for family in FAMILIES {
+        assert!(used.contains(family.name), "{} is in no panel", family.name);
+    }
+    for name in used {
+        assert!(
+            FAMILIES.iter().any(|family| family.name == name),
+            "{name} is no metric"
+        );
+    }
+}
+
+#[test]
+fn places_to_serve_are_read() {
+    for (text, expected) in [
+        ("9464", "127.0.0.1:9464"),
+        (":9464", "127.0.0.1:9464"),
+        ("[::1]:1", "[::1]:1"),
+        ("0.0.0.0:80", "0.0.0.0:80"),
+    ] {
+        assert_eq!(read_address(text), Ok(expected.parse().unwrap()));
+    }
+    for text in ["", "localhost", "10.0.0.1", "1.2.3.4:99999", "70000"] {
+        assert!(read_address(text).is_err(), "{text}");
+    }
+}
+
+fn ask(server: &Server, request: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_page_is_fetched_over_http() {
+    let exposition = Exposition::new(QPS, Words::default());
+    let address = read_address("0").unwrap();
+    let server = serve(address, exposition, sample::tables).unwrap();
+    let answer = ask(
+        &server,
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n",
+    );
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(
+        head.contains("Content-Type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("Content-Length: {}", body.len())),
+        "{head}"
+    );
+    checked(body);
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", "200"),
+        ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200"),
+        ("GET /other HTTP/1.1\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "405"),
+        ("nonsense\r\n\r\n", "400"),
+        ("GET /metrics\r\n\r\n", "400"),
+    ] {
+        let answer = ask(&server, request);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request:?}: {answer}"
+        );
+    }
+    let head = ask(&server, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(
+        head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
+    // The address is in use, and free again when the server is gone.
+    let taken = server.address();
+    let again = serve(taken, Exposition::new(1, Words::default()), sample::tables);
+    let said = again.unwrap_err().to_string();
+    assert!(
+        said.starts_with(&format!("cannot serve metrics: {taken}: ")),
+        "{said}"
+    );
+    drop(server);
+    assert!(TcpStream::connect(taken).is_err());
+}
+
+#[test]
+fn a_request_without_end_is_refused_and_an_idle_one_does_not_hold_up_the_end() {
+    let address = read_address("0").unwrap();
+    let server = serve(
+        address,
+        Exposition::new(1, Words::default()),
+        sample::tables,
+    )
+    .unwrap();
+    let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n", "a".repeat(8_000));
+    let answer = ask(&server, &long);
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    let mut idle = TcpStream::connect(server.address()).unwrap();
+    idle.write_all(b"GET /met").unwrap();
+    drop(server);
+    let mut rest = Vec::new();
+    let _ = idle.read_to_end(&mut rest);
+    assert!(rest.is_empty());
+}

@@ -1,0 +1,487 @@
+//! The report: what was seen, as a person reads it.
+
+use super::{Selection, most_of};
+use crate::record::{Cell, Column, QpRecord, Record};
+use crate::tables::Tables;
+use crate::text::{self, Words, share};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use fcn_tool::quantity::grouped;
+use fcn_wire::{Kind, Rule};
+use std::fmt::Write as _;
+
+/// Characters of a line.
+pub const WIDTH: u16 = 100;
+
+/// Rows of each table where no number is given.
+pub const ROWS: usize = 20;
+
+/// Most rules, paths and interfaces shown.
+const LIST: usize = 60;
+
+/// What the tables do not say.
+#[derive(Clone, Debug, Default)]
+pub struct Header {
+    /// What was read: files and interfaces.
+    pub read: Vec<String>,
+    /// Why it ended, where that is worth a line.
+    pub ended: Option<String>,
+}
+
+/// The report on the tables.
+#[must_use]
+pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &Words) -> String {
+    let mut out = String::new();
+    head(&mut out, header, tables, words);
+    if tables.totals.notified() == 0 {
+        let packets = tables.totals.packets;
+        let _ = match packets {
+            0 => writeln!(out, "\nNo packet was seen."),
+            _ => writeln!(
+                out,
+                "\nNo congestion notification was seen in {} packets.",
+                grouped(packets)
+            ),
+        };
+    } else {
+        rows(&mut out, tables, selection, words);
+        points(&mut out, tables, selection, words);
+    }
+    hops(&mut out, tables, words);
+    findings(&mut out, tables, words);
+    let columns = [
+        "name",
+        "state",
+        "received",
+        "notifications",
+        "data",
+        "cut",
+        "undecodable",
+        "dropped_kernel",
+        "dropped_interface",
+    ];
+    section(&mut out, "Interfaces", &tables.interfaces, &columns, words);
+    out
+}
+
+fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "{name:14}{text}");
+    };
+    let totals = &tables.totals;
+    let sources: Vec<_> = header
+        .read
+        .iter()
+        .map(|source| words.text(source))
+        .collect();
+    if !sources.is_empty() {
+        line("read", sources.join(", "));
+    }
+    if let Some(ended) = &header.ended {
+        line("ended", words.text(ended).into_owned());
+    }
+    if tables.started > 0 {
+        let span = tables.now.saturating_sub(tables.started);
+        let began = words.day_and_time(tables.started);
+        line("time", format!("{} from {began}", text::span(span)));
+    }
+    line(
+        "packets",
+        format!(
+            "{} ({} octets)",
+            grouped(totals.packets),
+            grouped(totals.octets)
+        ),
+    );
+    let kinds = Kind::ALL.iter().zip(totals.notifications);
+    let kinds: Vec<_> = kinds
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{} {}", kind.id(), grouped(count)))
+        .collect();
+    let mut notified = grouped(totals.notified());
+    if !kinds.is_empty() {
+        let _ = write!(notified, ": {}", kinds.join(", "));
+    }
+    line("notifications", notified);
+    let mut data = format!("{} packets", grouped(totals.data));
+    if totals.data > 0 {
+        let _ = write!(
+            data,
+            ", {} of them marked CE",
+            share(totals.ce as f64 / totals.data as f64)
+        );
+    }
+    line("data", data);
+    line(
+        "others",
+        format!(
+            "{} readable, {} cut by the capture, {} undecodable",
+            grouped(totals.other),
+            grouped(totals.cut),
+            grouped(totals.undecodable)
+        ),
+    );
+    line("drops", drops(tables));
+    if totals.icrc_bad > 0 {
+        line(
+            "wrong ICRC",
+            format!("{} notifications", grouped(totals.icrc_bad)),
+        );
+    }
+    let gone = [
+        (totals.rows_evicted, "QP rows"),
+        (totals.flows_evicted, "data flows"),
+        (totals.points_evicted, "notifiers"),
+    ];
+    let gone: Vec<_> = gone
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{what} {}", grouped(*count)))
+        .collect();
+    if !gone.is_empty() {
+        line(
+            "not kept",
+            format!("{} (those seen longest ago)", gone.join(", ")),
+        );
+    }
+}
+
+/// What the capture missed, as far as it says so.
+fn drops(tables: &Tables) -> String {
+    let sum = |of: fn(&crate::record::InterfaceRecord) -> Option<u64>| {
+        let known = tables.interfaces.iter().filter_map(of);
+        known.reduce(u64::saturating_add)
+    };
+    let (kernel, interface) = (sum(|i| i.dropped_kernel), sum(|i| i.dropped_interface));
+    let silent = tables
+        .interfaces
+        .iter()
+        .filter(|i| i.dropped_kernel.is_none())
+        .count();
+    match (kernel, interface) {
+        (None, None) => "not known: what was read does not say".to_owned(),
+        (kernel, interface) => {
+            let number = |count: Option<u64>| count.map_or("not known".to_owned(), grouped);
+            let mut text = format!(
+                "by the kernel {}, by the interface {}",
+                number(kernel),
+                number(interface)
+            );
+            if silent > 0 {
+                let _ = write!(
+                    text,
+                    "; {silent} of {} interfaces do not say",
+                    tables.interfaces.len()
+                );
+            }
+            text
+        }
+    }
+}
+
+fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
+    let mut selection = selection.clone();
+    let top = *selection.top.get_or_insert(ROWS);
+    if selection.order.is_none() {
+        selection.order = most_of("total");
+    }
+    let selected = selection.of(tables, words);
+    let _ = write!(out, "\nWho is told to slow down");
+    let _ = match (selected.matched, tables.qps.len()) {
+        (matched, all) if matched < all => writeln!(
+            out,
+            " ({} of {} rows, {} of them pass the filter)",
+            selected.rows.len(),
+            grouped(all as u64),
+            grouped(matched as u64)
+        ),
+        (_, all) if all > top => writeln!(out, " ({top} of {} rows)", grouped(all as u64)),
+        _ => writeln!(out),
+    };
+    let records: Vec<_> = selected.rows.iter().map(|(_, row)| row).collect();
+    let columns = [
+        "sender",
+        "qp",
+        "kind",
+        "notifier",
+        "total",
+        "rate_peak",
+        "gap_p50",
+        "ce_share",
+        "change_10ms",
+        "obeyed",
+    ];
+    let about = |row: &QpRecord, id: &str| match (id, row.flow_label) {
+        // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
+        ("qp", Some(label)) => Some(format!("fl {label:#07x}")),
+        ("sender", _) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
+        _ => None,
+    };
+    out.push_str(&table_with(&records, &columns, words, about));
+}
+
+fn points(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
+    let mut points: Vec<_> = tables.points.iter().collect();
+    points.sort_by(|a, b| b.total.cmp(&a.total).then(a.notifier.cmp(&b.notifier)));
+    let top = selection.top.unwrap_or(ROWS);
+    let all = points.len();
+    points.truncate(top);
+    let _ = match all > top {
+        true => writeln!(out, "\nWho notifies ({top} of {})", grouped(all as u64)),
+        false => writeln!(out, "\nWho notifies"),
+    };
+    let mut columns = vec![
+        "notifier",
+        "origin",
+        "flows",
+        "total",
+        "rate_peak",
+        "level_max",
+        "queue_max",
+        "findings",
+    ];
+    if points.iter().any(|point| point.trusted.is_some()) {
+        columns.insert(2, "trusted");
+    }
+    out.push_str(&table(&points, &columns, words));
+}
+
+fn hops(out: &mut String, tables: &Tables, words: &Words) {
+    let shown = tables.hops.get(..LIST).unwrap_or(&tables.hops);
+    let columns = [
+        "path",
+        "hop",
+        "node",
+        "traces",
+        "ingress",
+        "egress",
+        "queue_mean",
+        "queue_max",
+        "delay",
+        "delay_max",
+        "between",
+    ];
+    section(
+        out,
+        "Paths that IOAM traces tell of",
+        shown,
+        &columns,
+        words,
+    );
+    if tables.hops.len() > shown.len() {
+        let more = grouped((tables.hops.len() - shown.len()) as u64);
+        let _ = writeln!(out, "… and {more} hops more");
+    }
+}
+
+fn findings(out: &mut String, tables: &Tables, words: &Words) {
+    out.push_str("\nFindings\n");
+    if tables.rules.is_empty() && tables.events.is_empty() {
+        out.push_str("none\n");
+        return;
+    }
+    let mut table = bare();
+    table.set_header(["times", "first", "severity", "what", ""]);
+    let mut rules: Vec<_> = tables
+        .rules
+        .iter()
+        .map(|(id, times)| {
+            let info = Rule::ALL
+                .iter()
+                .map(|rule| rule.info())
+                .find(|info| info.id == *id);
+            let logged = tables.events.iter().find(|event| event.what == *id);
+            let severity = info
+                .map(|info| info.severity)
+                .or(logged.map(|event| event.severity));
+            (
+                severity,
+                *id,
+                *times,
+                logged.and_then(|event| event.frame),
+                info.map_or("", |info| info.text),
+            )
+        })
+        .collect();
+    // What broke no rule is in the log alone.
+    for event in &tables.events {
+        if rules.iter().any(|(_, id, ..)| *id == event.what) {
+            continue;
+        }
+        let same = tables
+            .events
+            .iter()
+            .filter(|other| other.what == event.what);
+        let times = same.map(|event| event.times).fold(0, u64::saturating_add);
+        rules.push((Some(event.severity), event.what, times, event.frame, ""));
+    }
+    rules.sort_by_key(|(severity, _, times, ..)| std::cmp::Reverse((*severity, *times)));
+    for (severity, id, times, frame, text) in rules.iter().take(LIST) {
+        let text = match text {
+            // Of what is no rule, the log's first words say most.
+            &"" => {
+                let event = tables.events.iter().find(|event| event.what == *id);
+                event
+                    .map(|event| words.text(&event.text).into_owned())
+                    .unwrap_or_default()
+            }
+            text => (*text).to_owned(),
+        };
+        let frame = frame
+            .map(|frame| format!("frame {frame}"))
+            .unwrap_or_default();
+        let severity = severity.map_or("", |severity| severity.name());
+        table.add_row([
+            grouped(*times),
+            frame,
+            severity.to_owned(),
+            (*id).to_owned(),
+            text,
+        ]);
+    }
+    if let Some(column) = table.column_mut(0) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    push(out, &table);
+}
+
+/// A table with a heading, where it has any lines.
+fn section<R: Record>(
+    out: &mut String,
+    title: &str,
+    records: &[R],
+    columns: &[&str],
+    words: &Words,
+) {
+    if records.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}");
+    let records: Vec<_> = records.iter().take(LIST).collect();
+    out.push_str(&table(&records, columns, words));
+}
+
+fn bare() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH);
+    table
+}
+
+fn table<R: Record>(records: &[&R], columns: &[&str], words: &Words) -> String {
+    table_with(records, columns, words, |_, _| None)
+}
+
+/// A table in which some cells are written otherwise.
+fn table_with<R: Record>(
+    records: &[&R],
+    columns: &[&str],
+    words: &Words,
+    otherwise: impl Fn(&R, &str) -> Option<String>,
+) -> String {
+    let columns: Vec<(usize, &Column)> = columns
+        .iter()
+        .filter_map(|id| {
+            R::COLUMNS
+                .iter()
+                .enumerate()
+                .find(|(_, column)| column.id == *id)
+        })
+        .collect();
+    let mut table = bare();
+    table.set_header(columns.iter().map(|(_, column)| column.title));
+    for record in records {
+        table.add_row(columns.iter().map(|(number, column)| {
+            otherwise(record, column.id).unwrap_or_else(|| match record.cell(*number) {
+                // A bare table is easier to read without marks for what is not there.
+                Cell::None => String::new(),
+                cell => words.in_column(column, cell),
+            })
+        }));
+    }
+    for (place, (_, column)) in columns.iter().enumerate() {
+        if let Some(to) = table.column_mut(place) {
+            to.set_padding((0, 1));
+            if column.holds.is_number() {
+                to.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+    let mut out = String::new();
+    push(&mut out, &table);
+    out
+}
+
+/// The lines of a table, without the spaces at their ends.
+fn push(out: &mut String, table: &Table) {
+    for line in table.lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Filter;
+    use crate::sample;
+
+    fn header() -> Header {
+        Header {
+            read: vec!["captures/incast\x1b.pcapng".to_owned()],
+            ended: None,
+        }
+    }
+
+    #[test]
+    fn a_report_is_as_committed() {
+        let words = Words::default();
+        let text = report(&header(), &sample::tables(), &Selection::default(), &words);
+        sample::snapshot("output/report.txt", &text);
+        for line in text.lines() {
+            assert!(line.chars().count() <= usize::from(WIDTH), "{line}");
+        }
+        let selection = Selection {
+            filter: Filter::parse::<QpRecord>("kind=cnp or kind=proxy_cn").unwrap(),
+            top: Some(1),
+            ..Selection::default()
+        };
+        let text = report(&header(), &sample::tables(), &selection, &words);
+        assert!(
+            text.contains("(1 of 4 rows, 2 of them pass the filter)"),
+            "{text}"
+        );
+        assert!(text.contains("Who notifies (1 of 2)"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_told_as_it_is() {
+        let words = Words::default();
+        let text = report(
+            &header(),
+            &super::super::tests::nothing(),
+            &Selection::default(),
+            &words,
+        );
+        sample::snapshot("output/report-nothing.txt", &text);
+        assert!(
+            text.contains("No congestion notification was seen in 1,234 packets."),
+            "{text}"
+        );
+        let text = report(&header(), &Tables::default(), &Selection::default(), &words);
+        assert!(text.contains("No packet was seen."), "{text}");
+        assert!(text.contains("not known"), "{text}");
+    }
+
+    #[test]
+    fn a_report_has_nothing_that_a_terminal_acts_on() {
+        let text = report(
+            &header(),
+            &sample::tables(),
+            &Selection::default(),
+            &Words::default(),
+        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+    }
+}

@@ -1,0 +1,361 @@
+//! What the tables show: one record for each kind of line, and the columns that each has.
+//!
+//! The columns are written once, here: screens, sorting, filters, JSON, CSV and reports all go through them. How a cell is
+//! written out is `text.rs`'s business, where the values come from the monitor's.
+
+use fcn_wire::{Kind, Origin, Severity};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A value in a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Not known, or nothing to be said.
+    None,
+    /// A name from a fixed list.
+    Name(&'static str),
+    /// Free text.
+    Text(&'a str),
+    /// An address: masked, or with its name, where that is asked for.
+    Address(IpAddr),
+    /// A number of things, or a number that names something (a QP, a flow label, a frame).
+    Count(u64),
+    /// So many a second.
+    Rate(f64),
+    /// Bits a second.
+    Bits(f64),
+    /// A part of a whole, 0 to 1.
+    Share(f64),
+    /// How much something has grown: 0.5 is half as much again, −0.5 half of what it was.
+    Change(f64),
+    /// A span of time in nanoseconds.
+    Span(u64),
+    /// A moment, in nanoseconds since the epoch.
+    Moment(u64),
+}
+
+/// A column of a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name in filters, JSON, CSV and `--sort`: stable.
+    pub id: &'static str,
+    /// Its heading on a screen.
+    pub title: &'static str,
+    /// What it says, with unit and range: one sentence.
+    pub about: &'static str,
+    /// Characters that it wants on a screen.
+    pub width: u16,
+    /// What its cells hold, where they hold anything.
+    pub holds: Holds,
+}
+
+/// What the cells of a column hold: how a filter reads a value for it, and how it is written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// [`Cell::Name`].
+    Name,
+    /// [`Cell::Text`].
+    Text,
+    /// [`Cell::Address`].
+    Address,
+    /// [`Cell::Count`]: a number of things.
+    Count,
+    /// [`Cell::Count`]: a number that names something.
+    Number,
+    /// [`Cell::Count`]: the number of a QP, 24 bits.
+    Qp,
+    /// [`Cell::Count`]: a flow label, 20 bits.
+    Label,
+    /// [`Cell::Rate`].
+    Rate,
+    /// [`Cell::Bits`].
+    Bits,
+    /// [`Cell::Share`].
+    Share,
+    /// [`Cell::Change`].
+    Change,
+    /// [`Cell::Span`].
+    Span,
+    /// [`Cell::Moment`].
+    Moment,
+}
+
+impl Holds {
+    /// Whether it is a number, which people like to see at the right edge of a column.
+    #[must_use]
+    pub const fn is_number(self) -> bool {
+        !matches!(self, Self::Name | Self::Text | Self::Address | Self::Moment)
+    }
+
+    /// Whether a cell of such a column may be that one.
+    #[must_use]
+    pub const fn fits(self, cell: &Cell<'_>) -> bool {
+        match cell {
+            Cell::None => true,
+            Cell::Name(_) => matches!(self, Self::Name),
+            Cell::Text(_) => matches!(self, Self::Text),
+            Cell::Address(_) => matches!(self, Self::Address),
+            Cell::Count(_) => matches!(self, Self::Count | Self::Number | Self::Qp | Self::Label),
+            Cell::Rate(_) => matches!(self, Self::Rate),
+            Cell::Bits(_) => matches!(self, Self::Bits),
+            Cell::Share(_) => matches!(self, Self::Share),
+            Cell::Change(_) => matches!(self, Self::Change),
+            Cell::Span(_) => matches!(self, Self::Span),
+            Cell::Moment(_) => matches!(self, Self::Moment),
+        }
+    }
+}
+
+/// A line of a table.
+pub trait Record {
+    /// What the table is called, in schemas and on screens.
+    const TABLE: &'static str;
+    /// Its columns, in their usual order.
+    const COLUMNS: &'static [Column];
+
+    /// The value in the column of that number; [`Cell::None`] where there is none.
+    fn cell(&self, column: usize) -> Cell<'_>;
+}
+
+/// The number of the column called `id`.
+#[must_use]
+pub fn column_named<R: Record>(id: &str) -> Option<usize> {
+    R::COLUMNS.iter().position(|column| column.id == id)
+}
+
+macro_rules! records {
+    ($( $(#[$doc:meta])* $name:ident, $table:literal, {
+        $( $field:ident : $type:ty = $title:literal, $width:literal, $holds:ident, $about:literal, |$value:ident| $cell:expr; )+
+    } )+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $( #[doc = $about] pub $field: $type, )+ }
+
+        impl Record for $name {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [Column] = &[ $( Column {
+                id: stringify!($field), title: $title, about: $about, width: $width, holds: Holds::$holds,
+            }, )+ ];
+
+            fn cell(&self, column: usize) -> Cell<'_> {
+                let mut at = 0;
+                $(
+                    if column == at {
+                        let $value = &self.$field;
+                        return $cell;
+                    }
+                    at += 1;
+                )+
+                let _ = at;
+                Cell::None
+            }
+        }
+    )+};
+}
+
+/// `f` of the value, where there is one.
+fn some<T: Copy>(value: &Option<T>, f: impl FnOnce(T) -> Cell<'static>) -> Cell<'static> {
+    value.map_or(Cell::None, f)
+}
+
+fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
+    some(value, |value| Cell::Count(value.into()))
+}
+
+/// Which side of a connection a QP belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum QpSide {
+    /// The data sender's.
+    Sender,
+    /// The data receiver's.
+    Receiver,
+}
+
+impl QpSide {
+    /// Its name in JSON and filters.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
+/// How a QP that the notification does not name has been found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resolved {
+    /// The notification names it.
+    Packet,
+    /// The RDMA CM exchange that set the connection up.
+    Cm,
+    /// Acknowledgements that go the other way fit the data's PSNs.
+    Acks,
+}
+
+impl Resolved {
+    /// Its name in JSON and filters.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Cm => "cm",
+            Self::Acks => "acks",
+        }
+    }
+}
+
+/// The name of who notifies, in JSON and filters.
+#[must_use]
+pub const fn origin_id(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Receiver => "receiver",
+        Origin::Switch => "switch",
+    }
+}
+
+records! {
+    /// What one sender's QP is told, by one kind of notification.
+    QpRecord, "qps", {
+        sender: Option<IpAddr> = "Sender", 22, Address, "The data sender that is told to slow down, where the notification or the traffic tells", |v| some(v, Cell::Address);
+        qp: Option<u32> = "QP", 8, Qp, "The QP in the notification", |v| count(v);
+        qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's (CNP) or the receiver's (Fast CNP, proxy notification)", |v| some(v, |v| Cell::Name(v.id()));
+        kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
+        origin: Origin = "By", 8, Name, "Who tells: receiver (or a proxy or ingress PE in its place) or switch", |v| Cell::Name(origin_id(*v));
+        notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
+        notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
+        told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
+        flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);
+        sender_qp: Option<u32> = "Own QP", 8, Qp, "The QP at the sender, where it is known", |v| count(v);
+        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, acks", |v| some(v, |v| Cell::Name(v.id()));
+        receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
+        receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
+        interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where interfaces are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        rate_now: f64 = "Now/s", 8, Rate, "Notifications a second over the last tenth of a second", |v| Cell::Rate(*v);
+        rate_1s: f64 = "1 s", 8, Rate, "Notifications in the last second", |v| Cell::Rate(*v);
+        rate_10s: f64 = "10 s", 8, Rate, "Notifications a second over the last ten seconds", |v| Cell::Rate(*v);
+        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second", |v| Cell::Rate(*v);
+        total: u64 = "Total", 9, Count, "Notifications since the row began", |v| Cell::Count(*v);
+        gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds", |v| some(v, Cell::Span);
+        gap_p50: Option<u64> = "Gap p50", 9, Span, "Half of the gaps between notifications are not longer, in nanoseconds (to 5 %)", |v| some(v, Cell::Span);
+        gap_p90: Option<u64> = "Gap p90", 9, Span, "Nine of ten gaps are not longer, in nanoseconds (to 5 %)", |v| some(v, Cell::Span);
+        gap_p99: Option<u64> = "Gap p99", 9, Span, "99 of 100 gaps are not longer, in nanoseconds (to 5 %)", |v| some(v, Cell::Span);
+        level: Option<u8> = "Lvl", 3, Count, "Congestion level of the last notification, 0 to 7", |v| count(v);
+        level_max: Option<u8> = "Max", 3, Count, "Highest congestion level, 0 to 7", |v| count(v);
+        queue: Option<u32> = "Queue", 9, Count, "Deepest queue in the IOAM trace of the last notification, in the unit of its namespace", |v| count(v);
+        queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace", |v| count(v);
+        ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
+        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second seen, in bits a second of IP packets", |v| some(v, Cell::Bits);
+        data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
+        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half", |v| some(v, Cell::Change);
+        change_10ms: Option<f64> = "10 ms", 7, Change, "The same with 10 ms before and after", |v| some(v, Cell::Change);
+        measured: u64 = "Meas", 6, Count, "Notifications with data before them and 10 ms seen after them, on which the changes rest", |v| Cell::Count(*v);
+        obeyed: Option<f64> = "Obeyed", 7, Share, "Part of those after which the data rate over 10 ms was at least 5 % lower, 0 to 1", |v| some(v, Cell::Share);
+        first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);
+        findings: u64 = "Finds", 5, Count, "Findings about the notifications, of any severity", |v| Cell::Count(*v);
+    }
+
+    /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
+    PointRecord, "points", {
+        notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
+        origin: Origin = "Is", 8, Name, "What it is by its notifications: a switch, or a receiver (or a proxy or ingress PE in its place)", |v| Cell::Name(origin_id(*v));
+        trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
+        flows: u64 = "Flows", 7, Count, "QPs and flows that it has told to slow down, as far as rows are kept", |v| Cell::Count(*v);
+        rate_now: f64 = "Now/s", 8, Rate, "Notifications a second over the last tenth of a second", |v| Cell::Rate(*v);
+        rate_1s: f64 = "1 s", 8, Rate, "Notifications in the last second", |v| Cell::Rate(*v);
+        rate_10s: f64 = "10 s", 8, Rate, "Notifications a second over the last ten seconds", |v| Cell::Rate(*v);
+        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second", |v| Cell::Rate(*v);
+        total: u64 = "Total", 9, Count, "Notifications", |v| Cell::Count(*v);
+        cnp: u64 = "CNP", 8, Count, "Of them plain CNPs", |v| Cell::Count(*v);
+        fast_cnp_1: u64 = "Fast 1", 8, Count, "Of them Fast CNPs with option 1", |v| Cell::Count(*v);
+        fast_cnp_2: u64 = "Fast 2", 8, Count, "Of them Fast CNPs with option 2", |v| Cell::Count(*v);
+        proxy_cn: u64 = "Proxy", 8, Count, "Of them notifications to a proxy node", |v| Cell::Count(*v);
+        wan_fcn: u64 = "WAN", 8, Count, "Of them WAN FCNs", |v| Cell::Count(*v);
+        level_max: Option<u8> = "Lvl", 3, Count, "Highest congestion level, 0 to 7", |v| count(v);
+        queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace it sent, in the unit of its namespace", |v| count(v);
+        findings: u64 = "Finds", 6, Count, "Findings about its notifications, of any severity", |v| Cell::Count(*v);
+        first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+    }
+
+    /// A hop of a path that IOAM traces tell of.
+    HopRecord, "hops", {
+        path: u32 = "Path", 5, Number, "Number of the path", |v| Cell::Count((*v).into());
+        traces: u64 = "Traces", 8, Count, "Traces that came along this path", |v| Cell::Count(*v);
+        hop: u8 = "Hop", 3, Number, "Place on the path, 1 for the node passed first", |v| Cell::Count((*v).into());
+        node: Option<u64> = "Node", 10, Number, "The node's number, from the trace", |v| count(v);
+        namespace: u16 = "Ns", 6, Number, "IOAM namespace of the trace", |v| Cell::Count((*v).into());
+        ingress: Option<u32> = "In", 6, Number, "Ingress interface", |v| count(v);
+        egress: Option<u32> = "Out", 6, Number, "Egress interface", |v| count(v);
+        queue: Option<u32> = "Queue", 9, Count, "Queue depth in the last trace, in the unit of the namespace", |v| count(v);
+        queue_mean: Option<f64> = "Mean", 9, Rate, "Mean queue depth", |v| some(v, Cell::Rate);
+        queue_max: Option<u32> = "Max", 9, Count, "Greatest queue depth", |v| count(v);
+        delay: Option<u64> = "Transit", 9, Span, "Transit delay within the node in the last trace, in nanoseconds", |v| some(v, Cell::Span);
+        delay_max: Option<u64> = "Transit max", 11, Span, "Greatest transit delay within the node, in nanoseconds", |v| some(v, Cell::Span);
+        between: Option<u64> = "From prev", 9, Span, "From the node before it to here by both nodes' clocks in the last trace, in nanoseconds", |v| some(v, Cell::Span);
+        last_seen: u64 = "Last", 12, Moment, "Last trace, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+    }
+
+    /// Something worth knowing.
+    EventRecord, "events", {
+        at: u64 = "Time", 15, Moment, "When, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
+        what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
+        times: u64 = "Times", 6, Count, "How often in a row", |v| Cell::Count(*v);
+        frame: Option<u64> = "Frame", 8, Number, "Number of the (first) frame that shows it, from 1", |v| count(v);
+        interface: Option<Arc<str>> = "If", 8, Text, "Interface that it was seen on", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        from: Option<IpAddr> = "From", 22, Address, "Source address of the packet", |v| some(v, Cell::Address);
+        to: Option<IpAddr> = "To", 22, Address, "Destination address of the packet", |v| some(v, Cell::Address);
+        text: Arc<str> = "Text", 60, Text, "What it is, in words", |v| Cell::Text(v);
+        section: &'static str = "Section", 40, Name, "Where the rule is written", |v| if v.is_empty() { Cell::None } else { Cell::Name(v) };
+    }
+
+    /// Where packets come from.
+    InterfaceRecord, "interfaces", {
+        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
+        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged", |v| Cell::Name(v);
+        received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
+        octets: u64 = "Octets", 12, Count, "Octets of them on the wire", |v| Cell::Count(*v);
+        rate_1s: f64 = "1 s", 9, Rate, "Packets in the last second", |v| Cell::Rate(*v);
+        notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
+        data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
+        other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
+        cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
+        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves", |v| Cell::Count(*v);
+        dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap; nothing for a file that does not say", |v| count(v);
+        dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap; nothing for a file that does not say", |v| count(v);
+        about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound<R: Record>() {
+        let mut ids: Vec<_> = R::COLUMNS.iter().map(|column| column.id).collect();
+        assert!(!ids.is_empty());
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), R::COLUMNS.len());
+        for (number, column) in R::COLUMNS.iter().enumerate() {
+            assert_eq!(column_named::<R>(column.id), Some(number));
+            assert!(
+                column.width >= 2 && !column.about.ends_with('.'),
+                "{}",
+                column.id
+            );
+        }
+    }
+
+    #[test]
+    fn every_column_can_be_named() {
+        sound::<QpRecord>();
+        sound::<PointRecord>();
+        sound::<HopRecord>();
+        sound::<EventRecord>();
+        sound::<InterfaceRecord>();
+    }
+}

@@ -1,0 +1,239 @@
+//! From the command line to the exit code: reads the arguments, opens what packets come from, and has them shown.
+
+use crate::asked::{self, Printing, Way};
+use crate::cli::Cli;
+use crate::config::{self, Preferences};
+use crate::engine::keeper::Keeper;
+use crate::engine::{Engine, Limits};
+use crate::headless::{Ended, Printer};
+use crate::inputs::{self, Inputs};
+use crate::monitor::Monitor;
+use crate::output::Selection;
+use crate::output::prometheus::{self, Exposition};
+use crate::output::report::Header;
+use crate::running::feed;
+use crate::screen::{self, View, Writing};
+use crate::tables::{Wanted, Watched};
+use crate::text::Words;
+use crate::written;
+use clap::Parser;
+use fcn_tool::console::{Console, conclude, say, usage};
+use fcn_tool::failure::{Exit, Failure, Result};
+use fcn_tool::quantity::grouped;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const PROGRAM: &str = "fcn-top";
+
+/// Does what `args` ask for (the first is the program's name); returns the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    let done = match Cli::try_parse_from(args) {
+        Ok(cli) if cli.config.print_config => say(console.out, &config::template()),
+        Ok(cli) if cli.input.list_interfaces => {
+            inputs::list().and_then(|list| say(console.out, &list))
+        }
+        Ok(cli) => watch(cli, console),
+        Err(error) => usage(&error, console),
+    };
+    conclude(PROGRAM, done, console)
+}
+
+fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
+    let file = if cli.config.no_config {
+        Preferences::default()
+    } else {
+        Preferences::load(cli.config.config.as_deref())?
+    };
+    if cli.input.iface.is_empty() && cli.input.read.is_none() {
+        return Err(inputs::nothing());
+    }
+    // What is asked for on the command line alone decides about intervals.
+    let way = asked::way(&cli, console.out_is_terminal)?;
+    let preferences = std::mem::take(&mut cli.preferences).or(file);
+    let options = asked::screen(&cli, &preferences)?;
+    let selection = if way == Way::Screen && options.view != View::Qps {
+        // Order and filter are those of another table then.
+        Selection::default()
+    } else {
+        asked::selection(&cli, &preferences)?
+    };
+    let profile = asked::profile(&preferences)?;
+    let private = preferences.privacy == Some(true);
+    if private && cli.mode.export.is_some() {
+        return Err(
+            Failure::usage("--export").and("packets hold addresses, and --privacy keeps those in")
+        );
+    }
+    let settings = asked::settings(&preferences, profile.clone());
+    let checked = asked::checked(&settings);
+
+    let over = Arc::new(AtomicBool::new(false));
+    // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
+    let (inputs, asked) = if cli.input.read.is_some() {
+        let asked = (console.catch_interrupt)()?;
+        let stops = [Arc::clone(&asked), Arc::clone(&over)];
+        (inputs::file(&cli, &preferences, &stops)?, asked)
+    } else {
+        let inputs = inputs::live(&cli, &preferences, &profile)?;
+        (inputs, (console.catch_interrupt)()?)
+    };
+    let words = asked::words(&preferences);
+
+    let mut monitor = Monitor::new(settings);
+    let printing = match way {
+        Way::Headless(printing) => printing,
+        Way::Screen | Way::Daemon => Printing::Nothing,
+    };
+    let (printer, beat) = Printer::new(
+        printing,
+        (selection.clone(), words.clone()),
+        &mut monitor,
+        preferences.interval(),
+    );
+    let keeps = cli.mode.export.is_some() || (way == Way::Screen && !private);
+    let room = preferences.keep.map_or(64 << 20, |size| size.0);
+    let keeper = keeps.then(|| Keeper::new(usize::try_from(room).unwrap_or(usize::MAX)));
+    let limits = Limits {
+        count: cli.limits.count,
+        span: cli.limits.duration.filter(|_| !inputs.are_live()),
+    };
+    let engine = Arc::new(Engine::new(monitor, keeper, limits, private));
+    if let Some(beat) = beat {
+        engine.set_beat(beat);
+    }
+    if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way) {
+        // Told before the first packet: who starts this from a program can wait for it.
+        let _ = writeln!(
+            console.err,
+            "{PROGRAM}: capturing on {}; {rights}; Ctrl-C ends it",
+            cli.input.iface.join(", ")
+        );
+    }
+    let live = inputs.are_live();
+    let inputs = inputs.introduce(&engine);
+    let deadline = cli.limits.duration;
+    // Served until it is dropped.
+    let _server = metrics(&cli, &engine, &words, way, console)?;
+    match way {
+        Way::Screen => {
+            let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
+                let write = |writing: &Writing| written::write(writing, &words);
+                screen::run_with(&*engine, &options, &words, &asked, &write)
+            });
+            shown?;
+            // What an interface came to was on the screen; a capture that is not whole is told once more.
+            if live { Ok(()) } else { ended }
+        }
+        Way::Daemon => {
+            let ((), ended) = feed(&engine, inputs, (&over, None), || {
+                while !asked.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            ended
+        }
+        Way::Headless(_) => {
+            let (printed, ended) = feed(&engine, inputs, (&over, deadline), || {
+                printer.wait(&engine, (&asked, &over), console)
+            });
+            let how = printed?;
+            if let Err(failure) = &ended
+                && failure.exit() == Exit::Usage
+            {
+                return ended;
+            }
+            let header = header(&cli, &ended, how);
+            let shown = printer.conclude(&engine, (&header, checked, cli.mode.strict), console);
+            let exported = match &cli.mode.export {
+                Some(to) => export(&engine, &selection, &words, (to, live), console),
+                None => Ok(()),
+            };
+            shown.and(exported).and(ended)?;
+            match how {
+                Ended::Well => Ok(()),
+                Ended::Interrupted => Err(Failure::interrupted("this is what was seen until then")),
+            }
+        }
+    }
+}
+
+/// Serves metrics, where that is asked for.
+fn metrics(
+    cli: &Cli,
+    engine: &Arc<Engine>,
+    words: &Words,
+    way: Way,
+    console: &mut Console<'_>,
+) -> Result<Option<prometheus::Server>> {
+    let Some(address) = cli.mode.prometheus else {
+        return Ok(None);
+    };
+    let rows = cli.limits.top.unwrap_or(prometheus::QPS);
+    let engine = Arc::clone(engine);
+    let tables = move || {
+        engine.tables(Wanted {
+            qps: true,
+            points: true,
+            ..Wanted::default()
+        })
+    };
+    let server = prometheus::serve(address, Exposition::new(rows, words.clone()), tables)?;
+    if way != Way::Screen {
+        let address = server.address();
+        let _ = writeln!(
+            console.err,
+            "{PROGRAM}: metrics at http://{address}/metrics"
+        );
+    }
+    Ok(Some(server))
+}
+
+/// What the tables do not say.
+fn header(cli: &Cli, ended: &Result, how: Ended) -> Header {
+    let mut read = cli.input.iface.clone();
+    read.extend(cli.input.read.iter().map(|path| path.display().to_string()));
+    let ended = match (ended, how) {
+        (Err(failure), _) => Some(failure.to_string()),
+        (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
+        (Ok(()), Ended::Well) => None,
+    };
+    Header { read, ended }
+}
+
+/// Writes the packets behind the rows that match.
+fn export(
+    engine: &Engine,
+    selection: &Selection,
+    words: &Words,
+    (to, dropped): (&Path, bool),
+    console: &mut Console<'_>,
+) -> Result {
+    let tables = engine.tables(Wanted {
+        qps: true,
+        ..Wanted::default()
+    });
+    let selected = selection.of(&tables, words);
+    let rows = selected.rows.iter().map(|(row, _)| *row).collect();
+    let (written, gone) = engine.export_rows(&rows, to).map_err(|why| {
+        let denied = why.contains("ermission denied");
+        let failure = Failure::failed("cannot export").and(why);
+        if denied && dropped {
+            failure.and("privileges were dropped before: write elsewhere, or --keep-privileges")
+        } else {
+            failure
+        }
+    })?;
+    let mut text = format!("{}: {} packets", to.display(), grouped(written));
+    if gone > 0 {
+        text += &format!(
+            "; {} older ones had left: give more room with --keep",
+            grouped(gone)
+        );
+    }
+    // A message beside what was asked for.
+    let _ = writeln!(console.err, "{text}");
+    Ok(())
+}

@@ -1,0 +1,330 @@
+//! Tables made by hand, for tests of whatever shows tables; and the comparison with texts as committed.
+
+use crate::monitor::RowId;
+use crate::record::{
+    EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+};
+use crate::tables::{Tables, Totals};
+use fcn_wire::{Kind, Origin, Rule};
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// 2025-11-22 08:15:00.123456789 UTC.
+pub(crate) const START: u64 = 1_763_799_300_123_456_789;
+
+/// A moment so many milliseconds later.
+pub(crate) const fn after(milliseconds: u64) -> u64 {
+    START + milliseconds * 1_000_000
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// A row with something in every column that a Fast CNP can fill.
+pub(crate) fn qp() -> QpRecord {
+    QpRecord {
+        sender: Some(address("2001:db8:0:1::10")),
+        qp: Some(0x1234),
+        qp_side: Some(QpSide::Receiver),
+        kind: Kind::FastCnp2,
+        origin: Origin::Switch,
+        notifier: address("2001:db8:ffff::1"),
+        notifiers: 2,
+        told: address("2001:db8:0:1::10"),
+        flow_label: None,
+        sender_qp: Some(0x77),
+        sender_qp_from: Some(Resolved::Cm),
+        receiver: Some(address("2001:db8:0:2::20")),
+        receiver_qp: Some(0x1234),
+        interface: None,
+        rate_now: 1_240.0,
+        rate_1s: 1_180.0,
+        rate_10s: 990.5,
+        rate_peak: 1_300.0,
+        total: 12_345,
+        gap_min: Some(50_100),
+        gap_p50: Some(812_000),
+        gap_p90: Some(1_250_000),
+        gap_p99: Some(9_870_000),
+        level: None,
+        level_max: None,
+        queue: Some(4_096),
+        queue_max: Some(65_536),
+        ce_share: Some(0.125),
+        data_rate: Some(9.87e9),
+        data_packets: Some(1_234_567),
+        change_1ms: Some(-0.12),
+        change_10ms: Some(-0.42),
+        measured: 900,
+        obeyed: Some(0.93),
+        first_seen: after(3),
+        last_seen: after(9_900),
+        icrc_bad: 0,
+        findings: 3,
+    }
+}
+
+/// Tables with a row of every kind, and something of everything else.
+pub(crate) fn tables() -> Tables {
+    let fast = qp();
+    let cnp = QpRecord {
+        sender: Some(address("198.18.1.3")),
+        qp: Some(0x11),
+        qp_side: Some(QpSide::Sender),
+        kind: Kind::Cnp,
+        origin: Origin::Receiver,
+        notifier: address("198.18.2.4"),
+        notifiers: 1,
+        told: address("198.18.1.3"),
+        sender_qp: Some(0x11),
+        sender_qp_from: Some(Resolved::Packet),
+        receiver: Some(address("198.18.2.4")),
+        receiver_qp: None,
+        interface: Some("leaf1:7".into()),
+        rate_now: 0.0,
+        rate_1s: 20.0,
+        rate_10s: 12.5,
+        rate_peak: 40.0,
+        total: 240,
+        queue: None,
+        queue_max: None,
+        change_1ms: None,
+        change_10ms: Some(0.07),
+        measured: 3,
+        obeyed: Some(0.0),
+        icrc_bad: 2,
+        findings: 2,
+        ..fast.clone()
+    };
+    let proxy = QpRecord {
+        qp: None,
+        qp_side: None,
+        kind: Kind::ProxyCn,
+        told: address("2001:db8:0:9::1"),
+        level: Some(3),
+        level_max: Some(7),
+        sender_qp: None,
+        sender_qp_from: None,
+        total: 17,
+        gap_p99: None,
+        findings: 0,
+        ce_share: None,
+        data_rate: None,
+        data_packets: None,
+        change_1ms: None,
+        change_10ms: None,
+        measured: 0,
+        obeyed: None,
+        rate_1s: 3.0,
+        rate_10s: 1.7,
+        ..fast.clone()
+    };
+    let wan = QpRecord {
+        sender: None,
+        kind: Kind::WanFcn,
+        flow_label: Some(0x2_1234),
+        receiver: None,
+        receiver_qp: None,
+        total: 5,
+        rate_1s: 0.0,
+        rate_10s: 0.5,
+        ..proxy.clone()
+    };
+    Tables {
+        now: after(10_000),
+        started: START,
+        qps: vec![
+            (RowId(1), cnp),
+            (RowId(2), fast),
+            (RowId(5), proxy),
+            (RowId(9), wan),
+        ],
+        points: points(),
+        hops: hops(),
+        events: events(),
+        interfaces: interfaces(),
+        totals: Totals {
+            packets: 1_300_000,
+            octets: 1_340_000_000,
+            notifications: [240, 0, 12_345, 17, 5],
+            data: 1_234_567,
+            ce: 154_320,
+            other: 52_800,
+            cut: 20,
+            undecodable: 6,
+            icrc_bad: 2,
+            findings: [1, 5, 1],
+            rows: 4,
+            rows_evicted: 0,
+            flows: 3,
+            flows_evicted: 1,
+            points: 2,
+            points_evicted: 0,
+        },
+        rules: vec![
+            (Rule::IoamOverflow.info().id, 1),
+            (Rule::CnpPsn.info().id, 4),
+            (Rule::FastCnpHopByHop.info().id, 1),
+            (Rule::FastCnpRate.info().id, 1),
+        ],
+        detail: None,
+    }
+}
+
+fn points() -> Vec<PointRecord> {
+    let switch = PointRecord {
+        notifier: address("2001:db8:ffff::1"),
+        origin: Origin::Switch,
+        trusted: Some(true),
+        flows: 3,
+        rate_now: 1_250.0,
+        rate_1s: 1_183.0,
+        rate_10s: 992.7,
+        rate_peak: 1_303.0,
+        total: 12_367,
+        cnp: 0,
+        fast_cnp_1: 0,
+        fast_cnp_2: 12_345,
+        proxy_cn: 17,
+        wan_fcn: 5,
+        level_max: Some(7),
+        queue_max: Some(65_536),
+        findings: 3,
+        first_seen: after(3),
+        last_seen: after(9_900),
+    };
+    let receiver = PointRecord {
+        notifier: address("198.18.2.4"),
+        origin: Origin::Receiver,
+        trusted: None,
+        flows: 1,
+        rate_now: 0.0,
+        rate_1s: 20.0,
+        rate_10s: 12.5,
+        rate_peak: 40.0,
+        total: 240,
+        cnp: 240,
+        fast_cnp_2: 0,
+        proxy_cn: 0,
+        wan_fcn: 0,
+        level_max: None,
+        queue_max: None,
+        findings: 4,
+        ..switch.clone()
+    };
+    vec![switch, receiver]
+}
+
+fn hops() -> Vec<HopRecord> {
+    let first = HopRecord {
+        path: 1,
+        traces: 12_345,
+        hop: 1,
+        node: Some(11),
+        namespace: 0,
+        ingress: Some(1),
+        egress: Some(49),
+        queue: Some(12),
+        queue_mean: Some(20.5),
+        queue_max: Some(90),
+        delay: Some(1_200),
+        delay_max: Some(4_500),
+        between: None,
+        last_seen: after(9_900),
+    };
+    let second = HopRecord {
+        hop: 2,
+        node: Some(21),
+        ingress: None,
+        queue: Some(4_096),
+        queue_mean: Some(3_800.25),
+        queue_max: Some(65_536),
+        delay: Some(48_000),
+        delay_max: Some(812_000),
+        between: Some(2_300),
+        ..first.clone()
+    };
+    vec![first, second]
+}
+
+fn event(rule: Rule, at: u64, frame: u64, times: u64) -> EventRecord {
+    let info = rule.info();
+    EventRecord {
+        at,
+        severity: info.severity,
+        what: info.id,
+        times,
+        frame: Some(frame),
+        interface: Some("leaf1:7".into()),
+        from: Some(address("198.18.2.4")),
+        to: Some(address("198.18.1.3")),
+        text: info.text.into(),
+        section: info.section,
+    }
+}
+
+fn events() -> Vec<EventRecord> {
+    let mut rate = event(Rule::FastCnpRate, after(80), 214, 1);
+    rate.text = "2001:db8:ffff::1 sent 31 Fast CNPs about QP 0x1234 at 2001:db8:0:2::20 within 1 ms; 21 are allowed".into();
+    rate.from = Some(address("2001:db8:ffff::1"));
+    rate.to = Some(address("2001:db8:0:1::10"));
+    vec![
+        event(Rule::CnpPsn, after(5), 17, 4),
+        event(Rule::FastCnpHopByHop, after(7), 23, 1),
+        rate,
+        event(Rule::IoamOverflow, after(90), 230, 1),
+    ]
+}
+
+fn interfaces() -> Vec<InterfaceRecord> {
+    let live = InterfaceRecord {
+        name: "leaf1:7".into(),
+        state: "up",
+        received: 1_000_000,
+        octets: 1_000_000_000,
+        rate_1s: 101_000.0,
+        notifications: 12_590,
+        data: 934_590,
+        other: 52_800,
+        cut: 14,
+        undecodable: 6,
+        dropped_kernel: Some(3),
+        dropped_interface: Some(0),
+        about: "veth; Ethernet; filter udp port 4791".into(),
+    };
+    let file = InterfaceRecord {
+        name: "swp\x1b[31m\"1\"".into(),
+        state: "file",
+        received: 300_000,
+        octets: 340_000_000,
+        rate_1s: 0.0,
+        notifications: 17,
+        data: 299_977,
+        other: 0,
+        cut: 6,
+        undecodable: 0,
+        dropped_kernel: None,
+        dropped_interface: None,
+        about: "=HYPERLINK(\"x\") at 192.0.2.77".into(),
+    };
+    vec![live, file]
+}
+
+/// Compares a text with `tests/snapshots/` and `name`; FCN_BLESS=1 writes it there.
+#[track_caller]
+pub(crate) fn snapshot(name: &str, text: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/snapshots")
+        .join(name);
+    if std::env::var_os("FCN_BLESS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        committed == text,
+        "{name} is not as committed (FCN_BLESS=1 writes it):\n{text}"
+    );
+}

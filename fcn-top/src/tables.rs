@@ -1,0 +1,126 @@
+//! What a screen or a report shows at one moment: copied out of the monitor, so that it goes on meanwhile.
+
+use crate::monitor::RowId;
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use fcn_wire::Kind;
+use serde::Serialize;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Sums over everything seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of them on the wire.
+    pub octets: u64,
+    /// Notifications by kind, in the order of [`Kind::ALL`].
+    #[serde(skip)]
+    pub notifications: [u64; Kind::ALL.len()],
+    /// RoCEv2 data packets.
+    pub data: u64,
+    /// Of them marked CE.
+    pub ce: u64,
+    /// Packets that are neither and could be read.
+    pub other: u64,
+    /// Packets of which the capture has too little to read them.
+    pub cut: u64,
+    /// Packets that contradict themselves.
+    pub undecodable: u64,
+    /// Notifications with a wrong ICRC.
+    pub icrc_bad: u64,
+    /// Findings of severity note, warning, error.
+    pub findings: [u64; 3],
+    /// QP rows kept, and how many of them have had to go, the least recently notified first.
+    pub rows: u64,
+    /// Rows gone.
+    pub rows_evicted: u64,
+    /// Data flows kept.
+    pub flows: u64,
+    /// Data flows gone, the least recently seen first.
+    pub flows_evicted: u64,
+    /// Notifiers kept.
+    pub points: u64,
+    /// Notifiers gone.
+    pub points_evicted: u64,
+}
+
+impl Totals {
+    /// Notifications of all kinds.
+    #[must_use]
+    pub fn notified(&self) -> u64 {
+        self.notifications.iter().sum()
+    }
+}
+
+/// One row over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Detail {
+    /// Start of the first step, in nanoseconds since the epoch.
+    pub start: u64,
+    /// Length of a step, in nanoseconds.
+    pub step: u64,
+    /// Notifications in each step.
+    pub notifications: Vec<f32>,
+    /// Octets of the flow's data (IP packets) in each step; empty where no data was seen.
+    pub data: Vec<f32>,
+    /// Who notified, and how often: at most four.
+    pub notifiers: Vec<(IpAddr, u64)>,
+}
+
+/// The tables at one moment. What was not wanted is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// The moment, in nanoseconds since the epoch: that of the last packet, or the clock's.
+    pub now: u64,
+    /// When the first packet was seen; 0 before it.
+    pub started: u64,
+    /// What each QP is told.
+    pub qps: Vec<(RowId, QpRecord)>,
+    /// Who tells.
+    pub points: Vec<PointRecord>,
+    /// What IOAM traces say, hop by hop, path by path.
+    pub hops: Vec<HopRecord>,
+    /// The log, oldest first.
+    pub events: Vec<EventRecord>,
+    /// Where packets come from.
+    pub interfaces: Vec<InterfaceRecord>,
+    /// Sums.
+    pub totals: Totals,
+    /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
+    /// rules that were not are left out.
+    pub rules: Vec<(&'static str, u64)>,
+    /// One row over time.
+    pub detail: Option<Detail>,
+}
+
+/// Which of the tables are wanted; interfaces and sums always come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// What each QP is told.
+    pub qps: bool,
+    /// Who tells.
+    pub points: bool,
+    /// IOAM paths.
+    pub hops: bool,
+    /// The log.
+    pub events: bool,
+    /// One row, and how it went.
+    pub detail: Option<RowId>,
+}
+
+/// What a screen watches.
+pub trait Watched {
+    /// The tables as they are now.
+    fn tables(&self, wanted: Wanted) -> Tables;
+
+    /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
+    /// returns how many.
+    ///
+    /// # Errors
+    /// What failed, on what, and what to do.
+    fn export(&self, row: RowId, to: &Path) -> Result<u64, String>;
+
+    /// What has come to an end, where all input has: "end of file", or why it broke off.
+    fn ended(&self) -> Option<String>;
+}

@@ -1,0 +1,275 @@
+//! How values are written out for people: numbers with their units, short enough for a column; addresses masked or named
+//! where that is asked for; nothing in it that a terminal would act on.
+
+mod units;
+
+pub use units::{bits, change, count, rate, share, span};
+
+use crate::names::{Names, Pseudonyms};
+use crate::record::{Cell, Column, Holds};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What stands where there is nothing to be said.
+pub const NOTHING: &str = "–";
+
+/// How things are written out. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Words {
+    privacy: Option<Arc<Pseudonyms>>,
+    names: Option<Arc<Names>>,
+    zone: TimeZone,
+}
+
+impl Default for Words {
+    /// Addresses as they are, moments in UTC.
+    fn default() -> Self {
+        Self::new(TimeZone::UTC)
+    }
+}
+
+impl Words {
+    /// Addresses as they are, moments in `zone`.
+    #[must_use]
+    pub const fn new(zone: TimeZone) -> Self {
+        Self {
+            privacy: None,
+            names: None,
+            zone,
+        }
+    }
+
+    /// Addresses masked by new pseudonyms, moments in UTC.
+    #[must_use]
+    pub fn masked() -> Self {
+        Self::default().with_privacy(Arc::new(Pseudonyms::new()))
+    }
+
+    /// With addresses masked everywhere.
+    #[must_use]
+    pub fn with_privacy(mut self, pseudonyms: Arc<Pseudonyms>) -> Self {
+        self.privacy = Some(pseudonyms);
+        self
+    }
+
+    /// With names in place of addresses, as far as they are known. A mask goes before a name.
+    #[must_use]
+    pub fn with_names(mut self, names: Arc<Names>) -> Self {
+        self.names = Some(names);
+        self
+    }
+
+    /// Whether addresses are masked.
+    #[must_use]
+    pub const fn is_private(&self) -> bool {
+        self.privacy.is_some()
+    }
+
+    /// Whether addresses may be shown as something else.
+    #[must_use]
+    pub const fn alters_addresses(&self) -> bool {
+        self.privacy.is_some() || self.names.is_some()
+    }
+
+    /// An address as people are to see it: its mask, its name, or itself.
+    #[must_use]
+    pub fn address(&self, address: IpAddr) -> String {
+        if let Some(pseudonyms) = &self.privacy {
+            return pseudonyms.of(address);
+        }
+        match self.names.as_ref().and_then(|names| names.get(address)) {
+            Some(name) => name.to_string(),
+            None => address.to_string(),
+        }
+    }
+
+    /// An address as programs are to see it: its mask or itself, never a name.
+    #[must_use]
+    pub fn exact_address(&self, address: IpAddr) -> String {
+        match &self.privacy {
+            Some(pseudonyms) => pseudonyms.of(address),
+            None => address.to_string(),
+        }
+    }
+
+    /// A text without anything that a terminal would act on, its addresses masked where that is asked for.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let text = clean(text);
+        match &self.privacy {
+            Some(pseudonyms) => Cow::Owned(pseudonyms.within(&text)),
+            None => text,
+        }
+    }
+
+    /// A value by itself.
+    #[must_use]
+    pub fn cell(&self, cell: Cell<'_>) -> String {
+        match cell {
+            Cell::None => NOTHING.to_owned(),
+            Cell::Name(name) => name.to_owned(),
+            Cell::Text(text) => self.text(text).into_owned(),
+            Cell::Address(address) => self.address(address),
+            Cell::Count(number) => count(number),
+            Cell::Rate(value) => rate(value),
+            Cell::Bits(value) => bits(value),
+            Cell::Share(value) => share(value),
+            Cell::Change(value) => change(value),
+            Cell::Span(nanoseconds) => span(nanoseconds),
+            Cell::Moment(nanoseconds) => self.clock(nanoseconds, 3),
+        }
+    }
+
+    /// A value in its column: QPs and flow labels in hexadecimal, numbers of things apart from numbers that name something,
+    /// moments as exact as there is room for.
+    #[must_use]
+    pub fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
+        match (cell, column.holds) {
+            (Cell::Count(qp), Holds::Qp) => format!("{qp:#x}"),
+            (Cell::Count(label), Holds::Label) => format!("{label:#07x}"),
+            (Cell::Count(number), Holds::Number) => number.to_string(),
+            (Cell::Moment(at), _) if column.width >= 15 => self.clock(at, 6),
+            (cell, _) => self.cell(cell),
+        }
+    }
+
+    /// The time of day, with so many digits (0 to 9) behind the second.
+    #[must_use]
+    pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
+        self.moment(nanoseconds, "%H:%M:%S", digits, "")
+    }
+
+    /// Day and time with microseconds, and the offset from UTC.
+    #[must_use]
+    pub fn day_and_time(&self, nanoseconds: u64) -> String {
+        let zone = if self.zone == TimeZone::UTC {
+            " UTC"
+        } else {
+            " %:z"
+        };
+        self.moment(nanoseconds, "%Y-%m-%d %H:%M:%S", 6, zone)
+    }
+
+    fn moment(&self, nanoseconds: u64, before: &str, digits: usize, behind: &str) -> String {
+        let Ok(at) = Timestamp::from_nanosecond(i128::from(nanoseconds)) else {
+            return NOTHING.to_owned();
+        };
+        let at = at.to_zoned(self.zone.clone());
+        let mut text = at.strftime(before).to_string();
+        if digits > 0 {
+            let fraction = format!("{:09}", nanoseconds % 1_000_000_000);
+            let _ = write!(text, ".{}", fraction.get(..digits).unwrap_or(&fraction));
+        }
+        let _ = write!(text, "{}", at.strftime(behind));
+        text
+    }
+}
+
+/// A text with every character replaced that a terminal would act on: control characters, and those that turn the direction
+/// of writing round.
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    if text.chars().any(acts) {
+        Cow::Owned(text.replace(acts, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{EventRecord, QpRecord, Record};
+    use crate::sample;
+
+    #[test]
+    fn moments_are_in_the_zone_wanted() {
+        let at = 1_763_799_300_123_456_789;
+        let words = Words::default();
+        assert_eq!(words.cell(Cell::Moment(at)), "08:15:00.123");
+        assert_eq!(words.clock(at, 0), "08:15:00");
+        assert_eq!(words.clock(at, 9), "08:15:00.123456789");
+        assert_eq!(words.day_and_time(at), "2025-11-22 08:15:00.123456 UTC");
+        let words = Words::new(TimeZone::fixed(jiff::tz::offset(2)));
+        assert_eq!(words.cell(Cell::Moment(at)), "10:15:00.123");
+        assert_eq!(words.day_and_time(at), "2025-11-22 10:15:00.123456 +02:00");
+        assert_eq!(
+            words.day_and_time(u64::MAX),
+            "2554-07-22 01:34:33.709551 +02:00"
+        );
+    }
+
+    #[test]
+    fn columns_say_how_a_number_is_written() {
+        let words = Words::default();
+        let column = |id: &str| {
+            QpRecord::COLUMNS
+                .iter()
+                .find(|column| column.id == id)
+                .unwrap()
+        };
+        assert_eq!(words.in_column(column("qp"), Cell::Count(0x1234)), "0x1234");
+        assert_eq!(
+            words.in_column(column("flow_label"), Cell::Count(0x1234)),
+            "0x01234"
+        );
+        assert_eq!(words.in_column(column("total"), Cell::Count(1234)), "1,234");
+        let column = |id: &str| {
+            EventRecord::COLUMNS
+                .iter()
+                .find(|column| column.id == id)
+                .unwrap()
+        };
+        assert_eq!(
+            words.in_column(column("frame"), Cell::Count(12345)),
+            "12345"
+        );
+        assert_eq!(
+            words.in_column(column("at"), Cell::Moment(5_000)),
+            "00:00:00.000005"
+        );
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_gets_through() {
+        let words = Words::default();
+        for text in [
+            "a\x1b[2Jb",
+            "a\rb",
+            "a\u{9b}b",
+            "a\u{202e}b",
+            "a\nb",
+            "a\u{7f}b",
+            "a\u{2066}b",
+        ] {
+            let shown = words.cell(Cell::Text(text));
+            assert!(shown.contains('\u{fffd}'), "{text:?}");
+            assert!(!shown.chars().any(char::is_control), "{text:?}");
+            assert!(!shown.contains(['\u{202e}', '\u{2066}']));
+        }
+        assert!(matches!(clean("größer → π"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_column_is_as_wide_as_it_says() {
+        let words = Words::default();
+        let wide = |text: &str| text.chars().count();
+        let row = sample::qp();
+        for (number, column) in QpRecord::COLUMNS.iter().enumerate() {
+            let text = words.in_column(column, row.cell(number));
+            assert!(
+                wide(&text) <= usize::from(column.width),
+                "{}: {text}",
+                column.id
+            );
+        }
+    }
+}

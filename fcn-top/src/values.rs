@@ -1,0 +1,153 @@
+//! Values that the command line and the configuration file share: sizes, spans of time, prefixes.
+
+use fcn_tool::quantity;
+use fcn_wire::pnc::Prefix;
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What a value may be in the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Number(u64),
+}
+
+impl Scalar {
+    fn read<T: FromStr<Err = String>>(self) -> Result<T, String> {
+        match self {
+            Self::Text(text) => text.parse(),
+            Self::Number(number) => number.to_string().parse(),
+        }
+    }
+}
+
+macro_rules! values {
+    ($($(#[$doc:meta])* $name:ident($inner:ty), $read:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "Scalar")]
+        pub struct $name(pub $inner);
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let read: fn(&str) -> Result<$inner, String> = $read;
+                read(text).map(Self)
+            }
+        }
+
+        impl TryFrom<Scalar> for $name {
+            type Error = String;
+
+            fn try_from(scalar: Scalar) -> Result<Self, String> {
+                scalar.read()
+            }
+        }
+    )+};
+}
+
+values! {
+    /// Octets: `500MB`, `64MiB`, `1048576`.
+    Size(u64), size;
+    /// A span of time: `250ms`, `10s`.
+    Span(Duration), |text| quantity::duration(text);
+    /// A count: `1000`, `10k`, `1.5M`.
+    Count(u64), |text| quantity::count(text);
+    /// An address prefix, or an address alone.
+    Net(Prefix), prefix;
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let how = || format!("`{text}` is no size: write 64MiB, 500MB or 1048576");
+    let lower = text.trim().to_ascii_lowercase();
+    let binary = [("kib", 10), ("mib", 20), ("gib", 30)];
+    if let Some((number, shift)) = binary
+        .iter()
+        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
+    {
+        let number: u64 = number.trim().parse().map_err(|_| how())?;
+        return number
+            .checked_mul(1 << shift)
+            .filter(|n| *n > 0)
+            .ok_or_else(how);
+    }
+    let number = lower.strip_suffix('b').unwrap_or(&lower);
+    quantity::count(number).map_err(|_| how())
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    let how = || format!("`{text}` is no prefix: write 10.0.0.0/8, fd00::/16, or one address");
+    let Some((address, len)) = text.split_once('/') else {
+        return Ok(Prefix::host(text.parse().map_err(|_| how())?));
+    };
+    let address: IpAddr = address.parse().map_err(|_| how())?;
+    let len = len.parse().map_err(|_| how())?;
+    Prefix::new(address, len).ok_or_else(how)
+}
+
+/// Reads how fast a capture is played: `real`, or so many times as fast.
+///
+/// # Errors
+/// It is none.
+pub fn pace(text: &str) -> Result<f64, String> {
+    let number = match text {
+        "real" => "1",
+        _ => text.strip_suffix(['x', 'X']).unwrap_or(text),
+    };
+    match number.parse::<f64>() {
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(value),
+        _ => Err(format!(
+            "`{text}` is no pace: write real, or 0.5, 10 (up to a million times as fast)"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Sample {
+        size: Size,
+        span: Span,
+        net: Vec<Net>,
+    }
+
+    #[test]
+    fn the_same_on_the_command_line_and_in_the_file() {
+        let sample: Sample = toml::from_str(
+            "size = \"64MiB\"\nspan = \"250ms\"\nnet = [\"10.0.0.7/8\", \"fd00::1\"]",
+        )
+        .unwrap();
+        assert_eq!(sample.size, "64MiB".parse().unwrap());
+        assert_eq!(sample.size, Size(64 << 20));
+        assert_eq!(sample.span, Span(Duration::from_millis(250)));
+        assert_eq!(sample.net[0], "10.0.0.0/8".parse().unwrap());
+        let numbers: Sample = toml::from_str("size = 4096\nspan = 2\nnet = []").unwrap();
+        assert_eq!((numbers.size, numbers.span.0.as_secs()), (Size(4_096), 2));
+    }
+
+    #[test]
+    fn what_is_none_says_how_it_is_written() {
+        for (said, how) in [
+            ("1MiBs".parse::<Size>().unwrap_err(), "64MiB"),
+            ("0".parse::<Size>().unwrap_err(), "64MiB"),
+            ("99999999999GiB".parse::<Size>().unwrap_err(), "64MiB"),
+            ("10.0.0.0/33".parse::<Net>().unwrap_err(), "10.0.0.0/8"),
+            ("x".parse::<Net>().unwrap_err(), "fd00::/16"),
+            ("1 day".parse::<Span>().unwrap_err(), "10s"),
+            (pace("fast").unwrap_err(), "real"),
+            (pace("0").unwrap_err(), "real"),
+            (pace("nan").unwrap_err(), "real"),
+        ] {
+            assert!(said.contains(how), "{said}");
+        }
+        assert_eq!((pace("real"), pace("2.5x")), (Ok(1.0), Ok(2.5)));
+        let said = toml::from_str::<Sample>("size = \"much\"\nspan = 2\nnet = []").unwrap_err();
+        assert!(said.to_string().contains("`much` is no size"), "{said}");
+    }
+}

@@ -1,0 +1,116 @@
+//! A table of the screen into a file.
+
+use crate::output::csv::field;
+use crate::output::json::record;
+use crate::record::Record;
+use crate::screen::{Format, Records, Writing};
+use crate::text::Words;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+/// Writes a table into a new file; returns how many lines it had.
+///
+/// # Errors
+/// There is a file of that name already, or it cannot be written: what failed, on what, and what to do.
+pub fn write(writing: &Writing, words: &Words) -> Result<u64, String> {
+    let path = writing.to.display();
+    let file = File::create_new(&writing.to).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("{path}: there is one already; choose another name")
+        }
+        _ => format!("{path}: {error}"),
+    })?;
+    let mut out = BufWriter::new(file);
+    match &writing.records {
+        Records::Qps(records) => table(&mut out, records, writing, words),
+        Records::Points(records) => table(&mut out, records, writing, words),
+        Records::Hops(records) => table(&mut out, records, writing, words),
+        Records::Events(records) => table(&mut out, records, writing, words),
+        Records::Interfaces(records) => table(&mut out, records, writing, words),
+    }
+    .and_then(|()| out.flush())
+    .map_err(|error| format!("{path}: {error}"))?;
+    Ok(writing.records.len() as u64)
+}
+
+fn table<R: Record>(
+    out: &mut impl Write,
+    records: &[R],
+    writing: &Writing,
+    words: &Words,
+) -> io::Result<()> {
+    match writing.format {
+        Format::Json => {
+            let rows: Vec<_> = records.iter().map(|line| record(line, words)).collect();
+            let table = json!({
+                "schema": "fcn-top/table",
+                "version": 1,
+                "table": R::TABLE,
+                "at": writing.at,
+                "rows": rows,
+            });
+            writeln!(out, "{table:#}")
+        }
+        Format::Csv => {
+            let mut csv = csv::Writer::from_writer(out);
+            csv.write_record(R::COLUMNS.iter().map(|column| column.id))?;
+            for line in records {
+                csv.write_record(
+                    (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words)),
+                )?;
+            }
+            csv.flush()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::screen::View;
+
+    #[test]
+    fn every_table_is_written_as_json_and_csv() {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = sample::tables();
+        let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
+        for (number, records) in [
+            Records::Qps(qps),
+            Records::Points(tables.points.clone()),
+            Records::Hops(tables.hops.clone()),
+            Records::Events(tables.events.clone()),
+            Records::Interfaces(tables.interfaces.clone()),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for format in [Format::Json, Format::Csv] {
+                let writing = Writing {
+                    format,
+                    view: View::Qps,
+                    to: folder.path().join(format!("{number}.{format:?}")),
+                    at: 7,
+                    records: records.clone(),
+                };
+                let lines = write(&writing, &Words::masked()).unwrap();
+                assert_eq!(lines, records.len() as u64);
+                let text = std::fs::read_to_string(&writing.to).unwrap();
+                assert!(!text.contains("2001:db8"), "{text}");
+                match format {
+                    Format::Json => {
+                        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+                        assert_eq!(json["rows"].as_array().unwrap().len() as u64, lines);
+                    }
+                    Format::Csv => {
+                        let mut reader = csv::Reader::from_reader(text.as_bytes());
+                        assert_eq!(reader.records().count() as u64, lines);
+                    }
+                }
+                let again = write(&writing, &Words::default()).unwrap_err();
+                assert!(again.contains("choose another name"), "{again}");
+            }
+        }
+    }
+}

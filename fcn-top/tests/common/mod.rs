@@ -1,0 +1,215 @@
+//! The program run as a user runs it, captures written, and what the scenario generator says is in them.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
+use fcn_wire::LinkType;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What a finished program leaves.
+#[derive(Debug)]
+pub struct Done {
+    /// Exit code.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Done {
+    pub fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().expect("no signal"),
+            out: String::from_utf8(output.stdout.clone()).unwrap(),
+            err: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Standard output as a line of JSON each.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
+    }
+
+    /// It ended so.
+    #[track_caller]
+    pub fn with(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// It did what it was asked for.
+    #[track_caller]
+    pub fn well(self) -> Self {
+        self.with(0)
+    }
+}
+
+/// The program.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fcn-top");
+
+/// A command that runs it, without the configuration of whoever runs the tests.
+pub fn command() -> Command {
+    let mut command = Command::new(PROGRAM);
+    alone(&mut command);
+    command
+}
+
+/// Makes a command independent of who runs it.
+pub fn alone(command: &mut Command) {
+    command
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR")
+        .env_remove("SUDO_UID")
+        .env_remove("SUDO_GID")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
+}
+
+/// Runs it.
+pub fn top<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Done {
+    Done::of(&command().args(args).output().unwrap())
+}
+
+/// Runs it with words, where none has a space.
+pub fn top_words(words: &str) -> Done {
+    top(words.split_whitespace())
+}
+
+/// The folder of the sample captures.
+pub fn captures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures")
+}
+
+/// One of them, as a word.
+pub fn capture(name: &str) -> String {
+    captures().join(name).display().to_string()
+}
+
+/// Compares `text` with `tests/snapshots/name`; FCN_BLESS=1 writes it.
+#[track_caller]
+pub fn snapshot(name: &str, text: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/snapshots")
+        .join(name);
+    if std::env::var_os("FCN_BLESS").is_some() {
+        fs::write(&file, text).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        committed == text,
+        "{name} is not as committed (FCN_BLESS=1 writes it):\n{text}"
+    );
+}
+
+/// A frame of a capture: interface, time, octets.
+pub type Frame = (u32, u64, Vec<u8>);
+
+/// All frames of a capture, of all its interfaces.
+pub fn read(path: &Path) -> Vec<Frame> {
+    let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{error}"));
+    let mut frames = Vec::new();
+    while let Some(packet) = reader.next().unwrap() {
+        frames.push((packet.interface, packet.at, packet.bytes.to_vec()));
+    }
+    frames
+}
+
+/// Writes a pcapng file of one Ethernet interface.
+pub fn write(path: &Path, frames: &[Frame]) {
+    let interface = Interface {
+        name: "wire",
+        description: "",
+        link: LinkType::Ethernet,
+        snap_len: 0,
+    };
+    let mut writer = CaptureWriter::create(path, &Options::default(), &[interface]).unwrap();
+    for (_, at, octets) in frames {
+        writer.packet(0, *at, octets, octets.len() as u32).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// Writes a pcap file of a link type, a frame a microsecond.
+pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, link] {
+        file.extend(u32::to_le_bytes(word));
+    }
+    for (i, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        for word in [1, i as u32, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(frame);
+    }
+    fs::write(path, file).unwrap();
+}
+
+/// Which row: kind, told, QP, its side, flow label.
+pub type Key = (String, String, Option<u64>, Option<String>, Option<u64>);
+
+/// The key of a row, here and in what the generator says.
+pub fn key(row: &Value) -> Key {
+    let text = |name: &str| row[name].as_str().map(str::to_owned);
+    (
+        text("kind").expect("a kind"),
+        text("told").expect("an address"),
+        row["qp"].as_u64(),
+        text("qp_side"),
+        row["flow_label"].as_u64(),
+    )
+}
+
+/// How many notifications each row has; `count` names the column.
+pub fn totals<'a>(rows: impl IntoIterator<Item = &'a Value>, count: &str) -> BTreeMap<Key, u64> {
+    let mut totals = BTreeMap::new();
+    for row in rows {
+        *totals.entry(key(row)).or_default() += row[count].as_u64().expect("a count");
+    }
+    totals
+}
+
+/// What the generator says of a capture: its name, and the notifications at each vantage point.
+pub struct Truth {
+    pub name: String,
+    pub capture: PathBuf,
+    pub notifications: Vec<Value>,
+}
+
+/// All that was generated from scenarios.
+pub fn truths() -> Vec<Truth> {
+    let mut truths: Vec<Truth> = fs::read_dir(captures())
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path
+                .file_name()?
+                .to_str()?
+                .strip_suffix(".truth.json")?
+                .to_owned();
+            let truth: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            Some(Truth {
+                capture: captures().join(format!("{name}.pcapng")),
+                notifications: truth["notifications"].as_array().expect("a list").clone(),
+                name,
+            })
+        })
+        .collect();
+    truths.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(truths.len() > 10);
+    truths
+}

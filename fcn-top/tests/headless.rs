@@ -1,0 +1,643 @@
+//! Captures read without a screen: every way of printing, every way of reading, and what cannot be read.
+
+mod common;
+
+use common::{
+    Done, Frame, capture, captures, command, read, top, top_words, totals, truths, write,
+    write_pcap,
+};
+use fcn_link::capture_file::CaptureReader;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn rows(json: &Value) -> &Vec<Value> {
+    json["rows"].as_array().expect("rows")
+}
+
+/// Runs the program with `input` at its standard input.
+fn piped(options: &str, input: &[u8]) -> Done {
+    let mut child = command()
+        .args(options.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let feeding = thread::spawn(move || {
+        // It may have seen enough.
+        let _ = pipe.write_all(&input);
+    });
+    let done = Done::of(&child.wait_with_output().unwrap());
+    feeding.join().unwrap();
+    done
+}
+
+#[test]
+fn every_scenario_is_counted_as_the_generator_says() {
+    for truth in truths() {
+        let file = truth.capture.to_str().unwrap();
+        let json = top(["-r", file, "--json"]).well().json();
+        assert_eq!(
+            totals(rows(&json), "total"),
+            totals(&truth.notifications, "total"),
+            "{}",
+            truth.name
+        );
+        // By interface and second.
+        let name = |number: &Value| {
+            let mut reader = CaptureReader::open(&truth.capture).unwrap();
+            while reader.next().unwrap().is_some() {}
+            reader.interfaces()[number.as_u64().unwrap() as usize]
+                .name
+                .clone()
+        };
+        let mut expected = BTreeMap::new();
+        for line in &truth.notifications {
+            let interface = name(&line["vantage_point"]);
+            for (second, count) in line["by_second"].as_object().unwrap() {
+                let key = (
+                    common::key(line),
+                    interface.clone(),
+                    second.parse::<u64>().unwrap(),
+                );
+                *expected.entry(key).or_insert(0) += count.as_u64().unwrap();
+            }
+        }
+        let lines = top(["-r", file, "--jsonl", "--per-interface"])
+            .well()
+            .lines();
+        let mut counted = BTreeMap::new();
+        for line in &lines {
+            let second = line["from"].as_u64().unwrap() / 1_000_000_000;
+            assert_eq!(line["to"].as_u64(), Some((second + 1) * 1_000_000_000));
+            for row in rows(line) {
+                let interface = row["interface"].as_str().unwrap().to_owned();
+                let key = (common::key(row), interface, second);
+                *counted.entry(key).or_insert(0) += row["count"].as_u64().unwrap();
+            }
+        }
+        assert_eq!(counted, expected, "{}", truth.name);
+    }
+}
+
+#[test]
+fn every_way_of_printing_shows_the_same() {
+    let file = capture("incast.pcapng");
+    let json = top_words(&format!("-r {file} --json")).well().json();
+    let total = rows(&json)[0]["total"].as_u64().unwrap();
+    assert!(total > 0);
+    let csv = top_words(&format!("-r {file} --csv")).well();
+    let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
+    let column = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|c| c == "total")
+        .unwrap();
+    let cells: Vec<_> = reader
+        .records()
+        .map(|line| line.unwrap()[column].to_owned())
+        .collect();
+    assert_eq!(cells, [total.to_string()]);
+    let report = top_words(&format!("-r {file} --report --utc")).well();
+    assert!(
+        report.out.contains(&format!("fast_cnp_1 {total}")),
+        "{}",
+        report.out
+    );
+    let audit = top_words(&format!("-r {file} --audit")).well();
+    assert!(
+        audit.out.contains("verdict: no rule is broken"),
+        "{}",
+        audit.out
+    );
+    let lines = top_words(&format!("-r {file} --jsonl --interval 100us"))
+        .well()
+        .lines();
+    assert!(lines.len() > 1);
+    let counts: u64 = lines
+        .iter()
+        .flat_map(|line| {
+            totals(rows(line), "count")
+                .into_values()
+                .collect::<Vec<_>>()
+        })
+        .sum();
+    assert_eq!(counts, total);
+    let csv = top_words(&format!("-r {file} --csv --interval 100us")).well();
+    assert!(csv.out.starts_with("from,to,count,sender,"), "{}", csv.out);
+    for done in [report, audit, csv] {
+        assert_eq!(done.err, "");
+    }
+}
+
+#[test]
+fn rows_are_chosen_and_in_order() {
+    let file = capture("attack.pcapng");
+    let all = top_words(&format!("-r {file} --json")).well().json();
+    let all = rows(&all).len();
+    assert!(all > 3);
+    let two = top_words(&format!("-r {file} --json --top 2 --sort total"))
+        .well()
+        .json();
+    let values: Vec<_> = rows(&two)
+        .iter()
+        .map(|row| row["total"].as_u64().unwrap())
+        .collect();
+    assert!(values.len() == 2 && values[0] <= values[1], "{values:?}");
+    let qp = rows(&two)[0]["qp"].as_u64().unwrap();
+    let done = top(["-r", &file, "--json", "--where", &format!("qp={qp}")]).well();
+    assert!(rows(&done.json()).iter().all(|row| row["qp"] == qp));
+    assert!(!rows(&done.json()).is_empty());
+    for (option, wrong) in [
+        ("--where", "qpp=5"),
+        ("--sort", "totl"),
+        ("--filter", "udp prt 5"),
+        ("--view", "all"),
+    ] {
+        let done = top(["-r", &file, "--json", option, wrong]).with(2);
+        assert!(
+            done.err.starts_with(&format!("fcn-top: {option}: ")),
+            "{}",
+            done.err
+        );
+        assert_eq!(done.err.lines().count(), 1, "{}", done.err);
+    }
+}
+
+#[test]
+fn audits_fail_where_rules_are_broken() {
+    let done = top_words(&format!(
+        "-r {} --audit",
+        capture("malformed-fast-cnp.pcapng")
+    ))
+    .with(1);
+    assert!(done.out.contains("frame 14"), "{}", done.out);
+    assert!(
+        done.out.contains("verdict: rules are broken"),
+        "{}",
+        done.out
+    );
+    assert_eq!(done.err, "fcn-top: the audit found broken rules\n");
+    let done = top_words(&format!(
+        "-r {} --audit --json",
+        capture("malformed-fast-cnp.pcapng")
+    ))
+    .with(1);
+    assert_eq!(done.json()["passed"], false);
+    let done = top_words(&format!("-r {} --audit --json", capture("incast.pcapng"))).well();
+    assert_eq!(done.json()["passed"], true);
+    // Not one of the notifiers is on this list.
+    let done = top_words(&format!(
+        "-r {} --audit --trust 203.0.113.7",
+        capture("incast.pcapng")
+    ))
+    .with(1);
+    assert!(
+        done.out.contains("fastcnp.source.untrusted"),
+        "{}",
+        done.out
+    );
+}
+
+#[test]
+fn what_comes_by_a_pipe_is_as_good_as_a_file() {
+    let path = captures().join("incast.pcapng");
+    let file = top(["-r", path.to_str().unwrap(), "--json"]).well();
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(piped("-r - --json", &bytes).well().out, file.out);
+    let zipped = {
+        let mut child = Command::new("gzip")
+            .arg("-c")
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut zipped = Vec::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_end(&mut zipped)
+            .unwrap();
+        child.wait().unwrap();
+        zipped
+    };
+    assert_eq!(piped("-r - --json", &zipped).well().out, file.out);
+    // Redirected, it can be read as a file.
+    let output = command()
+        .args(["-r", "-", "--json"])
+        .stdin(fs::File::open(&path).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(Done::of(&output).well().out, file.out);
+}
+
+#[test]
+fn a_pipe_is_read_packet_by_packet_and_left_when_time_is_up() {
+    let path = captures().join("receiver-cnp-ipv4.pcapng");
+    let bytes = fs::read(&path).unwrap();
+    let mut child = command()
+        .args(["-r", "-", "--jsonl", "--interval", "1us"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    // The pipe stays open, and the first lines come all the same.
+    let mut first = [0; 20];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    assert!(first.starts_with(b"{"));
+    let id = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let begun = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(pipe);
+}
+
+#[test]
+fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
+    let whole = fs::read(captures().join("incast.pcapng")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.pcapng");
+    fs::write(&path, &whole[..20_000]).unwrap();
+    for options in ["--json", "--report", "--csv", "--jsonl", "--audit"] {
+        let done = top(["-r", path.to_str().unwrap(), options]).with(1);
+        assert!(!done.out.is_empty(), "{options}");
+        assert!(
+            done.err
+                .contains("cut.pcapng: octet 19732, behind packet 53: "),
+            "{}",
+            done.err
+        );
+        let piped = piped(&format!("-r - {options}"), &whole[..20_000]).with(1);
+        assert!(
+            piped.err.contains("standard input: octet 19732"),
+            "{}",
+            piped.err
+        );
+    }
+    let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
+    let json = done.json();
+    assert_eq!(json["totals"]["packets"], 53);
+    assert_eq!(json["interfaces"][0]["state"], "damaged");
+    // Damaged in the middle: a length that cannot be.
+    let mut damaged = whole.clone();
+    damaged[19_732 + 4..19_732 + 8].copy_from_slice(&7u32.to_le_bytes());
+    fs::write(&path, &damaged).unwrap();
+    let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
+    assert_eq!(done.json()["totals"]["packets"], 53);
+    assert!(done.err.contains("octet 19732"), "{}", done.err);
+}
+
+#[test]
+fn what_cannot_be_read_is_one_clear_line_and_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("text"), "this is no capture, but it is long enough").unwrap();
+    // LINKTYPE_IEEE802_11.
+    write_pcap(Path::new(&path("wifi")), 105, &[vec![8; 60]]);
+    for (file, part) in [
+        (path("nothing"), "No such file"),
+        (path("empty"), "empty"),
+        (path("text"), "not a capture file"),
+        (path("wifi"), "its link type 105 is none that is read here"),
+        (folder.path().display().to_string(), "directory"),
+    ] {
+        let done = top(["-r", &file, "--json"]).with(2);
+        assert!(
+            done.err.starts_with("fcn-top: cannot read the capture: "),
+            "{}",
+            done.err
+        );
+        assert!(done.err.contains(part), "{part}: {}", done.err);
+        assert_eq!(
+            (done.err.lines().count(), done.out.as_str()),
+            (1, ""),
+            "{}",
+            done.err
+        );
+    }
+    let done = piped("-r - --json", b"").with(2);
+    assert!(
+        done.err.contains("standard input: it is empty"),
+        "{}",
+        done.err
+    );
+}
+
+/// A pcapng file with an Ethernet interface and one of a link type that is not read, a packet of each.
+fn two_links(frame: &[u8], both: bool) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let len = (12 + body.len().next_multiple_of(4)) as u32;
+        file.extend(kind.to_le_bytes());
+        file.extend(len.to_le_bytes());
+        file.extend(body);
+        file.resize(file.len().next_multiple_of(4), 0);
+        file.extend(len.to_le_bytes());
+    };
+    let mut section = 0x1A2B_3C4Du32.to_le_bytes().to_vec();
+    section.extend([1, 0, 0, 0]);
+    section.extend([0xFF; 8]);
+    block(0x0A0D_0D0A, &section);
+    let links: &[u16] = if both { &[105, 1] } else { &[105, 105] };
+    for link in links {
+        let mut interface = link.to_le_bytes().to_vec();
+        interface.extend([0; 6]);
+        block(1, &interface);
+    }
+    for number in [0u32, 1] {
+        let mut packet = number.to_le_bytes().to_vec();
+        packet.extend([0; 4]);
+        packet.extend((number * 1_000).to_le_bytes());
+        packet.extend([frame.len() as u32; 2].map(u32::to_le_bytes).concat());
+        packet.extend(frame);
+        block(6, &packet);
+    }
+    file
+}
+
+#[test]
+fn link_types_that_are_not_read_are_told_beside_what_is() {
+    let cnp = read(&captures().join("receiver-cnp-ipv4.pcapng"))
+        .into_iter()
+        .map(|(_, _, octets)| octets)
+        .find(|frame| frame.get(42) == Some(&0x81))
+        .expect("a CNP");
+    let done = piped("-r - --json", &two_links(&cnp, true)).well();
+    let json = done.json();
+    assert_eq!(json["totals"]["packets"], 1);
+    assert_eq!(rows(&json)[0]["total"], 1);
+    let about = json["interfaces"][0]["about"].as_str().unwrap();
+    assert!(about.contains("105"), "{about}");
+    let events = json["events"].to_string();
+    assert!(events.contains("capture.link_type"), "{events}");
+    let done = piped("-r - --json", &two_links(&cnp, false)).with(2);
+    assert!(
+        done.err.contains("its link type 105 is none"),
+        "{}",
+        done.err
+    );
+    assert_eq!(done.out, "");
+}
+
+#[test]
+fn limits_and_choices_are_exact() {
+    let path = captures().join("incast.pcapng");
+    let file = path.to_str().unwrap();
+    let packets = |options: &str| -> u64 {
+        let done = top(["-r", file, "--json"]
+            .into_iter()
+            .chain(options.split_whitespace()))
+        .well();
+        done.json()["totals"]["packets"].as_u64().unwrap()
+    };
+    let frames = read(&path);
+    assert_eq!(packets(""), frames.len() as u64);
+    assert_eq!(packets("--count 17"), 17);
+    assert_eq!(packets("--count 1M"), frames.len() as u64);
+    let first = frames[0].1;
+    let early = frames
+        .iter()
+        .filter(|(_, at, _)| *at < first + 100_000)
+        .count();
+    assert!(early > 5 && early < frames.len());
+    assert_eq!(packets("--duration 100us"), early as u64);
+    for number in [0u32, 1] {
+        let of = frames
+            .iter()
+            .filter(|(interface, _, _)| *interface == number)
+            .count();
+        assert_eq!(packets(&format!("--interface {number}")), of as u64);
+    }
+    assert_eq!(
+        packets("--interface leaf1:s1 --interface 0"),
+        frames.len() as u64
+    );
+    let done = top(["-r", file, "--json", "--interface", "leaf9"]).with(2);
+    assert!(
+        done.err.contains("0 (leaf2:r1), 1 (leaf1:s1)"),
+        "{}",
+        done.err
+    );
+    let done = top(["-r", file, "--json", "--filter", "udp port 4791 and ip6"]).well();
+    let udp = done.json()["totals"]["packets"].as_u64().unwrap();
+    assert!(udp > 0 && udp <= frames.len() as u64);
+    let none = top(["-r", file, "--json", "--filter", "tcp"]).well();
+    assert_eq!(none.json()["totals"]["packets"], 0);
+}
+
+#[test]
+fn packets_behind_rows_are_exported_and_mean_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.pcapng");
+    let out = out.to_str().unwrap();
+    let file = capture("incast.pcapng");
+    let done = top(["-r", &file, "--export", out]).well();
+    assert!(done.err.contains("packets"), "{}", done.err);
+    let (before, after) = (
+        top(["-r", &file, "--json"]).well().json(),
+        top(["-r", out, "--json"]).well().json(),
+    );
+    assert_eq!(
+        totals(rows(&before), "total"),
+        totals(rows(&after), "total")
+    );
+    assert_eq!(
+        rows(&before)[0]["data_packets"],
+        rows(&after)[0]["data_packets"]
+    );
+    let names = |json: &Value| -> Vec<Value> {
+        json["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|i| i["name"].clone())
+            .collect()
+    };
+    assert_eq!(names(&before), names(&after));
+    assert!(read(Path::new(out)).len() < read(Path::new(&file)).len());
+    // Nothing matches: a capture without packets. Too little room: what is left of it, and a word about it.
+    top(["-r", &file, "--export", out, "--where", "total>1000000"]).well();
+    assert!(read(Path::new(out)).is_empty());
+    let done = top(["-r", &file, "--export", out, "--keep", "8KiB"]).well();
+    assert!(done.err.contains("--keep"), "{}", done.err);
+    let done = top(["-r", &file, "--export", out, "--privacy"]).with(2);
+    assert!(done.err.contains("--privacy"), "{}", done.err);
+    let done = top(["-r", &file, "--export", "/nonexistent/out.pcapng"]).with(1);
+    assert!(done.err.contains("/nonexistent"), "{}", done.err);
+}
+
+#[test]
+fn privacy_masks_every_address() {
+    let file = capture("incast.pcapng");
+    for options in [
+        "--json",
+        "--jsonl",
+        "--csv",
+        "--report",
+        "--audit --trust 203.0.113.7",
+    ] {
+        let done = top_words(&format!("-r {file} --privacy {options}"));
+        assert!(!done.out.contains("2001:db8"), "{}", done.out);
+        assert!(!done.err.contains("2001:db8"), "{}", done.err);
+        assert!(
+            done.out.contains("host-") || options == "--audit",
+            "{}",
+            done.out
+        );
+    }
+}
+
+#[test]
+fn without_a_terminal_something_must_be_asked_for() {
+    let done = top_words(&format!("-r {}", capture("incast.pcapng"))).with(2);
+    assert!(done.err.contains("--report"), "{}", done.err);
+    let done = top_words("--json").with(2);
+    assert!(
+        done.err.contains("interfaces here: ") && done.err.contains("lo"),
+        "{}",
+        done.err
+    );
+    let done = top_words("--list-interfaces").well();
+    assert!(
+        done.out.contains("lo") && done.out.contains("loopback"),
+        "{}",
+        done.out
+    );
+}
+
+#[test]
+fn the_configuration_is_read_and_the_command_line_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fcn-top");
+    fs::create_dir(&path).unwrap();
+    let template = top_words("--print-config").well().out;
+    fs::write(path.join("config.toml"), template + "\nprivacy = true\n").unwrap();
+    let file = capture("incast.pcapng");
+    let run = |more: &[&str]| {
+        let output = command()
+            .args(["-r", &file, "--csv"])
+            .args(more)
+            .env("XDG_CONFIG_HOME", folder.path())
+            .output();
+        Done::of(&output.unwrap()).well().out
+    };
+    assert!(run(&[]).contains("host-"));
+    assert!(!run(&["--privacy=false"]).contains("host-"));
+    assert!(!run(&["--no-config"]).contains("host-"));
+    let wrong = folder.path().join("wrong.toml");
+    fs::write(&wrong, "privcy = true").unwrap();
+    let done = top(["-r", &file, "--csv", "--config", wrong.to_str().unwrap()]).with(2);
+    assert!(done.err.contains("did you mean `privacy`?"), "{}", done.err);
+    let done = top(["-r", &file, "--csv", "--config", "/nonexistent/c.toml"]).with(2);
+    assert!(done.err.contains("/nonexistent/c.toml"), "{}", done.err);
+}
+
+#[test]
+fn a_capture_is_played_at_its_own_pace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slow.pcapng");
+    let (_, _, octets) = read(&captures().join("receiver-cnp-ipv4.pcapng")).remove(0);
+    let frames: Vec<Frame> = (0..4)
+        .map(|i| (0, 1_000_000_000 + i * 200_000_000, octets.clone()))
+        .collect();
+    write(&path, &frames);
+    let begun = Instant::now();
+    let done = top(["-r", path.to_str().unwrap(), "--json", "--pace", "real"]).well();
+    assert!(
+        begun.elapsed() >= Duration::from_millis(600),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(done.json()["totals"]["packets"], 4);
+    // Of an hour at a million times the speed, nothing is felt.
+    let frames: Vec<Frame> = (0..4)
+        .map(|i| (0, i * 900_000_000_000, octets.clone()))
+        .collect();
+    write(&path, &frames);
+    let done = top(["-r", path.to_str().unwrap(), "--json", "--pace", "1000000"]).well();
+    assert_eq!(done.json()["totals"]["packets"], 4);
+}
+
+#[test]
+fn metrics_are_served_until_someone_stops_it() {
+    let mut child = command()
+        .args([
+            "-r",
+            &capture("incast.pcapng"),
+            "--prometheus",
+            "127.0.0.1:0",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut err = std::io::BufReader::new(child.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
+    let address = said
+        .split("http://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_else(|| panic!("{said}"))
+        .to_owned();
+    let page = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    };
+    let begun = Instant::now();
+    let mut last = page();
+    while !last.contains("fast_cnp_1\"} 4") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{last}");
+        thread::sleep(Duration::from_millis(100));
+        last = page();
+    }
+    let id = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let mut child = command()
+        .args([
+            "-r",
+            &capture("all-to-all.pcapng"),
+            "--jsonl",
+            "--interval",
+            "1us",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

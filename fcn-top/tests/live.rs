@@ -1,0 +1,530 @@
+//! Interfaces captured on over veth pairs: what is counted, what becomes of it where the interface goes, and what the
+//! process may still do.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../crates/link/tests/common/netns.rs"]
+mod netns;
+
+use common::{Done, PROGRAM, alone, read, top, totals, truths};
+use netns::{End, Options, Pair};
+use pcap::Capture;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Generous: the machine may be busy. What hangs would never end.
+const HANG: Duration = Duration::from_secs(30);
+/// The user that has no rights.
+const NOBODY: &str = "65534";
+
+/// The program while it runs.
+struct Running {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    said: String,
+}
+
+impl Running {
+    /// Starts a command and waits until it captures.
+    fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("capturing on") {
+            assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+        }
+        Self { child, err, said }
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    fn end(mut self) -> Done {
+        let begun = Instant::now();
+        let id = self.id();
+        let watching = thread::spawn(move || {
+            while begun.elapsed() < HANG {
+                thread::sleep(Duration::from_millis(50));
+                if !fs::exists(format!("/proc/{id}")).unwrap_or(false) {
+                    return;
+                }
+            }
+            let _ = kill_process(Pid::from_raw(id as i32).unwrap(), Signal::KILL);
+        });
+        self.err.read_to_string(&mut self.said).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        watching.join().unwrap();
+        let mut done = Done::of(&output);
+        done.err = self.said;
+        done
+    }
+
+    /// Presses Ctrl-C once all that was sent has had time to arrive.
+    fn interrupt(self) -> Done {
+        thread::sleep(Duration::from_millis(300));
+        self.signal(Signal::INT)
+    }
+
+    fn signal(self, signal: Signal) -> Done {
+        kill_process(Pid::from_raw(self.id() as i32).unwrap(), signal).unwrap();
+        self.end()
+    }
+}
+
+/// The program at the far end.
+fn far(pair: &Pair, options: &str) -> Command {
+    let mut command = pair.command(End::Far, PROGRAM);
+    command.args(options.split_whitespace());
+    alone(&mut command);
+    command
+}
+
+fn watch(pair: &Pair, options: &str) -> Running {
+    Running::start(far(pair, &format!("-i far {options}")))
+}
+
+/// Sends frames from the near end.
+fn send<'a>(pair: &Pair, frames: impl IntoIterator<Item = &'a [u8]> + Send) {
+    pair.inside(End::Near, || {
+        let mut socket = Capture::from_device(pair.interface(End::Near))
+            .unwrap()
+            .open()
+            .unwrap();
+        for frame in frames {
+            socket.sendpacket(frame).unwrap();
+        }
+    });
+}
+
+fn pair(name: &str) -> Option<Pair> {
+    let options = Options {
+        mtu: 9_000,
+        ..Options::default()
+    };
+    Pair::with(name, &options)
+}
+
+/// Frames of a sample capture.
+fn frames(name: &str) -> Vec<Vec<u8>> {
+    read(&common::captures().join(name))
+        .into_iter()
+        .map(|(_, _, octets)| octets)
+        .collect()
+}
+
+/// A CNP of it, which stands for any notification.
+fn cnps(count: usize) -> Vec<Vec<u8>> {
+    let all = frames("receiver-cnp-ipv4.pcapng");
+    // BTH opcode 0x81, behind Ethernet, IPv4 and UDP.
+    let cnp = all
+        .iter()
+        .find(|frame| frame.get(42) == Some(&0x81))
+        .expect("a CNP");
+    vec![cnp.clone(); count]
+}
+
+fn slices(frames: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> + Send {
+    frames.iter().map(Vec::as_slice)
+}
+
+fn notified(done: &Done) -> u64 {
+    totals(done.json()["rows"].as_array().unwrap(), "total")
+        .values()
+        .sum()
+}
+
+/// The events' names.
+fn events(done: &Done) -> Vec<String> {
+    done.json()["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["what"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn wait_for(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < HANG, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn every_scenario_is_counted_as_the_generator_says() {
+    let Some(pair) = pair("scenarios") else {
+        return;
+    };
+    for truth in truths() {
+        let frames: Vec<Vec<u8>> = read(&truth.capture)
+            .into_iter()
+            .map(|(_, _, octets)| octets)
+            .collect();
+        let running = watch(&pair, "--json");
+        send(&pair, slices(&frames));
+        let done = running.interrupt().with(130);
+        let json = done.json();
+        let interface = &json["interfaces"][0];
+        assert_eq!(interface["dropped_kernel"], 0, "{}", truth.name);
+        assert_eq!(interface["dropped_interface"], 0, "{}", truth.name);
+        assert_eq!(
+            totals(json["rows"].as_array().unwrap(), "total"),
+            totals(&truth.notifications, "total"),
+            "{}",
+            truth.name
+        );
+        println!(
+            "{}: {} of {} packets, {} notifications",
+            truth.name,
+            interface["received"],
+            frames.len(),
+            interface["notifications"]
+        );
+    }
+}
+
+#[test]
+fn tags_are_seen_through_and_what_does_not_matter_stays_outside() {
+    let Some(pair) = pair("tags") else { return };
+    let plain = cnps(1).remove(0);
+    let tagged = |tags: &[u16]| {
+        let mut frame = plain[..12].to_vec();
+        for (i, kind) in tags.iter().enumerate() {
+            frame.extend(kind.to_be_bytes());
+            frame.extend([0, 7 + i as u8]);
+        }
+        frame.extend(&plain[12..]);
+        frame
+    };
+    let mut http = plain.clone();
+    http[23] = 6;
+    let mut dns = plain.clone();
+    dns[36..38].copy_from_slice(&53u16.to_be_bytes());
+    let frames = [
+        plain.clone(),
+        tagged(&[0x8100]),
+        tagged(&[0x88A8, 0x8100]),
+        tagged(&[0x8100, 0x8100]),
+        http,
+        dns,
+    ];
+    let running = watch(&pair, "--json");
+    send(&pair, slices(&frames));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 4, "{done:?}");
+    assert_eq!(done.json()["interfaces"][0]["received"], 4);
+    let running = watch(&pair, "--json --no-kernel-filter");
+    send(&pair, slices(&frames));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 4);
+    assert_eq!(done.json()["interfaces"][0]["received"], 6);
+    // An expression of one's own, in the kernel, and one that has to be looked at here.
+    for (filter, expected) in [
+        ("ip proto 17 and not udp port 53", 2),
+        ("vlan", 3),
+        ("vlan and vlan", 2),
+        ("tcp", 0),
+    ] {
+        let mut command = far(&pair, "-i far --json --filter");
+        command.arg(filter);
+        let running = Running::start(command);
+        send(&pair, slices(&frames));
+        let done = running.interrupt().with(130);
+        assert_eq!(notified(&done), expected, "{filter}");
+    }
+}
+
+#[test]
+fn an_interface_that_goes_down_is_waited_out() {
+    let Some(pair) = pair("down") else { return };
+    let running = watch(&pair, "--json");
+    let frames = cnps(5);
+    send(&pair, slices(&frames));
+    thread::sleep(Duration::from_millis(200));
+    pair.ip(End::Far, &["link", "set", "far", "down"]);
+    thread::sleep(Duration::from_millis(500));
+    pair.ip(End::Far, &["link", "set", "far", "up"]);
+    pair.wait_for_carrier(End::Far);
+    pair.wait_for_carrier(End::Near);
+    thread::sleep(Duration::from_millis(300));
+    send(&pair, slices(&frames));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 10, "{done:?}");
+    assert_eq!(done.json()["interfaces"][0]["state"], "up");
+    let events = events(&done);
+    assert!(events.contains(&"interface.down".to_owned()), "{events:?}");
+    assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
+}
+
+#[test]
+fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then() {
+    let Some(pair) = pair("down at first") else {
+        return;
+    };
+    pair.ip(End::Far, &["link", "set", "far", "down"]);
+    let running = watch(&pair, "--json");
+    assert!(running.said.contains("CAP_NET_RAW"), "{}", running.said);
+    assert!(effective(running.id()).iter().any(|set| *set != 0));
+    pair.ip(End::Far, &["link", "set", "far", "up"]);
+    pair.wait_for_carrier(End::Far);
+    pair.wait_for_carrier(End::Near);
+    let id = running.id();
+    wait_for("rights are given up", || {
+        effective(id).iter().all(|set| *set == 0)
+    });
+    send(&pair, slices(&cnps(3)));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 3, "{done:?}");
+}
+
+/// Makes the pair's interfaces anew, after one was deleted.
+fn join_again(pair: &Pair) {
+    pair.ip(
+        End::Near,
+        &[
+            "link",
+            "add",
+            "near",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "far",
+            "netns",
+            pair.namespace(End::Far),
+        ],
+    );
+    for (end, name) in [(End::Near, "near"), (End::Far, "far")] {
+        pair.ip(end, &["link", "set", name, "up"]);
+    }
+    for end in End::BOTH {
+        pair.wait_for_carrier(end);
+    }
+}
+
+#[test]
+fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
+    for (options, expected) in [("--json --keep-privileges", 7), ("--json", 3)] {
+        let Some(pair) = pair("deleted") else { return };
+        let running = watch(&pair, options);
+        send(&pair, slices(&cnps(3)));
+        thread::sleep(Duration::from_millis(200));
+        pair.ip(End::Far, &["link", "del", "far"]);
+        thread::sleep(Duration::from_millis(300));
+        join_again(&pair);
+        thread::sleep(Duration::from_millis(800));
+        send(&pair, slices(&cnps(4)));
+        let done = running.interrupt().with(130);
+        assert_eq!(notified(&done), expected, "{options}: {done:?}");
+        let events = events(&done);
+        assert!(events.contains(&"interface.gone".to_owned()), "{events:?}");
+        let json = done.json();
+        let interface = &json["interfaces"][0];
+        if expected == 7 {
+            assert_eq!(interface["state"], "up");
+            assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
+        } else {
+            assert_eq!(interface["state"], "gone");
+            let about = interface["about"].as_str().unwrap();
+            assert!(about.contains("--keep-privileges"), "{about}");
+        }
+    }
+}
+
+/// The sets of capabilities that any thread of the process has: effective and permitted.
+fn effective(process: u32) -> Vec<u64> {
+    let mut sets = Vec::new();
+    for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default();
+        for line in status.lines() {
+            let set = ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"]
+                .iter()
+                .find_map(|name| line.strip_prefix(name));
+            sets.extend(set.map(|set| u64::from_str_radix(set.trim(), 16).unwrap()));
+        }
+    }
+    assert!(!sets.is_empty());
+    sets
+}
+
+fn status(process: u32, name: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.expect("a line").trim().to_owned()
+}
+
+#[test]
+fn privileges_are_dropped_once_the_handles_are_open() {
+    let Some(pair) = pair("privileges") else {
+        return;
+    };
+    let running = watch(&pair, "--json");
+    let id = running.id();
+    assert!(effective(id).iter().all(|set| *set == 0));
+    assert_eq!(status(id, "NoNewPrivs:"), "1");
+    assert_eq!(u64::from_str_radix(&status(id, "CapBnd:"), 16), Ok(0));
+    send(&pair, slices(&cnps(3)));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 3);
+    let about = done.json()["interfaces"][0]["about"].to_string();
+    assert!(about.contains("privileges dropped"), "{about}");
+
+    // Behind sudo it goes on as who called sudo.
+    let mut command = far(&pair, "-i far --json");
+    command.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY);
+    let running = Running::start(command);
+    let id = running.id();
+    assert!(effective(id).iter().all(|set| *set == 0));
+    let ids = [NOBODY; 4].join("\t");
+    assert_eq!(status(id, "Uid:"), ids);
+    assert_eq!(status(id, "Gid:"), ids);
+    assert_eq!(status(id, "Groups:"), NOBODY);
+    send(&pair, slices(&cnps(2)));
+    let done = running.interrupt().with(130);
+    assert_eq!(notified(&done), 2);
+    assert_eq!(done.json()["interfaces"][0]["dropped_kernel"], 0);
+
+    let running = watch(&pair, "--json --keep-privileges");
+    assert!(effective(running.id()).iter().any(|set| *set != 0));
+    running.interrupt().with(130);
+}
+
+#[test]
+fn without_rights_the_message_says_how_to_get_them() {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+    command.args([PROGRAM, "-i", "lo", "--json"]);
+    alone(&mut command);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("SKIPPED: rights: setpriv does not run: {error}");
+            return;
+        }
+    };
+    let done = Done::of(&output);
+    if done.err.starts_with("setpriv:") {
+        println!("SKIPPED: rights: {}", done.err.trim());
+        return;
+    }
+    let done = done.with(1);
+    for part in [
+        "cannot capture: lo: not permitted: this process lacks CAP_NET_RAW",
+        "\n  1. ",
+        "sudo setcap cap_net_raw+ep /",
+        "\n  2. or run it as root",
+        "\n  3. or read from a program that is permitted",
+        "tcpdump -i lo -U -w - | ",
+    ] {
+        assert!(done.err.contains(part), "{part}: {}", done.err);
+    }
+    assert_eq!(done.out, "");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_a_wrong_option() {
+    let done = top(["-i", "no-such-if0", "--json"]).with(2);
+    assert!(
+        done.err.contains("no-such-if0: there is no such interface"),
+        "{done:?}"
+    );
+    let done = top(["-i", "la", "--json"]).with(2);
+    assert!(done.err.contains("did you mean lo?"), "{done:?}");
+}
+
+#[test]
+fn intervals_end_by_the_clock_where_nothing_comes() {
+    let Some(pair) = pair("intervals") else {
+        return;
+    };
+    let running = watch(&pair, "--jsonl --interval 200ms");
+    send(&pair, slices(&cnps(6)));
+    thread::sleep(Duration::from_millis(1_500));
+    send(&pair, slices(&cnps(4)));
+    let done = running.interrupt().with(130);
+    let lines = done.lines();
+    assert!(lines.len() >= 5, "{done:?}");
+    let mut counts = 0;
+    let mut last = 0;
+    for line in &lines {
+        let (from, to) = (line["from"].as_u64().unwrap(), line["to"].as_u64().unwrap());
+        assert_eq!((from % 200_000_000, to - from), (0, 200_000_000));
+        assert!(from >= last, "{from} {last}");
+        last = to;
+        counts += totals(line["rows"].as_array().unwrap(), "count")
+            .values()
+            .sum::<u64>();
+    }
+    assert_eq!(counts, 10);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["rows"].as_array().unwrap().is_empty())
+    );
+}
+
+#[test]
+fn limits_and_signals_end_a_run_as_they_should() {
+    let Some(pair) = pair("limits") else { return };
+    // By time, with nothing to see.
+    let done = watch(&pair, "--report --duration 300ms").end().well();
+    assert!(done.out.contains("No packet was seen"), "{done:?}");
+    // By number, exactly.
+    let running = watch(&pair, "--json --count 5");
+    send(&pair, slices(&cnps(20)));
+    let done = running.end().well();
+    assert_eq!(notified(&done), 5);
+    for (signal, options) in [
+        (Signal::INT, "--report"),
+        (Signal::TERM, "--csv"),
+        (Signal::INT, "--audit"),
+    ] {
+        let done = watch(&pair, options).signal(signal).with(130);
+        assert!(
+            !done.out.is_empty() && done.err.contains("interrupted"),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
+fn several_interfaces_are_told_apart_where_asked() {
+    let Some(pair) = pair("several") else { return };
+    pair.ip(
+        End::Far,
+        &["link", "add", "one", "type", "veth", "peer", "name", "two"],
+    );
+    for name in ["one", "two"] {
+        pair.ip(End::Far, &["link", "set", name, "up"]);
+    }
+    let frames = cnps(4);
+    for (options, rows) in [("", 1), ("--per-interface", 2)] {
+        let running = watch(&pair, &format!("-i two --json {options}"));
+        send(&pair, slices(&frames));
+        pair.inside(End::Far, || {
+            let mut socket = Capture::from_device("one").unwrap().open().unwrap();
+            for frame in &frames[..3] {
+                socket.sendpacket(&frame[..]).unwrap();
+            }
+        });
+        let done = running.interrupt().with(130);
+        assert_eq!(notified(&done), 7, "{done:?}");
+        let json = done.json();
+        assert_eq!(json["rows"].as_array().unwrap().len(), rows);
+        let received: Vec<_> = json["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|i| i["received"].as_u64())
+            .collect();
+        assert_eq!(received, [Some(4), Some(3)]);
+    }
+}

@@ -1,0 +1,458 @@
+//! What keys and mouse do.
+
+use super::sample::{SECOND, START, incast};
+use super::{click, picture, place, press, seen, text, typed};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
+use fcn_top::monitor::RowId;
+use fcn_top::record::QpRecord;
+use fcn_top::screen::{App, Effect, Format, Options, Records, View};
+use fcn_top::tables::Tables;
+use fcn_top::text::Words;
+use std::path::{Path, PathBuf};
+
+fn busy(words: &Words) -> App<'_> {
+    let mut app = App::new(&Options::default(), words);
+    app.update(incast(20));
+    app
+}
+
+/// The lines of the table of QPs.
+fn lines(app: &mut App<'_>) -> Vec<String> {
+    seen(app)
+        .lines()
+        .skip(4)
+        .take_while(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The line that is reversed.
+fn chosen(app: &mut App<'_>) -> Option<(u16, String)> {
+    let buffer = picture(app, 120, 40);
+    let text = text(&buffer);
+    let reversed = |y: u16| {
+        buffer[(0, y)]
+            .modifier
+            .contains(ratatui::style::Modifier::REVERSED)
+    };
+    (4..39)
+        .find(|&y| reversed(y))
+        .map(|y| (y, text.lines().nth(y.into()).unwrap().to_owned()))
+}
+
+#[test]
+fn a_chosen_row_stays_chosen_while_the_order_changes() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    assert_eq!(chosen(&mut app), None);
+    typed(&mut app, "jjj");
+    let (y, line) = chosen(&mut app).unwrap();
+    let sender = line.split_whitespace().next().unwrap().to_owned();
+    for round in 0..20u64 {
+        let mut tables = incast(21 + round);
+        for (i, (_, record)) in (0u64..).zip(&mut tables.qps) {
+            record.rate_1s = ((i * 7 + round * 5) % 13) as f64;
+        }
+        tables.qps.reverse();
+        app.update(tables);
+        let (_, line) = chosen(&mut app).unwrap();
+        assert!(line.starts_with(&sender), "{line}");
+    }
+    typed(&mut app, "r");
+    assert!(chosen(&mut app).unwrap().1.starts_with(&sender));
+    // It leaves: what stands there now is chosen.
+    let mut tables = incast(50);
+    tables
+        .qps
+        .retain(|(_, record)| record.sender.is_none_or(|at| at.to_string() != sender));
+    app.update(tables);
+    assert!(!chosen(&mut app).unwrap().1.starts_with(&sender));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(chosen(&mut app), None);
+    let _ = y;
+}
+
+#[test]
+fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    let mut tables = incast(20);
+    let one = tables.qps[0].1.clone();
+    tables.qps = (0..1000)
+        .map(|i| {
+            (
+                RowId(i),
+                QpRecord {
+                    rate_1s: (1000 - i) as f64,
+                    qp: Some(i as u32),
+                    ..one.clone()
+                },
+            )
+        })
+        .collect();
+    app.update(tables.clone());
+    let _ = seen(&mut app);
+    typed(&mut app, "jG");
+    assert!(seen(&mut app).contains("0x3e7 s"));
+    press(&mut app, KeyCode::PageUp);
+    let (y, _) = chosen(&mut app).unwrap();
+    assert!(y < 10);
+    app.mouse(MouseEvent {
+        kind: MouseEventKind::ScrollUp,
+        column: 5,
+        row: 9,
+        modifiers: KeyModifiers::NONE,
+    });
+    for _ in 0..30 {
+        app.mouse(MouseEvent {
+            kind: MouseEventKind::ScrollUp,
+            column: 5,
+            row: 9,
+            modifiers: KeyModifiers::NONE,
+        });
+    }
+    assert_eq!(chosen(&mut app), None);
+    typed(&mut app, "g");
+    assert_eq!(chosen(&mut app).unwrap().0, 4);
+    // It sinks to the bottom, and the screen goes with it.
+    tables.qps[0].1.rate_1s = -1.0;
+    app.update(tables);
+    assert_eq!(chosen(&mut app).unwrap().0, 38);
+}
+
+#[test]
+fn sorting_by_keys_mouse_and_list() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    assert!(seen(&mut app).contains("by 1 s ▼"));
+    typed(&mut app, ">");
+    assert!(seen(&mut app).contains("by Total ▼"));
+    assert!(lines(&mut app)[0].contains("98,765"));
+    typed(&mut app, "r");
+    assert!(
+        lines(&mut app)[0].contains("0x0beef f"),
+        "{:?}",
+        lines(&mut app)
+    );
+    let (x, y) = place(&mut app, "Sender");
+    click(&mut app, x + 2, y);
+    assert!(seen(&mut app).contains("by Sender ▲"));
+    assert!(lines(&mut app)[0].starts_with("10.0.1.10"));
+    click(&mut app, x, y);
+    assert!(seen(&mut app).contains("by Sender ▼"));
+    typed(&mut app, "sG");
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("by ICRC ▼"), "{}", seen(&mut app));
+    // Columns that are not in sight come into it.
+    typed(&mut app, "s");
+    for _ in 0..60 {
+        press(&mut app, KeyCode::Up);
+    }
+    press(&mut app, KeyCode::Enter);
+    let wide = text(&picture(&mut app, 80, 24));
+    for _ in 0..20 {
+        typed(&mut app, ">");
+        let _ = picture(&mut app, 80, 24);
+    }
+    assert_ne!(text(&picture(&mut app, 80, 24)), wide);
+    assert!(text(&picture(&mut app, 80, 24)).contains("Last▼"));
+}
+
+#[test]
+fn a_filter_works_while_it_is_typed() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    assert_eq!(lines(&mut app).len(), 13);
+    typed(&mut app, "/kind=cnp");
+    assert_eq!(lines(&mut app).len(), 8);
+    // Half a word finds nothing: the table stays, and it is said.
+    typed(&mut app, " rate_1");
+    assert_eq!(lines(&mut app).len(), 8);
+    assert!(seen(&mut app).contains("No line passes this"));
+    for _ in 0..7 {
+        press(&mut app, KeyCode::Backspace);
+    }
+    typed(&mut app, " (");
+    let pic = seen(&mut app);
+    assert!(pic.contains("at character 11"), "{pic}");
+    // What could be read last goes on.
+    assert_eq!(lines(&mut app).len(), 8);
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("at character 11"));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(lines(&mut app).len(), 13);
+    typed(&mut app, "/nothing at all");
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("0 of 13 QPs"));
+    press(&mut app, KeyCode::Esc);
+    typed(&mut app, "/proxy");
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(lines(&mut app).len(), 1);
+    // Each table has its own.
+    typed(&mut app, "2");
+    app.update(incast(20));
+    assert!(seen(&mut app).contains("4 notifiers"));
+    typed(&mut app, "1");
+    assert!(seen(&mut app).contains("1 of 13 QPs"));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(lines(&mut app).len(), 13);
+    app.paste("ignored");
+    typed(&mut app, "/");
+    app.paste("wan_fcn\nrest");
+    assert_eq!(lines(&mut app).len(), 1);
+}
+
+#[test]
+fn a_pause_stands_still_and_says_how_long() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let before = lines(&mut app);
+    typed(&mut app, "p");
+    let mut tables = incast(32);
+    tables.qps.truncate(2);
+    app.update(tables);
+    assert_eq!(lines(&mut app), before);
+    assert!(seen(&mut app).contains("PAUSED 12 s"), "{}", seen(&mut app));
+    // Other views show the same moment.
+    typed(&mut app, "2");
+    assert!(seen(&mut app).contains("4 notifiers"));
+    typed(&mut app, "1 ");
+    assert_eq!(lines(&mut app).len(), 2);
+    assert!(seen(&mut app).contains("LIVE"));
+}
+
+#[test]
+fn it_goes_back_in_time() {
+    let words = Words::default();
+    let mut app = App::new(&Options::default(), &words);
+    for second in 0..200 {
+        let mut tables = incast(second);
+        tables.qps.truncate(1);
+        tables.qps[0].1.total = 5_000 + second;
+        app.update(tables);
+    }
+    assert!(lines(&mut app)[0].contains("5,199"));
+    typed(&mut app, "[[[");
+    assert!(lines(&mut app)[0].contains("5,196"), "{}", seen(&mut app));
+    assert!(seen(&mut app).contains("FROZEN -3 s"));
+    press(&mut app, KeyCode::Home);
+    assert!(lines(&mut app)[0].contains("5,080"));
+    typed(&mut app, "}");
+    assert!(lines(&mut app)[0].contains("5,090"));
+    // Time goes on, the picture does not.
+    for second in 200..400 {
+        app.update(incast(second));
+    }
+    assert!(lines(&mut app)[0].contains("5,090"));
+    press(&mut app, KeyCode::End);
+    assert!(seen(&mut app).contains("LIVE"));
+}
+
+#[test]
+fn what_is_wanted_is_what_is_shown() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    let wanted = app.wanted();
+    assert!(
+        wanted.qps && !wanted.points && !wanted.hops && !wanted.events && wanted.detail.is_none()
+    );
+    typed(&mut app, "5");
+    assert!(app.wanted().events && !app.wanted().qps);
+    typed(&mut app, "1");
+    press(&mut app, KeyCode::Enter);
+    assert!(app.wanted().qps && app.wanted().detail == Some(RowId(9)));
+    // Once a second all of it, to be remembered.
+    app.update(Tables {
+        now: START + 20 * SECOND + 900_000_000,
+        ..incast(20)
+    });
+    let wanted = app.wanted();
+    assert!(wanted.qps && wanted.points && wanted.hops && wanted.events);
+}
+
+#[test]
+fn enter_opens_and_escape_goes_back() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "jjj");
+    press(&mut app, KeyCode::Enter);
+    let pic = seen(&mut app);
+    assert!(
+        pic.contains("Notifications a second") && pic.contains("Obeys"),
+        "{pic}"
+    );
+    press(&mut app, KeyCode::Down);
+    assert_ne!(app.wanted().detail, None);
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(lines(&mut app).len(), 13);
+    typed(&mut app, "2");
+    app.update(incast(20));
+    typed(&mut app, "j");
+    press(&mut app, KeyCode::Enter);
+    let pic = seen(&mut app);
+    assert!(
+        pic.contains("8 of 13 QPs") && pic.contains("told by 10.0.9.20"),
+        "{pic}"
+    );
+    press(&mut app, KeyCode::Esc);
+    assert!(seen(&mut app).contains("13 QPs"));
+    typed(&mut app, "5");
+    app.update(incast(20));
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("IBTA vol. 1 Annex A17.3.3"));
+    press(&mut app, KeyCode::Esc);
+    // A click on a tab, on a line, and on the chosen line.
+    let (x, y) = place(&mut app, "1 QPs");
+    click(&mut app, x, y);
+    app.update(incast(20));
+    click(&mut app, 3, 6);
+    assert_eq!(chosen(&mut app).unwrap().0, 6);
+    click(&mut app, 3, 6);
+    assert!(seen(&mut app).contains("Notifications a second"));
+}
+
+#[test]
+fn exports_ask_for_a_name_and_say_how_it_went() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "x");
+    assert!(seen(&mut app).contains("choose a row"));
+    typed(&mut app, "jx");
+    app.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("a file needs a name"));
+    typed(&mut app, "q.pcapng");
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(
+        app.effects(),
+        [Effect::Export {
+            row: RowId(9),
+            to: PathBuf::from("q.pcapng")
+        }]
+    );
+    assert_eq!(app.effects(), []);
+    app.exported(
+        Path::new("q.pcapng"),
+        Err("cannot write: q.pcapng:\x1b[2J full".to_owned()),
+    );
+    assert!(seen(&mut app).contains("cannot write: q.pcapng:\u{fffd}[2J full"));
+    for (key, format) in [("J", Format::Json), ("V", Format::Csv), ("v", Format::Csv)] {
+        typed(&mut app, "/cnp rate>400");
+        press(&mut app, KeyCode::Enter);
+        typed(&mut app, key);
+        press(&mut app, KeyCode::Enter);
+        let effects = app.effects();
+        let [Effect::Write(writing)] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(
+            (writing.format, writing.view, writing.at),
+            (format, View::Qps, START + 20 * SECOND)
+        );
+        let Records::Qps(records) = &writing.records else {
+            panic!()
+        };
+        assert_eq!(records.len(), 8);
+        assert!(records.is_sorted_by(|a, b| a.rate_1s >= b.rate_1s));
+        app.wrote(&writing.to, Ok(8));
+        assert!(seen(&mut app).contains("8 lines written to fcn-top-qps."));
+        press(&mut app, KeyCode::Esc);
+        press(&mut app, KeyCode::Esc);
+    }
+}
+
+#[test]
+fn columns_are_chosen_and_moved() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    assert!(seen(&mut app).lines().nth(3).unwrap().starts_with("Sender"));
+    typed(&mut app, "cJ");
+    press(&mut app, KeyCode::Down);
+    typed(&mut app, " ");
+    press(&mut app, KeyCode::Enter);
+    let heading = seen(&mut app).lines().nth(3).unwrap().to_owned();
+    assert!(
+        heading.trim_start().starts_with("QP") && !heading.contains("Kind"),
+        "{heading}"
+    );
+    typed(&mut app, "cd");
+    assert!(seen(&mut app).lines().nth(3).unwrap().starts_with("Sender"));
+    let all = text(&picture(&mut app, 80, 24));
+    for _ in 0..3 {
+        press(&mut app, KeyCode::Right);
+    }
+    let scrolled = text(&picture(&mut app, 80, 24));
+    let heading = scrolled.lines().nth(3).unwrap();
+    assert!(
+        heading.starts_with("Sender") && !heading.contains("Kind"),
+        "{heading}"
+    );
+    for _ in 0..3 {
+        press(&mut app, KeyCode::Left);
+    }
+    assert_eq!(text(&picture(&mut app, 80, 24)), all);
+}
+
+#[test]
+fn options_are_obeyed_and_wrong_ones_told() {
+    let words = Words::default();
+    let options = Options {
+        order: "total".to_owned(),
+        filter: "cnp".to_owned(),
+        columns: ["total", "qp", "kind"].map(str::to_owned).to_vec(),
+        ..Options::default()
+    };
+    let mut app = App::new(&options, &words);
+    app.update(incast(20));
+    let pic = seen(&mut app);
+    assert!(
+        pic.contains("by Total ▲") && pic.contains("filter cnp"),
+        "{pic}"
+    );
+    let heading: Vec<&str> = pic.lines().nth(3).unwrap().split_whitespace().collect();
+    assert_eq!(heading, ["▲Total", "QP", "Kind"]);
+    let options = Options {
+        order: "-nothing".to_owned(),
+        ..Options::default()
+    };
+    assert!(seen(&mut App::new(&options, &words)).contains("no column `nothing`"));
+    let options = Options {
+        columns: vec!["no".to_owned()],
+        ..Options::default()
+    };
+    assert!(seen(&mut App::new(&options, &words)).contains("no column `no`"));
+}
+
+#[test]
+fn help_is_everywhere_and_scrolls() {
+    let words = Words::default();
+    for view in View::ALL {
+        let mut app = App::new(
+            &Options {
+                view,
+                ..Options::default()
+            },
+            &words,
+        );
+        app.update(incast(20));
+        press(&mut app, KeyCode::F(1));
+        let top = text(&picture(&mut app, 80, 24));
+        assert!(top.contains(&format!("Help: {}", view.title())));
+        press(&mut app, KeyCode::PageDown);
+        assert_ne!(text(&picture(&mut app, 80, 24)), top);
+        typed(&mut app, "G");
+        assert!(text(&picture(&mut app, 80, 24)).contains("severity>=warning"));
+        typed(&mut app, "q");
+        assert!(!text(&picture(&mut app, 80, 24)).contains("Help:"));
+        assert_eq!(app.effects(), []);
+        typed(&mut app, "q");
+        assert_eq!(app.effects(), [Effect::Quit]);
+    }
+    // Ctrl-C quits from everywhere.
+    for keys in ["?", "/", "s", "jx"] {
+        let mut app = busy(&words);
+        typed(&mut app, keys);
+        app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        assert_eq!(app.effects(), [Effect::Quit]);
+    }
+}

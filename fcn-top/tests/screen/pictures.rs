@@ -1,0 +1,169 @@
+//! Pictures as committed: every view in every size, and the states that one may find a screen in.
+
+use super::sample::{incast, lossy};
+use super::{picture, press, text, typed};
+use crossterm::event::KeyCode;
+use fcn_top::screen::{App, Options, View};
+use fcn_top::tables::Tables;
+use fcn_top::text::Words;
+use std::fs;
+use std::path::Path;
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 15)];
+
+/// Compares with a picture as committed; `FCN_BLESS=1` commits the one drawn.
+fn as_committed(name: &str, app: &mut App<'_>, (width, height): (u16, u16)) {
+    let drawn = text(&picture(app, width, height));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/screen");
+    let file = folder.join(format!("{name}-{width}x{height}.txt"));
+    if std::env::var_os("FCN_BLESS").is_some_and(|value| value == "1") {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(&file, &drawn).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        drawn == committed,
+        "{} is not as drawn now (FCN_BLESS=1 commits it):\n{drawn}",
+        file.display()
+    );
+}
+
+fn on(view: View, words: &Words) -> App<'_> {
+    App::new(
+        &Options {
+            view,
+            ..Options::default()
+        },
+        words,
+    )
+}
+
+/// A screen that has been looking at an incast for three seconds.
+fn busy(view: View, words: &Words) -> App<'_> {
+    let mut app = on(view, words);
+    for second in 20..23 {
+        app.update(incast(second));
+    }
+    app
+}
+
+#[test]
+fn busy_views() {
+    let words = Words::default();
+    for view in View::ALL {
+        for size in SIZES {
+            let mut app = busy(view, &words);
+            as_committed(&format!("busy-{}", view.id()), &mut app, size);
+        }
+    }
+}
+
+#[test]
+fn empty_views() {
+    let words = Words::default();
+    for view in View::ALL {
+        for size in SIZES {
+            let mut app = on(view, &words);
+            app.update(Tables::default());
+            as_committed(&format!("empty-{}", view.id()), &mut app, size);
+        }
+    }
+}
+
+#[test]
+fn states() {
+    let words = Words::default();
+    for size in SIZES {
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "jjjp");
+        app.update(incast(27));
+        as_committed("paused", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "[[");
+        as_committed("frozen", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "/kind=cnp rate>300");
+        as_committed("filtering", &mut app, size);
+        press(&mut app, KeyCode::Enter);
+        as_committed("filtered", &mut app, size);
+        typed(&mut app, "/ and (");
+        as_committed("filter-error", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "?");
+        as_committed("help", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "jx");
+        as_committed("export", &mut app, size);
+        press(&mut app, KeyCode::Enter);
+        app.exported(Path::new("fcn-top-qp-0x1200.pcapng"), Ok(12_345));
+        as_committed("exported", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        app.ended(Some("end of file".to_owned()));
+        as_committed("ended", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "s");
+        as_committed("sort", &mut app, size);
+
+        let mut app = busy(View::Qps, &words);
+        typed(&mut app, "c");
+        as_committed("columns", &mut app, size);
+
+        let mut app = busy(View::Events, &words);
+        typed(&mut app, "j");
+        press(&mut app, KeyCode::Enter);
+        as_committed("event", &mut app, size);
+
+        let mut app = busy(View::Points, &words);
+        typed(&mut app, "j");
+        press(&mut app, KeyCode::Enter);
+        as_committed("told-by", &mut app, size);
+
+        let mut app = busy(View::Interfaces, &words);
+        app.update(lossy(23));
+        as_committed("drops", &mut app, size);
+    }
+}
+
+#[test]
+fn small_terminals() {
+    let words = Words::default();
+    for view in View::ALL {
+        as_committed(
+            &format!("small-{}", view.id()),
+            &mut busy(view, &words),
+            (40, 10),
+        );
+    }
+    as_committed("too-small", &mut busy(View::Qps, &words), (38, 9));
+}
+
+#[test]
+fn masked_addresses() {
+    let words = Words::masked();
+    for view in View::ALL {
+        for (keys, enter) in [
+            ("", false),
+            ("?", false),
+            ("j", true),
+            ("x", false),
+            ("p", false),
+        ] {
+            let mut app = busy(view, &words);
+            app.ended(Some("10.0.9.20 is cut".to_owned()));
+            typed(&mut app, keys);
+            if enter {
+                press(&mut app, KeyCode::Enter);
+            }
+            let seen = super::seen(&mut app);
+            for part in ["10.0.9", "10.255", "db8:ffff"] {
+                assert!(!seen.contains(part) || keys == "?", "{part} in\n{seen}");
+            }
+        }
+    }
+}

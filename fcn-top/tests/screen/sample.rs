@@ -1,0 +1,401 @@
+//! Tables as they would be during an incast: eight senders, one receiver, switches between them.
+
+use fcn_top::monitor::RowId;
+use fcn_top::record::{
+    EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+};
+use fcn_top::tables::{Detail, Tables, Totals};
+use fcn_wire::{Kind, Origin, Rule};
+use std::net::IpAddr;
+
+/// 2025-11-22 08:15:00 UTC.
+pub const START: u64 = 1_763_799_300_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+pub fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// The tables `second` seconds after the beginning.
+pub fn incast(second: u64) -> Tables {
+    let now = START + second * SECOND;
+    let mut totals = Totals {
+        packets: 4_812_345 + second * 80_000,
+        octets: 5_214_400_123 + second * 90_000_000,
+        data: 4_700_000 + second * 78_000,
+        ce: 310_000,
+        other: 1_204,
+        cut: 3,
+        undecodable: 1,
+        icrc_bad: 2,
+        findings: [4, 17, 3],
+        rows: 13,
+        rows_evicted: 0,
+        flows: 26,
+        points: 4,
+        ..Totals::default()
+    };
+    totals.notifications = [
+        6_000 + second * 900,
+        2_000 + second * 1_234,
+        3_000 + second * 100,
+        410,
+        120,
+    ];
+    Tables {
+        now,
+        started: START,
+        qps: qps(now),
+        points: points(now),
+        hops: hops(now),
+        events: events(now),
+        interfaces: interfaces(second),
+        totals,
+        rules: vec![
+            ("fastcnp.rate.exceeded", 14),
+            ("rocev2.icrc.bad", 2),
+            ("cnp.psn.nonzero", 3),
+        ],
+        detail: Some(detail(now)),
+    }
+}
+
+fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
+    let mut rows = Vec::new();
+    for i in 0..8u32 {
+        let (rate, obeys) = (f64::from(900 - i * 110), i != 3);
+        rows.push(QpRecord {
+            sender: Some(address(&format!("10.0.{}.{}", 1 + i / 4, 10 + i))),
+            qp: Some(0x1200 + i * 7),
+            qp_side: Some(QpSide::Sender),
+            kind: Kind::Cnp,
+            origin: Origin::Receiver,
+            notifier: address("10.0.9.20"),
+            told: address(&format!("10.0.{}.{}", 1 + i / 4, 10 + i)),
+            sender_qp: Some(0x1200 + i * 7),
+            sender_qp_from: Some(Resolved::Packet),
+            receiver: Some(address("10.0.9.20")),
+            receiver_qp: Some(0x88),
+            rate_now: if i == 7 { 0.0 } else { rate * 1.1 },
+            rate_1s: if i == 7 { 0.0 } else { rate },
+            rate_10s: if i == 7 { 0.0 } else { rate * 0.97 },
+            rate_peak: rate * 1.6,
+            total: 12_000 - u64::from(i) * 1_111,
+            gap_min: Some(48_000),
+            gap_p50: Some(812_000),
+            gap_p90: Some(1_250_000),
+            gap_p99: Some(9_870_000),
+            ce_share: Some(0.125 / f64::from(i + 1)),
+            data_rate: Some(9.8e9 / f64::from(i + 1)),
+            data_packets: Some(612_345),
+            change_1ms: Some(if obeys { -0.12 } else { 0.01 }),
+            change_10ms: Some(if obeys {
+                -0.42 + f64::from(i) * 0.03
+            } else {
+                0.03
+            }),
+            measured: 412,
+            obeyed: Some(if obeys {
+                0.93 - f64::from(i) * 0.02
+            } else {
+                0.04
+            }),
+            first_seen: START + SECOND,
+            last_seen: now - 1_000_000,
+            ..empty(now)
+        });
+    }
+    for i in 0..3u32 {
+        let sender = address(&format!("2001:db8:0:{}::{:x}", i + 1, 0x10 + i));
+        rows.push(QpRecord {
+            sender: Some(sender),
+            qp: Some(0x88 + i),
+            qp_side: Some(QpSide::Receiver),
+            kind: if i == 0 {
+                Kind::FastCnp1
+            } else {
+                Kind::FastCnp2
+            },
+            origin: Origin::Switch,
+            notifier: address("2001:db8:ffff::1"),
+            notifiers: 2,
+            told: sender,
+            sender_qp: (i == 0).then_some(0x77),
+            sender_qp_from: (i == 0).then_some(Resolved::Cm),
+            receiver: Some(address("2001:db8:0:9::20")),
+            receiver_qp: Some(0x88 + i),
+            rate_now: 1_240.0,
+            rate_1s: 1_234.0 - f64::from(i) * 400.0,
+            rate_10s: 990.5,
+            rate_peak: 1_300.0,
+            total: 98_765,
+            gap_min: Some(50_100),
+            gap_p50: Some(790_000),
+            gap_p90: Some(990_000),
+            gap_p99: Some(2_000_000),
+            queue: (i > 0).then_some(4_096),
+            queue_max: (i > 0).then_some(65_536),
+            change_1ms: Some(-0.3),
+            change_10ms: Some(-0.5),
+            measured: 900,
+            obeyed: Some(0.55),
+            findings: 14,
+            icrc_bad: if i == 2 { 2 } else { 0 },
+            ..empty(now)
+        });
+    }
+    rows.push(QpRecord {
+        sender: Some(address("10.0.1.77")),
+        qp: Some(0xabc),
+        qp_side: Some(QpSide::Receiver),
+        kind: Kind::ProxyCn,
+        origin: Origin::Switch,
+        notifier: address("10.255.0.2"),
+        told: address("10.0.1.1"),
+        receiver: Some(address("10.0.9.20")),
+        receiver_qp: Some(0xabc),
+        rate_1s: 41.0,
+        rate_10s: 40.2,
+        total: 410,
+        level: Some(3),
+        level_max: Some(6),
+        ..empty(now)
+    });
+    rows.push(QpRecord {
+        kind: Kind::WanFcn,
+        origin: Origin::Switch,
+        notifier: address("10.255.7.1"),
+        told: address("10.0.1.254"),
+        flow_label: Some(0xbeef),
+        rate_1s: 12.0,
+        rate_10s: 11.9,
+        total: 120,
+        level: Some(1),
+        level_max: Some(7),
+        ..empty(now)
+    });
+    (1..).map(RowId).zip(rows).collect()
+}
+
+/// A row with nothing in it that may be missing.
+pub fn empty(now: u64) -> QpRecord {
+    QpRecord {
+        sender: None,
+        qp: None,
+        qp_side: None,
+        kind: Kind::Cnp,
+        origin: Origin::Receiver,
+        notifier: address("10.0.9.20"),
+        notifiers: 1,
+        told: address("10.0.1.10"),
+        flow_label: None,
+        sender_qp: None,
+        sender_qp_from: None,
+        receiver: None,
+        receiver_qp: None,
+        interface: None,
+        rate_now: 0.0,
+        rate_1s: 0.0,
+        rate_10s: 0.0,
+        rate_peak: 0.0,
+        total: 1,
+        gap_min: None,
+        gap_p50: None,
+        gap_p90: None,
+        gap_p99: None,
+        level: None,
+        level_max: None,
+        queue: None,
+        queue_max: None,
+        ce_share: None,
+        data_rate: None,
+        data_packets: None,
+        change_1ms: None,
+        change_10ms: None,
+        measured: 0,
+        obeyed: None,
+        first_seen: START,
+        last_seen: now,
+        icrc_bad: 0,
+        findings: 0,
+    }
+}
+
+fn points(now: u64) -> Vec<PointRecord> {
+    let point = |notifier: &str, origin, flows, rate: f64, total| PointRecord {
+        notifier: address(notifier),
+        origin,
+        trusted: Some(notifier != "10.255.7.1"),
+        flows,
+        rate_now: rate * 1.1,
+        rate_1s: rate,
+        rate_10s: rate * 0.9,
+        rate_peak: rate * 1.5,
+        total,
+        cnp: 0,
+        fast_cnp_1: 0,
+        fast_cnp_2: 0,
+        proxy_cn: 0,
+        wan_fcn: 0,
+        level_max: None,
+        queue_max: None,
+        findings: 0,
+        first_seen: START,
+        last_seen: now,
+    };
+    vec![
+        PointRecord {
+            cnp: 64_000,
+            ..point("10.0.9.20", Origin::Receiver, 8, 4_120.0, 64_000)
+        },
+        PointRecord {
+            fast_cnp_1: 98_765,
+            fast_cnp_2: 197_530,
+            queue_max: Some(65_536),
+            findings: 42,
+            ..point("2001:db8:ffff::1", Origin::Switch, 3, 2_502.0, 296_295)
+        },
+        PointRecord {
+            proxy_cn: 410,
+            level_max: Some(6),
+            ..point("10.255.0.2", Origin::Switch, 1, 41.0, 410)
+        },
+        PointRecord {
+            wan_fcn: 120,
+            level_max: Some(7),
+            findings: 120,
+            ..point("10.255.7.1", Origin::Switch, 1, 12.0, 120)
+        },
+    ]
+}
+
+fn hops(now: u64) -> Vec<HopRecord> {
+    let mut hops = Vec::new();
+    for (path, nodes) in [(1, [101, 201, 102].as_slice()), (2, &[103, 202, 102])] {
+        for (hop, &node) in (1u8..).zip(nodes) {
+            let deep = u32::from(hop) * u32::from(hop) * 1_200 * path;
+            hops.push(HopRecord {
+                path,
+                traces: 197_530 / u64::from(path),
+                hop,
+                node: Some(node),
+                namespace: 7,
+                ingress: Some(hop.into()),
+                egress: Some(u32::from(hop) + 8),
+                queue: Some(deep),
+                queue_mean: Some(f64::from(deep) * 0.8),
+                queue_max: Some(deep * 3),
+                delay: Some(u64::from(deep) * 11),
+                delay_max: Some(u64::from(deep) * 40),
+                between: (hop > 1).then_some(1_950),
+                last_seen: now,
+            });
+        }
+    }
+    hops
+}
+
+fn events(now: u64) -> Vec<EventRecord> {
+    let event = |before: u64, rule: Rule| EventRecord {
+        at: now - before * 1_000_000,
+        severity: rule.info().severity,
+        what: rule.info().id,
+        times: 1,
+        frame: Some(4_812_345 - before),
+        interface: Some("eth0".into()),
+        from: Some(address("2001:db8:ffff::1")),
+        to: Some(address("2001:db8:0:1::10")),
+        text: rule.info().text.into(),
+        section: rule.info().section,
+    };
+    vec![
+        EventRecord {
+            what: "interface.down",
+            frame: None,
+            from: None,
+            to: None,
+            text: "eth1 has gone down; waiting until it is back".into(),
+            section: "",
+            severity: fcn_wire::Severity::Warning,
+            ..event(9_000, Rule::CnpPsn)
+        },
+        EventRecord {
+            times: 3,
+            from: Some(address("10.0.9.20")),
+            to: Some(address("10.0.1.10")),
+            ..event(7_000, Rule::CnpPsn)
+        },
+        EventRecord {
+            times: 14,
+            ..event(3_000, Rule::FastCnpRate)
+        },
+        event(400, Rule::RoceIcrcBad),
+    ]
+}
+
+fn interfaces(second: u64) -> Vec<InterfaceRecord> {
+    let up = InterfaceRecord {
+        name: "eth0".into(),
+        state: "up",
+        received: 4_812_345 + second * 80_000,
+        octets: 5_214_400_123,
+        rate_1s: 80_123.0,
+        notifications: 11_530 + second * 2_234,
+        data: 4_700_000,
+        other: 1_204,
+        cut: 3,
+        undecodable: 1,
+        dropped_kernel: Some(0),
+        dropped_interface: Some(0),
+        about: "mlx5_core, Ethernet, filter udp port 4791 or ip6 dest-opts or vlan".into(),
+    };
+    let down = InterfaceRecord {
+        name: "eth1".into(),
+        state: "down",
+        received: 0,
+        octets: 0,
+        rate_1s: 0.0,
+        notifications: 0,
+        data: 0,
+        other: 0,
+        cut: 0,
+        undecodable: 0,
+        about: "veth, Ethernet: the interface is down".into(),
+        ..up.clone()
+    };
+    vec![up, down]
+}
+
+/// A flow that obeys: its data falls with the notifications and comes back slowly.
+fn detail(now: u64) -> Detail {
+    let step = 1 << 28;
+    let mut rate = 1.0_f32;
+    let (mut notifications, mut data) = (Vec::new(), Vec::new());
+    for at in 0..64u64 {
+        let told = if matches!(at % 21, 4 | 5 | 9) {
+            30.0 + (at % 5) as f32 * 12.0
+        } else {
+            0.0
+        };
+        if told > 0.0 {
+            rate *= 0.55;
+        }
+        rate = (rate + 0.05).min(1.0);
+        notifications.push(told);
+        data.push(rate * 320e6);
+    }
+    Detail {
+        start: now - 64 * step,
+        step,
+        notifications,
+        data,
+        notifiers: vec![(address("10.0.9.20"), 11_480), (address("10.0.9.21"), 520)],
+    }
+}
+
+/// The same with drops.
+pub fn lossy(second: u64) -> Tables {
+    let mut tables = incast(second);
+    tables.interfaces[0].dropped_kernel = Some(1_234);
+    tables
+}

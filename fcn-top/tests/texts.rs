@@ -1,0 +1,117 @@
+//! Help and configuration as committed, and the examples of the README and of the help, which are read as a user would
+//! give them.
+
+mod common;
+
+use clap::Parser;
+use common::{snapshot, top};
+use fcn_top::cli::Cli;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn help_and_configuration_are_as_committed() {
+    for (flag, name) in [
+        ("-h", "help-short.txt"),
+        ("--help", "help-long.txt"),
+        ("--print-config", "config.toml"),
+    ] {
+        let done = top([flag]).well();
+        assert_eq!(done.err, "");
+        snapshot(name, &done.out);
+    }
+    assert_eq!(
+        top(["--version"]).well().out,
+        concat!("fcn-top ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+/// Words of a shell line, with quotes; of a pipeline the last command.
+fn split(line: &str) -> Vec<String> {
+    let line = line.split(" #").next().unwrap_or_default();
+    let line = line.rsplit("| ").next().unwrap_or_default().trim();
+    line.split('\'')
+        .enumerate()
+        .flat_map(|(i, part)| -> Vec<String> {
+            if i % 2 == 1 {
+                vec![part.to_owned()]
+            } else {
+                part.split_whitespace().map(str::to_owned).collect()
+            }
+        })
+        .collect()
+}
+
+fn examples(text: &str) -> Vec<Vec<String>> {
+    text.lines()
+        .map(str::trim)
+        .map(|line| line.strip_prefix("$ ").unwrap_or(line))
+        .filter(|line| {
+            let command = line.rsplit("| ").next().unwrap_or_default();
+            command.starts_with("fcn-top -") || command.starts_with("sudo fcn-top -")
+        })
+        .map(|line| split(&line.replace("sudo ", "")))
+        .collect()
+}
+
+fn readme() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+}
+
+#[test]
+fn every_example_is_understood() {
+    let help = top(["--help"]).well().out;
+    for text in [readme(), help] {
+        let examples = examples(&text);
+        assert!(examples.len() >= 8, "{examples:?}");
+        for example in examples {
+            if example == ["fcn-top", "--help"] {
+                continue;
+            }
+            Cli::try_parse_from(&example).unwrap_or_else(|error| panic!("{example:?}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn every_option_of_the_readme_is_one_and_the_other_way_round() {
+    let (readme, help) = (readme(), top(["--help"]).well().out);
+    let options = |text: &str| -> Vec<String> {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+            .filter(|word| word.starts_with("--") && word.len() > 4)
+            .map(str::to_owned)
+            .collect()
+    };
+    let known = options(&help);
+    let said = options(&readme);
+    for option in &said {
+        assert!(known.contains(option), "{option} is in README.md only");
+    }
+    for option in known {
+        let everywhere = ["--help", "--version"].contains(&option.as_str());
+        assert!(
+            everywhere || said.contains(&option),
+            "{option} is not in README.md"
+        );
+    }
+}
+
+#[test]
+fn the_report_of_the_readme_is_what_is_printed() {
+    let readme = readme();
+    let (_, rest) = readme
+        .split_once("    $ fcn-top -r captures/incast.pcapng --report --utc\n")
+        .expect("the example");
+    let shown: Vec<&str> = rest
+        .lines()
+        .take_while(|line| line.starts_with("    ") || line.is_empty())
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
+        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = common::command()
+        .args(["-r", "captures/incast.pcapng", "--report", "--utc"])
+        .current_dir(folder)
+        .output();
+    let done = common::Done::of(&output.unwrap()).well();
+    assert_eq!(shown.join("\n").trim_end(), done.out.trim_end());
+}
