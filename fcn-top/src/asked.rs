@@ -8,7 +8,7 @@ use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
 use crate::output::audit::Checked;
-use crate::record::QpRecord;
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
 use crate::screen::{self, Options, View};
 use crate::text::Words;
 use fcn_tool::failure::{Failure, Result};
@@ -171,11 +171,28 @@ pub fn words(preferences: &Preferences) -> Words {
     }
 }
 
-/// How the screen begins.
+/// What the configuration `file` says, without its order where that is of another table than the one that `cli` asks for
+/// in this way: who prefers an order of the points has not asked for one of the QPs.
+#[must_use]
+pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
+    let usual = View::default().id();
+    let its = file.view.as_deref().unwrap_or(usual);
+    let shown = match way {
+        Way::Screen => cli.preferences.view.as_deref().unwrap_or(its),
+        // The QPs are what is printed.
+        Way::Headless(_) | Way::Daemon => usual,
+    };
+    if shown == its {
+        return file;
+    }
+    Preferences { sort: None, ..file }
+}
+
+/// How the screen begins, where packets are shown in this way.
 ///
 /// # Errors
-/// There is no such view.
-pub fn screen(cli: &Cli, preferences: &Preferences) -> Result<Options> {
+/// There is no such view, or its table has no such order or filter.
+pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options> {
     let usual = Options::default();
     let view = preferences.view.as_deref().unwrap_or(usual.view.id());
     let view = View::named(view).ok_or_else(|| {
@@ -184,11 +201,23 @@ pub fn screen(cli: &Cli, preferences: &Preferences) -> Result<Options> {
             .and(format!("`{view}` is none"))
             .and(format!("there are: {}", views.join(", ")))
     })?;
+    let order = preferences.sort.clone().unwrap_or_default();
+    let filter = cli.limits.rows.clone().unwrap_or_default();
+    if way == Way::Screen {
+        match view {
+            // A flow is a row of the QPs.
+            View::Qps | View::Flow => table::<QpRecord>(view, &order, &filter),
+            View::Points => table::<PointRecord>(view, &order, &filter),
+            View::Paths => table::<HopRecord>(view, &order, &filter),
+            View::Events => table::<EventRecord>(view, &order, &filter),
+            View::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
+        }?;
+    }
     Ok(Options {
         refresh: preferences.refresh.map_or(usual.refresh, |span| span.0),
         view,
-        order: preferences.sort.clone().unwrap_or_default(),
-        filter: cli.limits.rows.clone().unwrap_or_default(),
+        order,
+        filter,
         colours: match preferences.colours.unwrap_or_default() {
             Colours::Auto => screen::Colours::Auto,
             Colours::Dark => screen::Colours::Dark,
@@ -197,4 +226,98 @@ pub fn screen(cli: &Cli, preferences: &Preferences) -> Result<Options> {
         },
         ..usual
     })
+}
+
+/// Whether the table of `view` can be had in that order and with that filter, where they are not empty.
+fn table<R: Record>(view: View, order: &str, filter: &str) -> Result {
+    let wrong = |option: &str, error: String| {
+        let columns: Vec<_> = R::COLUMNS.iter().map(|column| column.id).collect();
+        let mut failure = Failure::usage(option).and(error.clone());
+        if view != View::Qps && !error.contains(columns.join(", ").as_str()) {
+            failure = failure.and(format!(
+                "the view `{}` has the columns {}",
+                view.id(),
+                columns.join(", ")
+            ));
+        }
+        failure
+    };
+    if !order.is_empty() {
+        Order::parse::<R>(order).map_err(|error| wrong("--sort", error))?;
+    }
+    Filter::parse::<R>(filter).map_err(|error| wrong("--where", error.to_string()))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn asked(words: &str, way: Way) -> core::result::Result<Options, String> {
+        let mut cli = Cli::try_parse_from(words.split(' ')).unwrap();
+        let preferences = core::mem::take(&mut cli.preferences);
+        screen(&cli, &preferences, way).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn order_and_filter_are_those_of_the_view() {
+        for words in [
+            "fcn-top -i a --sort -total --where qp=5",
+            "fcn-top -i a --view flow --sort -total --where qp=5",
+            "fcn-top -i a --view points --sort -flows --where flows>3",
+            "fcn-top -i a --view paths --sort queue_max --where hop=2",
+            "fcn-top -i a --view events --sort -at --where severity>=warning",
+            "fcn-top -i a --view interfaces --sort name --where state=up",
+        ] {
+            asked(words, Way::Screen).unwrap();
+        }
+        for (words, option) in [
+            ("fcn-top -i a --view points --sort qp", "--sort"),
+            ("fcn-top -i a --view points --where qp=5", "--where"),
+            ("fcn-top -i a --view events --sort total", "--sort"),
+            ("fcn-top -i a --view interfaces --where hop=1", "--where"),
+            ("fcn-top -i a --view paths --sort quue_max", "--sort"),
+        ] {
+            let error = asked(words, Way::Screen).unwrap_err();
+            assert!(error.starts_with(&format!("{option}: ")), "{error}");
+            let all = match words.split(' ').nth(4) {
+                Some("points") => "notifier, origin, trusted, flows, ",
+                Some("events") => "at, severity, what, times, ",
+                Some("paths") => "path, traces, hop, node, ",
+                _ => "name, state, received, ",
+            };
+            assert!(error.contains(all), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            // What is printed is checked elsewhere, against the QPs.
+            asked(words, Way::Headless(Printing::Json)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_configured_order_is_that_of_the_configured_view() {
+        let file = |view: Option<&str>| Preferences {
+            view: view.map(str::to_owned),
+            sort: Some("-total".to_owned()),
+            ..Preferences::default()
+        };
+        let json = Way::Headless(Printing::Json);
+        for (view, words, way, kept) in [
+            (None, "fcn-top -i a", Way::Screen, true),
+            (None, "fcn-top -i a --view points", Way::Screen, false),
+            (Some("points"), "fcn-top -i a", Way::Screen, true),
+            (
+                Some("points"),
+                "fcn-top -i a --view qps",
+                Way::Screen,
+                false,
+            ),
+            (Some("points"), "fcn-top -i a", json, false),
+            (None, "fcn-top -i a", json, true),
+        ] {
+            let cli = Cli::try_parse_from(words.split(' ')).unwrap();
+            let fitting = fitting(file(view), &cli, way);
+            assert_eq!(fitting.sort.is_some(), kept, "{words} {view:?}");
+        }
+    }
 }

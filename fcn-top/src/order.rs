@@ -39,13 +39,18 @@ impl Order {
     /// a stable sort leaves them where they are.
     #[must_use]
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
-        let (a, b) = (a.cell(self.column), b.cell(self.column));
+        self.compare_cells(&a.cell(self.column), &b.cell(self.column))
+    }
+
+    /// Which of two lines comes first, of which these are the cells in the column.
+    #[must_use]
+    pub fn compare_cells(&self, a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
         match (a, b) {
             (Cell::None, Cell::None) => Ordering::Equal,
             (Cell::None, _) => Ordering::Greater,
             (_, Cell::None) => Ordering::Less,
-            _ if self.descending => Self::cells(&b, &a),
-            _ => Self::cells(&a, &b),
+            _ if self.descending => Self::cells(b, a),
+            _ => Self::cells(a, b),
         }
     }
 

@@ -52,10 +52,11 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
     // What is asked for on the command line alone decides about intervals.
     let way = asked::way(&cli, console.out_is_terminal)?;
+    let file = asked::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
-    let options = asked::screen(&cli, &preferences)?;
+    let options = asked::screen(&cli, &preferences, way)?;
     let selection = if way == Way::Screen && options.view != View::Qps {
-        // Order and filter are those of another table then.
+        // Order and filter are those of another table then, and checked already.
         Selection::default()
     } else {
         asked::selection(&cli, &preferences)?

@@ -156,6 +156,7 @@ pub(crate) fn tables() -> Tables {
             undecodable: 6,
             icrc_bad: 2,
             findings: [1, 5, 1],
+            findings_left_out: 0,
             rows: 4,
             rows_evicted: 0,
             flows: 3,

@@ -31,6 +31,8 @@ pub struct Totals {
     pub icrc_bad: u64,
     /// Findings of severity note, warning, error.
     pub findings: [u64; 3],
+    /// Findings beyond those that are kept of one packet, of whatever severity.
+    pub findings_left_out: u64,
     /// QP rows kept, and how many of them have had to go, the least recently notified first.
     pub rows: u64,
     /// Rows gone.
@@ -113,6 +115,13 @@ pub struct Wanted {
 pub trait Watched {
     /// The tables as they are now.
     fn tables(&self, wanted: Wanted) -> Tables;
+
+    /// The same, with the rows put where others were that are not needed any more: asking the kernel for so much memory four
+    /// times a second takes as long as filling it.
+    fn tables_in(&self, wanted: Wanted, room: Vec<(RowId, QpRecord)>) -> Tables {
+        drop(room);
+        self.tables(wanted)
+    }
 
     /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
     /// returns how many.

@@ -217,6 +217,19 @@ impl<'a> Frame<'a> {
         frame
     }
 
+    /// Finds the layers of another frame, in the place of this one's: a `Frame` is large, and many that are looked at
+    /// together need not be moved to where they are kept.
+    pub fn renew(&mut self, bytes: &'a [u8], wire_len: usize, link: LinkType) {
+        self.bytes = bytes;
+        self.wire_len = wire_len.max(bytes.len());
+        self.spans.clear();
+        self.ip = None;
+        self.upper = Upper::Other;
+        self.end = End::Complete;
+        self.overlong = None;
+        self.walk(link);
+    }
+
     /// Finds the layers. Apart from [`parse`](Self::parse), so that a frame is made where the caller wants it, and not moved.
     fn walk(&mut self, link: LinkType) {
         let limit = self.wire_len;

@@ -454,7 +454,8 @@ impl<'a> Node<'a> {
     pub const fn fields(&self) -> Fields<'a> {
         Fields {
             node: *self,
-            bit: 0,
+            // The first bit on top, so that leading zeros are bits to pass over.
+            left: (self.trace_type.bits() & !1) << 8,
             at: 0,
         }
     }
@@ -462,10 +463,14 @@ impl<'a> Node<'a> {
     /// Queue depth, where the node wrote one.
     #[must_use]
     pub fn queue_depth(&self) -> Option<u32> {
-        self.fields().find_map(|field| match field.value {
-            Value::QueueDepth(depth) if depth != NOT_AVAILABLE => Some(depth),
-            _ => None,
-        })
+        /// Bit of the trace type.
+        const QUEUE_DEPTH: u8 = 6;
+        if !self.trace_type.has(QUEUE_DEPTH) {
+            return None;
+        }
+        // The fields of the bits in front of it have four octets each.
+        let before = (self.trace_type.bits() >> (24 - QUEUE_DEPTH)).count_ones() as usize;
+        Some(u32_at(self.bytes, before * 4)).filter(|depth| *depth != NOT_AVAILABLE)
     }
 
     /// Node identifier, where the node wrote one: the short one, else the wide one.
@@ -554,7 +559,8 @@ pub enum Value<'a> {
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     node: Node<'a>,
-    bit: u8,
+    /// The bits to come, that of bit 0 on top.
+    left: u32,
     at: usize,
 }
 
@@ -562,12 +568,9 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
     fn next(&mut self) -> Option<Field<'a>> {
-        while self.bit <= TraceType::OPAQUE {
-            let bit = self.bit;
-            self.bit += 1;
-            if !self.node.trace_type.has(bit) {
-                continue;
-            }
+        if self.left != 0 {
+            let bit = self.left.leading_zeros() as u8;
+            self.left &= !(1 << 31 >> bit);
             let (bytes, at) = (self.node.bytes, self.at);
             let word = u32_at(bytes, at);
             let (len, value) = match bit {

@@ -2,6 +2,7 @@
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
+use super::stash::Stash;
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::packet::Packet;
 use fcn_link::capture_file::{CaptureReader, ReadError, ReadInterface};
@@ -38,6 +39,8 @@ pub struct FileInput {
     reader: CaptureReader<'static>,
     /// Whether reading waits for nobody.
     regular: bool,
+    /// Any of them ends the reading of a pipe, wherever it is.
+    stops: Vec<Arc<AtomicBool>>,
     fate: Fate,
 }
 
@@ -162,6 +165,7 @@ impl FileInput {
         Ok(Self {
             reader,
             regular,
+            stops: stops.to_vec(),
             fate: Fate {
                 choice,
                 interfaces: Vec::new(),
@@ -178,10 +182,26 @@ impl FileInput {
     fn batch(
         &mut self,
         engine: &Engine,
-        (most, stop): (usize, &AtomicBool),
-        scratch: &mut Vec<u8>,
+        limits: (usize, &AtomicBool),
+        (scratch, stash): (&mut Vec<u8>, &mut Stash),
     ) -> Result<Option<()>, ReadError> {
         let mut taking = self.regular_taking(engine);
+        let done = self.fill(engine, limits, &mut taking, (scratch, stash));
+        let mut more = true;
+        if let Some(mut taking) = taking {
+            more = stash.hand_over(&mut taking);
+            taking.release();
+        }
+        Ok(done?.filter(|()| more))
+    }
+
+    fn fill<'e>(
+        &mut self,
+        engine: &'e Engine,
+        (most, stop): (usize, &AtomicBool),
+        taking: &mut Option<Taking<'e>>,
+        (scratch, stash): (&mut Vec<u8>, &mut Stash),
+    ) -> Result<Option<()>, ReadError> {
         for _ in 0..most {
             let known = self.fate.interfaces.len();
             let Some(packet) = self.reader.next()? else {
@@ -194,7 +214,7 @@ impl FileInput {
                 interface: packet.interface as usize,
             };
             let more = if lent.interface < known {
-                self.fate.pass(&lent, engine, &mut taking, stop)
+                self.fate.pass(&lent, engine, (taking, stash), stop)
             } else {
                 // What the file says of its interface can be asked for once its octets are given back.
                 scratch.clear();
@@ -203,17 +223,16 @@ impl FileInput {
                     bytes: scratch,
                     ..lent
                 };
-                taking = None;
+                if let Some(mut taking) = taking.take() {
+                    stash.hand_over(&mut taking);
+                }
                 self.fate.learn(self.reader.interfaces(), engine);
-                taking = taking.or_else(|| self.regular_taking(engine));
-                self.fate.pass(&lent, engine, &mut taking, stop)
+                *taking = self.regular_taking(engine);
+                self.fate.pass(&lent, engine, (taking, stash), stop)
             };
             if !more {
                 return Ok(None);
             }
-        }
-        if let Some(taking) = taking {
-            taking.release();
         }
         Ok(Some(()))
     }
@@ -224,9 +243,11 @@ impl FileInput {
     }
 
     fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
-        let mut scratch = Vec::new();
+        let (mut scratch, mut stash) = (Vec::new(), Stash::default());
         while !stop.load(Ordering::Relaxed)
-            && self.batch(engine, (BATCH, stop), &mut scratch)?.is_some()
+            && self
+                .batch(engine, (BATCH, stop), (&mut scratch, &mut stash))?
+                .is_some()
         {}
         // Interfaces without a packet.
         self.fate.learn(self.reader.interfaces(), engine);
@@ -252,8 +273,10 @@ impl Input for FileInput {
         if let Some(mark) = &self.fate.mark {
             mark.store(0, Ordering::Relaxed);
         }
+        let stops = self.stops.iter().map(|stop| &**stop);
+        let stopped = stops.chain([stop]).any(|stop| stop.load(Ordering::Relaxed));
         let state = match &done {
-            Err(_) if !stop.load(Ordering::Relaxed) => "damaged",
+            Err(_) if !stopped => "damaged",
             _ => "ended",
         };
         for place in &self.fate.interfaces {
@@ -264,7 +287,7 @@ impl Input for FileInput {
         let name = self.reader.name();
         let result = match done {
             // A pipe that is not listened to any more ends anywhere.
-            Err(_) if stop.load(Ordering::Relaxed) => Ok(()),
+            Err(_) if stopped => Ok(()),
             Err(error) => {
                 engine.note(Severity::Error, "capture.damaged", "", &error.to_string());
                 Err(Failure::failed("the capture is not whole").and(error.to_string()))
@@ -369,7 +392,7 @@ impl Fate {
         &mut self,
         lent: &Lent<'_>,
         engine: &'e Engine,
-        taking: &mut Option<Taking<'e>>,
+        (taking, stash): (&mut Option<Taking<'e>>, &mut Stash),
         stop: &AtomicBool,
     ) -> bool {
         self.number += 1;
@@ -398,7 +421,7 @@ impl Fate {
             number: self.number,
         };
         match taking {
-            Some(taking) => taking.take(&packet),
+            Some(taking) => stash.put(&packet, taking),
             None => {
                 self.wait(at, stop);
                 engine.taking().take(&packet) && !stop.load(Ordering::Relaxed)

@@ -4,6 +4,7 @@
 use super::export::Described;
 use super::kernel_filter::{PacketFilter, said};
 use super::opener::Opener;
+use super::stash::Stash;
 use super::{BATCH, Engine, Input, wall_clock};
 use crate::packet::Packet;
 use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
@@ -66,6 +67,8 @@ pub struct LiveInput {
     name: String,
     how: Capturing,
     handle: Option<Handle>,
+    /// Packets that are taken in together.
+    stash: Stash,
     watch: Option<LinkWatch>,
     /// What it is: driver, and how it is captured.
     about: String,
@@ -111,6 +114,7 @@ impl LiveInput {
             name: name.to_owned(),
             how: how.clone(),
             handle,
+            stash: Stash::default(),
             watch,
             about: interface.as_ref().map_or_else(String::new, about),
             number: 0,
@@ -195,13 +199,16 @@ impl LiveInput {
             return Ok(0);
         };
         let (link, interface, filter) = (*link, self.number, filter.as_ref());
+        let stash = &mut self.stash;
         let mut taking = engine.taking();
+        let mut number = taking.taken();
         let taken = capture.dispatch(Some(BATCH), |packet| {
             if filter.is_some_and(|filter| !filter.filter(packet.data)) {
                 return;
             }
             let stamp = packet.header.ts;
-            taking.count(&Packet {
+            number += 1;
+            let packet = Packet {
                 // Asked for in nanoseconds.
                 at: (stamp.tv_sec as u64)
                     .saturating_mul(1_000_000_000)
@@ -210,9 +217,11 @@ impl LiveInput {
                 wire_len: (packet.header.len as usize).max(packet.data.len()),
                 link,
                 interface,
-                number: 0,
-            });
+                number,
+            };
+            stash.put(&packet, &mut taking);
         });
+        stash.hand_over(&mut taking);
         taking.release();
         taken.map_err(said)
     }

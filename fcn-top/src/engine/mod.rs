@@ -14,10 +14,12 @@ pub mod kernel_filter;
 pub mod live;
 mod opener;
 pub mod privileges;
+mod stamps;
+mod stash;
 
-use crate::monitor::{Monitor, RowId};
+use crate::monitor::{Monitor, Observed, RowId};
 use crate::packet::Packet;
-use crate::record::EventRecord;
+use crate::record::{EventRecord, QpRecord};
 use crate::tables::{Tables, Wanted, Watched};
 use beat::Beat;
 use export::{Chosen, Described};
@@ -27,6 +29,7 @@ use fcn_wire::Severity;
 use keeper::Keeper;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
+use stamps::Stamps;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,6 +37,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Packets taken in before others may have a look.
 pub const BATCH: usize = 512;
+/// Rows copied out before packets may come in.
+const ROWS: usize = 8_192;
 /// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
 const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
@@ -82,6 +87,8 @@ struct State {
     until: Option<u64>,
     /// Whether a limit was reached.
     enough: bool,
+    /// Which time stamps are believed.
+    stamps: Stamps,
 }
 
 /// What inputs feed and screens watch.
@@ -109,6 +116,7 @@ impl Engine {
             taken: 0,
             until: None,
             enough: false,
+            stamps: Stamps::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -290,7 +298,32 @@ impl Engine {
 
 impl Watched for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
-        self.state.lock().monitor.tables(wanted)
+        self.tables_in(wanted, Vec::new())
+    }
+
+    fn tables_in(&self, wanted: Wanted, mut rows: Vec<(RowId, QpRecord)>) -> Tables {
+        rows.clear();
+        // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart.
+        let mut next = wanted.qps.then_some(0);
+        while let Some(place) = next {
+            let guard = self.state.lock();
+            if place == 0 {
+                // With some room for those that come meanwhile, rather than twice as much.
+                let kept = guard.monitor.totals().rows as usize;
+                rows.reserve_exact(kept + kept / 8);
+            }
+            next = guard.monitor.rows_from(place, ROWS, &mut rows);
+            MutexGuard::unlock_fair(guard);
+        }
+        let others = Wanted {
+            qps: false,
+            ..wanted
+        };
+        let tables = self.state.lock().monitor.tables(others);
+        Tables {
+            qps: rows,
+            ..tables
+        }
     }
 
     fn export(&self, row: RowId, to: &Path) -> Result<u64, String> {
@@ -313,6 +346,16 @@ impl Taking<'_> {
     /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> bool {
+        self.take_by(packet, Monitor::observe)
+    }
+
+    /// Takes a packet in by having `observe` show it to the monitor.
+    #[inline]
+    fn take_by(
+        &mut self,
+        packet: &Packet<'_>,
+        observe: impl FnOnce(&mut Monitor, &Packet<'_>) -> Observed,
+    ) -> bool {
         let State {
             monitor,
             keeper,
@@ -321,22 +364,28 @@ impl Taking<'_> {
             taken,
             until,
             enough,
+            stamps,
             ..
         } = &mut *self.0;
         if *enough {
             return false;
         }
+        // It counts with a time that is believed; what is kept of it has its own.
+        let counted = Packet {
+            at: stamps.believed(packet.at),
+            ..*packet
+        };
         if let Some(span) = limits.span {
-            let end = *until.get_or_insert_with(|| packet.at.saturating_add(nanoseconds(span)));
-            if packet.at >= end {
+            let end = *until.get_or_insert_with(|| counted.at.saturating_add(nanoseconds(span)));
+            if counted.at >= end {
                 *enough = true;
                 return false;
             }
         }
         if let Some(beat) = beat {
-            beat.before(packet.at, monitor);
+            beat.before(counted.at, monitor);
         }
-        let observed = monitor.observe(packet);
+        let observed = observe(monitor, &counted);
         *taken += 1;
         if let Some(keeper) = keeper
             && (observed.row.is_some() || observed.flow.is_some())
@@ -349,11 +398,10 @@ impl Taking<'_> {
         !*enough
     }
 
-    /// Takes a packet in as the next of all inputs.
-    #[inline]
-    pub fn count(&mut self, packet: &Packet<'_>) -> bool {
-        let number = self.0.taken + 1;
-        self.take(&Packet { number, ..*packet })
+    /// Packets of all inputs that were taken in so far.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.0.taken
     }
 
     /// Lets whoever waits have a look now.

@@ -35,6 +35,20 @@ impl Slot {
     }
 }
 
+/// Most octets that are reserved at a time, though not filled.
+const RESERVED: usize = 64 << 20;
+
+/// Makes room for one more entry, of `limit` at most: where there is none, for as many as 64 MB hold, or twice as many as
+/// there are. What is reserved takes no memory before it is filled, while each vector that is outgrown would leave a hole
+/// as long as itself.
+#[inline]
+pub fn reserve<T>(entries: &mut Vec<T>, limit: usize) {
+    if entries.len() == entries.capacity() {
+        let many = (RESERVED / size_of::<T>().max(1)).max(entries.len());
+        entries.reserve_exact(many.min(limit.saturating_sub(entries.len())).max(1));
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Entry<K, V> {
     touched: u64,
@@ -204,6 +218,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             self.spread();
         }
         let slot = self.free.pop().unwrap_or_else(|| {
+            reserve(&mut self.entries, self.limit);
             self.entries.push(None);
             self.entries.len() as u32 - 1
         });

@@ -7,16 +7,20 @@
 const BUCKETS: usize = 8;
 /// Octaves with a place of their own.
 const IN_PLACE: usize = 4;
+/// Octaves whose counters are kept together elsewhere.
+const TOGETHER: usize = 3;
 /// No octave.
 const NONE: u8 = u8::MAX;
 /// What mantissas (from 0 to 1, in 65,536ths) the buckets of an octave begin with: 2^(i/8) - 1.
 const BEGINS: [u16; BUCKETS] = [0, 5932, 12_400, 19_454, 27_146, 35_534, 44_682, 54_658];
 
-/// The counters of one octave.
-#[derive(Clone, Copy, Debug)]
-struct Page {
-    octave: u8,
-    counts: [u16; BUCKETS],
+/// The counters of some octaves, and where those are that came later still: a list, as a row without any should spend no
+/// more than a pointer on them.
+#[derive(Clone, Debug)]
+struct Apart {
+    octaves: [u8; TOGETHER],
+    counts: [[u16; BUCKETS]; TOGETHER],
+    rest: Option<Box<Self>>,
 }
 
 /// Gaps between notifications.
@@ -28,8 +32,8 @@ pub struct Gaps {
     min: u64,
     octaves: [u8; IN_PLACE],
     counts: [[u16; BUCKETS]; IN_PLACE],
-    /// The octaves that came later; at most 64.
-    rest: Vec<Page>,
+    /// The octaves that came later.
+    rest: Option<Box<Apart>>,
 }
 
 impl Default for Gaps {
@@ -38,7 +42,7 @@ impl Default for Gaps {
             min: u64::MAX,
             octaves: [NONE; IN_PLACE],
             counts: [[0; BUCKETS]; IN_PLACE],
-            rest: Vec::new(),
+            rest: None,
         }
     }
 }
@@ -87,21 +91,30 @@ impl Gaps {
 
     #[inline]
     fn page(&mut self, octave: u8) -> &mut [u16; BUCKETS] {
-        for (known, counts) in self.octaves.iter_mut().zip(&mut self.counts) {
-            if *known == octave || *known == NONE {
-                *known = octave;
-                return counts;
-            }
+        match find(&mut self.octaves, octave) {
+            Some(place) => &mut self.counts[place],
+            None => apart(&mut self.rest, octave),
         }
-        apart(&mut self.rest, octave)
+    }
+
+    /// What is kept elsewhere, in pieces; at most 20 of them.
+    fn apart(&self) -> impl Iterator<Item = &Apart> {
+        core::iter::successors(self.rest.as_deref(), |apart| apart.rest.as_deref())
     }
 
     /// Makes room for counting on: from here on older gaps weigh half.
     #[cold]
     fn halve(&mut self) {
-        let apart = self.rest.iter_mut().map(|page| &mut page.counts);
-        for count in self.counts.iter_mut().chain(apart).flatten() {
-            *count /= 2;
+        let halve = |counts: &mut [[u16; BUCKETS]]| {
+            for count in counts.iter_mut().flatten() {
+                *count /= 2;
+            }
+        };
+        halve(&mut self.counts);
+        let mut rest = self.rest.as_deref_mut();
+        while let Some(apart) = rest {
+            halve(&mut apart.counts);
+            rest = apart.rest.as_deref_mut();
         }
     }
 
@@ -114,13 +127,13 @@ impl Gaps {
     /// The gaps, in nanoseconds to 5 %, that so many in a hundred are not longer than; `None` without any.
     #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
-        let mut pages: Vec<_> = self
-            .octaves
-            .iter()
-            .zip(&self.counts)
+        let mut pages: Vec<_> = (self.octaves.iter().zip(&self.counts))
+            .chain(
+                self.apart()
+                    .flat_map(|apart| apart.octaves.iter().zip(&apart.counts)),
+            )
             .filter(|(octave, _)| **octave != NONE)
             .map(|(octave, counts)| (*octave, counts))
-            .chain(self.rest.iter().map(|page| (page.octave, &page.counts)))
             .collect();
         pages.sort_unstable_by_key(|(octave, _)| *octave);
         let buckets = || {
@@ -143,19 +156,31 @@ impl Gaps {
     }
 }
 
+/// The place of an octave among those, where there is one or room for one.
+#[inline]
+fn find(octaves: &mut [u8], octave: u8) -> Option<usize> {
+    let place = (octaves.iter()).position(|known| *known == octave || *known == NONE)?;
+    if let Some(known) = octaves.get_mut(place) {
+        *known = octave;
+    }
+    Some(place)
+}
+
 #[cold]
-fn apart(rest: &mut Vec<Page>, octave: u8) -> &mut [u16; BUCKETS] {
-    let place = match rest.iter().position(|page| page.octave == octave) {
-        Some(place) => place,
-        None => {
-            let counts = [0; BUCKETS];
-            // Not twice as much room: there may be many rows.
-            rest.reserve_exact(2);
-            rest.push(Page { octave, counts });
-            rest.len() - 1
+fn apart(mut rest: &mut Option<Box<Apart>>, octave: u8) -> &mut [u16; BUCKETS] {
+    loop {
+        let apart = rest.get_or_insert_with(|| {
+            Box::new(Apart {
+                octaves: [NONE; TOGETHER],
+                counts: [[0; BUCKETS]; TOGETHER],
+                rest: None,
+            })
+        });
+        match find(&mut apart.octaves, octave) {
+            Some(place) => return &mut apart.counts[place],
+            None => rest = &mut apart.rest,
         }
-    };
-    &mut rest[place].counts
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +230,7 @@ mod tests {
         gaps.add(u64::MAX);
         assert_eq!(gaps.min(), Some(0));
         assert!(near(gaps.percentiles([100])[0], u64::MAX));
-        assert_eq!(gaps.rest.len(), 60);
+        assert_eq!(gaps.apart().count(), 20);
     }
 
     proptest! {

@@ -21,11 +21,12 @@ mod row;
 mod rows;
 pub mod series;
 mod settings;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod windows;
 
-pub use observe::Observed;
+pub use observe::{AHEAD, Ahead, Observed};
 pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
@@ -43,12 +44,18 @@ use points::Points;
 use resolve::Resolver;
 use row::{Row, RowKey};
 use rows::Rows;
-use series::Series;
 use std::net::IpAddr;
 
 /// Names a row for as long as it is kept: the number is not used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u64);
+
+impl RowId {
+    /// The row's place: its own for as long as it is kept, below the number of rows that were ever kept at a time.
+    const fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// Who is told to slow down, by whom, how often, and whether it obeys.
 ///
@@ -127,6 +134,24 @@ impl Monitor {
         self.rows.iter().map(|(id, row)| (id, self.record(row)))
     }
 
+    /// Adds rows to `rows`, at most so many, from a place on; returns the place from which on there are more. Places begin
+    /// with 0, and a row keeps its own for as long as it is kept.
+    pub fn rows_from(
+        &self,
+        place: u32,
+        most: usize,
+        rows: &mut Vec<(RowId, QpRecord)>,
+    ) -> Option<u32> {
+        let mut behind = self.rows.iter().skip_while(|(id, _)| id.place() < place);
+        rows.extend(
+            behind
+                .by_ref()
+                .take(most)
+                .map(|(id, row)| (id, self.record(row))),
+        );
+        behind.next().map(|(id, _)| id.place())
+    }
+
     /// One row; `None` where it has had to go.
     #[must_use]
     pub fn row(&self, id: RowId) -> Option<QpRecord> {
@@ -151,7 +176,7 @@ impl Monitor {
         let row = self.rows.get(id)?;
         let flow = self.flow_of(row.key(), row.told());
         let flow = flow.and_then(|flow| self.flows.get(&flow));
-        let none = Series::new();
+        let none = series::Series::new();
         let data = flow.map_or(&none, flows::Flow::series);
         let (start, step, notifications, data) = row.series().side_by_side(data, self.now);
         Some(Detail {
@@ -223,10 +248,16 @@ impl Monitor {
         fn all<T>(wanted: bool, items: impl Iterator<Item = T>) -> Vec<T> {
             if wanted { items.collect() } else { Vec::new() }
         }
+        let mut qps = Vec::new();
+        if wanted.qps {
+            // In one piece from the start: there may be so many that outgrown ones would take as much again.
+            qps.reserve_exact(self.rows.len());
+            qps.extend(self.rows());
+        }
         Tables {
             now: self.now,
             started: self.started(),
-            qps: all(wanted.qps, self.rows()),
+            qps,
             points: all(wanted.points, self.points()),
             hops: all(wanted.hops, self.hops()),
             events: all(wanted.events, self.events()),

@@ -35,14 +35,82 @@ pub struct Observed {
     pub data: bool,
 }
 
+/// Packets looked at together.
+pub const AHEAD: usize = 8;
+
+/// Packets that were looked at before they are taken in, so that what they need from memory is on its way: all at once,
+/// where one by one each would be waited for.
+pub struct Ahead<'a> {
+    frames: [Frame<'a>; AHEAD],
+    gists: [Option<Gist>; AHEAD],
+}
+
+impl<'a> Ahead<'a> {
+    /// None yet.
+    #[must_use]
+    pub fn new(profile: &'a Profile) -> Self {
+        Self {
+            frames: core::array::from_fn(|_| Frame::parse(&[], 0, LinkType::Ethernet, profile)),
+            gists: [None; AHEAD],
+        }
+    }
+}
+
 impl Monitor {
+    /// The numbers by which messages are known: what [`Ahead`] needs.
+    #[must_use]
+    pub const fn profile(&self) -> &Profile {
+        &self.settings.profile
+    }
+
     /// Takes in a packet.
     pub fn observe(&mut self, packet: &Packet<'_>) -> Observed {
-        self.now = self.now.max(packet.at);
-        self.started.get_or_insert(packet.at);
         // A copy of a few octets, so that the frame does not borrow the monitor.
         let profile = self.settings.profile.clone();
         let frame = Frame::parse(packet.bytes, packet.wire_len, packet.link, &profile);
+        let gist = Gist::of(&frame);
+        self.take(packet, &frame, gist.as_ref())
+    }
+
+    /// Looks at packets, [`AHEAD`] at most, that [`observe_ahead`](Self::observe_ahead) will take in next.
+    pub fn look_ahead<'a>(&self, packets: &[Packet<'a>], ahead: &mut Ahead<'a>) {
+        let mut guesses = [u32::MAX; AHEAD];
+        let places = ahead
+            .frames
+            .iter_mut()
+            .zip(&mut ahead.gists)
+            .zip(&mut guesses);
+        for (packet, ((frame, gist), guess)) in packets.iter().zip(places) {
+            frame.renew(packet.bytes, packet.wire_len, packet.link);
+            *gist = Gist::of(frame);
+            if let Some(gist) = gist {
+                let interface = self.settings.per_interface.then_some(packet.interface);
+                *guess = self.rows.guess(&RowKey::of(gist, interface));
+            }
+        }
+        for guess in guesses {
+            self.rows.fetch(guess);
+        }
+    }
+
+    /// Takes in the packet that was the `place`th of those looked at.
+    #[inline]
+    pub fn observe_ahead(
+        &mut self,
+        packet: &Packet<'_>,
+        ahead: &Ahead<'_>,
+        place: usize,
+    ) -> Observed {
+        match (ahead.frames.get(place), ahead.gists.get(place)) {
+            (Some(frame), Some(gist)) => self.take(packet, frame, gist.as_ref()),
+            _ => self.observe(packet),
+        }
+    }
+
+    /// Takes in the packet of that frame, and the notification that it is.
+    fn take(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, gist: Option<&Gist>) -> Observed {
+        self.now = self.now.max(packet.at);
+        self.started.get_or_insert(packet.at);
         let icrc = if self.settings.verify_icrc {
             IcrcCheck::On
         } else {
@@ -52,26 +120,26 @@ impl Monitor {
         let mut findings = self.findings.take().unwrap_or_default();
         findings.clear();
         let end = frame.end();
-        let (sort, observed) = if let Some(gist) = Gist::of(&frame) {
-            let observed = self.notified(packet, &frame, &gist, icrc, &mut findings);
+        let (sort, observed) = if let Some(gist) = gist {
+            let observed = self.notified(packet, frame, gist, icrc, &mut findings);
             (Sort::Notification, observed)
-        } else if let Some(data) = DataPacket::of(&frame) {
+        } else if let Some(data) = DataPacket::of(frame) {
             frame.check(icrc, &mut findings);
-            let observed = self.data(packet, &frame, &data, &mut findings);
+            let observed = self.data(packet, frame, &data, &mut findings);
             (Sort::Data, observed)
         } else {
             frame.check(icrc, &mut findings);
             let sort = match end {
                 End::Malformed(_) => Sort::Undecodable,
-                End::Cut { .. } if !self.is_readable(&frame) => Sort::Cut,
+                End::Cut { .. } if !self.is_readable(frame) => Sort::Cut,
                 _ => Sort::Other,
             };
-            self.other(packet, &frame);
+            self.other(packet, frame);
             (sort, Observed::default())
         };
         let is_bad = matches!(end, End::Malformed(_)) || sort == Sort::Cut;
         if is_bad || !findings.is_empty() {
-            self.complain(packet, &frame, &findings, is_bad.then_some(end));
+            self.complain(packet, frame, &findings, is_bad.then_some(end));
         }
         self.findings = Some(findings);
         self.count(packet, sort);
@@ -149,7 +217,7 @@ impl Monitor {
             }
         }
         if !findings.is_empty() {
-            let number = findings.as_slice().len() as u64;
+            let number = (findings.as_slice().len() + findings.dropped()) as u64;
             let icrc_bad = findings.has(Rule::RoceIcrcBad);
             row.blame(number, icrc_bad);
             point.blame(number);
@@ -276,6 +344,7 @@ impl Monitor {
         if let Some(end) = end {
             self.notices.end(&about, &end);
         }
+        self.totals.findings_left_out += findings.dropped() as u64;
         for finding in findings {
             let severity = finding.rule.info().severity as usize;
             if let Some(count) = self.totals.findings.get_mut(severity) {

@@ -2,7 +2,7 @@
 
 use super::bounded::Bounded;
 use crate::record::HopRecord;
-use core::array;
+use arrayvec::ArrayVec;
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
 
 /// Most hops of a path; of a longer trace the first ones count.
@@ -172,18 +172,15 @@ impl Paths {
             return;
         }
         // The node passed last comes first in the trace.
-        let mut seen = [Seen::default(); MAX_HOPS];
-        let behind = trace.nodes().flatten().skip(nodes - hops);
-        for (seen, node) in seen[..hops].iter_mut().rev().zip(behind) {
-            *seen = Seen::of(&node);
-        }
-        let seen = &seen[..hops];
+        let mut seen: ArrayVec<Seen, MAX_HOPS> = ArrayVec::new();
+        let behind = trace.nodes().flatten().skip(nodes - hops).take(hops);
+        seen.extend(behind.map(|node| Seen::of(&node)));
+        seen.reverse();
         let namespace = trace.namespace_id();
-        let ids: [HopId; MAX_HOPS + 1] = array::from_fn(|place| match place.checked_sub(1) {
-            None => HopId::Namespace(namespace),
-            Some(hop) => seen.get(hop).map_or(HopId::Unknown, Seen::id),
-        });
-        let ids = &ids[..=hops];
+        let mut ids: ArrayVec<HopId, { MAX_HOPS + 1 }> = ArrayVec::new();
+        ids.push(HopId::Namespace(namespace));
+        ids.extend(seen.iter().map(Seen::id));
+        let ids = ids.as_slice();
         let path = match self.paths.slot_of(ids) {
             Some(_) => self.paths.touch(ids, at),
             None => {
@@ -196,7 +193,7 @@ impl Paths {
             }
         };
         if let Some(path) = path {
-            path.add(at, seen);
+            path.add(at, &seen);
         }
     }
 

@@ -1,6 +1,6 @@
 //! One row: what one sender's QP or flow is told by one kind of notification.
 //!
-//! A row takes about 640 octets, and a notification touches a few cache lines of it. Where rows are kept is in
+//! A row takes 448 octets, and a notification touches a few cache lines of it. Where rows are kept is in
 //! `rows.rs`.
 
 use super::gaps::Gaps;
@@ -193,7 +193,8 @@ impl Notifier {
 /// Fast CNPs in the running millisecond, on the interface that saw the first of them: on others they are the same ones.
 #[derive(Clone, Debug)]
 struct Rate {
-    millisecond: u64,
+    /// Its number, without the bits that tell 50 days from the next.
+    millisecond: u32,
     interface: u32,
     count: u32,
 }
@@ -202,7 +203,7 @@ impl Rate {
     /// Counts one; returns whether there are more than `most` in its millisecond.
     #[inline]
     fn exceeds(&mut self, at: u64, interface: u32, most: u32) -> bool {
-        let millisecond = at / MILLISECOND;
+        let millisecond = (at / MILLISECOND) as u32;
         if millisecond != self.millisecond {
             *self = Self {
                 millisecond,
@@ -222,6 +223,24 @@ impl Rate {
 #[must_use]
 pub const fn most_in_a_millisecond(rate: u32) -> u32 {
     rate.div_ceil(1000).saturating_add(1)
+}
+
+/// How deep a queue was, where that is known. IOAM has no deepest one: all ones say that a node does not tell (RFC 9197
+/// section 4.4.2), so that one more fits into 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Depth(u32);
+
+impl Depth {
+    const fn of(depth: Option<u32>) -> Self {
+        match depth {
+            Some(depth) => Self(depth.saturating_add(1)),
+            None => Self(0),
+        }
+    }
+
+    const fn get(self) -> Option<u32> {
+        self.0.checked_sub(1)
+    }
 }
 
 /// What a row has to say about a notification that it has counted.
@@ -248,11 +267,11 @@ pub struct Row {
     pub next: u32,
     main: Notifier,
     gaps: Gaps,
-    series: Series,
     windows: Windows,
+    series: Series<u32>,
     first_seen: u64,
-    queue: Option<u32>,
-    queue_max: Option<u32>,
+    queue: Depth,
+    queue_max: Depth,
     rare: Option<Box<Rare>>,
 }
 
@@ -286,8 +305,8 @@ impl Row {
             series: Series::new(),
             windows: Windows::default(),
             first_seen: u64::MAX,
-            queue: None,
-            queue_max: None,
+            queue: Depth::default(),
+            queue_max: Depth::default(),
             rare: None,
         }
     }
@@ -315,7 +334,7 @@ impl Row {
         }
         self.last_seen = self.last_seen.max(at);
         self.windows.add(step_of(at));
-        self.series.add(at, 1.0);
+        self.series.add(at, 1);
         if notification.sender != Some(notification.told) {
             self.rare().told = Some(notification.told);
         }
@@ -325,7 +344,7 @@ impl Row {
             rare.level_max = rare.level_max.max(rare.level);
         }
         if notification.kind == Kind::FastCnp2 {
-            self.queue = notification.deepest_queue;
+            self.queue = Depth::of(notification.deepest_queue);
             self.queue_max = self.queue_max.max(self.queue);
         }
         let limited = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
@@ -390,7 +409,7 @@ impl Row {
 
     /// Notifications over time.
     #[must_use]
-    pub const fn series(&self) -> &Series {
+    pub const fn series(&self) -> &Series<u32> {
         &self.series
     }
 
@@ -443,8 +462,8 @@ impl Row {
             gap_p99,
             level: rare.level,
             level_max: rare.level_max,
-            queue: self.queue,
-            queue_max: self.queue_max,
+            queue: self.queue.get(),
+            queue_max: self.queue_max.get(),
             ce_share: None,
             data_rate: None,
             data_packets: None,
@@ -486,9 +505,17 @@ mod tests {
 
     #[test]
     fn a_row_is_small_and_what_is_touched_lies_together() {
-        assert!(size_of::<Row>() <= 640, "{}", size_of::<Row>());
+        assert!(size_of::<Row>() <= 448, "{}", size_of::<Row>());
         assert_eq!(core::mem::offset_of!(Row, main), 64);
         let gaps = core::mem::offset_of!(Row, gaps);
         assert!(gaps + 16 <= 128, "{gaps}");
+    }
+
+    #[test]
+    fn a_queue_may_be_empty_or_unknown() {
+        for depth in [None, Some(0), Some(1), Some(u32::MAX - 1)] {
+            assert_eq!(Depth::of(depth).get(), depth);
+        }
+        assert!(Depth::of(Some(0)) > Depth::of(None));
     }
 }

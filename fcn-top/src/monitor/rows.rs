@@ -4,6 +4,7 @@
 //! touch the rows before and behind its own in a list.
 
 use super::RowId;
+use super::bounded::reserve;
 use super::hashing::Seeded;
 use super::row::{Row, RowKey};
 use fcn_wire::Gist;
@@ -18,8 +19,8 @@ const CHAINS: usize = 64;
 
 /// Rows by key.
 ///
-/// Found by chains through the rows themselves: their heads are so few octets that they stay in the processor's cache, and
-/// a row has to be fetched anyway.
+/// Found by chains through the rows themselves: their heads, twice as many as rows, are so few octets that they stay in the
+/// processor's cache, and a row has to be fetched anyway.
 #[derive(Debug)]
 pub struct Rows {
     seed: Seeded,
@@ -69,6 +70,21 @@ impl Rows {
         (id(slot, row.generation()), row)
     }
 
+    /// The first row of the chain that a key's row is in, if any is: mostly that row.
+    #[inline]
+    #[must_use]
+    pub fn guess(&self, key: &RowKey) -> u32 {
+        self.heads[self.chain(key)]
+    }
+
+    /// Has a guessed row fetched from memory.
+    #[inline]
+    pub fn fetch(&self, guess: u32) {
+        if let Some(row) = self.slots.get(guess as usize) {
+            row.fetch();
+        }
+    }
+
     #[inline]
     fn chain(&self, key: &RowKey) -> usize {
         self.seed.of_words(key.words()) as usize & (self.heads.len() - 1)
@@ -91,7 +107,7 @@ impl Rows {
     fn insert(&mut self, key: RowKey, notification: &Gist, leaves: impl FnMut(&Row)) -> u32 {
         if self.len() >= self.limit {
             self.evict(leaves);
-        } else if self.len() >= self.heads.len() {
+        } else if self.len() >= self.heads.len() / 2 {
             self.heads.resize(self.heads.len() * 2, NONE);
             self.chain_all();
         }
@@ -103,6 +119,7 @@ impl Rows {
                 slot
             }
             None => {
+                reserve(&mut self.slots, self.limit);
                 self.slots.push(Row::new(key, notification, 0));
                 self.used.push(0);
                 (self.slots.len() - 1) as u32

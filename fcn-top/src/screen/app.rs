@@ -180,9 +180,9 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Lets go of rows that the next update brings anyway; nothing can be drawn until then.
-    pub(super) fn let_go(&mut self) {
-        self.moments.let_go();
+    /// Lets go of rows that the next update brings anyway, for the room that they take; nothing can be drawn until then.
+    pub(super) fn let_go(&mut self) -> Vec<(RowId, QpRecord)> {
+        self.moments.let_go()
     }
 
     /// Takes what all input has come to an end with, where it has.

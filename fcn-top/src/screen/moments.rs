@@ -268,8 +268,8 @@ impl Moments {
     }
 
     /// Lets go of what the next update replaces anyway, so that it is not there twice.
-    pub(super) fn let_go(&mut self) {
-        self.live.qps = Vec::new();
+    pub(super) fn let_go(&mut self) -> Vec<(RowId, QpRecord)> {
+        std::mem::take(&mut self.live.qps)
     }
 }
 

@@ -16,16 +16,21 @@ use crossterm::terminal::{
 use fcn_tool::failure::{Failure, Result};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::panic::{self, PanicHookInfo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest that a request to stop waits for a key.
 const SLICE: Duration = Duration::from_millis(100);
 /// Inputs taken before the next picture, so that a flood of them does not hide it.
 const INPUTS: usize = 256;
+/// So many times as long as a picture took, the next one is waited for at least: packets go before pictures.
+const PACE: u32 = 10;
 
 /// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
 pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
@@ -134,7 +139,7 @@ impl Screen {
             execute!(out, EnableMouseCapture)?;
         }
         let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
-        terminal.clear()?;
+        clear(&mut terminal)?;
         Ok(terminal)
     }
 
@@ -146,23 +151,24 @@ impl Screen {
         stop: &AtomicBool,
         write: &Writer<'_>,
     ) -> Result {
+        let inputs = Inputs::begin().map_err(|error| unusable(&error))?;
         let mut due = Instant::now();
         let mut shown = None;
         let stopped = || stop.load(Ordering::Relaxed);
         let broken = Arc::clone(&self.broken);
         while !stopped() && !broken.load(Ordering::Relaxed) {
             let wanted = app.wanted();
-            let now = Instant::now();
-            if now >= due || shown != Some(wanted) {
+            let began = Instant::now();
+            let renews = began >= due || shown != Some(wanted);
+            if renews {
                 // What has ended does not change any more.
                 let ended = watched.ended();
                 if ended.is_none() || shown != Some(wanted) || !app.has_ended() {
-                    app.let_go();
-                    app.update(watched.tables(wanted));
+                    let room = app.let_go();
+                    app.update(watched.tables_in(wanted, room));
                 }
                 app.ended(ended);
                 shown = Some(wanted);
-                due = now + options.refresh;
             }
             if broken.load(Ordering::Relaxed) {
                 break;
@@ -170,19 +176,25 @@ impl Screen {
             self.terminal
                 .draw(|frame| app.draw(frame))
                 .map_err(|error| unusable(&error))?;
+            if renews {
+                due = began + options.refresh.max(began.elapsed() * PACE);
+            }
             while !stopped() && !broken.load(Ordering::Relaxed) {
                 let left = due.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
                 }
-                if input(app, left.min(SLICE)).map_err(|error| unusable(&error))? {
+                let taken = inputs.take(app, left.min(SLICE));
+                if taken.map_err(|error| unusable(&error))? {
                     break;
                 }
             }
             for effect in app.effects() {
                 match effect {
                     Effect::Quit => return Ok(()),
-                    Effect::Redraw => self.terminal.clear().map_err(|error| unusable(&error))?,
+                    Effect::Redraw => {
+                        clear(&mut self.terminal).map_err(|error| unusable(&error))?;
+                    }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
                     Effect::Write(writing) => app.wrote(&writing.to, write(&writing)),
                 }
@@ -192,29 +204,64 @@ impl Screen {
     }
 }
 
-/// Waits for input and takes all that is there; returns whether there was any.
-fn input(app: &mut App<'_>, wait: Duration) -> io::Result<bool> {
-    if !event::poll(wait)? {
-        return Ok(false);
+/// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
+/// and fail: the answer is read elsewhere, or never comes.
+fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(Rect::new(0, 0, size.width, size.height))
+}
+
+/// Input from the terminal, read by a thread of its own: where the terminal is gone, reading never returns, and whoever
+/// waits for it would not see the request to stop that came with that.
+struct Inputs(Receiver<io::Result<Event>>);
+
+impl Inputs {
+    /// Begins to read. The thread goes with the process.
+    fn begin() -> io::Result<Self> {
+        let (tell, told) = mpsc::sync_channel(INPUTS);
+        thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || {
+                loop {
+                    let read = event::read();
+                    let failed = read.is_err();
+                    if tell.send(read).is_err() || failed {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self(told))
     }
-    for _ in 0..INPUTS {
-        match event::read()? {
-            Event::Key(key) => app.key(key),
-            Event::Mouse(mouse) => app.mouse(mouse),
-            Event::Paste(text) => app.paste(&text),
-            Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
+
+    /// Waits for input and takes all that is there; returns whether there was any.
+    fn take(&self, app: &mut App<'_>, wait: Duration) -> io::Result<bool> {
+        let mut next = match self.0.recv_timeout(wait) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("nothing can be read from it any more"));
+            }
+        };
+        for _ in 0..INPUTS {
+            match next? {
+                Event::Key(key) => app.key(key),
+                Event::Mouse(mouse) => app.mouse(mouse),
+                Event::Paste(text) => app.paste(&text),
+                Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
+            }
+            next = match self.0.try_recv() {
+                Ok(next) => next,
+                Err(_) => break,
+            };
         }
-        if !event::poll(Duration::ZERO)? {
-            break;
-        }
+        Ok(true)
     }
-    Ok(true)
 }
 
 /// Has panics told as before the screen.
 fn give_back(hook: &Arc<Hook>) {
     // A hook cannot be set while this thread panics; the process is about to end then anyway.
-    if !std::thread::panicking() {
+    if !thread::panicking() {
         let hook = Arc::clone(hook);
         panic::set_hook(Box::new(move |info| hook(info)));
     }

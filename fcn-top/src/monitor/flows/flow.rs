@@ -2,7 +2,7 @@
 
 use super::Data;
 use super::obedience::Obedience;
-use super::steps::Steps;
+use super::rate::Rate;
 use crate::monitor::series::Series;
 
 /// How long after a switch's Fast CNP a packet marked CE breaks a rule, in nanoseconds.
@@ -21,9 +21,9 @@ pub struct Flow {
     /// A switch's last Fast CNP.
     fast: u64,
     last_psn: u32,
-    rate: Steps<u64, 10, 100_000_000>,
+    rate: Rate,
     obedience: Obedience,
-    series: Series,
+    series: Series<u64>,
 }
 
 impl Flow {
@@ -36,7 +36,7 @@ impl Flow {
             ce: 0,
             fast: NEVER,
             last_psn: 0,
-            rate: Steps::new(),
+            rate: Rate::default(),
             obedience: Obedience::new(),
             series: Series::new(),
         }
@@ -50,7 +50,7 @@ impl Flow {
         self.last_psn = data.psn;
         self.rate.add(self.last, at, data.ip_octets);
         self.obedience.data(self.last, at, data.ip_octets);
-        self.series.add(at, data.ip_octets as f32);
+        self.series.add(at, data.ip_octets);
         self.last = at;
         data.able && data.ce && self.fast != NEVER && at.saturating_sub(self.fast) <= BESIDE
     }
@@ -67,7 +67,7 @@ impl Flow {
     /// Always there: zero where the flow has fallen silent.
     #[must_use]
     pub fn data_rate(&self, now: u64) -> Option<f64> {
-        Some(self.rate.sum(self.last, now.max(self.last)) as f64 * 8.0)
+        Some(self.rate.sum(self.last, now.max(self.last)) * 8.0)
     }
 
     /// Data packets seen.
@@ -116,7 +116,7 @@ impl Flow {
 
     /// Octets over time.
     #[must_use]
-    pub const fn series(&self) -> &Series {
+    pub const fn series(&self) -> &Series<u64> {
         &self.series
     }
 

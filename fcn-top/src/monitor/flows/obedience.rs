@@ -11,14 +11,21 @@ const YOUNG: u64 = 8;
 /// What is left of the rate where a flow counts as having slowed down.
 const SLOWER: f64 = 0.95;
 
-/// A notification whose 10 ms are not over.
-#[derive(Clone, Copy, Debug)]
+/// A notification whose 10 ms are not over; or none, where there was nothing before it.
+#[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     at: u64,
     /// Octets in each window before it.
     before: [f32; 2],
     /// Octets so far in each window after it.
     after: [u32; 2],
+}
+
+impl Pending {
+    /// Whether there is one.
+    fn is_some(&self) -> bool {
+        self.before.iter().any(|octets| *octets > 0.0)
+    }
 }
 
 /// Sums over notifications.
@@ -58,7 +65,7 @@ impl Sums {
 pub struct Obedience {
     fine: Steps<u32, 5, { MS / 4 }>,
     coarse: Steps<u32, 5, { 10 * MS / 4 }>,
-    pending: Option<Pending>,
+    pending: Pending,
     sums: Sums,
 }
 
@@ -67,7 +74,7 @@ impl Obedience {
         Self {
             fine: Steps::new(),
             coarse: Steps::new(),
-            pending: None,
+            pending: Pending::default(),
             sums: Sums::default(),
         }
     }
@@ -76,10 +83,12 @@ impl Obedience {
     pub fn data(&mut self, last: u64, at: u64, octets: u64) {
         self.fine.add(last, at, octets);
         self.coarse.add(last, at, octets);
-        if self.pending.is_some() {
-            self.close(at);
+        if !self.pending.is_some() {
+            return;
         }
-        if let Some(pending) = &mut self.pending {
+        self.close(at);
+        if self.pending.is_some() {
+            let pending = &mut self.pending;
             let octets = u32::try_from(octets).unwrap_or(u32::MAX);
             for (after, window) in pending.after.iter_mut().zip(WINDOWS) {
                 if at.saturating_sub(pending.at) < window {
@@ -105,30 +114,26 @@ impl Obedience {
                 *before = (octets * (window as f64 / age as f64)) as f32;
             }
         }
-        if before.iter().any(|octets| *octets > 0.0) {
-            self.pending = Some(Pending {
-                at,
-                before,
-                after: [0; 2],
-            });
-        }
+        self.pending = Pending {
+            at,
+            before,
+            after: [0; 2],
+        };
     }
 
     /// Counts the pending notification where its 10 ms are over.
     fn close(&mut self, now: u64) {
-        if let Some(pending) = self.pending
-            && now.saturating_sub(pending.at) >= WINDOWS[1]
-        {
+        let pending = self.pending;
+        if pending.is_some() && now.saturating_sub(pending.at) >= WINDOWS[1] {
             self.sums.add(&pending, now);
-            self.pending = None;
+            self.pending = Pending::default();
         }
     }
 
     fn sums(&self, now: u64) -> Sums {
         let mut sums = self.sums;
-        if let Some(pending) = &self.pending {
-            sums.add(pending, now);
-        }
+        // Where there is none, nothing was before it, and nothing is added.
+        sums.add(&self.pending, now);
         sums
     }
 

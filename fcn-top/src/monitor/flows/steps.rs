@@ -1,32 +1,6 @@
 //! The last few steps of time, each with a sum: a window that slides.
 
-/// A sum that stops at its greatest value.
-pub trait Sum: Copy + Default {
-    /// With `amount` added.
-    fn plus(self, amount: u64) -> Self;
-    /// As a wide number.
-    fn wide(self) -> u64;
-}
-
-impl Sum for u32 {
-    fn plus(self, amount: u64) -> Self {
-        self.saturating_add(Self::try_from(amount).unwrap_or(Self::MAX))
-    }
-
-    fn wide(self) -> u64 {
-        self.into()
-    }
-}
-
-impl Sum for u64 {
-    fn plus(self, amount: u64) -> Self {
-        self.saturating_add(amount)
-    }
-
-    fn wide(self) -> u64 {
-        self
-    }
-}
+use crate::monitor::sums::Sum;
 
 /// The sums of the last `N` steps of `STEP` nanoseconds, up to a last time that the owner knows and hands in.
 #[derive(Clone, Copy, Debug)]

@@ -168,7 +168,7 @@ fn of_a_pair_with_many_flows_some_are_found() {
 fn a_flow_is_small() {
     // With its key, two links, and the time it was touched.
     let all = size_of::<Flow>() + size_of::<FlowKey>() + 8 + 4 * 4;
-    assert!(all <= 600, "{all}");
+    assert!(all <= 440, "{all}");
 }
 
 proptest! {

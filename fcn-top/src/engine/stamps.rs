@@ -1,0 +1,98 @@
+//! Which time stamps are believed. One packet with a stamp from far ahead must not move the clock there: it never goes back, so
+//! that nothing would have happened lately from then on.
+
+/// How much later than all before a packet may be stamped without a doubt: a day, in nanoseconds.
+const FAR: u64 = 24 * 60 * 60 * 1_000_000_000;
+/// So many packets in a row that are stamped so far ahead show that time has gone on.
+const ENOUGH: u8 = 3;
+
+/// The latest time that is believed.
+///
+/// A packet that is stamped more than a day after it counts with that time, unless it is the third such packet in a row (each of
+/// them not more than a day before the one in front of it): then the clock goes there. The first packet of all is believed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stamps {
+    latest: u64,
+    doubted: u64,
+    times: u8,
+}
+
+impl Stamps {
+    /// The time that a packet stamped `at` counts with; both in nanoseconds since the epoch.
+    #[inline]
+    #[must_use]
+    pub fn believed(&mut self, at: u64) -> u64 {
+        if self.latest > 0 && at > self.latest.saturating_add(FAR) {
+            return self.doubt(at);
+        }
+        self.latest = self.latest.max(at);
+        self.times = 0;
+        at
+    }
+
+    #[cold]
+    fn doubt(&mut self, at: u64) -> u64 {
+        let follows = at >= self.doubted.saturating_sub(FAR);
+        self.times = if follows { self.times + 1 } else { 1 };
+        self.doubted = at;
+        if self.times >= ENOUGH {
+            (self.latest, self.times) = (at, 0);
+        }
+        self.latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: u64 = 1_767_225_600_000_000_000;
+
+    fn all(stamps: &[u64]) -> Vec<u64> {
+        let mut believed = Stamps::default();
+        stamps.iter().map(|at| believed.believed(*at)).collect()
+    }
+
+    #[test]
+    fn one_or_two_from_far_ahead_move_nothing() {
+        let far = NOW + 2 * FAR;
+        assert_eq!(
+            all(&[NOW, far, NOW + 1, u64::MAX, far, NOW + 2]),
+            [NOW, NOW, NOW + 1, NOW + 1, NOW + 1, NOW + 2]
+        );
+        assert_eq!(all(&[0, 5, NOW]), [0, 5, 5]);
+    }
+
+    #[test]
+    fn three_in_a_row_do() {
+        let far = NOW + 2 * FAR;
+        assert_eq!(
+            all(&[NOW, far, far + 1, far - 1, far + 3, NOW]),
+            [NOW, NOW, NOW, far - 1, far + 3, NOW]
+        );
+        // Also where each is days after the one before.
+        assert_eq!(
+            all(&[NOW, NOW + 2 * FAR, NOW + 4 * FAR, NOW + 6 * FAR]),
+            [NOW, NOW, NOW, NOW + 6 * FAR]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_believed_is_a_stamp_and_no_step_is_long_without_reason(
+            stamps in proptest::collection::vec(0..10_u64, 1..100),
+        ) {
+            let stamps: Vec<u64> = stamps.iter().map(|n| NOW + n * FAR * 3 / 4).collect();
+            let mut latest = 0;
+            for (number, believed) in all(&stamps).into_iter().enumerate() {
+                prop_assert!(stamps[..=number].contains(&believed));
+                if number > 0 && believed > latest + FAR {
+                    prop_assert!(number >= 3);
+                    prop_assert!(stamps[number - 2..=number].iter().all(|at| *at > latest + FAR));
+                }
+                latest = latest.max(believed);
+            }
+        }
+    }
+}

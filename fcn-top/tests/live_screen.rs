@@ -1,0 +1,363 @@
+//! The screen beside an interface captured on, over a veth pair: real keys on a real terminal, which tmux is, and what
+//! stands there then; what is exported; and the terminal afterwards.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../crates/link/tests/common/netns.rs"]
+mod netns;
+
+use common::{Key, PROGRAM, alone, capture, captures, read, top_words, totals, truths};
+use fcn_tool::quantity::grouped;
+use netns::{End, Options, Pair};
+use pcap::Capture;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take; the machine may be busy.
+const DEADLINE: Duration = Duration::from_secs(20);
+const STEP: Duration = Duration::from_millis(30);
+/// What is sent: several senders, kinds and notifiers.
+const SCENARIO: &str = "attack";
+/// How often.
+const TIMES: u64 = 20;
+/// What is run, one after the other, so that the terminal before and after can be compared.
+const SCRIPT: &str = "stty -a >before; echo BEFORE; (sh -c 'echo $$ >pid; exec \"$0\" \"$@\"' \"$@\"; echo $? >code); \
+    stty -a >after; echo BEHIND; exec sleep 600";
+
+/// A terminal in the receiving namespace, with the program on it; gone when dropped.
+struct Terminal<'p> {
+    pair: &'p Pair,
+    home: TempDir,
+}
+
+impl<'p> Terminal<'p> {
+    /// `None` where there is no tmux.
+    fn open(pair: &'p Pair, options: &str) -> Option<Self> {
+        let there = Command::new("tmux")
+            .arg("-V")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !there {
+            println!("SKIPPED: keys on a terminal: needs the program tmux");
+            return None;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let terminal = Self { pair, home };
+        let mut command = terminal.tmux();
+        command.args(["-f", "/dev/null", "new-session", "-d", "-x", "120"]);
+        command.args(["-y", "40", "-c"]).arg(terminal.home.path());
+        command.args(["sh", "-c", SCRIPT, "sh", PROGRAM, "-i", "far"]);
+        command.arg("--no-config").args(options.split_whitespace());
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        Some(terminal)
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = self.pair.command(End::Far, "tmux");
+        alone(&mut command);
+        command.env_remove("TMUX").arg("-S");
+        command.arg(self.home.path().join("tmux"));
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> String {
+        let output = self.tmux().args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn text(&self) -> String {
+        self.output(&["capture-pane", "-p"])
+    }
+
+    /// What tmux knows of the terminal.
+    fn state(&self, what: &str) -> String {
+        let format = format!("#{{{what}}}");
+        let said = self.output(&["display-message", "-p", &format]);
+        said.trim_end().to_owned()
+    }
+
+    /// Presses keys as tmux calls them.
+    fn press(&self, keys: &[&str]) {
+        self.output(&[&["send-keys"], keys].concat());
+    }
+
+    fn type_in(&self, text: &str) {
+        self.output(&["send-keys", "-l", text]);
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let text = self.text();
+            if is(&text) {
+                return text;
+            }
+            assert!(begun.elapsed() < DEADLINE, "{what} is not there:\n{text}");
+            thread::sleep(STEP);
+        }
+    }
+
+    /// Waits until all of these are shown; returns the whole picture.
+    #[track_caller]
+    fn shows(&self, parts: &[&str]) -> String {
+        self.until(&format!("{parts:?}"), |text| {
+            parts.iter().all(|part| text.contains(part))
+        })
+    }
+
+    /// Presses a key and waits until all of these are shown.
+    #[track_caller]
+    fn press_for(&self, key: &str, parts: &[&str]) -> String {
+        self.press(&[key]);
+        self.shows(parts)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    #[track_caller]
+    fn content(&self, name: &str) -> String {
+        let content = fs::read_to_string(self.file(name)).unwrap();
+        content.trim().to_owned()
+    }
+
+    /// Waits for the end of the program; the terminal is as it was before. Returns the exit code.
+    #[track_caller]
+    fn ended(&self) -> String {
+        let text = self.shows(&["BEHIND"]);
+        assert!(text.starts_with("BEFORE"), "{text}");
+        for (what, off) in [
+            ("alternate_on", "0"),
+            ("mouse_any_flag", "0"),
+            ("cursor_flag", "1"),
+        ] {
+            assert_eq!(self.state(what), off, "{what}");
+        }
+        assert_eq!(self.content("before"), self.content("after"));
+        self.content("code")
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = self.tmux().arg("kill-server").output();
+    }
+}
+
+fn pair(name: &str) -> Option<Pair> {
+    let options = Options {
+        mtu: 9_000,
+        ..Options::default()
+    };
+    Pair::with(name, &options)
+}
+
+/// Sends the scenario so many times from the near end.
+fn send(pair: &Pair) {
+    let frames = read(&captures().join(format!("{SCENARIO}.pcapng")));
+    pair.inside(End::Near, || {
+        let mut socket = Capture::from_device("near").unwrap().open().unwrap();
+        for _ in 0..TIMES {
+            for (_, _, octets) in &frames {
+                socket.sendpacket(octets.as_slice()).unwrap();
+            }
+        }
+    });
+}
+
+/// What the generator says is in the scenario.
+fn truth() -> BTreeMap<Key, u64> {
+    let all = truths();
+    let truth = all.iter().find(|truth| truth.name == SCENARIO).unwrap();
+    totals(&truth.notifications, "total")
+}
+
+/// The QP that is told most, and how often.
+fn told_most() -> (u64, u64) {
+    let truth = truth();
+    let (key, total) = truth.iter().max_by_key(|(_, total)| **total).unwrap();
+    (key.2.expect("a QP"), *total)
+}
+
+#[test]
+fn keys_do_what_help_says_while_packets_come() {
+    let Some(pair) = pair("keys") else { return };
+    let Some(screen) = Terminal::open(&pair, "") else {
+        return;
+    };
+    screen.shows(&["LIVE", "drops: kernel 0, interface 0", "? help"]);
+    assert_eq!(screen.state("alternate_on"), "1");
+    let truth = truth();
+    let rows = truth.len();
+    let sum: u64 = truth.values().sum();
+    let (qp, most) = told_most();
+
+    // What was sent is counted, and nothing lost.
+    send(&pair);
+    let once = format!("{} in all", grouped(sum * TIMES));
+    let counted = ["drops: kernel 0, interface 0", &once];
+    screen.shows(&counted);
+    screen.shows(&[&format!("{rows} rows"), "LIVE", &format!("{rows} QPs")]);
+    let text = screen.text();
+    for ((_, _, qp, _, _), total) in &truth {
+        let (qp, total) = (format!("{:#x}", qp.expect("a QP")), grouped(total * TIMES));
+        let is_there = text.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.contains(&qp.as_str()) && words.contains(&total.as_str())
+        });
+        assert!(is_there, "{qp} {total}:\n{text}");
+    }
+
+    // Sorted by another column, and the other way round: the QP that is told most comes first.
+    screen.press_for("s", &["Sort by"]);
+    screen.press(&["g", "Down", "Down", "Down", "Down", "Down"]);
+    screen.press_for("Enter", &["by Total"]);
+    let up = screen.text().contains("by Total ▲");
+    let (sign, other) = if up { ("▲", "▼") } else { ("▼", "▲") };
+    screen.press_for("r", &[&format!("by Total {other}")]);
+    if sign == "▼" {
+        screen.press_for("r", &["by Total ▼"]);
+    }
+    let name = format!("{qp:#x}");
+    screen.until("the greatest total first", |text| {
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("Sender"));
+        lines.nth(1).is_some_and(|line| line.contains(&name))
+    });
+
+    // A filter works while it is typed, and says what is wrong with it.
+    screen.press_for("/", &["Filter:"]);
+    screen.type_in("qp=");
+    screen.shows(&["at character 4", "Filter: qp="]);
+    screen.type_in(&name);
+    let one = format!("1 of {rows} QPs");
+    screen.shows(&[&one, &format!("Filter: qp={name}"), "Enter keeps"]);
+    screen.press_for("Enter", &[&one, &format!("filter qp={name}"), "? help"]);
+
+    // The flow in full.
+    let total = grouped(most * TIMES);
+    let text = screen.press_for("Enter", &["Notified by", &format!("QP {name} at receiver")]);
+    let line = text.lines().find(|line| line.contains("Peak, total"));
+    assert!(line.is_some_and(|line| line.contains(&total)), "{text}");
+
+    // The packets behind it, and what another run makes of them.
+    screen.press_for("x", &["Packets to pcapng file: fcn-top-qp-"]);
+    let text = screen.press_for("Enter", &["written to fcn-top-qp-"]);
+    let said = text
+        .lines()
+        .find(|line| line.contains("written to"))
+        .unwrap();
+    let exported = screen.file(&format!("fcn-top-qp-{name}.pcapng"));
+    let packets = read(&exported).len() as u64;
+    assert!(
+        said.starts_with(&format!("{} packets written", grouped(packets))),
+        "{packets}: {said}"
+    );
+    let again = top_words(&format!("-r {} --json", exported.display())).well();
+    let json = again.json();
+    let of_row: u64 = totals(json["rows"].as_array().unwrap(), "total")
+        .iter()
+        .filter(|((_, _, this, _, _), _)| *this == Some(qp))
+        .map(|(_, total)| total)
+        .sum();
+    assert_eq!(of_row, most * TIMES);
+
+    // Paused it stands still, but goes on capturing.
+    screen.press_for("Escape", &["Sender", &one]);
+    screen.press_for("p", &["PAUSED", &once]);
+    send(&pair);
+    let twice = format!("{} in all", grouped(2 * sum * TIMES));
+    screen.until("a second of the pause", |text| {
+        text.contains("PAUSED") && !text.contains("PAUSED 0 s")
+    });
+    screen.shows(&counted);
+    screen.press_for("p", &["LIVE", "drops: kernel 0, interface 0", &twice]);
+
+    // Help, and every view.
+    screen.press_for("?", &["Help: QPs", "Esc closes"]);
+    screen.press(&["Escape"]);
+    screen.until("no help", |text| !text.contains("Help: QPs"));
+    screen.press_for("2", &["notifiers  by", "Who notifies most"]);
+    screen.press_for("3", &["Notified by", &format!("QP {name} at receiver")]);
+    screen.press_for("4", &["No IOAM trace"]);
+    screen.press_for("5", &["events  by"]);
+    let text = screen.press_for("6", &["1 interface", "QP rows"]);
+    let line = text.lines().find(|line| line.starts_with("far "));
+    let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    // Name, state, drops by the kernel and the interface.
+    assert_eq!(words.get(..4), Some(&["far", "up", "0", "0"][..]), "{text}");
+    assert!(words.contains(&grouped(2 * sum * TIMES).as_str()), "{text}");
+
+    // Other sizes.
+    screen.press_for("1", &["Sender"]);
+    for (width, height, parts) in [
+        (
+            "80",
+            "24",
+            ["drops: kernel 0, interface 0", "? help  q quit"],
+        ),
+        ("60", "15", ["drops 0/0", "? help  q quit"]),
+    ] {
+        screen.output(&["resize-window", "-x", width, "-y", height]);
+        screen.until("that size", |text| {
+            let lines: Vec<&str> = text.lines().collect();
+            // The keys are on the lowest line.
+            lines.len().to_string() == height
+                && lines[lines.len() - 1].starts_with(parts[1])
+                && text.contains(parts[0])
+                && text.contains(&name)
+        });
+    }
+    screen.output(&["resize-window", "-x", "120", "-y", "40"]);
+    screen.shows(&["drops: kernel 0, interface 0", &twice]);
+
+    screen.press(&["q"]);
+    assert_eq!(screen.ended(), "0");
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    let Some(pair) = pair("signal") else { return };
+    for signal in ["TERM", "HUP", "INT"] {
+        let Some(screen) = Terminal::open(&pair, "") else {
+            return;
+        };
+        screen.shows(&["LIVE", "? help"]);
+        assert_eq!(screen.state("alternate_on"), "1");
+        // Also while something is typed.
+        screen.press_for("/", &["Filter:"]);
+        let pid = screen.content("pid");
+        let kill = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(kill.unwrap().success());
+        assert_eq!(screen.ended(), "0", "{signal}");
+    }
+}
+
+#[test]
+fn what_the_view_cannot_do_is_told_before_the_screen() {
+    let Some(pair) = pair("wrong view") else {
+        return;
+    };
+    for (options, said) in [
+        ("--view points --sort qp", "fcn-top: --sort: "),
+        ("--view events --where hop=1", "fcn-top: --where: "),
+    ] {
+        let Some(screen) = Terminal::open(&pair, options) else {
+            return;
+        };
+        assert_eq!(screen.ended(), "2", "{options}");
+        screen.shows(&[said]);
+    }
+    // Printed without a screen, the QPs are meant.
+    let file = capture(&format!("{SCENARIO}.pcapng"));
+    top_words(&format!("-r {file} --json --view points --sort qp")).well();
+}

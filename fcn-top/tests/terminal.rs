@@ -1,0 +1,135 @@
+//! The screen on a real terminal, which tmux is: that it is drawn and drawn anew, and what becomes of it where the terminal
+//! goes.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::PROGRAM;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Generous: the machine may be busy.
+const HANG: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(50);
+
+/// A terminal with the program on it; gone when dropped.
+struct Screen {
+    home: TempDir,
+    pid: u32,
+}
+
+impl Screen {
+    /// `None` where there is no tmux.
+    fn open(options: &str) -> Option<Self> {
+        let there = Command::new("tmux")
+            .arg("-V")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !there {
+            println!("SKIPPED: needs the program tmux");
+            return None;
+        }
+        let mut screen = Self {
+            home: tempfile::tempdir().unwrap(),
+            pid: 0,
+        };
+        let file = common::captures().join("receiver-cnp-ipv4.pcapng");
+        let mut command = screen.tmux();
+        command.args(["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y"]);
+        command.args(["30", "env", "TERM=screen-256color", PROGRAM, "--no-config"]);
+        command.args(options.split_whitespace()).arg("-r").arg(file);
+        assert!(command.status().unwrap().success());
+        let pid = screen.output(&["list-panes", "-F", "#{pane_pid}"]);
+        screen.pid = pid.trim().parse().unwrap();
+        Some(screen)
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_remove("TMUX").arg("-S");
+        command.arg(self.home.path().join("tmux"));
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> String {
+        let output = self.tmux().args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn text(&self) -> String {
+        self.output(&["capture-pane", "-p"])
+    }
+
+    /// Waits until it shows that.
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.text().contains(text) {
+            assert!(
+                begun.elapsed() < HANG,
+                "it does not show {text}: {}",
+                self.text()
+            );
+            thread::sleep(STEP);
+        }
+    }
+
+    fn runs(&self) -> bool {
+        // One that nobody has waited for yet has no command line any more.
+        fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| !line.is_empty())
+    }
+
+    #[track_caller]
+    fn ends(&self) {
+        let begun = Instant::now();
+        while self.runs() {
+            assert!(begun.elapsed() < HANG, "it still runs");
+            thread::sleep(STEP);
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.tmux().arg("kill-server").output();
+        if self.runs() {
+            let _ = Command::new("kill")
+                .args(["-9", &self.pid.to_string()])
+                .status();
+        }
+    }
+}
+
+#[test]
+fn it_is_drawn_anew_and_left() {
+    let Some(screen) = Screen::open("") else {
+        return;
+    };
+    screen.shows("QPs");
+    screen.output(&["send-keys", "C-l"]);
+    // Where the terminal is asked for something, it has 2 s to answer; keys would cover up that it was.
+    thread::sleep(Duration::from_millis(2_500));
+    assert!(screen.runs());
+    screen.output(&["send-keys", "4"]);
+    screen.shows("No IOAM trace");
+    screen.output(&["resize-window", "-x", "90", "-y", "25"]);
+    screen.output(&["send-keys", "1"]);
+    screen.shows("Notifier");
+    screen.output(&["send-keys", "q"]);
+    screen.ends();
+}
+
+#[test]
+fn it_ends_where_the_terminal_goes() {
+    let Some(screen) = Screen::open("") else {
+        return;
+    };
+    screen.shows("QPs");
+    assert!(screen.runs());
+    screen.output(&["kill-server"]);
+    screen.ends();
+}
