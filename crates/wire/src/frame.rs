@@ -203,22 +203,31 @@ impl<'a> Frame<'a> {
     #[inline]
     #[must_use]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, profile: &'a Profile) -> Self {
-        let mut frame = Self {
-            bytes,
-            wire_len: wire_len.max(bytes.len()),
+        let mut frame = Self::empty(profile);
+        frame.renew(bytes, wire_len, link);
+        frame
+    }
+
+    /// A frame without octets, in whose place another is to come ([`renew`](Self::renew)).
+    // Always inlined, so that it is made in its place.
+    #[inline(always)]
+    #[must_use]
+    pub fn empty(profile: &'a Profile) -> Self {
+        Self {
+            bytes: &[],
+            wire_len: 0,
             profile,
             spans: ArrayVec::new(),
             ip: None,
             upper: Upper::Other,
             end: End::Complete,
             overlong: None,
-        };
-        frame.walk(link);
-        frame
+        }
     }
 
     /// Finds the layers of another frame, in the place of this one's: a `Frame` is large, and many that are looked at
     /// together need not be moved to where they are kept.
+    #[inline]
     pub fn renew(&mut self, bytes: &'a [u8], wire_len: usize, link: LinkType) {
         self.bytes = bytes;
         self.wire_len = wire_len.max(bytes.len());

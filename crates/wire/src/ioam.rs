@@ -192,6 +192,21 @@ impl TraceType {
         self.0 & 0x0000_0FFC != 0
     }
 
+    /// Octets in front of the field of `bit` (0 to 22) in a node's data; `None` where nodes have no such field.
+    #[inline]
+    #[must_use]
+    pub const fn offset_of(self, bit: u8) -> Option<usize> {
+        /// Bits 8 to 10, whose fields have 8 octets; those of the others have 4.
+        const WIDE: u32 = 0x00E000;
+        if bit > Self::OPAQUE || !self.has(bit) {
+            return None;
+        }
+        let before = 24 - bit as u32;
+        let fields =
+            (self.0 >> before).count_ones() + (self.0 & WIDE).unbounded_shr(before).count_ones();
+        Some(fields as usize * 4)
+    }
+
     /// NodeLen that the type asks for, in 4-octet units, the opaque snapshot not counted.
     #[must_use]
     pub const fn node_len(self) -> usize {
@@ -463,24 +478,34 @@ impl<'a> Node<'a> {
     /// Queue depth, where the node wrote one.
     #[must_use]
     pub fn queue_depth(&self) -> Option<u32> {
-        /// Bit of the trace type.
-        const QUEUE_DEPTH: u8 = 6;
-        if !self.trace_type.has(QUEUE_DEPTH) {
-            return None;
-        }
-        // The fields of the bits in front of it have four octets each.
-        let before = (self.trace_type.bits() >> (24 - QUEUE_DEPTH)).count_ones() as usize;
-        Some(u32_at(self.bytes, before * 4)).filter(|depth| *depth != NOT_AVAILABLE)
+        self.word(6).filter(|depth| *depth != NOT_AVAILABLE)
+    }
+
+    /// The first four octets of the field of `bit` (0 to 22): all of it, but for the wide fields (8 to 10) and the
+    /// opaque snapshot. Faster than going through [`fields`](Self::fields) where only some are wanted.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, bit: u8) -> Option<u32> {
+        let at = self.trace_type.offset_of(bit)?;
+        Some(u32_at(self.bytes, at))
+    }
+
+    /// The field of `bit` 8, 9 or 10, whose fields have eight octets.
+    #[inline]
+    #[must_use]
+    pub fn wide(&self, bit: u8) -> Option<u64> {
+        let at = self
+            .trace_type
+            .offset_of(bit)
+            .filter(|_| (8..=10).contains(&bit))?;
+        Some(u64_at(self.bytes, at))
     }
 
     /// Node identifier, where the node wrote one: the short one, else the wide one.
     #[must_use]
     pub fn node_id(&self) -> Option<u64> {
-        self.fields().find_map(|field| match field.value {
-            Value::HopLimitNodeId { node_id, .. } => Some(u64::from(node_id)),
-            Value::HopLimitNodeIdWide { node_id, .. } => Some(node_id),
-            _ => None,
-        })
+        let short = self.word(0).map(|word| u64::from(word & 0x00FF_FFFF));
+        short.or_else(|| self.wide(8).map(|wide| wide << 8 >> 8))
     }
 }
 
@@ -854,6 +879,27 @@ mod tests {
         let mut out = vec![0; repr.buffer_len()];
         repr.emit(&mut out).unwrap();
         out
+    }
+
+    proptest! {
+        #[test]
+        fn fields_are_where_the_trace_type_says(bits in 0u32..1 << 24, seed in any::<u8>()) {
+            let trace_type = TraceType::from_bits(bits & !2);
+            let data: Vec<u8> = (0..trace_type.node_len() * 4).map(|i| (i as u8).wrapping_mul(seed)).collect();
+            let node = Node { offset: 0, bytes: &data, trace_type };
+            let mut found = 0;
+            for field in node.fields() {
+                found += 1;
+                prop_assert_eq!(trace_type.offset_of(field.bit), Some(field.offset));
+                prop_assert_eq!(node.word(field.bit), Some(u32_at(&data, field.offset)));
+                let wide = (field.len == 8).then(|| u64_at(&data, field.offset));
+                prop_assert_eq!(node.wide(field.bit), wide);
+            }
+            let absent = (0..=u8::MAX).filter(|bit| trace_type.offset_of(*bit).is_none()).count();
+            prop_assert_eq!(found + absent, 256);
+            let last = (0..22).rev().find_map(|bit| trace_type.offset_of(bit));
+            prop_assert!(last.is_none_or(|at| at + 4 <= data.len()));
+        }
     }
 
     fn findings_of(opt_type: OptType, bytes: &[u8]) -> Vec<Rule> {

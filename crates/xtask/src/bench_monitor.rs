@@ -15,11 +15,20 @@ use crate::tally::SKIP_MARK;
 use crate::{cargo, process};
 
 /// Notifications in the file.
-const PACKETS: u64 = 2_000_000;
-/// QPs that they are about; each has a row for each of the three kinds.
+const PACKETS: u64 = 4_000_000;
+/// QPs that they are about; each has a row for each kind.
 const QPS: [u32; 3] = [1_000, 10_000, 100_000];
+/// What a file or a link carries: what it is called, and the stress's weights.
+const PLAIN: (&str, &str) = (
+    "CNPs and Fast CNPs with option 1",
+    "cnp = 1\nfast_cnp_1 = 1\n",
+);
+const TRACED: (&str, &str) = (
+    "CNPs and Fast CNPs, a quarter with traces of 4 nodes",
+    "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n",
+);
 /// tshark is slow: so many rounds suffice.
-const TSHARK_ROUNDS: usize = 3;
+const TSHARK_ROUNDS: usize = 2;
 /// The processor that a program runs on alone; a sender has the other.
 const ONE: &str = "0";
 const OTHER: &str = "1";
@@ -44,9 +53,18 @@ pub fn run(rounds: usize) -> Outcome {
         "{}",
         ink(Ink::Bold, "A file of CNPs and Fast CNPs, on one processor")
     );
-    for qps in QPS {
-        let file = notifications(&generator, &scratch, qps)?;
-        offline(&monitor, &file, qps, rounds)?;
+    let files = [
+        (QPS[0], PLAIN),
+        (QPS[1], PLAIN),
+        (QPS[2], PLAIN),
+        (QPS[1], TRACED),
+    ];
+    for (qps, (what, mix)) in files {
+        let file = notifications(&generator, &scratch, qps, mix)?;
+        println!("\n{PACKETS} {what}, {qps} QPs, {rounds} rounds in turn");
+        offline(&monitor, &file, rounds)?;
+        // Half a gigabyte each.
+        let _ = std::fs::remove_file(&file);
     }
     println!(
         "{}",
@@ -62,21 +80,16 @@ pub fn run(rounds: usize) -> Outcome {
     live(&generator, &monitor, &scratch, rounds)
 }
 
-/// A capture of CNPs and Fast CNPs with both options about so many QPs.
-fn notifications(generator: &Path, scratch: &Path, qps: u32) -> Outcome<PathBuf> {
-    let file = scratch.join(format!("{PACKETS}-notifications-{qps}-qps.pcapng"));
-    if !file.exists() {
-        let scenario = scenario(scratch, qps, "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n")?;
-        let partial = file.with_extension("partial");
-        process::stdout(
-            Command::new(generator)
-                .arg("run")
-                .arg(scenario)
-                .args(["--count", &PACKETS.to_string(), "--quiet", "--output"])
-                .arg(&partial),
-        )?;
-        std::fs::rename(&partial, &file).map_err(|e| Failure::io("rename", &partial, &e))?;
-    }
+/// A capture of notifications about so many QPs.
+fn notifications(generator: &Path, scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
+    let file = scratch.join("notifications.pcapng");
+    process::stdout(
+        Command::new(generator)
+            .arg("run")
+            .arg(scenario(scratch, qps, mix)?)
+            .args(["--count", &PACKETS.to_string(), "--quiet", "--output"])
+            .arg(&file),
+    )?;
     Ok(file)
 }
 
@@ -91,7 +104,7 @@ fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
 }
 
 /// Times who reads the file, in turn.
-fn offline(monitor: &Path, file: &Path, qps: u32, rounds: usize) -> Outcome {
+fn offline(monitor: &Path, file: &Path, rounds: usize) -> Outcome {
     let tshark = process::which("tshark");
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
@@ -117,7 +130,6 @@ fn offline(monitor: &Path, file: &Path, qps: u32, rounds: usize) -> Outcome {
             format!("{:.1}", median(&theirs) / median(times)),
         ]
     };
-    println!("\n{PACKETS} notifications about {qps} QPs, {rounds} rounds in turn");
     let mut rows = vec![row("fcn-top -r FILE --json", &ours)];
     if tshark.is_some() {
         rows.push(row("tshark -q -z io,stat,1 -r FILE", &theirs));
@@ -231,7 +243,7 @@ fn sum(page: &str, metric: &str) -> f64 {
 fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outcome {
     let mut rows = Vec::new();
     for qps in QPS {
-        let scenario = scenario(scratch, qps, "cnp = 2\nfast_cnp_1 = 1\nfast_cnp_2 = 1\n")?;
+        let scenario = scenario(scratch, qps, TRACED.1)?;
         for round in 1..=rounds.min(3) {
             let network = Network::new(&Default::default())?;
             let screen = Screen::open(&network, monitor)?;

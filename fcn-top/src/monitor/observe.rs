@@ -6,6 +6,7 @@ use super::notices::About;
 use super::row::{RowKey, most_in_a_millisecond};
 use super::{Monitor, RowId};
 use crate::packet::Packet;
+use arrayvec::ArrayVec;
 use fcn_node::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::{Bth, Transport};
 use fcn_wire::frame::{Ip, Upper};
@@ -41,17 +42,20 @@ pub const AHEAD: usize = 8;
 /// Packets that were looked at before they are taken in, so that what they need from memory is on its way: all at once,
 /// where one by one each would be waited for.
 pub struct Ahead<'a> {
-    frames: [Frame<'a>; AHEAD],
-    gists: [Option<Gist>; AHEAD],
+    profile: &'a Profile,
+    frames: ArrayVec<Frame<'a>, AHEAD>,
+    gists: ArrayVec<Option<Gist>, AHEAD>,
 }
 
 impl<'a> Ahead<'a> {
     /// None yet.
     #[must_use]
+    #[inline]
     pub fn new(profile: &'a Profile) -> Self {
         Self {
-            frames: core::array::from_fn(|_| Frame::parse(&[], 0, LinkType::Ethernet, profile)),
-            gists: [None; AHEAD],
+            profile,
+            frames: ArrayVec::new(),
+            gists: ArrayVec::new(),
         }
     }
 }
@@ -74,19 +78,22 @@ impl Monitor {
 
     /// Looks at packets, [`AHEAD`] at most, that [`observe_ahead`](Self::observe_ahead) will take in next.
     pub fn look_ahead<'a>(&self, packets: &[Packet<'a>], ahead: &mut Ahead<'a>) {
-        let mut guesses = [u32::MAX; AHEAD];
-        let places = ahead
-            .frames
-            .iter_mut()
-            .zip(&mut ahead.gists)
-            .zip(&mut guesses);
-        for (packet, ((frame, gist), guess)) in packets.iter().zip(places) {
+        ahead.frames.clear();
+        ahead.gists.clear();
+        let mut guesses: ArrayVec<u32, AHEAD> = ArrayVec::new();
+        for packet in packets.iter().take(AHEAD) {
+            // Large: made in its place, not moved there.
+            ahead.frames.push(Frame::empty(ahead.profile));
+            let Some(frame) = ahead.frames.last_mut() else {
+                return;
+            };
             frame.renew(packet.bytes, packet.wire_len, packet.link);
-            *gist = Gist::of(frame);
-            if let Some(gist) = gist {
+            let gist = Gist::of(frame);
+            if let Some(gist) = &gist {
                 let interface = self.settings.per_interface.then_some(packet.interface);
-                *guess = self.rows.guess(&RowKey::of(gist, interface));
+                guesses.push(self.rows.guess(&RowKey::of(gist, interface)));
             }
+            ahead.gists.push(gist);
         }
         for guess in guesses {
             self.rows.fetch(guess);

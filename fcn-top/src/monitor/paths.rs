@@ -3,7 +3,7 @@
 use super::bounded::Bounded;
 use crate::record::HopRecord;
 use arrayvec::ArrayVec;
-use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
+use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace};
 
 /// Most hops of a path; of a longer trace the first ones count.
 pub const MAX_HOPS: usize = 32;
@@ -37,38 +37,22 @@ struct Seen {
 }
 
 impl Seen {
+    #[inline]
     fn of(node: &Node<'_>) -> Self {
-        let mut seen = Self::default();
-        let available = |word: u32| Some(word).filter(|word| *word != NOT_AVAILABLE);
-        for field in node.fields() {
-            match field.value {
-                Value::HopLimitNodeId { hop_limit, node_id } => {
-                    let available = (hop_limit, node_id) != (u8::MAX, 0x00FF_FFFF);
-                    seen.node = available.then_some(node_id.into()).or(seen.node);
-                }
-                Value::HopLimitNodeIdWide { hop_limit, node_id } => {
-                    let available = (hop_limit, node_id) != (u8::MAX, u64::MAX >> 8);
-                    seen.node = seen.node.or(available.then_some(node_id));
-                }
-                Value::Interfaces { ingress, egress } => {
-                    let available = (ingress, egress) != (u16::MAX, u16::MAX);
-                    let both = (ingress.into(), egress.into());
-                    seen.interfaces = available.then_some(both).or(seen.interfaces);
-                }
-                Value::InterfacesWide { ingress, egress } => {
-                    let available = (ingress, egress) != (NOT_AVAILABLE, NOT_AVAILABLE);
-                    seen.interfaces = available.then_some((ingress, egress)).or(seen.interfaces);
-                }
-                Value::TimestampSeconds(word) => seen.seconds = available(word),
-                Value::TimestampFraction(word) => seen.fraction = available(word),
-                Value::TransitDelay(word) => {
-                    seen.delay = available(word).map(|word| word.min(LONG_DELAY));
-                }
-                Value::QueueDepth(word) => seen.queue = available(word),
-                _ => {}
-            }
+        let available = |bit| node.word(bit).filter(|word| *word != NOT_AVAILABLE);
+        let wide = |bit| node.wide(bit).filter(|wide| *wide != u64::MAX);
+        let number = available(0).map(|word| u64::from(word & 0x00FF_FFFF));
+        let short = available(1).map(|word| (word >> 16, word & 0xFFFF));
+        Self {
+            node: number.or_else(|| wide(8).map(|wide| wide & (u64::MAX >> 8))),
+            interfaces: wide(9)
+                .map(|wide| ((wide >> 32) as u32, wide as u32))
+                .or(short),
+            queue: available(6),
+            delay: available(4).map(|word| word.min(LONG_DELAY)),
+            seconds: available(2),
+            fraction: available(3),
         }
-        seen
     }
 
     const fn id(&self) -> HopId {
