@@ -39,7 +39,7 @@ pub struct Cli {
 /// A chore.
 #[derive(Debug, Subcommand)]
 pub enum Chore {
-    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms
+    /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, ask the monitor
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
     Test {
@@ -59,7 +59,7 @@ pub enum Chore {
     Bench {
         /// Only these
         name: Vec<bench::Bench>,
-        /// Rounds of each comparison over the link
+        /// Rounds of each comparison with other programs
         #[arg(long, value_name = "N", default_value_t = 7)]
         rounds: usize,
         /// Only this part of the benchmark over the link
