@@ -63,31 +63,31 @@ macro_rules! with_table {
         let (sheets, moments) = (&mut $app.sheets, &$app.moments);
         match $app.view {
             $crate::screen::View::Qps | $crate::screen::View::Flow => {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "not every body names the type")]
                 type $line = ($crate::monitor::RowId, $crate::record::QpRecord);
                 let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps[..]);
                 $body
             }
             $crate::screen::View::Points => {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "not every body names the type")]
                 type $line = $crate::record::PointRecord;
                 let ($sheet, $lines) = (&mut sheets.points, &moments.shown().points[..]);
                 $body
             }
             $crate::screen::View::Paths => {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "not every body names the type")]
                 type $line = $crate::record::HopRecord;
                 let ($sheet, $lines) = (&mut sheets.hops, &moments.shown().hops[..]);
                 $body
             }
             $crate::screen::View::Events => {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "not every body names the type")]
                 type $line = $crate::record::EventRecord;
                 let ($sheet, $lines) = (&mut sheets.events, moments.events());
                 $body
             }
             $crate::screen::View::Interfaces => {
-                #[allow(dead_code)]
+                #[allow(dead_code, reason = "not every body names the type")]
                 type $line = $crate::record::InterfaceRecord;
                 let ($sheet, $lines) = (&mut sheets.interfaces, &moments.shown().interfaces[..]);
                 $body
