@@ -28,6 +28,19 @@ pub enum Kind {
     Bytes,
     /// Text.
     Text,
+    /// Number of another frame, which a double click goes to.
+    Frame(Link),
+    /// Span of time.
+    Span,
+}
+
+/// How a frame stands to the one that a [`Kind::Frame`] names: Wireshark draws it beside the list of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The other frame asked for this one, or was its cause.
+    Cause,
+    /// The other frame is the answer, or the effect.
+    Effect,
 }
 
 /// A protocol of this plugin.
@@ -67,6 +80,7 @@ protocols! {
     ProxyOption = "proxycn.option", "Proxy address option", "Proxy Network Node Address option";
     ProxyCn = "proxycn", "Proxy CN", "Congestion Notification to the Proxy Node";
     WanFcn = "wanfcn", "WAN FCN", "Fast Congestion Notification in the WAN";
+    Fcn = "fcn", "FCN", "Congestion notification of any kind, and its context";
 }
 
 /// What is registered for a field.
@@ -254,6 +268,31 @@ fields! {
     WanLevel = WanFcn, "wanfcn.level", "Congestion level (1 lowest, 7 highest, 0 not used)", Kind::Dec(32), mask 0x0E00;
     WanReserved = WanFcn, "wanfcn.reserved", "Reserved", Kind::Hex(32), mask 0x01FF;
     WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
+
+    FcnKind = Fcn, "fcn.kind", "Kind", Kind::Text;
+    FcnOrigin = Fcn, "fcn.origin", "Said by", Kind::Text;
+    FcnNotifier4 = Fcn, "fcn.notifier_ipv4", "Notifier", Kind::Ipv4;
+    FcnNotifier6 = Fcn, "fcn.notifier_ipv6", "Notifier", Kind::Ipv6;
+    FcnSender4 = Fcn, "fcn.sender_ipv4", "Sender that is to slow down", Kind::Ipv4;
+    FcnSender6 = Fcn, "fcn.sender_ipv6", "Sender that is to slow down", Kind::Ipv6;
+    FcnQp = Fcn, "fcn.qp", "QP in the notification", Kind::Hex(24);
+    FcnQpSide = Fcn, "fcn.qp_side", "Side that the QP belongs to", Kind::Text;
+    FcnLevel = Fcn, "fcn.level", "Congestion level", Kind::Dec(8);
+    FcnDeepestQueue = Fcn, "fcn.deepest_queue", "Deepest queue on the path", Kind::Dec(32);
+    FcnHops = Fcn, "fcn.hops", "Nodes in the trace", Kind::Dec(8);
+    FcnSenderQp = Fcn, "fcn.sender_qp", "QP at the sender", Kind::Hex(24);
+    FcnSenderQpBy = Fcn, "fcn.sender_qp.by", "QP at the sender learnt from", Kind::Text;
+    FcnInterval = Fcn, "fcn.interval", "Time since the last notification of this kind about this QP", Kind::Span;
+    FcnData = Fcn, "fcn.data_frame", "About the data in frame", Kind::Frame(Link::Cause);
+    FcnDataDelay = Fcn, "fcn.data_delay", "Time since that data", Kind::Span;
+    FcnMarked = Fcn, "fcn.marked_frame", "Answers the CE mark in frame", Kind::Frame(Link::Cause);
+    FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since that mark", Kind::Span;
+    FcnTranslates = Fcn, "fcn.translates", "Translates the notification in frame", Kind::Frame(Link::Cause);
+    FcnTranslationDelay = Fcn, "fcn.translation_delay", "Time that translating took", Kind::Span;
+    FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated by the CNP in frame", Kind::Frame(Link::Effect);
+    FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
+    FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);
+    FcnRateAfter = Fcn, "fcn.rate_after", "Data rate of the sender after (bit/s)", Kind::Dec(64);
 }
 
 impl F {
@@ -387,14 +426,14 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_under_one_of_the_five_prefixes() {
+    fn every_name_is_under_a_known_prefix() {
         for name in F::ALL
             .iter()
             .map(|f| f.def().filter.to_owned())
             .chain(Rule::ALL.iter().filter_map(|r| Some(expert_name(*r)?.1)))
         {
             assert!(
-                ["fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2."]
+                ["fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2.", "fcn."]
                     .iter()
                     .any(|prefix| name.starts_with(prefix)),
                 "{name}"

@@ -78,7 +78,9 @@ pub enum Op {
     /// Add a number. With a mask, `value` is the whole word.
     Uint(F, At, u32, Mark),
     /// Add a number of more than 32 bits.
-    Uint64(F, At, u64),
+    Uint64(F, At, u64, Mark),
+    /// Add a span of time, in nanoseconds.
+    Span(F, At, i64, Mark),
     /// Add a flag. With a mask, `value` is the whole word.
     Flag(F, At, u32, Mark),
     /// Add an IPv4 address.

@@ -99,13 +99,20 @@ fn node(plan: &mut Plan<'_>, base: usize, index: usize, node: &Node<'_>) {
             Value::ChecksumComplement(value) => plan.uint(F::NodeComplement, all, value),
             Value::HopLimitNodeIdWide { hop_limit, node_id } => {
                 plan.uint(F::NodeHopLimit, at(start, 1), hop_limit);
-                plan.push(Op::Uint64(F::NodeIdWide, at(start + 1, 7), node_id));
+                plan.push(Op::Uint64(
+                    F::NodeIdWide,
+                    at(start + 1, 7),
+                    node_id,
+                    Mark::Plain,
+                ));
             }
             Value::InterfacesWide { ingress, egress } => {
                 plan.uint(F::NodeIngressWide, at(start, 4), ingress);
                 plan.uint(F::NodeEgressWide, at(start + 4, 4), egress);
             }
-            Value::NamespaceDataWide(value) => plan.push(Op::Uint64(F::NodeDataWide, all, value)),
+            Value::NamespaceDataWide(value) => {
+                plan.push(Op::Uint64(F::NodeDataWide, all, value, Mark::Plain));
+            }
             Value::BufferOccupancy(value) => plan.uint(F::NodeBuffer, all, value),
             Value::Undefined(value) => {
                 plan.push(Op::Uint(F::NodeUndefined, all, value, Mark::Plain));

@@ -24,6 +24,8 @@ pub struct Canvas {
 /// Deepest nesting of a plan.
 const DEPTH: usize = 8;
 const AS_IS: &CStr = c"%s";
+/// In a second.
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// Carries `plan` out and gives the tree that it leaves open.
 ///
@@ -123,11 +125,21 @@ impl Pen<'_> {
                     let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
                     self.added(item, mark);
                 }
-                Op::Uint64(field, at, value) => {
+                Op::Uint64(field, at, value, mark) => {
                     let (start, len) = self.clamp(at);
                     let id = register::field(field);
                     let item = sys::proto_tree_add_uint64(tree, id, tvb, start, len, value);
-                    self.added(item, Mark::Plain);
+                    self.added(item, mark);
+                }
+                Op::Span(field, at, nanoseconds, mark) => {
+                    let (start, len) = self.clamp(at);
+                    let id = register::field(field);
+                    let span = sys::nstime_t {
+                        secs: nanoseconds / NANOSECONDS,
+                        nsecs: (nanoseconds % NANOSECONDS) as c_int,
+                    };
+                    let item = sys::proto_tree_add_time(tree, id, tvb, start, len, &raw const span);
+                    self.added(item, mark);
                 }
                 Op::Flag(field, at, value, mark) => {
                     let (start, len) = self.clamp(at);

@@ -2,7 +2,7 @@
 
 use super::compat::{self, BoolPreference};
 use super::{hooks, sys};
-use crate::names::{F, Field, Kind, P, expert_name};
+use crate::names::{F, Field, Kind, Link, P, expert_name};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -210,11 +210,21 @@ fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
         Kind::Ipv6 => (sys::FT_IPv6, sys::BASE_NONE as c_int),
         Kind::Bytes => (sys::FT_BYTES, sys::BASE_NONE as c_int),
         Kind::Text => (sys::FT_STRING, sys::BASE_NONE as c_int),
+        Kind::Frame(_) => (sys::FT_FRAMENUM, sys::BASE_NONE as c_int),
+        Kind::Span => (sys::FT_RELATIVE_TIME, sys::BASE_NONE as c_int),
     };
     (type_, display)
 }
 
 fn value_strings(def: &Field) -> *const c_void {
+    if let Kind::Frame(link) = def.kind {
+        // Here Wireshark takes a number where other fields have a list.
+        let link = match link {
+            Link::Cause => sys::FT_FRAMENUM_REQUEST,
+            Link::Effect => sys::FT_FRAMENUM_RESPONSE,
+        };
+        return ptr::without_provenance(link as usize);
+    }
     if def.values.is_empty() {
         return ptr::null();
     }
