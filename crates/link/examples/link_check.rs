@@ -126,6 +126,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
                 count: 2_000,
                 lens: lens.clone(),
                 by,
+                always_more: false,
             };
             let outcome = exchange(&plan, (near, || {}), (far, || {}), destination);
             let total = plan.count * u64::from(queues);

@@ -65,6 +65,7 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
                 count: 6_000,
                 lens: lens(mtu as usize),
                 by: By::PacketSocket,
+                always_more: false,
             };
             let outcome = across(&pair, &plan);
             let expected = match wanted {
@@ -77,6 +78,25 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
             }
         }
     }
+}
+
+#[test]
+fn nothing_is_lost_while_a_receiver_never_finds_its_ring_empty() {
+    let Some(pair) = Pair::with("never-empty", &Options::default()) else {
+        return;
+    };
+    across(
+        &pair,
+        &Exchange {
+            wanted: COPY,
+            queues: 1,
+            // Several times what the receiver's ring holds.
+            count: 3_000,
+            lens: vec![94],
+            by: By::Xdp(Copying::Best),
+            always_more: true,
+        },
+    );
 }
 
 #[test]
@@ -98,6 +118,7 @@ fn every_octet_arrives_when_af_xdp_receives() {
                     count: 6_000,
                     lens: lens(mtu as usize),
                     by: By::Xdp(Copying::Best),
+                    always_more: false,
                 },
             );
             println!("MTU {mtu}: {}", outcome.received_by);

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// The kernel keeps so much of a chunk in front of a frame.
 const HEADROOM: usize = 256;
+/// So many pieces are given back together.
+const TOGETHER: usize = 32;
 
 /// A receive queue.
 #[derive(Debug)]
@@ -41,21 +43,14 @@ impl XdpReceive {
         copying: Copying,
         program: Arc<Program>,
     ) -> Result<Self, XdpError> {
-        let wanted = |zero_copy| Wanted {
+        let mut socket = Socket::open(&Wanted {
             interface,
             index,
             queue,
             layout: Layout::new(slots.max(1), longest, HEADROOM),
             receive: true,
-            zero_copy,
-        };
-        let mut socket = match copying {
-            Copying::Never => Socket::open(&wanted(true))?,
-            Copying::Always => Socket::open(&wanted(false))?,
-            Copying::Best => {
-                Socket::open(&wanted(true)).or_else(|_| Socket::open(&wanted(false)))?
-            }
-        };
+            copying,
+        })?;
         program.give(queue, socket.fd()).map_err(|error| XdpError {
             interface: interface.to_owned(),
             queue,
@@ -116,10 +111,14 @@ impl XdpReceive {
         Ok(self.drain(&mut take))
     }
 
+    /// Takes no more than there were chunks, and gives back every few: a sender that is as fast as we are would else keep us
+    /// here, and the kernel would run out of chunks.
     fn drain(&mut self, take: &mut impl FnMut(&[u8])) -> usize {
         let mut count = 0;
-        let chunk = self.socket.umem.layout().chunk as u64;
-        while let Some(piece) = self.ring.next() {
+        let layout = *self.socket.umem.layout();
+        let chunk = layout.chunk as u64;
+        for taken in 1..=layout.slots * layout.chunks {
+            let Some(piece) = self.ring.next() else { break };
             // SAFETY: the kernel gave it to us with the descriptor, and gets it back only below.
             let octets = unsafe { self.socket.umem.at(piece.at as usize, piece.len as usize) };
             let last = piece.options & CONTINUES == 0;
@@ -142,13 +141,20 @@ impl XdpReceive {
             }
             self.too_long &= !last;
             self.socket.fill.write(piece.at / chunk * chunk);
+            if taken % TOGETHER == 0 {
+                self.give_back();
+            }
         }
+        self.give_back();
+        count
+    }
+
+    fn give_back(&mut self) {
         self.ring.release();
         self.socket.fill.submit();
         // A driver that once ran out of chunks asks for this; without it nothing is received ever after.
         if self.socket.fill.needs_wakeup() {
             let _ = sys::kick_receive(self.socket.fd());
         }
-        count
     }
 }

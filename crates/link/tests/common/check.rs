@@ -20,6 +20,9 @@ const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
 pub const SHORTEST: usize = 14 + 4 + 8;
 /// Frames, and octets of them, that are sent and not received, at most: what a socket holds by default.
 const WINDOW: (u64, u64) = (128, 60_000);
+/// A receiver that is to find more waits for so many, so long: what was handed to a sender has not arrived yet.
+const MORE: u64 = 96;
+const MORE_WITHIN: Duration = Duration::from_millis(5);
 /// How long the last frames may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -166,6 +169,8 @@ pub struct Exchange {
     pub count: u64,
     pub lens: Vec<usize>,
     pub by: By,
+    /// Whether the receiver is slow enough to find another frame whenever it has taken one.
+    pub always_more: bool,
 }
 
 /// What came of it.
@@ -182,11 +187,25 @@ pub struct Outcome {
 struct Arrivals {
     next: Vec<u64>,
     arrived: Arc<AtomicU64>,
+    /// What has been sent, where the receiver is to wait for more.
+    wait_for: Option<Arc<AtomicU64>>,
     complaints: String,
 }
 
 impl Arrivals {
     fn take(&mut self, frame: &[u8]) {
+        if let Some(sent) = &self.wait_for {
+            let since = Instant::now();
+            while sent.load(Ordering::Relaxed) < self.arrived.load(Ordering::Relaxed) + MORE
+                && since.elapsed() < MORE_WITHIN
+            {
+                std::hint::spin_loop();
+            }
+        }
+        self.read(frame);
+    }
+
+    fn read(&mut self, frame: &[u8]) {
         match read(frame) {
             None => {}
             Some(Err(complaint)) => self.complain(&complaint),
@@ -231,6 +250,7 @@ pub fn exchange(
             let mut arrivals = Arrivals {
                 next: vec![0; plan.queues as usize],
                 arrived: Arc::clone(&arrived),
+                wait_for: plan.always_more.then(|| Arc::clone(&sent)),
                 complaints: String::new(),
             };
             let how = receive(plan.by, far, longest, (&ready, &done), &mut arrivals);
