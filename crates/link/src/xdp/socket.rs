@@ -59,6 +59,11 @@ impl XdpError {
         self.error.kind() == io::ErrorKind::PermissionDenied
     }
 
+    /// Whether the kernel refused the queue, rather than what the socket needs.
+    pub(super) const fn is_bind(&self) -> bool {
+        matches!(self.step, Step::Bind { .. })
+    }
+
     /// Why a mode was not obtained, shortly.
     pub(super) fn reason(&self) -> String {
         match (self.step, self.error.raw_os_error()) {
@@ -154,7 +159,7 @@ pub(super) struct Wanted<'a> {
     pub queue: u32,
     pub layout: Layout,
     pub receive: bool,
-    pub zero_copy: bool,
+    pub copying: Copying,
 }
 
 /// A bound socket.
@@ -168,6 +173,8 @@ pub(super) struct Socket {
     pub receive: Option<Consumer<Descriptor>>,
     pub umem: Umem,
     pub zero_copy: bool,
+    /// Why the driver has to copy although it was asked not to.
+    pub why_copying: Option<XdpError>,
 }
 
 /// `struct xdp_umem_reg`.
@@ -182,7 +189,10 @@ struct Registration {
 }
 
 impl Socket {
-    /// Opens a socket as `wanted`, in no other mode.
+    /// Opens a socket as `wanted`.
+    ///
+    /// Where the driver refuses zero copy, the same socket is bound again, to copy. With a second one the kernel would
+    /// give back the first one's memory some milliseconds later, and take the processor from the first frames for it.
     pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
         let fail = |step: Step| {
             move |error: io::Error| XdpError {
@@ -217,11 +227,18 @@ impl Socket {
             rings.fill.submit();
         }
         let frags = layout.chunks > 1;
-        let bind = Step::Bind {
-            zero_copy: wanted.zero_copy,
-            frags,
+        let bind = |zero_copy| {
+            bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
+                .map_err(fail(Step::Bind { zero_copy, frags }))
         };
-        bind_patiently(fd.as_fd(), wanted, frags).map_err(fail(bind))?;
+        let why_copying = match wanted.copying {
+            Copying::Always => bind(false).map(|()| None)?,
+            Copying::Never => bind(true).map(|()| None)?,
+            Copying::Best => match bind(true) {
+                Ok(()) => None,
+                Err(why) => bind(false).map(|()| Some(why))?,
+            },
+        };
         let (options, _) = sys::option::<SocketOptions>(fd.as_fd(), libc::XDP_OPTIONS)
             .map_err(fail(Step::Rings))?;
         Ok(Self {
@@ -232,6 +249,7 @@ impl Socket {
             receive: rings.receive,
             umem,
             zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
+            why_copying,
         })
     }
 
@@ -297,8 +315,13 @@ impl Rings {
     }
 }
 
-fn bind_patiently(socket: BorrowedFd<'_>, wanted: &Wanted<'_>, frags: bool) -> io::Result<()> {
-    let mode = if wanted.zero_copy {
+fn bind_patiently(
+    socket: BorrowedFd<'_>,
+    wanted: &Wanted<'_>,
+    zero_copy: bool,
+    frags: bool,
+) -> io::Result<()> {
+    let mode = if zero_copy {
         libc::XDP_ZEROCOPY
     } else {
         libc::XDP_COPY

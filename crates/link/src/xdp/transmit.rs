@@ -63,71 +63,75 @@ impl XdpTransmit {
         options: &TransmitOptions,
         program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
     ) -> Result<Self, XdpError> {
-        let wanted = Wanted {
-            interface,
-            index,
-            queue,
-            layout: layout(options.slots.zero_copy, options),
-            receive: false,
-            zero_copy: true,
-        };
-        let copying = || {
+        let open = |slots, copying| {
             Socket::open(&Wanted {
-                layout: layout(options.slots.copying, options),
-                zero_copy: false,
-                ..wanted
+                interface,
+                index,
+                queue,
+                layout: layout(slots, options),
+                receive: false,
+                copying,
             })
         };
+        let copies = || open(options.slots.copying, Copying::Always);
         let mut why_not_better = Vec::new();
-        let (socket, program) = match zero_copy(&wanted, options.copying, program) {
-            Ok(Some((socket, program))) => (socket, Some(program)),
-            Ok(None) => {
+        let (mut socket, attached) = match options.copying {
+            Copying::Always => {
                 why_not_better.push("zero copy: not wanted".to_owned());
-                (copying()?, None)
+                (copies()?, None)
             }
-            Err(error) if options.copying == Copying::Best => {
-                why_not_better.push(error.reason());
-                (copying()?, None)
+            Copying::Never | Copying::Best => {
+                let most = options.slots.zero_copy.max(options.slots.copying);
+                // The socket first: a driver without zero copy refuses there, and its receive path is left alone.
+                let both = open(most, options.copying).and_then(|socket| {
+                    let attached = socket.zero_copy.then(program).transpose()?;
+                    Ok((socket, attached))
+                });
+                match both {
+                    // Too much memory for the rights at hand, or no program: copies may do with less.
+                    Err(error) if options.copying == Copying::Best && !error.is_bind() => {
+                        why_not_better.push(error.reason());
+                        (copies()?, None)
+                    }
+                    both => both?,
+                }
             }
-            Err(error) => return Err(error),
         };
-        Ok(Self::over(socket, program, &wanted, why_not_better))
-    }
-
-    fn over(
-        mut socket: Socket,
-        program: Option<Arc<Program>>,
-        wanted: &Wanted<'_>,
-        mut why_not_better: Vec<String>,
-    ) -> Self {
-        let layout = *socket.umem.layout();
-        let kind = match &program {
-            Some(program) if socket.zero_copy => {
+        why_not_better.extend(socket.why_copying.take().map(|why| why.reason()));
+        let kind = match &attached {
+            Some(program) => {
                 why_not_better.extend(program.why_not_driver().map(str::to_owned));
                 ModeKind::XdpZeroCopy(program.mode())
             }
-            _ => ModeKind::XdpCopy,
+            None => ModeKind::XdpCopy,
         };
+        let layout = *socket.umem.layout();
+        // Copies leave from a few slots, however many there are: those stay in the cache.
+        let slots = match kind {
+            ModeKind::XdpCopy => options.slots.copying,
+            _ => options.slots.zero_copy,
+        }
+        .clamp(1, layout.slots);
         let mode = Mode {
-            target: wanted.interface.to_owned(),
-            queue: Some(wanted.queue),
+            target: interface.to_owned(),
+            queue: Some(queue),
             kind,
             why_not_better,
-            slots: (layout.slots, layout.slot_len()),
+            slots: (slots, layout.slot_len()),
         };
         let transmit = socket.transmit.take();
-        Self {
+        Ok(Self {
             transmit: transmit.unwrap_or_else(|| unreachable!("opened for sending")),
-            free: (0..layout.slots as u32).collect(),
-            pieces: vec![0; layout.slots].into_boxed_slice(),
+            free: (0..slots as u32).collect(),
+            pieces: vec![0; slots].into_boxed_slice(),
             chunk: layout.chunk,
             slot_len: layout.slot_len(),
-            slots: layout.slots,
+            slots,
             counts: Counts::default(),
             mode,
-            _program: program,
+            _program: attached,
             socket,
-        }
+        })
     }
 
     /// Takes back what the kernel has finished with.
@@ -183,20 +187,6 @@ enum Progress {
     Done,
     Some,
     None,
-}
-
-/// A socket for zero copy with the program attached; `None` where it is not wanted.
-fn zero_copy(
-    wanted: &Wanted<'_>,
-    copying: Copying,
-    program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
-) -> Result<Option<(Socket, Arc<Program>)>, XdpError> {
-    if copying == Copying::Always {
-        return Ok(None);
-    }
-    // The socket first: a driver without zero copy refuses here, and its receive path is left alone.
-    let socket = Socket::open(wanted)?;
-    Ok(Some((socket, program()?)))
 }
 
 fn layout(slots: usize, options: &TransmitOptions) -> Layout {
