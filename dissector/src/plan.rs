@@ -32,6 +32,9 @@ pub fn at(start: usize, len: usize) -> At {
 pub enum Anchor {
     /// Below everything else, at top level.
     Root,
+    /// The same in a tree that is shown. In one that is not, somewhere below the top level, where statistics of the
+    /// protocol hierarchy take nothing for a layer of the packet.
+    Aside,
     /// Into the IPv6 option that begins there.
     Ipv6Option(u32),
     /// Into the Base Transport Header that begins there.

@@ -8,7 +8,9 @@ use fcn_wire::Profile;
 use fcn_wire::finding::{Family, Findings, Rule};
 use fcn_wire::frame::{End, Frame, LinkType};
 use fcn_wire::message::{IcrcCheck, Message};
+use fcn_wire::notification::Gist;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 fn capture(name: &str) -> PathBuf {
@@ -86,6 +88,104 @@ fn each_filter_matches_its_messages_and_no_others() {
     let path = capture("formats-unaware-sender");
     assert_eq!(matches(&tshark, &path, "cnp"), BTreeSet::from([3]));
     assert!(seen.values().all(|count| *count >= 8), "{seen:?}");
+}
+
+/// The fields for notifications of any kind, with what `gist` says of each.
+fn summary_of(gist: Option<&Gist>) -> Vec<(&'static str, String)> {
+    let family = |address: Option<IpAddr>, v4: bool| {
+        address
+            .filter(|address| address.is_ipv4() == v4)
+            .map(|address| address.to_string())
+    };
+    let notifier = gist.map(|gist| gist.notifier);
+    let sender = gist.and_then(|gist| gist.sender);
+    let qp = gist.and_then(|gist| gist.subject.qp());
+    [
+        ("fcn.kind", gist.map(|gist| gist.kind.id().to_owned())),
+        ("fcn.origin", gist.map(|gist| gist.origin.id().to_owned())),
+        ("fcn.notifier_ipv4", family(notifier, true)),
+        ("fcn.notifier_ipv6", family(notifier, false)),
+        ("fcn.sender_ipv4", family(sender, true)),
+        ("fcn.sender_ipv6", family(sender, false)),
+        ("fcn.qp", qp.map(|(_, qp)| format!("{:#08x}", qp.get()))),
+        ("fcn.qp_side", qp.map(|(side, _)| side.id().to_owned())),
+        (
+            "fcn.level",
+            gist.and_then(|gist| gist.level)
+                .map(|level| level.to_string()),
+        ),
+        (
+            "fcn.deepest_queue",
+            gist.and_then(|gist| gist.deepest_queue)
+                .map(|depth| depth.to_string()),
+        ),
+        (
+            "fcn.hops",
+            gist.filter(|gist| gist.hops > 0)
+                .map(|gist| gist.hops.to_string()),
+        ),
+    ]
+    .map(|(name, value)| (name, value.unwrap_or_default()))
+    .into()
+}
+
+#[test]
+fn every_notification_is_summed_up_as_fcn_wire_reads_it() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    let names = summary_of(None);
+    for (name, _) in &names {
+        arguments.extend(["-e", name]);
+    }
+    let mut seen = BTreeMap::new();
+    for path in captures() {
+        let text = decode(&tshark, &path, &arguments);
+        for (i, (packet, line)) in packets(&path).iter().zip(text.lines()).enumerate() {
+            let frame = frame(packet);
+            if matches!(frame.end(), End::Fragment { .. }) {
+                continue;
+            }
+            let gist = Gist::of(&frame);
+            for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(line.split('|')) {
+                let which = format!("{} frame {}: {name}", path.display(), i + 1);
+                assert_eq!(value, expected, "{which}");
+                *seen.entry(*name).or_insert(0) += usize::from(!value.is_empty());
+            }
+        }
+    }
+    assert_eq!(seen.len(), names.len());
+    assert!(seen.values().all(|count| *count >= 4), "{seen:?}");
+    // What came in fragments is read from what Wireshark has put together.
+    let cut = capture("formats-cut");
+    let whole = "ipv6.fragments && fcn.kind == \"fast_cnp_1\" && fcn.qp == 0x12 && fcn.sender_ipv6 == 2001:db8:1::1";
+    assert_eq!(
+        matches(&tshark, &cut, whole),
+        matches(&tshark, &cut, "ipv6.fragments && fastcnp")
+    );
+    // A quotation is no notification.
+    let quoting = capture("formats-unaware-sender");
+    assert_eq!(
+        matches(&tshark, &quoting, "fcn"),
+        matches(&tshark, &quoting, "fastcnp || cnp")
+    );
+    let line = "[Congestion notification: fast_cnp_1 from 2001:db8:ffff::3 to 2001:db8:1::1 about QP 0x12 at the receiver]";
+    let shown = trees(&tshark, &capture("formats-fast-cnp"), &[]);
+    assert!(shown[1].contains(line), "{}", shown[1]);
+}
+
+/// The protocol hierarchy has the layers of packets, whatever else is asked for.
+#[test]
+fn the_protocol_hierarchy_holds_no_fields_and_no_summary() {
+    let Some(tshark) = with_plugin() else { return };
+    let hierarchy = |arguments: &[&str]| {
+        let all = [&["-q", "-z", "io,phs"], arguments].concat();
+        decode(&tshark, &capture("incast"), &all)
+    };
+    let plain = hierarchy(&[]);
+    assert!(plain.contains("        fastcnp "), "{plain}");
+    for filter in ["fcn.kind == \"cnp\"", "rocev2.becn", "fastcnp.option"] {
+        assert_eq!(plain, hierarchy(&["-Y", filter]), "{filter}");
+    }
 }
 
 /// Name of the expert field of `rule`; the plugin's own naming is tested beside it.
@@ -526,7 +626,7 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
         assert_eq!(*count, 1, "{name} is registered twice");
         let first = name.split('.').next().unwrap();
         assert!(
-            ["rocev2", "cnp", "fastcnp", "proxycn", "wanfcn"].contains(&first),
+            ["rocev2", "cnp", "fastcnp", "proxycn", "wanfcn", "fcn"].contains(&first),
             "{name}"
         );
     }

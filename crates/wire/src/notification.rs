@@ -85,6 +85,52 @@ pub enum Subject {
     FlowLabel(u32),
 }
 
+impl Subject {
+    /// The QP that is named, and whose it is.
+    #[must_use]
+    pub const fn qp(&self) -> Option<(Side, Qp)> {
+        match *self {
+            Self::SenderQp(qp) => Some((Side::Sender, qp)),
+            Self::ReceiverQp { qp, .. }
+            | Self::Flow {
+                receiver_qp: Some(qp),
+                ..
+            } => Some((Side::Receiver, qp)),
+            Self::Flow { .. } | Self::FlowLabel(_) => None,
+        }
+    }
+
+    /// The receiver of the data, where the notification names it.
+    #[must_use]
+    pub const fn receiver(&self) -> Option<IpAddr> {
+        match *self {
+            Self::ReceiverQp { receiver, .. } => Some(receiver),
+            Self::Flow { tuple, .. } => Some(tuple.destination),
+            Self::SenderQp(_) | Self::FlowLabel(_) => None,
+        }
+    }
+}
+
+/// Which side of a connection a QP belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The data sender's.
+    Sender,
+    /// The data receiver's.
+    Receiver,
+}
+
+impl Side {
+    /// The side's name in JSON, filters and reports.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
 /// Who a notification comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -92,6 +138,17 @@ pub enum Origin {
     Receiver,
     /// A congestion point on the way.
     Switch,
+}
+
+impl Origin {
+    /// The name of who notifies, in JSON, filters and reports.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Receiver => "receiver",
+            Self::Switch => "switch",
+        }
+    }
 }
 
 /// A congestion notification.

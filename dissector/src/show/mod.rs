@@ -6,12 +6,14 @@ mod ioam;
 mod pfc;
 mod proxy_cn;
 mod roce;
+mod summary;
 mod wan_fcn;
 
 pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
 pub use pfc::mac_control;
 pub use proxy_cn::proxy_cn;
 pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};
+pub use summary::{MessageAt, gist, summary};
 pub use wan_fcn::wan_fcn;
 
 use crate::locate::{Known, ip_header};
@@ -259,6 +261,19 @@ mod tests {
                 let _ = info(&scene(packet, quoted), &place);
             });
             prop_assert_eq!(lost, 0);
+            let place = MessageAt {
+                payload: at,
+                captured: packet.len() - at,
+                reported: packet.len() - at,
+                addresses: addresses(packet),
+                options: packet.get(40..48),
+            };
+            if let Some(gist) = gist(&scene(packet, quoted), &place) {
+                let (_, lost, _) = planned(crate::ws::hooks::SUMMARY_PLAN, |plan| {
+                    summary(plan, &gist, at, packet.len() - at);
+                });
+                prop_assert_eq!(lost, 0);
+            }
             let (_, lost, _) = planned((64, 4096), |plan| {
                 proxy_cn(plan, &scene(packet, quoted), at, (packet.len() - at, packet.len()), addresses(packet));
             });

@@ -261,6 +261,8 @@ impl Pen<'_> {
         let root = self.canvas.root;
         let (name, start) = match anchor {
             Anchor::Root => return root,
+            // SAFETY: passed on.
+            Anchor::Aside => return unsafe { aside(root) },
             Anchor::Ipv6Option(start) => (register::Anchors::Ipv6Option, start),
             Anchor::Bth(start) => (register::Anchors::Bth, start),
             Anchor::InfiniBand(start) => (register::Anchors::InfiniBand, start),
@@ -273,13 +275,31 @@ impl Pen<'_> {
         unsafe {
             let data = (*root).tree_data;
             // In a tree made for a filter alone the anchors are mostly not there; where a field stands is of no
-            // matter then.
+            // matter then, but for the protocol hierarchy.
             if data.is_null() || !is_true((*data).visible) {
-                return root;
+                return aside(root);
             }
             let found = node(root, register::anchor(name), self.canvas.tvb, start);
             if found.is_null() { root } else { found }
         }
+    }
+}
+
+/// The place for what is no layer of the packet: see [`Anchor::Aside`].
+///
+/// # Safety
+/// `root` is null or a live tree.
+unsafe fn aside(root: *mut sys::proto_tree) -> *mut sys::proto_tree {
+    // SAFETY: the root and its nodes are live while the packet is dissected.
+    unsafe {
+        if root.is_null() {
+            return root;
+        }
+        let (data, last) = ((*root).tree_data, (*root).last_child);
+        if data.is_null() || is_true((*data).visible) || last.is_null() {
+            return root;
+        }
+        sys::proto_item_add_subtree(last, register::protocol_ett(P::Fcn))
     }
 }
 

@@ -7,11 +7,12 @@ use super::draw::{Canvas, draw};
 use super::{addresses, bytes, compat, guard, register, room, scratch, source, sys};
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
-use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
+use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use fcn_wire::Profile;
+use fcn_wire::notification::Gist;
 use std::net::IpAddr;
 
 /// Most messages noted in one frame; more than that is no traffic but an attack.
@@ -43,6 +44,8 @@ enum NoteKind {
         fast: bool,
     },
     MacControl,
+    Proxy,
+    Wan,
     /// The original refused the packet.
     Void,
 }
@@ -434,9 +437,89 @@ pub unsafe extern "C" fn post(
         for seen in (*all).iter() {
             add(pinfo, tree, &seen);
         }
+        for seen in (*all).iter().filter(|_| !tree.is_null()) {
+            if let Some(gist) = said(pinfo, &seen) {
+                add_summary(pinfo, tree, &seen, &gist);
+            }
+        }
     }
     0
 }
+
+/// What a note says, where it is a notification and not the quotation of one.
+unsafe fn said(pinfo: *mut sys::packet_info, seen: &Note) -> Option<Gist> {
+    if seen.quoted {
+        return None;
+    }
+    // SAFETY: the pointers are live.
+    unsafe {
+        let here = bytes(seen.ds);
+        let profile = match seen.kind {
+            // Most packets are no CNP: look before anything is searched.
+            NoteKind::Roce if here.get(seen.start) == Some(&CNP_OPCODE) => {
+                register::profile(seen.port)
+            }
+            // Decode As may have brought these from any port.
+            NoteKind::Proxy => Profile {
+                proxy_cn_port: seen.port,
+                ..register::profile(Profile::DEFAULT.rocev2_port)
+            },
+            NoteKind::Wan => Profile {
+                wan_fcn_port: seen.port,
+                ..register::profile(Profile::DEFAULT.rocev2_port)
+            },
+            _ => return None,
+        };
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let options = counterpart(pinfo, seen, |kind| {
+            matches!(kind, NoteKind::Options { fast: true, .. })
+        })
+        .and_then(|option| bytes(option.ds).get(option.start..option.start + option.captured));
+        guard(|| {
+            let place = MessageAt {
+                payload: seen.start,
+                captured: seen.captured,
+                reported: seen.reported,
+                addresses: seen.addresses,
+                options,
+            };
+            show::gist(&scene(here, wire_len, &profile, seen), &place)
+        })
+        .flatten()
+    }
+}
+
+/// Adds what is the same for every kind of notification.
+unsafe fn add_summary(
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    seen: &Note,
+    gist: &Gist,
+) {
+    // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
+    unsafe {
+        let (ops, store) = (
+            room(pinfo, SUMMARY_PLAN.0, Op::Close),
+            room(pinfo, SUMMARY_PLAN.1, 0),
+        );
+        let plan = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            show::summary(&mut plan, gist, seen.start, seen.captured);
+            plan
+        });
+        if let Some(plan) = plan {
+            let canvas = Canvas {
+                pinfo,
+                root: tree,
+                tvb: seen.ds,
+            };
+            draw(canvas, &plan);
+        }
+    }
+}
+
+/// Room for steps and texts of the summary of a notification.
+pub const SUMMARY_PLAN: (usize, usize) = (32, 1024);
 
 /// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
 /// column or a list of fields refers to one of ours or to expert info.
@@ -488,7 +571,7 @@ unsafe fn add_protocols(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree
                     }
                     false
                 }
-                NoteKind::MacControl | NoteKind::Void => false,
+                NoteKind::MacControl | NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => false,
             };
             if is_cnp && matches!(cnp_text(pinfo, &seen), Some((P::Cnp, _))) {
                 add(P::Cnp);
@@ -500,7 +583,8 @@ unsafe fn add_protocols(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree
 /// Adds what is to be shown of one note.
 unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
     let size = match seen.kind {
-        NoteKind::Void => return,
+        // Their own dissectors show them.
+        NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => return,
         NoteKind::Roce | NoteKind::MacControl => ROCE_PLAN,
         NoteKind::Options { .. } => options_plan(seen.captured),
     };
@@ -537,7 +621,7 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
                     let cut = seen.captured < seen.reported;
                     show::mac_control(&mut plan, frame, cut, destination, seen.start);
                 }
-                NoteKind::Void => {}
+                NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => {}
             }
             plan
         });
@@ -581,6 +665,26 @@ pub const fn options_plan(len: usize) -> (usize, usize) {
     (96 + 30 * options + 2 * len, 1536 + 160 * options + 16 * len)
 }
 
+/// Notes a message that has a dissector of its own.
+unsafe fn note_message(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, kind: NoteKind) {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let (ds, start) = source(tvb);
+        let new = Note {
+            kind,
+            ds,
+            start,
+            captured: sys::tvb_captured_length(tvb) as usize,
+            reported: sys::tvb_reported_length(tvb) as usize,
+            addresses: addresses(pinfo),
+            quoted: compat::in_error(pinfo),
+            port: (*pinfo).destport as u16,
+            returned: true,
+        };
+        note(pinfo, new);
+    }
+}
+
 /// The dissector of notifications to the proxy node.
 pub unsafe extern "C" fn proxy_cn(
     tvb: *mut sys::tvbuff_t,
@@ -590,6 +694,7 @@ pub unsafe extern "C" fn proxy_cn(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
     unsafe {
+        note_message(tvb, pinfo, NoteKind::Proxy);
         let (ds, start) = source(tvb);
         let lengths = (
             sys::tvb_captured_length(tvb) as usize,
@@ -686,6 +791,7 @@ pub unsafe extern "C" fn wan_fcn(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
     unsafe {
+        note_message(tvb, pinfo, NoteKind::Wan);
         let (ops, store) = (room(pinfo, 32, Op::Close), room(pinfo, 2048, 0));
         let payload = bytes(tvb);
         let reported = sys::tvb_reported_length(tvb) as usize;

@@ -1,0 +1,165 @@
+//! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
+
+use super::Scene;
+use crate::names::{F, P};
+use crate::plan::{Anchor, Mark, Op, Plan, Stored, at};
+use fcn_wire::frame::{Frame, LinkType};
+use fcn_wire::notification::{Gist, Subject};
+use std::net::IpAddr;
+
+/// A message in UDP, as Wireshark hands it over.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageAt<'a> {
+    /// First octet of the UDP payload in the data source.
+    pub payload: usize,
+    /// Octets of the UDP payload captured.
+    pub captured: usize,
+    /// Octets of the UDP payload on the wire.
+    pub reported: usize,
+    /// Source and destination of the IP packet.
+    pub addresses: Option<(IpAddr, IpAddr)>,
+    /// The options header with a Fast CNP option that came with it, wherever it lies.
+    pub options: Option<&'a [u8]>,
+}
+
+/// What the notification at `place` says; `None` where there is none that can be read.
+pub fn gist(scene: &Scene<'_>, place: &MessageAt<'_>) -> Option<Gist> {
+    let (source, destination) = place.addresses?;
+    match scene.frame_of_payload(place.payload, Some(source)) {
+        Some((_, frame)) => Gist::of(&frame),
+        None => reassembled(scene, place, source, destination),
+    }
+}
+
+const UDP: u8 = 17;
+const DESTINATION_OPTIONS: u8 = 60;
+const UDP_HEADER_LEN: usize = 8;
+/// Octets of a payload that are enough to know what it says: the longest begins with a five-tuple and quotes the
+/// packet that it is about as far as that one's BTH.
+const ENOUGH: usize = 512;
+const LONGEST_OPTIONS: usize = 2048;
+
+/// Reads a message whose IP header stayed with its first fragment: puts one in front of it that says the same.
+fn reassembled(
+    scene: &Scene<'_>,
+    place: &MessageAt<'_>,
+    source: IpAddr,
+    destination: IpAddr,
+) -> Option<Gist> {
+    let datagram = scene.slice(
+        place.payload.checked_sub(UDP_HEADER_LEN)?,
+        place.captured.min(ENOUGH) + UDP_HEADER_LEN,
+    );
+    let options = place.options.unwrap_or_default();
+    if options.len() > LONGEST_OPTIONS {
+        return None;
+    }
+    let behind_ip = options.len() + UDP_HEADER_LEN + place.reported;
+    let mut packet = [0; 40 + LONGEST_OPTIONS + UDP_HEADER_LEN + ENOUGH];
+    let ip_len = match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            packet[0] = 0x45;
+            packet[2..4].copy_from_slice(&u16::try_from(20 + behind_ip).ok()?.to_be_bytes());
+            packet[9] = UDP;
+            packet[12..16].copy_from_slice(&source.octets());
+            packet[16..20].copy_from_slice(&destination.octets());
+            20
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            packet[0] = 0x60;
+            packet[4..6].copy_from_slice(&u16::try_from(behind_ip).ok()?.to_be_bytes());
+            packet[6] = if options.is_empty() {
+                UDP
+            } else {
+                DESTINATION_OPTIONS
+            };
+            packet[8..24].copy_from_slice(&source.octets());
+            packet[24..40].copy_from_slice(&destination.octets());
+            40
+        }
+        _ => return None,
+    };
+    let (datagram_at, end) = (
+        ip_len + options.len(),
+        ip_len + options.len() + datagram.len(),
+    );
+    packet[ip_len..datagram_at].copy_from_slice(options);
+    if !options.is_empty() {
+        // A Fragment header may have been the next one.
+        packet[ip_len] = UDP;
+    }
+    packet[datagram_at..end].copy_from_slice(datagram);
+    let frame = Frame::parse(
+        &packet[..end],
+        ip_len + behind_ip,
+        LinkType::RawIp,
+        scene.profile,
+    );
+    Gist::of(&frame)
+}
+
+/// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
+///
+/// It stands at `start`, `len` octets long, in the data source.
+pub fn summary(plan: &mut Plan<'_>, gist: &Gist, start: usize, len: usize) {
+    let whole = at(start, len);
+    let here = at(start, 0);
+    plan.push(Op::Goto(Anchor::Aside));
+    plan.push(Op::Protocol(P::Fcn, whole, Mark::Generated));
+    plan.label(format_args!("Congestion notification: {}", Line(gist)));
+    let text = |plan: &mut Plan<'_>, field: F, text: &str| {
+        let stored: Stored = plan.text(format_args!("{text}"));
+        plan.push(Op::Text(field, here, stored, Mark::Generated));
+    };
+    let number = |plan: &mut Plan<'_>, field: F, value: u32| {
+        plan.push(Op::Uint(field, here, value, Mark::Generated));
+    };
+    text(plan, F::FcnKind, gist.kind.id());
+    text(plan, F::FcnOrigin, gist.origin.id());
+    let notifier = (F::FcnNotifier4, F::FcnNotifier6);
+    plan.address(notifier, here, gist.notifier, Mark::Generated);
+    if let Some(sender) = gist.sender {
+        let fields = (F::FcnSender4, F::FcnSender6);
+        plan.address(fields, here, sender, Mark::Generated);
+    }
+    if let Some((side, qp)) = gist.subject.qp() {
+        number(plan, F::FcnQp, qp.get());
+        text(plan, F::FcnQpSide, side.id());
+    }
+    if let Some(level) = gist.level {
+        number(plan, F::FcnLevel, u32::from(level));
+    }
+    if let Some(depth) = gist.deepest_queue {
+        number(plan, F::FcnDeepestQueue, depth);
+    }
+    if let Ok(hops @ 1..) = u32::try_from(gist.hops) {
+        number(plan, F::FcnHops, hops);
+    }
+}
+
+/// A notification in one line that has the same order for every kind.
+struct Line<'a>(&'a Gist);
+
+impl core::fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(gist) = self;
+        write!(
+            f,
+            "{} from {} to {}",
+            gist.kind.id(),
+            gist.notifier,
+            gist.told
+        )?;
+        if let Some(sender) = gist.sender.filter(|sender| *sender != gist.told) {
+            write!(f, ", for {sender}")?;
+        }
+        match (gist.subject.qp(), gist.subject) {
+            (Some((side, qp)), _) => write!(f, " about QP {qp} at the {}", side.id()),
+            (None, Subject::FlowLabel(label)) => write!(f, " about flow label {label:#07x}"),
+            (None, subject) => match subject.receiver() {
+                Some(receiver) => write!(f, " about the flow to {receiver}"),
+                None => Ok(()),
+            },
+        }
+    }
+}
