@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::exit;
 
 /// Wireshark minor versions that this source is written for.
-const KNOWN: [(u32, u32); 3] = [(4, 0), (4, 4), (4, 6)];
+const KNOWN: [(u32, u32); 3] = include!("versions.rs");
 
 const FUNCTIONS: &[&str] = &[
     "call_dissector_only",
@@ -35,7 +35,7 @@ const FUNCTIONS: &[&str] = &[
     "have_tap_listener",
     "p_add_proto_data",
     "p_get_proto_data",
-    "prefs_get_uint_value",
+    "prefs_get_uint_value(_real)?",
     "prefs_register_bool_preference",
     "prefs_register_protocol",
     "prefs_register_uint_preference",
@@ -95,11 +95,13 @@ const CONSTANTS: &[&str] = &[
     "FI_GENERATED",
     "FI_HIDDEN",
     "PI_.*",
+    "pref_current",
     "WIRESHARK_VERSION_.*",
 ];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=versions.rs");
     println!("cargo:rerun-if-changed=wireshark.h");
     // An undefined symbol would otherwise be found only when Wireshark loads the plugin.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
@@ -119,16 +121,16 @@ fn main() {
         numbers.next().flatten().unwrap_or(0),
         numbers.next().flatten().unwrap_or(0),
     );
+    let names = KNOWN.map(|(major, minor)| format!("{major}.{minor}"));
     if !KNOWN.contains(&version) {
         stop(&format!(
             "Wireshark {} is installed; this plugin is written for {}.",
             wireshark.version,
-            KNOWN
-                .map(|(major, minor)| format!("{major}.{minor}"))
-                .join(", ")
+            names.join(", ")
         ));
     }
-    println!("cargo:rustc-check-cfg=cfg(wireshark, values(\"4.0\", \"4.4\", \"4.6\"))");
+    let values = names.map(|name| format!("\"{name}\"")).join(", ");
+    println!("cargo:rustc-check-cfg=cfg(wireshark, values({values}))");
     println!("cargo:rustc-cfg=wireshark=\"{}.{}\"", version.0, version.1);
 
     let mut builder = bindgen::Builder::default()

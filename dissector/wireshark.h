@@ -3,5 +3,6 @@
 #include <epan/packet.h>
 #include <epan/expert.h>
 #include <epan/prefs.h>
+#include <epan/prefs-int.h>
 #include <epan/proto_data.h>
 #include <epan/tap.h>

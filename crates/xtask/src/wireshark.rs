@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::process;
 
 /// The minor versions the plugin builds for and was tried with.
-pub const SUPPORTED: &[(u32, u32)] = &[(4, 0)];
+pub const SUPPORTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
 
 /// The plugin's file name in Wireshark's plugin folder.
 pub const PLUGIN_FILE: &str = "fcn.so";
@@ -67,7 +67,7 @@ impl Version {
             .collect();
         let names = names.join(", ");
         Err(Failure::new(format!("Wireshark {self} is installed; the plugin supports {names}")).todo(format!(
-            "install Wireshark {names} with its headers (Debian 12: apt-get install tshark libwireshark-dev), \
+            "install one of them with its headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), \
              first in PATH and in PKG_CONFIG_PATH"
         )))
     }
@@ -296,14 +296,16 @@ mod tests {
         assert_eq!(V4_0_17.supported(), Ok(()));
         let text = Version {
             major: 4,
-            minor: 4,
+            minor: 2,
             micro: 2,
         }
         .supported()
         .unwrap_err()
         .to_string();
         assert!(
-            text.contains("4.4.2 is installed; the plugin supports 4.0\n  what to do: install"),
+            text.contains(
+                "4.2.2 is installed; the plugin supports 4.0, 4.4, 4.6\n  what to do: install"
+            ),
             "{text}"
         );
     }

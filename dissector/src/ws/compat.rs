@@ -31,6 +31,20 @@ pub fn is_true<T: Default + PartialEq>(value: T) -> bool {
     value != T::default()
 }
 
+/// The value of a preference that holds a number.
+///
+/// # Safety
+/// `preference` was found just now, and is one of numbers.
+pub unsafe fn uint_value(preference: *mut sys::preference) -> u32 {
+    #[cfg(wireshark = "4.6")]
+    use sys::prefs_get_uint_value as get;
+    // Renamed in 4.6, where the old function of that name is gone.
+    #[cfg(not(wireshark = "4.6"))]
+    use sys::prefs_get_uint_value_real as get;
+    // SAFETY: reads a live preference.
+    unsafe { get(preference, sys::pref_current) }
+}
+
 /// The number of an address type or of a column as Wireshark's functions take it.
 pub const COL_INFO: c_int = sys::COL_INFO as c_int;
 /// See [`COL_INFO`].

@@ -549,12 +549,15 @@ unsafe fn hook_roce() {
             c"RoCEv2 with congestion notification",
         );
         let module = sys::prefs_find_module(c"infiniband".as_ptr());
-        let port = if !module.is_null()
-            && !sys::prefs_find_preference(module, c"rroce.port".as_ptr()).is_null()
-        {
-            sys::prefs_get_uint_value(c"infiniband".as_ptr(), c"rroce.port".as_ptr())
+        let preference = if module.is_null() {
+            ptr::null_mut()
         } else {
+            sys::prefs_find_preference(module, c"rroce.port".as_ptr())
+        };
+        let port = if preference.is_null() {
             u32::from(Profile::DEFAULT.rocev2_port)
+        } else {
+            compat::uint_value(preference)
         };
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if table.is_null() {
