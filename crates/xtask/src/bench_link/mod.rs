@@ -29,9 +29,12 @@ use crate::report::{Ink, ink};
 use crate::tally::SKIP_MARK;
 use crate::{cargo, process};
 
-/// The processor that a sender of one queue runs on: our tools take the last by themselves.
-const SENDERS: &str = "1";
-/// The other.
+/// The processor that a sender of one queue runs on: the last, which our tools take by themselves.
+fn senders() -> String {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    (count - 1).to_string()
+}
+/// Another one.
 const OTHERS: &str = "0";
 /// The longest that one run may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -42,6 +45,7 @@ struct Programs {
     generator: PathBuf,
     replayer: PathBuf,
     bare_loop: PathBuf,
+    bare_timer: PathBuf,
     peers: Vec<Peer>,
 }
 
@@ -74,6 +78,7 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
     let replayer = cargo::build_tool(cargo::REPLAYER, true)?;
     let bare_loop = cargo::build_example("fcn-link", "bare_loop", true)?;
+    let bare_timer = cargo::build_example("fcn-link", "bare_timer", true)?;
     let cache = cargo::root()?.join("target/bench-link");
     let scratch = cache.join("scratch");
     std::fs::create_dir_all(&scratch).map_err(|e| Failure::io("create", &scratch, &e))?;
@@ -88,6 +93,7 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
         generator,
         replayer,
         bare_loop,
+        bare_timer,
         peers: at_hand,
     };
     let mut top = None;

@@ -8,7 +8,7 @@ use super::arrivals::{self, Recorder};
 use super::network::{Network, Plan};
 use super::peers::Peer;
 use super::timing::{Timing, evenly, timing};
-use super::{LIMIT, OTHERS, Programs, SENDERS, load, median, succeeded, table};
+use super::{LIMIT, OTHERS, Programs, load, median, senders, succeeded, table};
 use crate::failure::Outcome;
 
 /// How long a replay takes.
@@ -17,6 +17,8 @@ const SPAN: Duration = Duration::from_secs(3);
 enum Sender<'a> {
     Sleeping,
     Spinning,
+    /// Who has nothing to do but to keep time: what the machine allows.
+    Bare,
     Peer(&'a Peer),
 }
 
@@ -25,6 +27,7 @@ impl Sender<'_> {
         match self {
             Self::Sleeping => "fcn-replay".to_owned(),
             Self::Spinning => "fcn-replay --spin".to_owned(),
+            Self::Bare => "a bare timer, spinning".to_owned(),
             Self::Peer(peer) => format!("{peer}, spinning"),
         }
     }
@@ -39,13 +42,14 @@ pub fn run(programs: &Programs, scratch: &Path, gap: u64, rounds: usize) -> Outc
     let count = (SPAN.as_nanos() / u128::from(gap)) as usize;
     let (capture, _) = load::capture(&programs.generator, scratch, (load::LENS[0], count, gap))?;
     let schedule = evenly(gap, count);
-    let mut senders = vec![Sender::Sleeping, Sender::Spinning];
+    let mut senders = vec![Sender::Sleeping, Sender::Spinning, Sender::Bare];
     senders.extend(programs.peers.iter().map(Sender::Peer));
     let mut all: Vec<Vec<(Timing, f64)>> = senders.iter().map(|_| Vec::new()).collect();
     let record = scratch.join("arrivals.pcap");
     for _ in 0..rounds {
         for (sender, figures) in senders.iter().zip(&mut all) {
-            let Some(mut command) = command(sender, programs, &network, &capture) else {
+            let Some(mut command) = command(sender, programs, &network, &capture, (count, gap))
+            else {
                 continue;
             };
             let recorder = Recorder::start(&network.receiver, &record, Some(OTHERS))?;
@@ -94,9 +98,20 @@ fn command(
     programs: &Programs,
     network: &Network,
     capture: &Path,
+    (count, gap): (usize, u64),
 ) -> Option<Command> {
     let mut command = match sender {
-        Sender::Peer(peer) => return peer.real_time(&network.sender, capture, Some(SENDERS)),
+        Sender::Peer(peer) => return peer.real_time(&network.sender, capture, Some(&senders())),
+        Sender::Bare => {
+            let mut command = network.sender.command(&programs.bare_timer);
+            command.arg(network.sender.interface());
+            command.args([
+                load::LENS[0].to_string(),
+                count.to_string(),
+                gap.to_string(),
+            ]);
+            return Some(command);
+        }
         _ => network.sender.command(&programs.replayer),
     };
     command.arg(capture);

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::arrivals::{self, Run};
 use super::network::{End, Network, Plan};
 use super::peers::{Load, Peer, Way};
-use super::{LIMIT, Programs, SENDERS, load, median, reported, succeeded, table};
+use super::{LIMIT, Programs, load, median, reported, succeeded, table};
 use crate::failure::Outcome;
 
 /// Seconds of a run.
@@ -90,13 +90,14 @@ pub fn run(
     }
     senders.extend(programs.peers.iter().map(Sender::Peer));
     let mut figures: Vec<Figures> = senders.iter().map(|_| Figures::default()).collect();
+    let alone = super::senders();
     for _ in 0..rounds {
         let mut bare = f64::NAN;
         for (sender, figures) in senders.iter().zip(&mut figures) {
             let mut command = match sender {
                 Sender::Peer(peer) => {
                     // trafgen places its processes itself.
-                    let cpus = (queues == 1 && peer.way != Way::Trafgen).then_some(SENDERS);
+                    let cpus = (queues == 1 && peer.way != Way::Trafgen).then_some(&*alone);
                     peer.top_speed(&network.sender, &load, scratch, cpus)?
                 }
                 ours => own(ours, programs, &network.sender, &load, &scenario),
