@@ -29,17 +29,43 @@ pub enum Waiting {
 
 /// Nothing sleeps longer at a time, so that stopping is never late.
 const LONGEST_SLEEP: u64 = 50_000_000;
-/// Bounds of the time that is spun after a sleep.
-// What a sleeping processor takes to wake up is seldom more than the least; with the most, gaps of 500 µs cost a third of
-// a core.
-const MARGIN: std::ops::RangeInclusive<u64> = 80_000..=160_000;
+/// The least time that is spun after a sleep: what a sleeping processor takes to wake up is seldom more.
+const LEAST_MARGIN: u64 = 80_000;
+/// The most of a wait that is spun, in percent: together with the calls, less than a third of a core.
+const MOST_SPUN: u64 = 30;
+/// Sleeps that are remembered at least, and twice as many at most: those late by more than most are one in hundreds.
+const REMEMBERED: u32 = 512;
 
 /// CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Monotonic {
     waiting: Waiting,
-    /// How long before its time a sleep is to end: what sleeps took too long lately.
-    margin: u64,
+    overslept: Overslept,
+}
+
+/// By how much sleeps took too long lately: the most, in this window of them and in the one before.
+#[derive(Debug, Default)]
+struct Overslept {
+    now: u64,
+    before: u64,
+    sleeps: u32,
+}
+
+impl Overslept {
+    fn add(&mut self, over: u64) {
+        self.now = self.now.max(over);
+        self.sleeps += 1;
+        if self.sleeps == REMEMBERED {
+            (self.before, self.now, self.sleeps) = (self.now, 0, 0);
+        }
+    }
+
+    /// How long before its time a sleep is to end that begins `left` before it.
+    fn margin(&self, left: u64) -> u64 {
+        let most = self.now.max(self.before);
+        let limit = (left / 100 * MOST_SPUN).max(LEAST_MARGIN);
+        (most + most / 8).clamp(LEAST_MARGIN, limit)
+    }
 }
 
 impl Monotonic {
@@ -52,7 +78,7 @@ impl Monotonic {
         }
         Self {
             waiting,
-            margin: *MARGIN.end(),
+            overslept: Overslept::default(),
         }
     }
 
@@ -64,14 +90,7 @@ impl Monotonic {
         // Interrupted or refused: the caller looks at the clock anyway.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &request);
         let now = self.now();
-        let over = now.saturating_sub(until);
-        // Up at once, down by and by: a sleep in a hundred may be late.
-        self.margin = if over > self.margin {
-            over + over / 4
-        } else {
-            self.margin - (self.margin - over) / 256
-        }
-        .clamp(*MARGIN.start(), *MARGIN.end());
+        self.overslept.add(now.saturating_sub(until));
         now
     }
 }
@@ -86,8 +105,9 @@ impl Clock for Monotonic {
     fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64 {
         let mut now = self.now();
         if self.waiting == Waiting::Sleep {
-            while now.saturating_add(self.margin) < at && !stop.load(Ordering::Relaxed) {
-                let until = (at - self.margin).min(now + LONGEST_SLEEP);
+            let margin = self.overslept.margin(at.saturating_sub(now));
+            while now.saturating_add(margin) < at && !stop.load(Ordering::Relaxed) {
+                let until = (at - margin).min(now + LONGEST_SLEEP);
                 now = self.sleep(until);
             }
         }
@@ -112,6 +132,21 @@ mod tests {
                 assert!(clock.wait_until(at, &AtomicBool::new(false)) >= at);
             }
         }
+    }
+
+    #[test]
+    fn what_is_spun_follows_what_sleeps_took_within_bounds() {
+        let mut overslept = Overslept::default();
+        assert_eq!(overslept.margin(500_000), LEAST_MARGIN);
+        overslept.add(120_000);
+        assert_eq!(overslept.margin(500_000), 135_000);
+        overslept.add(4_000_000);
+        assert_eq!(overslept.margin(500_000), 150_000);
+        assert_eq!(overslept.margin(10_000), LEAST_MARGIN);
+        for _ in 0..2 * REMEMBERED {
+            overslept.add(10_000);
+        }
+        assert_eq!(overslept.margin(500_000), LEAST_MARGIN);
     }
 
     #[test]
