@@ -5,7 +5,7 @@
 
 use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::cnp::Cnp;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::fast_cnp::FastCnp;
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
@@ -202,16 +202,9 @@ impl<'a> Frame<'a> {
                 .spans()
                 .last()
                 .map_or(0, |span| span.end.saturating_sub(at));
-            match pnc::walk_within(protocol, bytes, wire_len, self.profile()) {
-                Ok(Some(walk)) => walk.check(findings),
-                Ok(None) => {}
-                // A header that the capture has cut off is nobody's fault.
-                Err(e) if self.is_cut() && matches!(e.kind, ErrorKind::Short { .. }) => {}
-                Err(e) => findings.push(
-                    Rule::PncMalformed,
-                    e.offset,
-                    bytes.len().saturating_sub(e.offset).min(1),
-                ),
+            let walk = pnc::walk_checked(protocol, bytes, wire_len, self.profile(), findings);
+            if let Some(walk) = walk {
+                walk.check(findings);
             }
         });
     }

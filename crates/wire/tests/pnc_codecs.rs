@@ -3,6 +3,7 @@
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
     Advertisement, Flooding, Level, Origin, Prefix, Protocol, bgp, isis, ospf2, ospf3, walk,
+    walk_checked,
 };
 use fcn_wire::{Findings, Profile, Rule};
 use proptest::prelude::*;
@@ -1285,5 +1286,56 @@ proptest! {
             bytes[at] = value;
         }
         survives(protocol, &bytes);
+    }
+}
+
+#[test]
+fn containers_are_the_tlv_lsa_or_update_around_a_prefix() {
+    for (protocol, bytes) in samples() {
+        let (ads, _) = read(protocol, &bytes);
+        assert!(ads.len() > 1, "{protocol}");
+        for ad in ads {
+            let at = &bytes[ad.container..];
+            assert!(ad.container < ad.offset, "{protocol}");
+            match ad.origin {
+                Origin::IsIs { tlv, .. } => {
+                    assert_eq!(at[0], tlv);
+                    assert!(ad.offset < ad.container + 2 + usize::from(at[1]));
+                }
+                Origin::Ospf2 { opaque_id, .. } => {
+                    assert_eq!(at[4], ospf2::OPAQUE_EXTENDED_PREFIX);
+                    assert_eq!(at[5..8], opaque_id.to_be_bytes()[1..]);
+                }
+                Origin::Ospf3 { ls_type, .. } => {
+                    assert_eq!(at[2..4], ls_type.to_be_bytes());
+                    let tlv = ospf3::PrefixTlv::at(&bytes, ad.offset).unwrap();
+                    assert!(matches!(tlv.kind(), 3 | 5 | 6));
+                    assert!(tlv.value_len() >= 8);
+                    assert_eq!(Some(tlv.prefix_bits()), ad.prefix.map(|p| p.bits()));
+                    assert_eq!(tlv.prefix_options(), 0x02);
+                    assert_eq!(tlv.flags_and_metric() & 0xFF_FFFF, 10);
+                }
+                Origin::Bgp { .. } => assert_eq!(at[..16], [0xFF; 16]),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_that_was_cut_off_is_no_finding_and_one_that_lies_is() {
+    for (protocol, bytes) in samples() {
+        if protocol == Protocol::Bgp {
+            continue;
+        }
+        let mut findings = Findings::new();
+        let cut = &bytes[..12];
+        assert!(walk_checked(protocol, cut, bytes.len(), &PROFILE, &mut findings).is_none());
+        assert_eq!(findings, Findings::new(), "{protocol}");
+        assert!(walk_checked(protocol, cut, cut.len(), &PROFILE, &mut findings).is_none());
+        assert!(findings.has(Rule::PncMalformed), "{protocol}");
+        findings.clear();
+        let whole = bytes.len();
+        assert!(walk_checked(protocol, &bytes, whole - 1, &PROFILE, &mut findings).is_none());
+        assert!(findings.has(Rule::PncMalformed), "{protocol}");
     }
 }

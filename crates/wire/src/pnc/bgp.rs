@@ -638,6 +638,7 @@ impl<'a> Advertisements<'a> {
                         next_hop: routes.next_hop,
                     },
                     prefix: found.map(|(prefix, _)| prefix),
+                    container: self.update,
                     offset,
                     carrier: self.carrier,
                     flag_offset: self.pnc_at,

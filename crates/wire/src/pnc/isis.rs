@@ -193,6 +193,7 @@ impl<'a> Lsp<'a> {
             tlvs: Region::new(self.bytes, HEADER, self.end),
             entries: Region::new(self.bytes, HEADER, HEADER),
             tlv: 0,
+            tlv_at: HEADER,
             topology: 0,
         }
     }
@@ -211,6 +212,7 @@ pub struct Advertisements<'a> {
     tlvs: Region<'a>,
     entries: Region<'a>,
     tlv: u8,
+    tlv_at: usize,
     topology: u16,
 }
 
@@ -244,6 +246,7 @@ impl<'a> Advertisements<'a> {
                 _ => continue,
             };
             (self.tlv, self.topology, self.entries) = (kind, topology, entries);
+            self.tlv_at = tlv.length_at - 1;
         }
     }
 
@@ -285,6 +288,7 @@ impl<'a> Advertisements<'a> {
                 down,
             },
             prefix,
+            container: self.tlv_at,
             offset,
             carrier: None,
             flag_offset: None,

@@ -15,7 +15,7 @@ pub mod ospf2;
 pub mod ospf3;
 mod tlv;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 use crate::profile::Profile;
@@ -259,6 +259,8 @@ pub struct Advertisement<'a> {
     pub origin: Origin,
     /// The prefix. `None`: BGP routes of families other than IPv4 and IPv6 unicast.
     pub prefix: Option<Prefix>,
+    /// Octets from the start of the input to the TLV (IS-IS), LSA or UPDATE around the entry.
+    pub container: usize,
     /// Octets from the start of the input to the entry that holds the prefix (BGP without a prefix: to the UPDATE).
     pub offset: usize,
     /// The flags or characteristics, where there are any.
@@ -400,6 +402,26 @@ pub fn walk_within<'a>(
             profile.bgp_pnc_characteristic,
         ))),
     })
+}
+
+/// The same, and what breaks a rule before the first advertisement goes to `findings`: `None` also where the header
+/// cannot be read. One that the capture has cut off is nobody's fault.
+pub fn walk_checked<'a>(
+    protocol: Protocol,
+    bytes: &'a [u8],
+    wire_len: usize,
+    profile: &Profile,
+    findings: &mut Findings,
+) -> Option<Walk<'a>> {
+    match walk_within(protocol, bytes, wire_len, profile) {
+        Ok(walk) => walk,
+        Err(e) if bytes.len() < wire_len && matches!(e.kind, ErrorKind::Short { .. }) => None,
+        Err(e) => {
+            let len = bytes.len().saturating_sub(e.offset).min(1);
+            findings.push(Rule::PncMalformed, e.offset, len);
+            None
+        }
+    }
 }
 
 #[cfg(test)]

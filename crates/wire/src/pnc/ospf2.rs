@@ -221,6 +221,7 @@ impl<'a> LsUpdate<'a> {
             lsas: Lsas::new(self.bytes, HEADER, self.end),
             tlvs: Region::new(self.bytes, HEADER, HEADER),
             lsa: &[],
+            lsa_at: HEADER,
         }
     }
 
@@ -238,6 +239,7 @@ pub struct Advertisements<'a> {
     lsas: Lsas<'a>,
     tlvs: Region<'a>,
     lsa: &'a [u8],
+    lsa_at: usize,
 }
 
 impl<'a> Advertisements<'a> {
@@ -256,11 +258,11 @@ impl<'a> Advertisements<'a> {
                     return Some(found);
                 }
             }
-            let (header, _, body) = self.lsas.next(report)?;
+            let (header, offset, body) = self.lsas.next(report)?;
             if matches!(u8_at(header, lsa_field::TYPE), 9..=11)
                 && u8_at(header, lsa_field::LINK_STATE_ID) == OPAQUE_EXTENDED_PREFIX
             {
-                (self.lsa, self.tlvs) = (header, body);
+                (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
             }
         }
     }
@@ -292,6 +294,7 @@ impl<'a> Advertisements<'a> {
                 route_type,
             },
             prefix,
+            container: self.lsa_at,
             offset,
             carrier: None,
             flag_offset: None,

@@ -133,6 +133,7 @@ impl<'a> LsUpdate<'a> {
             lsas: Lsas::new(self.bytes, HEADER, self.end),
             tlvs: Region::new(self.bytes, HEADER, HEADER),
             lsa: &[],
+            lsa_at: HEADER,
             wanted: 0,
             seen: false,
         }
@@ -163,6 +164,7 @@ pub struct Advertisements<'a> {
     lsas: Lsas<'a>,
     tlvs: Region<'a>,
     lsa: &'a [u8],
+    lsa_at: usize,
     /// The prefix TLV of the present LSA; others in it are to be ignored.
     wanted: u16,
     /// Whether the present LSA has had that TLV.
@@ -191,7 +193,7 @@ impl<'a> Advertisements<'a> {
                     return Some(found);
                 }
             }
-            let (header, _, mut body) = self.lsas.next(report)?;
+            let (header, offset, mut body) = self.lsas.next(report)?;
             let (wanted, head) = match u16_at(header, lsa_field::OPTIONS) & 0x1FFF {
                 function::INTER_AREA_PREFIX => (tlv_type::INTER_AREA_PREFIX, 0),
                 function::AS_EXTERNAL | function::TYPE_7 => (tlv_type::EXTERNAL_PREFIX, 0),
@@ -200,7 +202,7 @@ impl<'a> Advertisements<'a> {
                 _ => continue,
             };
             if body.take(head, report).is_some() {
-                (self.lsa, self.tlvs) = (header, body);
+                (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
                 (self.wanted, self.seen) = (wanted, false);
             }
         }
@@ -230,6 +232,7 @@ impl<'a> Advertisements<'a> {
                 },
             },
             prefix,
+            container: self.lsa_at,
             offset,
             carrier: None,
             flag_offset: None,
@@ -241,6 +244,54 @@ impl<'a> Advertisements<'a> {
             }
         }
         Some(found)
+    }
+}
+
+/// The head of a prefix TLV: what stands in front of its address prefix, alike in all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixTlv<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> PrefixTlv<'a> {
+    /// Octets in front of the address prefix.
+    pub const HEAD: usize = 12;
+
+    /// The TLV at `offset` of `bytes`, where an [`Advertisement`] begins. `None`: its head is not there as a whole.
+    #[must_use]
+    pub fn at(bytes: &'a [u8], offset: usize) -> Option<Self> {
+        let bytes = bytes.get(offset..)?.get(..Self::HEAD)?;
+        Some(Self { bytes })
+    }
+
+    /// TLV type, see [`tlv_type`].
+    #[must_use]
+    pub fn kind(&self) -> u16 {
+        u16_at(self.bytes, 0)
+    }
+
+    /// TLV length: octets behind type and length, without padding.
+    #[must_use]
+    pub fn value_len(&self) -> u16 {
+        u16_at(self.bytes, 2)
+    }
+
+    /// Flags of an External-Prefix TLV (E, F, T) above a metric of 24 bits.
+    #[must_use]
+    pub fn flags_and_metric(&self) -> u32 {
+        u32_at(self.bytes, 4)
+    }
+
+    /// Prefix length in bits.
+    #[must_use]
+    pub fn prefix_bits(&self) -> u8 {
+        u8_at(self.bytes, 8)
+    }
+
+    /// Prefix options (RFC 5340 section A.4.1.1).
+    #[must_use]
+    pub fn prefix_options(&self) -> u8 {
+        u8_at(self.bytes, 9)
     }
 }
 
