@@ -27,6 +27,8 @@ const FUNCTIONS: &[&str] = &[
     "dissector_change_uint",
     "dissector_get_uint_handle",
     "dissector_handle_get_protocol_index",
+    "dissector_table_foreach",
+    "dtbl_entry_get_handle",
     "expert_register_field_array",
     "expert_register_protocol",
     "find_dissector",

@@ -81,6 +81,7 @@ protocols! {
     ProxyCn = "proxycn", "Proxy CN", "Congestion Notification to the Proxy Node";
     WanFcn = "wanfcn", "WAN FCN", "Fast Congestion Notification in the WAN";
     Fcn = "fcn", "FCN", "Congestion notification of any kind, and its context";
+    Pnc = "pnc", "PNC", "Proxy Node Capability";
 }
 
 /// What is registered for a field.
@@ -151,6 +152,13 @@ pub const IOAM_TYPES: Values = &[
     (4, "Direct Export"),
 ];
 const OPCODES: Values = &[(0x81, "CNP")];
+const PREFIX_TLVS: Values = &[
+    (3, "Inter-Area-Prefix"),
+    (5, "External-Prefix"),
+    (6, "Intra-Area-Prefix"),
+];
+const AFIS: Values = &[(1, "IPv4"), (2, "IPv6")];
+const SAFIS: Values = &[(1, "Unicast"), (4, "Labeled unicast"), (128, "Labeled VPN")];
 
 fields! {
     RoceFecn = Roce, "rocev2.fecn", "FECN", Kind::Flag(8), mask 0x80;
@@ -293,6 +301,42 @@ fields! {
     FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
     FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);
     FcnRateAfter = Fcn, "fcn.rate_after", "Data rate of the sender after (bit/s)", Kind::Dec(64);
+
+    PncCapable = Pnc, "pnc.capable", "Proxy node capable", Kind::Flag(0);
+    PncPrefix = Pnc, "pnc.prefix", "Prefix", Kind::Text;
+    PncPrefix4 = Pnc, "pnc.prefix_ipv4", "Address of the prefix", Kind::Ipv4;
+    PncPrefix6 = Pnc, "pnc.prefix_ipv6", "Address of the prefix", Kind::Ipv6;
+    PncIsisFlags = Pnc, "pnc.isis.flags", "Prefix Attribute Flags (first octet)", Kind::Hex(8);
+    PncIsisFlag = Pnc, "pnc.isis.flags.pnc", "Proxy Node Capability", Kind::Flag(8), mask 0x01;
+    PncTlv = Pnc, "pnc.ospfv3.tlv", "Prefix TLV", Kind::Node;
+    PncTlvType = Pnc, "pnc.ospfv3.tlv.type", "TLV Type", Kind::Dec(16), values PREFIX_TLVS;
+    PncTlvLength = Pnc, "pnc.ospfv3.tlv.length", "TLV Length", Kind::Dec(16);
+    PncTlvFlags = Pnc, "pnc.ospfv3.tlv.flags", "Flags (External-Prefix)", Kind::Hex(32), mask 0xFF00_0000;
+    PncTlvMetric = Pnc, "pnc.ospfv3.tlv.metric", "Metric", Kind::Dec(32), mask 0x00FF_FFFF;
+    PncTlvBits = Pnc, "pnc.ospfv3.tlv.prefix_length", "Prefix Length", Kind::Dec(8);
+    PncTlvOptions = Pnc, "pnc.ospfv3.tlv.prefix_options", "Prefix Options", Kind::Hex(8);
+    PncSub = Pnc, "pnc.ospf.sub_tlv", "Prefix Attribute Flags sub-TLV", Kind::Node;
+    PncSubType = Pnc, "pnc.ospf.sub_tlv.type", "Sub-TLV Type", Kind::Dec(16);
+    PncSubLength = Pnc, "pnc.ospf.sub_tlv.length", "Sub-TLV Length", Kind::Dec(16);
+    PncOspfFlags = Pnc, "pnc.ospf.flags", "Prefix Attribute Flags (first word)", Kind::Hex(32);
+    PncOspfFlag = Pnc, "pnc.ospf.flags.pnc", "Proxy Node Capability", Kind::Flag(32), mask 0x2000_0000;
+    PncOspfRest = Pnc, "pnc.ospf.flags.more", "Other octets of the flags", Kind::Bytes;
+    PncNhcAfi = Pnc, "pnc.nhc.afi", "Address family (AFI)", Kind::Dec(16), values AFIS;
+    PncNhcSafi = Pnc, "pnc.nhc.safi", "Subsequent address family (SAFI)", Kind::Dec(8), values SAFIS;
+    PncNhcHopLength = Pnc, "pnc.nhc.next_hop_length", "Next Hop Length", Kind::Dec(8);
+    PncNhcHop4 = Pnc, "pnc.nhc.next_hop_ipv4", "Next Hop", Kind::Ipv4;
+    PncNhcHop6 = Pnc, "pnc.nhc.next_hop_ipv6", "Next Hop", Kind::Ipv6;
+    PncNhcHop = Pnc, "pnc.nhc.next_hop", "Next Hop (octets)", Kind::Bytes;
+    PncCharacteristic = Pnc, "pnc.nhc.characteristic", "Characteristic", Kind::Node;
+    PncCharacteristicCode = Pnc, "pnc.nhc.characteristic.code", "Characteristic Code", Kind::Dec(16);
+    PncCharacteristicLength = Pnc, "pnc.nhc.characteristic.length", "Characteristic Length", Kind::Dec(16);
+    PncCharacteristicValue = Pnc, "pnc.nhc.characteristic.value", "Characteristic Value", Kind::Bytes;
+    PncNhcUnread = Pnc, "pnc.nhc.unread", "Octets that cannot be read", Kind::Bytes;
+    PncLeftOut = Pnc, "pnc.left_out.prefixes", "Prefixes left out here", Kind::Dec(32);
+    PncLeftOutAttributes = Pnc, "pnc.left_out.attributes", "Attributes left out here", Kind::Dec(32);
+    PncLeftOutCharacteristics = Pnc, "pnc.left_out.characteristics", "Characteristics left out here", Kind::Dec(32);
+    PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings left out here", Kind::Dec(32);
+    PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages of this frame left out", Kind::Dec(32);
 }
 
 impl F {
@@ -318,10 +362,9 @@ impl F {
 /// The name under which Wireshark filters the expert item of `rule`.
 ///
 /// It is the rule's own id; the rules of formats that are no protocol here stand under the one that shows them.
-/// `None` for what this plugin does not show: the Proxy Node Capability in routing protocols.
-pub fn expert_name(rule: Rule) -> Option<(P, String)> {
+pub fn expert_name(rule: Rule) -> (P, String) {
     let info = rule.info();
-    Some(match info.family {
+    match info.family {
         Family::Cnp => (P::Cnp, info.id.to_owned()),
         Family::FastCnp => (P::FastCnp, info.id.to_owned()),
         Family::Ioam => (P::FastCnp, format!("fastcnp.{}", info.id)),
@@ -330,8 +373,8 @@ pub fn expert_name(rule: Rule) -> Option<(P, String)> {
         Family::WanFcn => (P::WanFcn, info.id.to_owned()),
         Family::Roce => (P::Roce, info.id.to_owned()),
         Family::Pfc => (P::Roce, format!("rocev2.{}", info.id)),
-        Family::Pnc => return None,
-    })
+        Family::Pnc => (P::Pnc, info.id.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -412,10 +455,7 @@ mod tests {
             assert!(names.insert(def.filter.to_owned()), "{} twice", def.filter);
         }
         for rule in Rule::ALL {
-            let Some((protocol, name)) = expert_name(*rule) else {
-                assert_eq!(rule.info().family, Family::Pnc);
-                continue;
-            };
+            let (protocol, name) = expert_name(*rule);
             assert!(
                 name.starts_with(&format!("{}.", protocol.def().filter)),
                 "{name}"
@@ -430,12 +470,14 @@ mod tests {
         for name in F::ALL
             .iter()
             .map(|f| f.def().filter.to_owned())
-            .chain(Rule::ALL.iter().filter_map(|r| Some(expert_name(*r)?.1)))
+            .chain(Rule::ALL.iter().map(|r| expert_name(*r).1))
         {
             assert!(
-                ["fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2.", "fcn."]
-                    .iter()
-                    .any(|prefix| name.starts_with(prefix)),
+                [
+                    "fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2.", "fcn.", "pnc."
+                ]
+                .iter()
+                .any(|prefix| name.starts_with(prefix)),
                 "{name}"
             );
         }

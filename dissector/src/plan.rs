@@ -43,6 +43,24 @@ pub enum Anchor {
     InfiniBand(u32),
     /// Into the MAC control frame that begins there.
     MacControl(u32),
+    /// Into the LSP whose PDU length is there.
+    IsisLsp(u32),
+    /// To the IS-IS prefix whose entry begins there.
+    IsisPrefix(u32),
+    /// Into the OSPF packet that begins there.
+    Ospf(u32),
+    /// To the OSPFv2 prefix whose Extended Prefix TLV begins there.
+    Ospf2Prefix(u32),
+    /// To the OSPFv3 prefix whose TLV begins there.
+    Ospf3Prefix(u32),
+    /// To the OSPFv3 LSA whose LS type is there.
+    Ospf3Lsa(u32),
+    /// Into the BGP message that begins there.
+    Bgp(u32),
+    /// Into the BGP path attribute that begins there.
+    BgpAttribute(u32),
+    /// To the BGP prefix whose length is there.
+    BgpPrefix(u32),
 }
 
 /// A text in the plan's store.
@@ -70,6 +88,8 @@ pub enum Mark {
 pub enum Op {
     /// Go to a place in the tree; closes what is open.
     Goto(Anchor),
+    /// Go there where the place asked for just before is not in the tree.
+    OrGoto(Anchor),
     /// Add a protocol and open it.
     Protocol(P, At, Mark),
     /// Add a field and open it.

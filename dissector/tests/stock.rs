@@ -26,6 +26,7 @@ fn is_ours(line: &str) -> bool {
             "[ICRC unchecked ",
         ])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
+        || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])
         || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
         || top && text.starts_with("RoCEv2 Congestion Notification Packet")
         || Rule::ALL.iter().any(|rule| {

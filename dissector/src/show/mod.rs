@@ -4,6 +4,7 @@
 mod fast_cnp;
 mod ioam;
 mod pfc;
+pub mod pnc;
 mod proxy_cn;
 mod roce;
 mod summary;

@@ -24,6 +24,9 @@ pub struct Canvas {
 /// Deepest nesting of a plan.
 const DEPTH: usize = 8;
 const AS_IS: &CStr = c"%s";
+/// How many places may be sought in vain in the whole tree; then only what lies ahead is searched, so that no packet
+/// can make this slow.
+const MAX_MISSES: usize = 64;
 /// In a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
@@ -41,6 +44,9 @@ pub unsafe fn draw(canvas: Canvas, plan: &Plan<'_>) -> *mut sys::proto_tree {
         open: [canvas.root; DEPTH],
         depth: 0,
         last: ptr::null_mut(),
+        cursor: ptr::null_mut(),
+        missed: false,
+        misses: 0,
     };
     for op in plan.ops() {
         // SAFETY: passed on.
@@ -56,6 +62,12 @@ struct Pen<'a> {
     open: [*mut sys::proto_tree; DEPTH],
     depth: usize,
     last: *mut sys::proto_item,
+    /// The node found last: plans mostly go forward, so the next one is mostly behind it.
+    cursor: *mut sys::proto_node,
+    /// Whether the place asked for last is not in the tree.
+    missed: bool,
+    /// How often that happened.
+    misses: usize,
 }
 
 impl Pen<'_> {
@@ -94,6 +106,11 @@ impl Pen<'_> {
                     self.depth = 0;
                     self.open[0] = self.find(anchor);
                     self.last = ptr::null_mut();
+                }
+                Op::OrGoto(anchor) => {
+                    if self.missed {
+                        self.open[0] = self.find(anchor);
+                    }
                 }
                 Op::Protocol(protocol, at, mark) => {
                     let (start, len) = self.clamp(at);
@@ -257,8 +274,9 @@ impl Pen<'_> {
     }
 
     /// The tree at `anchor`; the root where it is not there (not wanted by a filter, or its protocol is disabled).
-    unsafe fn find(&self, anchor: Anchor) -> *mut sys::proto_tree {
+    unsafe fn find(&mut self, anchor: Anchor) -> *mut sys::proto_tree {
         let root = self.canvas.root;
+        self.missed = false;
         let (name, start) = match anchor {
             Anchor::Root => return root,
             // SAFETY: passed on.
@@ -267,6 +285,15 @@ impl Pen<'_> {
             Anchor::Bth(start) => (register::Anchors::Bth, start),
             Anchor::InfiniBand(start) => (register::Anchors::InfiniBand, start),
             Anchor::MacControl(start) => (register::Anchors::MacControl, start),
+            Anchor::IsisLsp(start) => (register::Anchors::IsisLsp, start),
+            Anchor::IsisPrefix(start) => (register::Anchors::IsisPrefix, start),
+            Anchor::Ospf(start) => (register::Anchors::Ospf, start),
+            Anchor::Ospf2Prefix(start) => (register::Anchors::Ospf2Prefix, start),
+            Anchor::Ospf3Prefix(start) => (register::Anchors::Ospf3Prefix, start),
+            Anchor::Ospf3Lsa(start) => (register::Anchors::Ospf3Lsa, start),
+            Anchor::Bgp(start) => (register::Anchors::Bgp, start),
+            Anchor::BgpAttribute(start) => (register::Anchors::BgpAttribute, start),
+            Anchor::BgpPrefix(start) => (register::Anchors::BgpPrefix, start),
         };
         if root.is_null() {
             return root;
@@ -279,8 +306,30 @@ impl Pen<'_> {
             if data.is_null() || !is_true((*data).visible) {
                 return aside(root);
             }
-            let found = node(root, register::anchor(name), self.canvas.tvb, start);
-            if found.is_null() { root } else { found }
+            let ids = register::anchor(name);
+            if ids.iter().all(|id| *id < 0) {
+                // This Wireshark has no such field.
+                self.missed = true;
+                return root;
+            }
+            let mut found = ptr::null_mut();
+            if !self.cursor.is_null() {
+                found = node(root, self.cursor, &ids, self.canvas.tvb, start);
+            }
+            if found.is_null() && self.misses < MAX_MISSES {
+                found = node(root, (*root).first_child, &ids, self.canvas.tvb, start);
+            }
+            if found.is_null() {
+                self.missed = true;
+                self.misses += 1;
+                return root;
+            }
+            self.cursor = found;
+            if name.is_beside() {
+                (*found).parent
+            } else {
+                found
+            }
         }
     }
 }
@@ -303,26 +352,28 @@ unsafe fn aside(root: *mut sys::proto_tree) -> *mut sys::proto_tree {
     }
 }
 
-/// The node of field `id` that begins at `start` of data source `ds`, or null.
+/// The first node from `from` on, in the order of display, of one of the fields `ids` that begins at `start` of data
+/// source `ds`, or null.
 ///
 /// # Safety
-/// `root` is a live tree.
+/// `root` is a live tree, and `from` is null or in it.
 unsafe fn node(
     root: *mut sys::proto_node,
-    id: c_int,
+    from: *mut sys::proto_node,
+    ids: &[c_int],
     ds: *mut sys::tvbuff_t,
     start: u32,
 ) -> *mut sys::proto_node {
     // SAFETY: Wireshark's trees are linked by these pointers, and not changed meanwhile.
     unsafe {
-        let mut at = (*root).first_child;
+        let mut at = from;
         while !at.is_null() {
             let info = (*at).finfo;
             if !info.is_null()
                 && !(*info).hfinfo.is_null()
-                && (*(*info).hfinfo).id == id
-                && (*info).ds_tvb == ds
                 && u32::try_from((*info).start) == Ok(start)
+                && (*info).ds_tvb == ds
+                && ids.contains(&(*(*info).hfinfo).id)
             {
                 return at;
             }

@@ -4,7 +4,7 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
-use super::{addresses, bytes, compat, guard, register, room, scratch, source, sys};
+use super::{addresses, bytes, compat, guard, register, room, routing, scratch, source, sys};
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
@@ -104,7 +104,7 @@ unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
 }
 
 /// Calls the dissector that a wrapper stands in front of, as if there were no wrapper.
-unsafe fn call_original(
+pub(super) unsafe fn call_original(
     wrapped: &register::Wrapped,
     tvb: *mut sys::tvbuff_t,
     pinfo: *mut sys::packet_info,
@@ -414,6 +414,7 @@ pub unsafe extern "C" fn post(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers.
     unsafe {
+        routing::post(pinfo, tree);
         let all = notes(pinfo);
         if all.is_null() {
             return 0;
@@ -523,7 +524,7 @@ pub const SUMMARY_PLAN: (usize, usize) = (32, 1024);
 
 /// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
 /// column or a list of fields refers to one of ours or to expert info.
-unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
+pub(super) unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
     // SAFETY: `tree` is null or live, and so is what it points to; the numbers were given by Wireshark.
     unsafe {
         if tree.is_null() {

@@ -1,7 +1,7 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark, and keeps the numbers it gives.
 
 use super::compat::{self, BoolPreference};
-use super::{hooks, sys};
+use super::{hooks, routing, sys};
 use crate::names::{F, Field, Kind, Link, P, expert_name};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -21,7 +21,7 @@ static PROTOCOL_IDS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PRO
 static FIELD_IDS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
-static ANCHOR_IDS: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
+static ANCHOR_IDS: [AtomicI32; ANCHORS] = [const { AtomicI32::new(-1) }; ANCHORS];
 static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
 static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 
@@ -41,7 +41,7 @@ static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_o
 static CHECK_ICRC: BoolPreference = compat::preference_on();
 
 /// Fields of Wireshark's own that ours stand beside.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Anchors {
     /// One IPv6 option.
     Ipv6Option,
@@ -51,15 +51,60 @@ pub enum Anchors {
     InfiniBand,
     /// The MAC control frame.
     MacControl,
+    /// The LSP.
+    IsisLsp,
+    /// First field of an IS-IS prefix: its metric.
+    IsisPrefix,
+    /// The OSPF packet.
+    Ospf,
+    /// First field of an OSPFv2 Extended Prefix TLV.
+    Ospf2Prefix,
+    /// First field of a TLV in an extended LSA; not known to every Wireshark.
+    Ospf3Prefix,
+    /// Field of an OSPFv3 LSA.
+    Ospf3Lsa,
+    /// The BGP message.
+    Bgp,
+    /// One BGP path attribute.
+    BgpAttribute,
+    /// First field of a BGP prefix.
+    BgpPrefix,
 }
 
+const ANCHORS: usize = 15;
+/// Most fields of Wireshark's that one anchor has.
+const SAME_ANCHOR: usize = 3;
+
 impl Anchors {
-    const ALL: [(Self, &'static CStr); 4] = [
+    const ALL: [(Self, &'static CStr); ANCHORS] = [
         (Self::Ipv6Option, c"ipv6.opt"),
         (Self::Bth, c"infiniband.bth"),
         (Self::InfiniBand, c"infiniband"),
         (Self::MacControl, c"macc"),
+        (Self::IsisLsp, c"isis.lsp"),
+        (Self::IsisPrefix, c"isis.lsp.ext_ip_reachability.metric"),
+        (Self::IsisPrefix, c"isis.lsp.ipv6_reachability.metric"),
+        (Self::IsisPrefix, c"isis.lsp.srv6_locator.metric"),
+        (Self::Ospf, c"ospf"),
+        (Self::Ospf2Prefix, c"ospf.tlv.extpfx.tlv_type"),
+        (Self::Ospf3Prefix, c"ospf.v3.elsa.tlv_type"),
+        (Self::Ospf3Lsa, c"ospf.v3.lsa"),
+        (Self::Bgp, c"bgp"),
+        (Self::BgpAttribute, c"bgp.update.path_attribute"),
+        (Self::BgpPrefix, c"bgp.prefix_length"),
     ];
+
+    /// Whether ours stand beside it, not in it.
+    pub const fn is_beside(self) -> bool {
+        matches!(
+            self,
+            Self::IsisPrefix
+                | Self::Ospf2Prefix
+                | Self::Ospf3Prefix
+                | Self::Ospf3Lsa
+                | Self::BgpPrefix
+        )
+    }
 }
 
 /// Wireshark's number of a protocol.
@@ -82,9 +127,15 @@ pub fn field_ett(field: F) -> c_int {
     FIELD_ETTS[field as usize].load(Ordering::Relaxed)
 }
 
-/// Wireshark's number of an anchor.
-pub fn anchor(anchor: Anchors) -> c_int {
-    ANCHOR_IDS[anchor as usize].load(Ordering::Relaxed)
+/// Wireshark's numbers of an anchor; those behind the last are none.
+pub fn anchor(anchor: Anchors) -> [c_int; SAME_ANCHOR] {
+    let mut ids = [c_int::MIN; SAME_ANCHOR];
+    let same = Anchors::ALL.iter().zip(&ANCHOR_IDS);
+    let same = same.filter(|((one, _), _)| *one == anchor);
+    for (place, (_, id)) in ids.iter_mut().zip(same) {
+        *place = id.load(Ordering::Relaxed);
+    }
+    ids
 }
 
 /// Wireshark's place for the expert info of a rule.
@@ -113,6 +164,7 @@ pub fn profile(rocev2_port: u16) -> Profile {
         fast_cnp_option2: octet(&OPTION2),
         proxy_address_option: octet(&PROXY_OPTION),
         rocev2_port,
+        bgp_pnc_characteristic: routing::characteristic(),
         ..Profile::DEFAULT
     }
 }
@@ -247,7 +299,7 @@ fn register_experts(protocol_of: P) {
     let records: Vec<sys::ei_register_info> = Rule::ALL
         .iter()
         .filter_map(|rule| {
-            let (of, name) = expert_name(*rule)?;
+            let (of, name) = expert_name(*rule);
             (of == protocol_of).then_some((rule, name))
         })
         .map(|(rule, name)| {
@@ -353,6 +405,7 @@ fn register_preferences() {
             }
         }
     }
+    routing::register_preferences();
     // SAFETY: as above.
     unsafe {
         sys::prefs_register_bool_preference(
@@ -366,10 +419,10 @@ fn register_preferences() {
 }
 
 unsafe extern "C" fn handoff() {
-    for (anchor, name) in Anchors::ALL {
+    for ((_, name), place) in Anchors::ALL.iter().zip(&ANCHOR_IDS) {
         // SAFETY: a lookup by a text that ends with a NUL.
         let id = unsafe { sys::proto_registrar_get_id_byname(name.as_ptr()) };
-        ANCHOR_IDS[anchor as usize].store(id, Ordering::Relaxed);
+        place.store(id, Ordering::Relaxed);
     }
     // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
     unsafe {
@@ -386,6 +439,7 @@ unsafe extern "C" fn handoff() {
         INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);
         INVOKING[1].store(sys::find_dissector(c"ipv6".as_ptr()), Ordering::Relaxed);
         hook();
+        routing::hook(routing::When::Start);
         // Another file, and new preferences, may have brought InfiniBand's own handle back.
         sys::register_init_routine(Some(hook_again));
     }
@@ -406,7 +460,7 @@ pub struct Wrapped {
 }
 
 impl Wrapped {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             ours: Handle::new(ptr::null_mut()),
             original: Handle::new(ptr::null_mut()),
@@ -418,10 +472,15 @@ impl Wrapped {
         self.original.load(Ordering::Relaxed)
     }
 
+    /// Sets Wireshark's own handle.
+    pub(super) fn set_original(&self, original: sys::dissector_handle_t) {
+        self.original.store(original, Ordering::Relaxed);
+    }
+
     /// The wrapper's handle, made once. Later Wiresharks complain where handles of a table have no names to tell them
     /// apart. The description names it in Decode As; a comma would break the file that keeps
     /// a user's choices.
-    unsafe fn ours(
+    pub(super) unsafe fn ours(
         &self,
         callback: sys::dissector_t,
         name: &CStr,
@@ -480,6 +539,7 @@ unsafe extern "C" fn hook_again() {
             Ordering::Relaxed,
         );
         hook();
+        routing::hook(routing::When::Again);
     }
 }
 
@@ -528,7 +588,7 @@ unsafe fn hook() {
     }
 }
 
-type Callback = unsafe extern "C" fn(
+pub(super) type Callback = unsafe extern "C" fn(
     *mut sys::tvbuff_t,
     *mut sys::packet_info,
     *mut sys::proto_tree,

@@ -1,0 +1,166 @@
+//! Path attribute 39 of BGP UPDATEs, and the prefixes that it speaks of.
+
+use super::{
+    Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Routing, Told, address_of, is_of_prefix, open,
+    verdict,
+};
+use crate::names::{F, P};
+use crate::plan::{Anchor, Mark, Op, Plan};
+use fcn_wire::finding::Findings;
+use fcn_wire::pnc::bgp::{Attribute, Messages, Nhc, Update, attribute};
+use fcn_wire::pnc::{Prefix, Protocol, walk_checked};
+
+/// The attributes with next hop characteristics, each with where its UPDATE begins.
+fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>)> {
+    Messages::new(bytes)
+        .filter_map(|message| Update::new(&message).ok())
+        .flat_map(|update| {
+            update
+                .attributes()
+                .map_while(Result::ok)
+                .filter(|found| found.kind == attribute::NHC)
+                .map(move |found| (update.offset, found))
+        })
+}
+
+/// How many attributes and characteristics there are.
+pub fn extent(message: &Routing<'_>) -> Extent {
+    let mut extent = Extent::default();
+    for (_, attribute) in attributes(message.bytes) {
+        extent.attributes += 1;
+        if let Ok(nhc) = Nhc::new(&attribute) {
+            extent.characteristics += nhc.characteristics().count();
+        }
+    }
+    extent
+}
+
+/// The BGP message around `offset`, and its length; where none is, the place itself.
+pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
+    Messages::new(message.bytes)
+        .map(|found| (found.offset, found.bytes.len()))
+        .take_while(|(start, _)| *start <= offset)
+        .find(|(start, len)| offset < start + len)
+        .unwrap_or((offset, 1))
+}
+
+/// Plans the attributes, and every prefix whose UPDATE has one.
+pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+    let Routing {
+        bytes,
+        wire_len,
+        profile,
+        ..
+    } = *message;
+    let walk = || {
+        let mut unheard = Findings::new();
+        walk_checked(Protocol::Bgp, bytes, wire_len, profile, &mut unheard)
+    };
+    // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
+    if let Some(walk) = walk() {
+        walk.check(findings);
+    }
+    let mut characteristics = 0;
+    for (i, (update, attribute)) in attributes(bytes).enumerate() {
+        if i >= MAX_ATTRIBUTES {
+            told.left_out.attributes += 1;
+            continue;
+        }
+        plan.push(Op::Goto(Anchor::BgpAttribute(
+            message.offset(attribute.offset),
+        )));
+        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(update))));
+        let end = attribute.value_offset + attribute.value.len();
+        let whole = message.place(attribute.offset, end - attribute.offset);
+        plan.push(Op::Protocol(P::Pnc, whole, Mark::Plain));
+        let name = P::Pnc.def().name;
+        plan.label(format_args!("{name}: Next Hop Dependent Characteristics"));
+        match Nhc::new(&attribute) {
+            Ok(nhc) => read(plan, message, &nhc, &mut characteristics, told),
+            Err(_) if attribute.value.is_empty() => {}
+            Err(_) => {
+                let here = message.place(attribute.value_offset, attribute.value.len());
+                plan.push(Op::Bytes(F::PncNhcUnread, here));
+            }
+        }
+        told.experts(plan, message, (findings, 0), |finding| {
+            !is_of_prefix(finding) && (attribute.offset..end).contains(&finding.offset)
+        });
+    }
+
+    let Some(mut walk) = walk() else { return };
+    let mut again = Findings::new();
+    loop {
+        let before = again.as_slice().len();
+        let Some(found) = walk.next_checked(&mut again) else {
+            return;
+        };
+        if found.carrier.is_none() || !told.one_more() {
+            continue;
+        }
+        let len = found.prefix.map_or(1, |prefix: Prefix| {
+            1 + usize::from(prefix.bits()).div_ceil(8)
+        });
+        let here = message.place(found.offset, len);
+        plan.push(Op::Goto(Anchor::BgpPrefix(here.start)));
+        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(found.container))));
+        open(plan, here, &found);
+        verdict(plan, here, &found);
+        // The same walk gives the same findings under the same numbers.
+        told.experts(plan, message, (&again, before), is_of_prefix);
+    }
+}
+
+/// Plans the contents of an attribute that can be read.
+fn read(
+    plan: &mut Plan<'_>,
+    message: &Routing<'_>,
+    nhc: &Nhc<'_>,
+    shown: &mut usize,
+    told: &mut Told,
+) {
+    let start = nhc.offset;
+    plan.uint(F::PncNhcAfi, message.place(start, 2), nhc.afi);
+    plan.uint(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
+    let hop = nhc.next_hop;
+    let len = u32::try_from(hop.len()).unwrap_or(u32::MAX);
+    plan.uint(F::PncNhcHopLength, message.place(start + 3, 1), len);
+    let here = message.place(start + 4, hop.len());
+    match address_of(hop) {
+        Some(address) => {
+            let fields = (F::PncNhcHop4, F::PncNhcHop6);
+            plan.address(fields, here, address, Mark::Plain);
+        }
+        None if hop.is_empty() => {}
+        None => plan.push(Op::Bytes(F::PncNhcHop, here)),
+    }
+    for one in nhc.characteristics().filter_map(Result::ok) {
+        if *shown >= MAX_CHARACTERISTICS {
+            told.left_out.characteristics += 1;
+            continue;
+        }
+        *shown += 1;
+        let at = one.offset;
+        let len = one.value.len();
+        plan.push(Op::Open(F::PncCharacteristic, message.place(at, 4 + len)));
+        if one.code == message.profile.bgp_pnc_characteristic {
+            plan.append(format_args!(": {} ({})", P::Pnc.def().name, one.code));
+        } else {
+            plan.append(format_args!(": code {}", one.code));
+        }
+        plan.uint(F::PncCharacteristicCode, message.place(at, 2), one.code);
+        let value_len = u32::try_from(len).unwrap_or(u32::MAX);
+        plan.uint(
+            F::PncCharacteristicLength,
+            message.place(at + 2, 2),
+            value_len,
+        );
+        if len > 0 {
+            plan.push(Op::Bytes(
+                F::PncCharacteristicValue,
+                message.place(at + 4, len),
+            ));
+        }
+        plan.push(Op::Close);
+    }
+}

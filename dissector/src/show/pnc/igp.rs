@@ -1,0 +1,143 @@
+//! The prefixes of an LSP or LS Update.
+
+use super::{Routing, Told, is_of_prefix, open, verdict};
+use crate::names::F;
+use crate::plan::{Anchor, Op, Plan};
+use fcn_wire::finding::{Finding, Findings};
+use fcn_wire::pnc::{Advertisement, Carrier, Protocol, ospf2, ospf3, walk_checked};
+
+/// Where in an LSP Wireshark's item of the LSP begins: behind the header that all PDUs have.
+pub const LSP_ITEM: usize = 8;
+/// Where in an LSA its LS type is.
+const LS_TYPE: usize = 2;
+/// Octets of a sub-TLV's type and length.
+const SUB_TLV_HEAD: usize = 4;
+
+/// Plans every prefix that flags, or something broken, belong to.
+pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+    let Routing {
+        protocol,
+        bytes,
+        wire_len,
+        profile,
+        ..
+    } = *message;
+    let Some(mut walk) = walk_checked(protocol, bytes, wire_len, profile, findings) else {
+        return;
+    };
+    loop {
+        let before = findings.as_slice().len();
+        let Some(found) = walk.next_checked(findings) else {
+            return;
+        };
+        let belongs = |finding: &Finding| finding.offset >= found.offset || is_of_prefix(finding);
+        let broken = findings.as_slice().iter().skip(before).any(belongs);
+        if (found.carrier.is_some() || broken) && told.one_more() {
+            prefix(plan, message, &found);
+            told.experts(plan, message, (findings, before), belongs);
+        }
+    }
+}
+
+/// Plans one prefix, and leaves its item open.
+fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>) {
+    let entry = message.offset(found.offset);
+    match message.protocol {
+        Protocol::IsIs => {
+            plan.push(Op::Goto(Anchor::IsisPrefix(entry)));
+            plan.push(Op::OrGoto(Anchor::IsisLsp(message.offset(LSP_ITEM))));
+        }
+        Protocol::Ospf3 => {
+            plan.push(Op::Goto(Anchor::Ospf3Prefix(entry)));
+            let lsa = message.offset(found.container + LS_TYPE);
+            plan.push(Op::OrGoto(Anchor::Ospf3Lsa(lsa)));
+            plan.push(Op::OrGoto(Anchor::Ospf(message.offset(0))));
+        }
+        Protocol::Ospf2 | Protocol::Bgp => {
+            plan.push(Op::Goto(Anchor::Ospf2Prefix(entry)));
+            plan.push(Op::OrGoto(Anchor::Ospf(message.offset(0))));
+        }
+    }
+    let end = found.carrier.map_or(found.offset + 1, |carrier| {
+        carrier.offset + carrier.octets.len()
+    });
+    let whole = message.place(found.offset, end.saturating_sub(found.offset));
+    open(plan, whole, found);
+    match (message.protocol, &found.carrier) {
+        (Protocol::IsIs, Some(carrier)) => {
+            if let Some(first) = carrier.octets.first() {
+                let here = message.place(carrier.offset, 1);
+                plan.push(Op::OpenUint(F::PncIsisFlags, here, u32::from(*first)));
+                plan.flag(F::PncIsisFlag, here, *first);
+                plan.push(Op::Close);
+            }
+        }
+        (Protocol::Ospf3, carrier) => {
+            prefix_tlv(plan, message, found.offset);
+            if let Some(carrier) = carrier {
+                flags(plan, message, ospf3::FLAGS_SUB_TLV, carrier);
+            }
+        }
+        (_, Some(carrier)) => flags(plan, message, ospf2::FLAGS_SUB_TLV, carrier),
+        (_, None) => {}
+    }
+    verdict(plan, whole, found);
+}
+
+/// The head of an OSPFv3 prefix TLV, which Wireshark knows in some LSAs, from version to version in more.
+fn prefix_tlv(plan: &mut Plan<'_>, message: &Routing<'_>, offset: usize) {
+    let Some(tlv) = ospf3::PrefixTlv::at(message.bytes, offset) else {
+        return;
+    };
+    let head = message.place(offset, ospf3::PrefixTlv::HEAD);
+    plan.push(Op::Open(F::PncTlv, head));
+    plan.uint(F::PncTlvType, message.place(offset, 2), tlv.kind());
+    plan.uint(
+        F::PncTlvLength,
+        message.place(offset + 2, 2),
+        tlv.value_len(),
+    );
+    let word = message.place(offset + 4, 4);
+    if tlv.kind() == ospf3::tlv_type::EXTERNAL_PREFIX {
+        plan.uint(F::PncTlvFlags, word, tlv.flags_and_metric());
+    }
+    plan.uint(F::PncTlvMetric, word, tlv.flags_and_metric());
+    plan.uint(
+        F::PncTlvBits,
+        message.place(offset + 8, 1),
+        tlv.prefix_bits(),
+    );
+    plan.uint(
+        F::PncTlvOptions,
+        message.place(offset + 9, 1),
+        tlv.prefix_options(),
+    );
+    plan.push(Op::Close);
+}
+
+/// OSPF's sub-TLV of flags.
+fn flags(plan: &mut Plan<'_>, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
+    let Carrier { offset, octets } = *carrier;
+    let head = offset.saturating_sub(SUB_TLV_HEAD);
+    let whole = message.place(head, SUB_TLV_HEAD + octets.len());
+    plan.push(Op::Open(F::PncSub, whole));
+    plan.uint(F::PncSubType, message.place(head, 2), kind);
+    let len = u32::try_from(octets.len()).unwrap_or(u32::MAX);
+    plan.uint(F::PncSubLength, message.place(head + 2, 2), len);
+    let rest = match octets.first_chunk::<4>() {
+        Some(first) => {
+            let word = u32::from_be_bytes(*first);
+            let here = message.place(offset, 4);
+            plan.push(Op::OpenUint(F::PncOspfFlags, here, word));
+            plan.flag(F::PncOspfFlag, here, word);
+            plan.push(Op::Close);
+            4
+        }
+        None => 0,
+    };
+    if octets.len() > rest {
+        let here = message.place(offset + rest, octets.len() - rest);
+        plan.push(Op::Bytes(F::PncOspfRest, here));
+    }
+    plan.push(Op::Close);
+}

@@ -1,0 +1,262 @@
+//! Proxy Node Capability in routing messages: at every prefix that something is said about, and at the message what
+//! cannot be told of a prefix. Wireshark's own decoding stays; what it does not decode around the capability is here.
+//!
+//! What is read, and what is broken, is `fcn-wire`'s business: its walk is the one that is shown.
+
+mod bgp;
+mod igp;
+
+use crate::names::{F, P};
+use crate::plan::{Anchor, At, Mark, Op, Plan, at};
+use fcn_wire::finding::{Finding, Findings};
+use fcn_wire::pnc::{Advertisement, Protocol, walk_checked};
+use fcn_wire::{Profile, Rule};
+use std::net::IpAddr;
+
+/// Most prefixes shown of one message: more than a BGP message of 4096 octets or an LSP holds.
+pub const MAX_PREFIXES: usize = 1024;
+/// Most attributes with next hop characteristics shown of one segment.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Most characteristics shown of one segment.
+pub const MAX_CHARACTERISTICS: usize = 1024;
+
+/// A routing message.
+#[derive(Clone, Copy, Debug)]
+pub struct Routing<'a> {
+    /// Whose it is.
+    pub protocol: Protocol,
+    /// Its octets as captured: an IS-IS PDU, an OSPF packet, or a stretch of a BGP session.
+    pub bytes: &'a [u8],
+    /// Where in the data source they begin.
+    pub start: usize,
+    /// How many there were on the wire.
+    pub wire_len: usize,
+    /// Code points in use.
+    pub profile: &'a Profile,
+}
+
+impl Routing<'_> {
+    /// A place in the data source.
+    fn place(&self, offset: usize, len: usize) -> At {
+        at(self.start + offset, len)
+    }
+
+    fn offset(&self, offset: usize) -> u32 {
+        self.place(offset, 0).start
+    }
+}
+
+/// How much there is to be shown of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    prefixes: usize,
+    attributes: usize,
+    characteristics: usize,
+    findings: usize,
+}
+
+impl Extent {
+    /// What is to be shown of `message`; `None`: nothing, as of most routing messages.
+    pub fn of(message: &Routing<'_>) -> Option<Self> {
+        let mut extent = match message.protocol {
+            Protocol::Bgp => bgp::extent(message),
+            _ => Self::default(),
+        };
+        let mut findings = Findings::new();
+        let walk = walk_checked(
+            message.protocol,
+            message.bytes,
+            message.wire_len,
+            message.profile,
+            &mut findings,
+        );
+        if let Some(mut walk) = walk {
+            let mut found = findings.as_slice().len();
+            while let Some(one) = walk.next_checked(&mut findings) {
+                let now = findings.as_slice().len();
+                extent.prefixes += usize::from(one.carrier.is_some() || now > found);
+                found = now;
+            }
+        }
+        extent.findings = findings.as_slice().len();
+        (extent != Self::default()).then_some(extent)
+    }
+
+    /// Room for its steps and texts.
+    pub fn room(&self) -> (usize, usize) {
+        let prefixes = self.prefixes.min(MAX_PREFIXES);
+        let attributes = self.attributes.min(MAX_ATTRIBUTES);
+        let characteristics = self.characteristics.min(MAX_CHARACTERISTICS);
+        (
+            24 + 25 * prefixes + 12 * attributes + 6 * characteristics + 6 * self.findings,
+            512 + 192 * prefixes + 128 * attributes + 80 * characteristics + 80 * self.findings,
+        )
+    }
+}
+
+/// Plans what is to be shown of `message`, which has that extent.
+pub fn routing(plan: &mut Plan<'_>, message: &Routing<'_>) {
+    let mut findings = Findings::new();
+    let mut told = Told::default();
+    if message.protocol == Protocol::Bgp {
+        bgp::show(plan, message, &mut findings, &mut told);
+    } else {
+        igp::show(plan, message, &mut findings, &mut told);
+    }
+    rest(plan, message, &findings, &told);
+}
+
+/// What of a message has been shown, and what has not.
+#[derive(Debug, Default)]
+struct Told {
+    /// Bit by bit: the findings that have their place.
+    findings: u32,
+    prefixes: usize,
+    left_out: LeftOut,
+}
+
+#[derive(Debug, Default)]
+struct LeftOut {
+    prefixes: usize,
+    attributes: usize,
+    characteristics: usize,
+}
+
+impl Told {
+    fn has(&self, finding: usize) -> bool {
+        self.findings >> finding & 1 != 0
+    }
+
+    /// Adds the findings from number `from` on that `belongs` takes.
+    fn experts(
+        &mut self,
+        plan: &mut Plan<'_>,
+        message: &Routing<'_>,
+        (findings, from): (&Findings, usize),
+        belongs: impl Fn(&Finding) -> bool,
+    ) {
+        for (i, finding) in findings.as_slice().iter().enumerate().skip(from) {
+            if !self.has(i) && belongs(finding) {
+                self.findings |= 1 << i;
+                plan.expert(finding.rule, message.place(finding.offset, finding.len));
+            }
+        }
+    }
+
+    /// Whether there is room for one more prefix; counts it, in or out.
+    fn one_more(&mut self) -> bool {
+        let fits = self.prefixes < MAX_PREFIXES;
+        if fits {
+            self.prefixes += 1;
+        } else {
+            self.left_out.prefixes += 1;
+        }
+        fits
+    }
+}
+
+const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
+
+/// Opens the item of one prefix.
+fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
+    plan.push(Op::Protocol(P::Pnc, place, Mark::Plain));
+    let name = P::Pnc.def().name;
+    let said = match (found.pnc, found.carrier, found.flag_offset) {
+        (true, ..) => "advertised",
+        (false, Some(_), Some(_)) if found.protocol() == Protocol::Bgp => {
+            "advertised, but for another next hop"
+        }
+        (false, Some(_), None) if found.protocol() != Protocol::Bgp => "cannot be read",
+        (false, None, _) => "cannot be read",
+        (false, ..) => "not advertised",
+    };
+    match found.prefix {
+        Some(prefix) => plan.label(format_args!("{name} of {prefix}: {said}")),
+        None => plan.label(format_args!("{name} of routes of another family: {said}")),
+    }
+}
+
+/// Adds the prefix itself and the verdict.
+fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
+    if let Some(prefix) = found.prefix {
+        let text = plan.text(format_args!("{prefix}"));
+        plan.push(Op::Text(F::PncPrefix, place, text, Mark::Generated));
+        let fields = (F::PncPrefix4, F::PncPrefix6);
+        plan.address(fields, place, prefix.address(), Mark::Hidden);
+    }
+    if found.carrier.is_some() {
+        let capable = u32::from(found.pnc);
+        plan.push(Op::Flag(F::PncCapable, place, capable, Mark::Generated));
+    }
+}
+
+/// What belongs to no prefix and no attribute, and how much was left out: said at the message.
+fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &Told) {
+    let mut open = None;
+    for (i, finding) in findings.as_slice().iter().enumerate() {
+        if told.has(i) {
+            continue;
+        }
+        let around = match message.protocol {
+            Protocol::Bgp => bgp::around(message, finding.offset),
+            _ => (0, message.bytes.len()),
+        };
+        if open != Some(around) {
+            open_message(plan, message, around);
+            open = Some(around);
+        }
+        plan.expert(finding.rule, message.place(finding.offset, finding.len));
+    }
+    let left_out = [
+        (F::PncLeftOut, told.left_out.prefixes),
+        (F::PncLeftOutAttributes, told.left_out.attributes),
+        (F::PncLeftOutCharacteristics, told.left_out.characteristics),
+        (F::PncLeftOutFindings, findings.dropped()),
+    ];
+    if left_out.iter().all(|(_, count)| *count == 0) {
+        return;
+    }
+    if open.is_none() {
+        open_message(plan, message, (0, message.bytes.len()));
+    }
+    for (field, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        plan.push(Op::Uint(field, message.place(0, 0), count, Mark::Generated));
+    }
+}
+
+fn open_message(plan: &mut Plan<'_>, message: &Routing<'_>, (from, len): (usize, usize)) {
+    plan.push(Op::Goto(match message.protocol {
+        Protocol::IsIs => Anchor::IsisLsp(message.offset(igp::LSP_ITEM)),
+        Protocol::Ospf2 | Protocol::Ospf3 => Anchor::Ospf(message.offset(0)),
+        Protocol::Bgp => Anchor::Bgp(message.offset(from)),
+    }));
+    plan.push(Op::Protocol(P::Pnc, message.place(from, len), Mark::Plain));
+    plan.label(format_args!("{}: the message around it", P::Pnc.def().name));
+}
+
+/// An address of 4 or 16 octets.
+fn address_of(octets: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(octets) {
+        return Some(v4.into());
+    }
+    let v6 = <[u8; 16]>::try_from(octets).ok()?;
+    Some(v6.into())
+}
+
+/// PNC on a prefix that is no host's: said at the prefix, wherever the flag is.
+fn is_of_prefix(finding: &Finding) -> bool {
+    finding.rule == Rule::PncNotHost
+}
+
+/// Says that a frame held more routing messages than were noted.
+pub fn too_many(plan: &mut Plan<'_>, count: u32) {
+    plan.push(Op::Goto(Anchor::Root));
+    plan.push(Op::Protocol(P::Pnc, at(0, 0), Mark::Generated));
+    plan.push(Op::Uint(
+        F::PncLeftOutMessages,
+        at(0, 0),
+        count,
+        Mark::Generated,
+    ));
+}

@@ -1,0 +1,451 @@
+//! Routing messages: wrappers in front of Wireshark's IS-IS, OSPF and BGP that note what passes, and the part of the
+//! postdissector that adds the Proxy Node Capability to the finished tree. What is shown is `show::pnc`'s business.
+//!
+//! The BGP wrapper sees what TCP has put together: a segment, or the stretch of the session that was asked for when a
+//! message ran past one.
+
+use super::draw::{Canvas, draw};
+use super::hooks::{call_original, is_wanted};
+use super::register::{self, Callback, Wrapped};
+use super::{addresses, bytes, compat, guard, room, scratch, source, sys};
+use crate::names::P;
+use crate::plan::{Op, Plan};
+use crate::show::pnc::{self, Extent, Routing};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use fcn_wire::Profile;
+use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
+
+/// Most messages noted in one frame: a frame holds one, or the few pieces that TCP hands over.
+const MAX_SEEN: usize = 16;
+
+/// A message that a wrapper saw.
+#[derive(Clone, Copy)]
+struct Seen {
+    protocol: Protocol,
+    /// The data source, and where in it the message begins.
+    ds: *mut sys::tvbuff_t,
+    start: usize,
+    /// Octets captured and on the wire.
+    captured: usize,
+    reported: usize,
+    /// Whether Wireshark's own dissector refused it.
+    refused: bool,
+}
+
+/// The messages of one packet, in its pool.
+#[derive(Clone, Copy)]
+struct List {
+    len: usize,
+    /// How many more there were.
+    lost: u32,
+    list: [MaybeUninit<Seen>; MAX_SEEN],
+}
+
+impl List {
+    /// Copies of the messages, in their order.
+    fn iter(&self) -> impl Iterator<Item = Seen> + '_ {
+        self.list.iter().take(self.len).map(|seen| {
+            // SAFETY: `note` writes the first `len`.
+            unsafe { seen.assume_init_read() }
+        })
+    }
+}
+
+/// The packet that something was noted of last: all others need not look for notes.
+static NOTED: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
+
+/// The packet's messages, or null.
+unsafe fn list(pinfo: *mut sys::packet_info) -> *mut List {
+    // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
+    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, register::protocol(P::Pnc), 0).cast() }
+}
+
+/// Notes a message, and gives its place; null where there are too many.
+unsafe fn note(pinfo: *mut sys::packet_info, new: Seen) -> *mut Seen {
+    // SAFETY: `pinfo` is live; the memory is the packet's, and `len` never exceeds the list.
+    unsafe {
+        let mut all = list(pinfo);
+        if all.is_null() {
+            all = scratch::<List>(pinfo, 1).as_mut_ptr().cast();
+            all.write(List {
+                len: 0,
+                lost: 0,
+                list: [const { MaybeUninit::uninit() }; MAX_SEEN],
+            });
+            let id = register::protocol(P::Pnc);
+            sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, all.cast());
+            NOTED.store(pinfo, Ordering::Relaxed);
+        }
+        let len = (*all).len;
+        if len == MAX_SEEN {
+            (*all).lost = (*all).lost.saturating_add(1);
+            return ptr::null_mut();
+        }
+        (*all).len = len + 1;
+        let place = (&raw mut (*all).list).cast::<Seen>().add(len);
+        place.write(new);
+        place
+    }
+}
+
+/// Which message `tvb` holds, if it is one that can advertise prefixes.
+unsafe fn seen(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    which: impl Fn(&[u8]) -> Option<Protocol>,
+) -> Option<Seen> {
+    // SAFETY: the pointers are live.
+    unsafe {
+        // What is quoted in an error is a torn-off beginning, and no advertisement.
+        if compat::in_error(pinfo) {
+            return None;
+        }
+        let (ds, start) = source(tvb);
+        let here = bytes(tvb);
+        let protocol = guard(|| which(here)).flatten()?;
+        Some(Seen {
+            protocol,
+            ds,
+            start,
+            captured: here.len(),
+            reported: sys::tvb_reported_length(tvb) as usize,
+            refused: false,
+        })
+    }
+}
+
+/// Notes what there is to note, and calls the dissector that the wrapper stands in front of.
+unsafe fn pass(
+    wrapped: &Wrapped,
+    new: Option<Seen>,
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are Wireshark's own; the note lives as long as the packet.
+    unsafe {
+        let noted = new.map_or(ptr::null_mut(), |new| note(pinfo, new));
+        let done = call_original(wrapped, tvb, pinfo, tree, data);
+        if done == 0 && !noted.is_null() {
+            (*noted).refused = true;
+        }
+        done
+    }
+}
+
+fn lsp(bytes: &[u8]) -> Option<Protocol> {
+    isis::is_lsp(bytes).then_some(Protocol::IsIs)
+}
+
+/// In front of level 1 LSPs.
+unsafe extern "C" fn level1(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let new = seen(tvb, pinfo, lsp);
+        pass(&LEVEL1, new, tvb, pinfo, tree, data)
+    }
+}
+
+/// In front of level 2 LSPs.
+unsafe extern "C" fn level2(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let new = seen(tvb, pinfo, lsp);
+        pass(&LEVEL2, new, tvb, pinfo, tree, data)
+    }
+}
+
+/// In front of OSPF of either version.
+unsafe extern "C" fn ospf(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let over_v4 = addresses(pinfo).map(|(source, _)| source.is_ipv4());
+        let new = seen(tvb, pinfo, |bytes| match over_v4? {
+            true => ospf2::is_ls_update(bytes).then_some(Protocol::Ospf2),
+            false => ospf3::is_ls_update(bytes).then_some(Protocol::Ospf3),
+        });
+        pass(&OSPF, new, tvb, pinfo, tree, data)
+    }
+}
+
+/// In front of BGP at its TCP port.
+unsafe extern "C" fn bgp_session(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: Wireshark calls with live pointers.
+    unsafe {
+        let new = seen(tvb, pinfo, |bytes| {
+            (bytes.len() > bgp::HEADER).then_some(Protocol::Bgp)
+        });
+        pass(&BGP, new, tvb, pinfo, tree, data)
+    }
+}
+
+/// Adds to the finished tree what the wrappers noted.
+///
+/// # Safety
+/// Called as a postdissector is.
+pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
+    if NOTED.load(Ordering::Relaxed) != pinfo {
+        return;
+    }
+    NOTED.store(ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: the pointers are live.
+    unsafe {
+        let all = list(pinfo);
+        if all.is_null() {
+            return;
+        }
+        let wanted =
+            is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
+        if !wanted && tree.is_null() {
+            return;
+        }
+        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        for seen in (*all).iter().filter(|seen| !seen.refused) {
+            add(pinfo, tree, &seen, &profile, wanted);
+        }
+        let lost = (*all).lost;
+        if lost > 0 && wanted {
+            let (ops, store) = (room(pinfo, 4, Op::Close), room(pinfo, 0, 0));
+            let mut plan = Plan::new(ops, store);
+            pnc::too_many(&mut plan, lost);
+            if let Some(first) = (*all).iter().next() {
+                let (root, tvb) = (tree, first.ds);
+                draw(Canvas { pinfo, root, tvb }, &plan);
+            }
+        }
+    }
+}
+
+/// Adds what is to be shown of one message; where nobody looks, the protocol alone, which statistics count.
+unsafe fn add(
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    seen: &Seen,
+    profile: &Profile,
+    wanted: bool,
+) {
+    // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
+    unsafe {
+        let whole = bytes(seen.ds);
+        let end = (seen.start + seen.captured).min(whole.len());
+        let message = Routing {
+            protocol: seen.protocol,
+            bytes: whole.get(seen.start..end).unwrap_or_default(),
+            start: seen.start,
+            wire_len: seen.reported,
+            profile,
+        };
+        let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
+            return;
+        };
+        if !wanted {
+            let id = register::protocol(P::Pnc);
+            let (start, len) = (seen.start as c_int, (end - seen.start) as c_int);
+            sys::proto_tree_add_item(tree, id, seen.ds, start, len, sys::ENC_BIG_ENDIAN);
+            return;
+        }
+        let size = extent.room();
+        let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
+        let plan = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            pnc::routing(&mut plan, &message);
+            plan
+        });
+        if let Some(plan) = plan {
+            let canvas = Canvas {
+                pinfo,
+                root: tree,
+                tvb: seen.ds,
+            };
+            draw(canvas, &plan);
+        }
+    }
+}
+
+static LEVEL1: Wrapped = Wrapped::new();
+static LEVEL2: Wrapped = Wrapped::new();
+static OSPF: Wrapped = Wrapped::new();
+static BGP: Wrapped = Wrapped::new();
+
+const TCP_PORT: &CStr = c"tcp.port";
+
+/// When wrappers are put in front.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// While Wireshark starts.
+    Start,
+    /// Before a file is read: preferences and Decode As may have changed.
+    Again,
+}
+
+struct Hook {
+    table: &'static CStr,
+    number: u32,
+    /// Filter name of the protocol whose handle is to be there.
+    protocol: &'static CStr,
+    wrapped: &'static Wrapped,
+    callback: Callback,
+    name: &'static CStr,
+    description: &'static CStr,
+}
+
+static HOOKS: [Hook; 4] = [
+    Hook {
+        table: c"isis.type",
+        number: isis::PDU_L1_LSP as u32,
+        protocol: c"isis.lsp",
+        wrapped: &LEVEL1,
+        callback: level1,
+        name: c"fcn.isis.l1_lsp",
+        description: c"IS-IS level 1 LSP with proxy node capability",
+    },
+    Hook {
+        table: c"isis.type",
+        number: isis::PDU_L2_LSP as u32,
+        protocol: c"isis.lsp",
+        wrapped: &LEVEL2,
+        callback: level2,
+        name: c"fcn.isis.l2_lsp",
+        description: c"IS-IS level 2 LSP with proxy node capability",
+    },
+    Hook {
+        table: c"ip.proto",
+        number: 89,
+        protocol: c"ospf",
+        wrapped: &OSPF,
+        callback: ospf,
+        name: c"fcn.ospf",
+        description: c"OSPF with proxy node capability",
+    },
+    Hook {
+        table: TCP_PORT,
+        number: bgp::PORT as u32,
+        protocol: c"bgp",
+        wrapped: &BGP,
+        callback: bgp_session,
+        name: c"fcn.bgp",
+        description: c"BGP with proxy node capability",
+    },
+];
+
+/// Puts the wrappers in front of Wireshark's own handles, where these are; what a user has chosen by Decode As stays.
+///
+/// # Safety
+/// Called while Wireshark starts, or between packets.
+pub unsafe fn hook(when: When) {
+    // SAFETY: tables and handles that exist since start; texts end with a NUL.
+    unsafe {
+        for hook in &HOOKS {
+            let ours = hook
+                .wrapped
+                .ours(Some(hook.callback), hook.name, hook.description);
+            let table = sys::find_dissector_table(hook.table.as_ptr());
+            if table.is_null() {
+                continue;
+            }
+            let present = sys::dissector_get_uint_handle(table, hook.number);
+            if present.is_null() || present == ours {
+                continue;
+            }
+            let wanted = sys::proto_get_id_by_filter_name(hook.protocol.as_ptr());
+            if sys::dissector_handle_get_protocol_index(present) != wanted {
+                continue;
+            }
+            hook.wrapped.set_original(present);
+            match when {
+                When::Start => sys::dissector_add_uint(hook.table.as_ptr(), hook.number, ours),
+                // What was chosen by hand goes before what is known for the other port: it is to stay so.
+                When::Again => sys::dissector_change_uint(hook.table.as_ptr(), hook.number, ours),
+            }
+        }
+        if when == When::Again {
+            hook_chosen_ports();
+        }
+    }
+}
+
+/// Puts the BGP wrapper in front of BGP at the ports that a user has chosen for it.
+unsafe fn hook_chosen_ports() {
+    let mut ports: Vec<u32> = Vec::new();
+    // SAFETY: the callback is given the address of `ports`, which outlives the call; tables as in `hook`.
+    unsafe {
+        let hook = &HOOKS[HOOKS.len() - 1];
+        let ours = hook
+            .wrapped
+            .ours(Some(hook.callback), hook.name, hook.description);
+        if BGP.original().is_null() {
+            return;
+        }
+        let place = (&raw mut ports).cast();
+        sys::dissector_table_foreach(TCP_PORT.as_ptr(), Some(collect), place);
+        for port in ports {
+            sys::dissector_change_uint(TCP_PORT.as_ptr(), port, ours);
+        }
+    }
+}
+
+/// Collects the ports at which BGP's own handle is.
+unsafe extern "C" fn collect(
+    _table: *const c_char,
+    _kind: sys::ftenum_t,
+    key: *mut c_void,
+    entry: *mut c_void,
+    ports: *mut c_void,
+) {
+    // SAFETY: Wireshark hands over an entry of the table and what `hook_chosen_ports` gave it.
+    unsafe {
+        if sys::dtbl_entry_get_handle(entry.cast()) == BGP.original() {
+            let ports: *mut Vec<u32> = ports.cast();
+            // Tables of numbers keep them in place of the key's address.
+            (*ports).push(key.addr() as u32);
+        }
+    }
+}
+
+/// The PNC characteristic's code, which Wireshark writes between packets.
+static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+
+/// Code of the PNC characteristic, by the preference.
+pub fn characteristic() -> u16 {
+    (CHARACTERISTIC.load(Ordering::Relaxed) & 0xFFFF) as u16
+}
+
+/// Registers the protocol's preferences.
+pub fn register_preferences() {
+    // SAFETY: the protocol was registered before; texts and place live forever.
+    unsafe {
+        let module = sys::prefs_register_protocol(register::protocol(P::Pnc), None);
+        sys::prefs_register_uint_preference(
+            module,
+            c"bgp_characteristic".as_ptr(),
+            c"BGP characteristic code of the proxy node capability".as_ptr(),
+            c"The code in path attribute 39, 0 to 65535 (default 65280, experimental)".as_ptr(),
+            10,
+            CHARACTERISTIC.as_ptr(),
+        );
+    }
+}
