@@ -5,6 +5,8 @@
 
 mod bgp;
 mod igp;
+#[cfg(test)]
+mod tests;
 
 use crate::names::{F, P};
 use crate::plan::{Anchor, At, Mark, Op, Plan, at};
