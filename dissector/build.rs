@@ -13,6 +13,8 @@ use std::process::exit;
 const KNOWN: [(u32, u32); 3] = include!("versions.rs");
 
 const FUNCTIONS: &[&str] = &[
+    "add_conversation_table_data",
+    "add_endpoint_table_data",
     "call_dissector_only",
     "col_add_str",
     "col_append_str",
@@ -64,8 +66,14 @@ const FUNCTIONS: &[&str] = &[
     "proto_tree_add_time",
     "proto_tree_add_uint",
     "proto_tree_add_uint64",
+    "register_conversation_table",
     "register_init_routine",
     "register_postdissector",
+    "register_tap",
+    "stats_tree_create_node",
+    "stats_tree_manip_node_int",
+    "stats_tree_register_plugin",
+    "tap_queue_packet",
     "tvb_captured_length",
     "tvb_get_ds_tvb",
     "tvb_get_ptr",
@@ -77,15 +85,22 @@ const FUNCTIONS: &[&str] = &[
 
 const TYPES: &[&str] = &[
     "address_type",
+    "conv_filter_type_e",
+    "conv_hash_t",
+    "conversation_type",
     "ei_register_info",
     "expert_field",
     "field_display_e",
     "ft_framenum_type",
     "ftenum",
     "hf_register_info",
+    "manip_node_mode",
     "packet_info",
     "proto_plugin",
     "proto_tree",
+    "stat_node_datatype",
+    "stats_tree",
+    "tap_packet_status",
     "tvbuff_t",
     "value_string",
 ];

@@ -6,3 +6,5 @@
 #include <epan/prefs-int.h>
 #include <epan/proto_data.h>
 #include <epan/tap.h>
+#include <epan/stats_tree.h>
+#include <epan/conversation_table.h>

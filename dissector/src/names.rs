@@ -285,6 +285,9 @@ fields! {
     FcnSender6 = Fcn, "fcn.sender_ipv6", "Sender that is to slow down", Kind::Ipv6;
     FcnQp = Fcn, "fcn.qp", "QP in the notification", Kind::Hex(24);
     FcnQpSide = Fcn, "fcn.qp_side", "Side that the QP belongs to", Kind::Text;
+    FcnEnd = Fcn, "fcn.end", "End of the connection, with its QP where that is named", Kind::Text;
+    FcnEndSender = Fcn, "fcn.end.sender", "End that is to slow down", Kind::Text;
+    FcnEndOther = Fcn, "fcn.end.other", "Other end, or the notifier where none is named", Kind::Text;
     FcnLevel = Fcn, "fcn.level", "Congestion level", Kind::Dec(8);
     FcnDeepestQueue = Fcn, "fcn.deepest_queue", "Deepest queue on the path", Kind::Dec(32);
     FcnHops = Fcn, "fcn.hops", "Nodes in the trace", Kind::Dec(8);

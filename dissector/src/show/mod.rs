@@ -1,8 +1,10 @@
 //! What is shown of each message: plans made from octets by `fcn-wire`'s views. No Wireshark in here.
 #![forbid(unsafe_code)]
 
+mod connection;
 mod fast_cnp;
 mod ioam;
+mod lines;
 mod pfc;
 pub mod pnc;
 mod proxy_cn;
@@ -10,7 +12,9 @@ mod roce;
 mod summary;
 mod wan_fcn;
 
+pub use connection::ends;
 pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
+pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
 pub use proxy_cn::proxy_cn;
 pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};

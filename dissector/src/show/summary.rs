@@ -1,6 +1,6 @@
 //! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
 
-use super::Scene;
+use super::{Scene, ends};
 use crate::names::{F, P};
 use crate::plan::{Anchor, Mark, Op, Plan, Stored, at};
 use fcn_wire::frame::{Frame, LinkType};
@@ -134,6 +134,17 @@ pub fn summary(plan: &mut Plan<'_>, gist: &Gist, start: usize, len: usize) {
     }
     if let Ok(hops @ 1..) = u32::try_from(gist.hops) {
         number(plan, F::FcnHops, hops);
+    }
+    if let Some(ends) = ends(gist) {
+        let [sender, other] = ends.map(|end| plan.text(format_args!("{end}")));
+        for (field, end) in [
+            (F::FcnEnd, sender),
+            (F::FcnEndSender, sender),
+            (F::FcnEnd, other),
+            (F::FcnEndOther, other),
+        ] {
+            plan.push(Op::Text(field, here, end, Mark::Hidden));
+        }
     }
 }
 

@@ -45,6 +45,22 @@ pub unsafe fn uint_value(preference: *mut sys::preference) -> u32 {
     unsafe { get(preference, sys::pref_current) }
 }
 
+/// A C Boolean that is handed over: `gboolean` up to 4.0, `bool` later.
+#[cfg(wireshark = "4.0")]
+pub type Boolean = c_int;
+/// A C Boolean that is handed over: `gboolean` up to 4.0, `bool` later.
+#[cfg(not(wireshark = "4.0"))]
+pub type Boolean = bool;
+
+/// `value` as Wireshark's functions take it.
+#[allow(
+    clippy::useless_conversion,
+    reason = "the type differs between versions"
+)]
+pub fn boolean(value: bool) -> Boolean {
+    value.into()
+}
+
 /// The number of an address type or of a column as Wireshark's functions take it.
 pub const COL_INFO: c_int = sys::COL_INFO as c_int;
 /// See [`COL_INFO`].
@@ -94,3 +110,7 @@ pub unsafe fn set_in_error(pinfo: *mut sys::packet_info, quoted: bool) {
         (*pinfo).flags.set_in_error_pkt(quoted.into());
     }
 }
+
+/// The separator of submenus in the names of statistics trees is "/" up to 4.0 and "//" later: without a submenu, one
+/// name does for all.
+pub const STATISTICS_NAME: &core::ffi::CStr = c"Congestion Notification";

@@ -4,7 +4,7 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
-use super::{addresses, bytes, compat, guard, register, room, routing, scratch, source, sys};
+use super::{addresses, bytes, compat, guard, register, room, routing, scratch, source, sys, taps};
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
@@ -429,17 +429,25 @@ pub unsafe extern "C" fn post(
                 _ => {}
             }
         }
-        if !is_wanted(tree) && !compat::is_true(sys::have_tap_listener(register::expert_tap())) {
-            if !tree.is_null() {
-                add_protocols(pinfo, tree, &*all);
+        let tapped = taps::is_heard();
+        let shown =
+            is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
+        if shown {
+            for seen in (*all).iter() {
+                add(pinfo, tree, &seen);
             }
-            return 0;
+        } else if !tree.is_null() {
+            add_protocols(pinfo, tree, &*all);
         }
-        for seen in (*all).iter() {
-            add(pinfo, tree, &seen);
-        }
-        for seen in (*all).iter().filter(|_| !tree.is_null()) {
-            if let Some(gist) = said(pinfo, &seen) {
+        let shown = shown && !tree.is_null();
+        for seen in (*all).iter().filter(|_| tapped || shown) {
+            let Some(gist) = said(pinfo, &seen) else {
+                continue;
+            };
+            if tapped {
+                taps::queue(pinfo, gist);
+            }
+            if shown {
                 add_summary(pinfo, tree, &seen, &gist);
             }
         }

@@ -1,7 +1,7 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark, and keeps the numbers it gives.
 
 use super::compat::{self, BoolPreference};
-use super::{hooks, routing, sys};
+use super::{hooks, routing, statistics, sys, tables, taps};
 use crate::names::{F, Field, Kind, Link, P, expert_name};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -207,6 +207,9 @@ unsafe extern "C" fn protocols() {
     }
     register_subtrees();
     register_preferences();
+    taps::register();
+    statistics::register();
+    tables::register();
 }
 
 fn register_fields(protocol_of: P) {

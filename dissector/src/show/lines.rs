@@ -1,0 +1,246 @@
+//! Which lines of a statistic a notification counts in, and how many lines there may be.
+
+use crate::plan::ColumnText;
+use fcn_wire::Qp;
+use fcn_wire::notification::{Gist, Origin, Side, Subject};
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+/// Most congestion points, receivers, and QPs or flows that have a line of their own. Who forges addresses would
+/// otherwise fill the memory; what is beyond counts in [`OTHERS`].
+pub const MAX_LINES: usize = 1000;
+
+/// The line of what has none of its own.
+const OTHERS: &str = "others (beyond the first 1000)";
+
+/// What lines are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// How it is said.
+    Kind,
+    /// Congestion point that says it.
+    CongestionPoint,
+    /// Receiver that says it, or proxy node or ingress PE in its place.
+    Receiver,
+    /// What is to slow down.
+    Subject,
+    /// Congestion level.
+    Level,
+}
+
+impl Group {
+    /// Every group, in the order of the statistic.
+    pub const ALL: [Self; 5] = [
+        Self::Kind,
+        Self::CongestionPoint,
+        Self::Receiver,
+        Self::Subject,
+        Self::Level,
+    ];
+
+    /// Its heading.
+    pub const fn heading(self) -> &'static core::ffi::CStr {
+        match self {
+            Self::Kind => c"Notifications by kind",
+            Self::CongestionPoint => c"By congestion point",
+            Self::Receiver => c"By receiver, or who speaks for it",
+            Self::Subject => c"By QP or flow",
+            Self::Level => c"By congestion level",
+        }
+    }
+}
+
+/// Heading of the average of the deepest queues on the paths.
+pub const DEEPEST_QUEUE: &core::ffi::CStr = c"Deepest queue on the path";
+
+/// What has a line already, of one statistic.
+#[derive(Debug, Default)]
+pub struct Listed {
+    points: HashSet<IpAddr>,
+    receivers: HashSet<IpAddr>,
+    subjects: HashSet<Aim>,
+}
+
+/// What is to slow down: whoever is told, and what it is told about.
+type Aim = (IpAddr, Option<IpAddr>, Option<(Side, Qp)>, Option<u32>);
+
+/// A line that a notification counts in.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedIn {
+    /// Its group.
+    pub group: Group,
+    /// Its text.
+    pub text: ColumnText,
+}
+
+impl Listed {
+    /// The lines that `gist` counts in, one a group at most.
+    pub fn lines(&mut self, gist: &Gist) -> [Option<CountedIn>; 4] {
+        let line = |group, text: core::fmt::Arguments<'_>| {
+            let text = ColumnText::new(text);
+            Some(CountedIn { group, text })
+        };
+        let (group, known) = match gist.origin {
+            Origin::Switch => (Group::CongestionPoint, &mut self.points),
+            Origin::Receiver => (Group::Receiver, &mut self.receivers),
+        };
+        let notifier = if has_line(known, gist.notifier) {
+            line(group, format_args!("{}", gist.notifier))
+        } else {
+            line(group, format_args!("{OTHERS}"))
+        };
+        let subject = if has_line(&mut self.subjects, aim(gist)) {
+            line(Group::Subject, format_args!("{}", AimText(gist)))
+        } else {
+            line(Group::Subject, format_args!("{OTHERS}"))
+        };
+        [
+            line(Group::Kind, format_args!("{}", gist.kind.id())),
+            notifier,
+            subject,
+            gist.level
+                .and_then(|level| line(Group::Level, format_args!("level {level}"))),
+        ]
+    }
+}
+
+/// Whether `key` has a line; it gets one where there is room.
+fn has_line<K: Hash + Eq>(known: &mut HashSet<K>, key: K) -> bool {
+    known.contains(&key) || known.len() < MAX_LINES && known.insert(key)
+}
+
+fn aim(gist: &Gist) -> Aim {
+    let label = match gist.subject {
+        Subject::FlowLabel(label) => Some(label),
+        _ => None,
+    };
+    (
+        gist.sender.unwrap_or(gist.told),
+        gist.subject.receiver(),
+        gist.subject.qp(),
+        label,
+    )
+}
+
+/// What is to slow down, in words.
+struct AimText<'a>(&'a Gist);
+
+impl core::fmt::Display for AimText<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (sender, receiver, qp, label) = aim(self.0);
+        write!(f, "{sender}, ")?;
+        match (qp, receiver, label) {
+            (Some((_, qp)), Some(receiver), _) => write!(f, "QP {qp} at {receiver}"),
+            (Some((_, qp)), None, _) => write!(f, "its own QP {qp}"),
+            (None, Some(receiver), _) => write!(f, "flow to {receiver}"),
+            (None, None, Some(label)) => write!(f, "flow label {label:#07x}"),
+            (None, None, None) => write!(f, "nothing named"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::notification::Kind;
+    use std::collections::BTreeMap;
+    use std::net::Ipv6Addr;
+
+    fn gist(kind: Kind, notifier: u128, subject: Subject) -> Gist {
+        Gist {
+            kind,
+            origin: match subject {
+                Subject::SenderQp(_) => Origin::Receiver,
+                _ => Origin::Switch,
+            },
+            notifier: Ipv6Addr::from(notifier).into(),
+            told: Ipv6Addr::from(7).into(),
+            sender: Some(Ipv6Addr::from(7).into()),
+            subject,
+            level: (kind == Kind::ProxyCn).then_some(3),
+            deepest_queue: None,
+            hops: 0,
+        }
+    }
+
+    fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
+        known
+            .lines(gist)
+            .iter()
+            .flatten()
+            .map(|line| line.text.as_str().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_notification_counts_once_in_every_group_that_it_says_something_of() {
+        let mut known = Listed::default();
+        let cnp = gist(Kind::Cnp, 2, Subject::SenderQp(Qp::truncate(0x11)));
+        assert_eq!(
+            texts(&mut known, &cnp),
+            ["cnp", "::2", "::7, its own QP 0x11"]
+        );
+        let subject = Subject::ReceiverQp {
+            receiver: Ipv6Addr::from(2).into(),
+            qp: Qp::truncate(0x12),
+        };
+        let fast = gist(Kind::FastCnp1, 2, subject);
+        assert_eq!(
+            texts(&mut known, &fast),
+            ["fast_cnp_1", "::2", "::7, QP 0x12 at ::2"]
+        );
+        let wan = gist(Kind::ProxyCn, 3, Subject::FlowLabel(0x12));
+        assert_eq!(
+            texts(&mut known, &wan),
+            ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
+        );
+        let groups: Vec<Group> = known
+            .lines(&wan)
+            .iter()
+            .flatten()
+            .map(|l| l.group)
+            .collect();
+        assert_eq!(
+            groups,
+            [
+                Group::Kind,
+                Group::CongestionPoint,
+                Group::Subject,
+                Group::Level
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_are_bounded_and_the_others_counted_together() {
+        let mut known = Listed::default();
+        let mut counts = BTreeMap::new();
+        for round in 0..2u128 {
+            for i in 0..(MAX_LINES as u128 + 500) {
+                let qp = Qp::truncate(u32::try_from(i).unwrap());
+                for notification in [
+                    gist(Kind::Cnp, i, Subject::SenderQp(qp)),
+                    gist(
+                        Kind::FastCnp1,
+                        i,
+                        Subject::ReceiverQp {
+                            receiver: Ipv6Addr::from(2).into(),
+                            qp,
+                        },
+                    ),
+                ] {
+                    for text in texts(&mut known, &notification) {
+                        *counts.entry(text).or_insert(0u128) += 1;
+                    }
+                }
+            }
+            assert_eq!(counts["cnp"], (round + 1) * 1500);
+        }
+        // Two kinds; as many congestion points as receivers, of the same addresses; QPs of both sides.
+        assert_eq!(counts.len(), 2 + MAX_LINES + MAX_LINES + 1);
+        assert_eq!(counts["::5"], 4);
+        assert_eq!(counts[OTHERS], 2 * (500 + 500) + 2 * 2 * 1000);
+        assert!(OTHERS.contains(&MAX_LINES.to_string()));
+    }
+}

@@ -1,0 +1,112 @@
+//! The tree of statistics: `tshark -z fcn,tree`, and in Wireshark's menu Statistics.
+
+use super::{compat, guard, sys, taps};
+use crate::show::{DEEPEST_QUEUE, Group, Listed};
+use core::ffi::{c_int, c_void};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What has a line in each tree that is open, by the tree's address.
+static OPEN: Mutex<Option<HashMap<usize, Listed>>> = Mutex::new(None);
+
+/// Runs `work` on what is known of the trees. No C in there: an exception would leave the lock held.
+fn with_open<T>(work: impl FnOnce(&mut HashMap<usize, Listed>) -> T) -> Option<T> {
+    guard(|| {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        work(open.get_or_insert_default())
+    })
+}
+
+/// Registers the tree.
+pub fn register() {
+    // SAFETY: callbacks of the right types, texts that end with a NUL.
+    unsafe {
+        sys::stats_tree_register_plugin(
+            taps::NAME.as_ptr(),
+            taps::NAME.as_ptr(),
+            compat::STATISTICS_NAME.as_ptr(),
+            0,
+            Some(count),
+            Some(open),
+            Some(close),
+        );
+    }
+}
+
+/// A tree is opened, or emptied to count anew.
+unsafe extern "C" fn open(tree: *mut sys::stats_tree) {
+    with_open(|open| open.insert(tree.addr(), Listed::default()));
+    for group in Group::ALL {
+        // SAFETY: the tree is live; the text ends with a NUL.
+        unsafe {
+            sys::stats_tree_create_node(
+                tree,
+                group.heading().as_ptr(),
+                ROOT,
+                sys::STAT_DT_INT,
+                compat::boolean(true),
+            );
+        }
+    }
+}
+
+unsafe extern "C" fn close(tree: *mut sys::stats_tree) {
+    with_open(|open| open.remove(&tree.addr()));
+}
+
+/// The node that headings stand below.
+const ROOT: c_int = 0;
+
+/// Counts one notification.
+unsafe extern "C" fn count(
+    tree: *mut sys::stats_tree,
+    _pinfo: *mut sys::packet_info,
+    _edt: *mut sys::epan_dissect_t,
+    data: *const c_void,
+    _flags: sys::tap_flags_t,
+) -> sys::tap_packet_status {
+    // SAFETY: the record is this tap's.
+    let gist = unsafe { taps::record(data) };
+    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&gist));
+    for line in lines.into_iter().flatten().flatten() {
+        // SAFETY: the tree is live; both texts end with a NUL and are copied.
+        unsafe {
+            let heading = tick(tree, line.group.heading().as_ptr(), ROOT, true);
+            tick(tree, line.text.as_ptr(), heading, false);
+        }
+    }
+    if let Some(depth) = gist.deepest_queue {
+        // SAFETY: as above.
+        unsafe {
+            sys::stats_tree_manip_node_int(
+                sys::MN_AVERAGE,
+                tree,
+                DEEPEST_QUEUE.as_ptr(),
+                ROOT,
+                compat::boolean(true),
+                c_int::try_from(depth).unwrap_or(c_int::MAX),
+            );
+        }
+    }
+    sys::TAP_PACKET_REDRAW
+}
+
+/// Counts one in the node `name` below `parent`, and gives the node's number.
+unsafe fn tick(
+    tree: *mut sys::stats_tree,
+    name: *const core::ffi::c_char,
+    parent: c_int,
+    is_heading: bool,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe {
+        sys::stats_tree_manip_node_int(
+            sys::MN_INCREASE,
+            tree,
+            name,
+            parent,
+            compat::boolean(is_heading),
+            1,
+        )
+    }
+}

@@ -1,0 +1,152 @@
+//! Conversations and endpoints by QP: `tshark -z conv,fcn` and `-z endpoints,fcn`, and in Wireshark's menu Statistics.
+//!
+//! An end is a text with address and QP. As a port, a QP would not be printed by tshark, which does that for TCP, UDP
+//! and SCTP alone, and would be left out of the filter that Wireshark makes of a row.
+
+use super::{compat, guard, register, sys, taps};
+use crate::names::P;
+use crate::plan::ColumnText;
+use crate::show::ends;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+/// Registers both tables. Wireshark takes the tap and the names from the protocol.
+pub fn register() {
+    // SAFETY: the protocol was registered before; callbacks of the right type.
+    unsafe {
+        sys::register_conversation_table(
+            register::protocol(P::Fcn),
+            compat::boolean(true),
+            Some(conversation),
+            Some(endpoint),
+        );
+    }
+}
+
+/// The two ends of the connection that a record is about: the sender first.
+unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
+    // SAFETY: the record is this tap's.
+    let gist = unsafe { taps::record(data) };
+    guard(|| ends(&gist).map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}")))))
+        .flatten()
+}
+
+/// Wireshark's form of an address that is a text.
+fn address(text: &ColumnText) -> sys::address {
+    // SAFETY: all zeros is a valid value of this C structure.
+    let mut address: sys::address = unsafe { core::mem::zeroed() };
+    address.type_ = sys::AT_STRINGZ as c_int;
+    // With the NUL behind it.
+    address.len = c_int::try_from(text.as_str().len() + 1).unwrap_or(1);
+    address.data = text.as_ptr().cast();
+    address
+}
+
+/// A constant that Wireshark's functions take by a pointer which they do not write through.
+struct Constant<T>(UnsafeCell<T>);
+
+// SAFETY: only Wireshark reads it, and nobody writes.
+unsafe impl<T> Sync for Constant<T> {}
+
+static CONVERSATIONS: Constant<sys::ct_dissector_info_t> =
+    Constant(UnsafeCell::new(sys::ct_dissector_info_t {
+        get_filter_type: Some(conversation_field),
+    }));
+static ENDPOINTS: Constant<sys::et_dissector_info_t> =
+    Constant(UnsafeCell::new(sys::et_dissector_info_t {
+        get_filter_type: Some(endpoint_field),
+    }));
+
+/// Octets of the frame on the wire.
+unsafe fn frame_len(pinfo: *mut sys::packet_info) -> c_int {
+    // SAFETY: `pinfo` and its frame are live.
+    unsafe { c_int::try_from((*(*pinfo).fd).pkt_len).unwrap_or(c_int::MAX) }
+}
+
+unsafe extern "C" fn conversation(
+    table: *mut c_void,
+    pinfo: *mut sys::packet_info,
+    _edt: *mut sys::epan_dissect_t,
+    data: *const c_void,
+    flags: sys::tap_flags_t,
+) -> sys::tap_packet_status {
+    // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
+    unsafe {
+        let table = table.cast::<sys::conv_hash_t>();
+        (*table).flags = flags;
+        let Some([sender, other]) = row(data) else {
+            return sys::TAP_PACKET_DONT_REDRAW;
+        };
+        // The notification goes to the sender.
+        let (from, to) = (address(&other), address(&sender));
+        sys::add_conversation_table_data(
+            table,
+            &raw const from,
+            &raw const to,
+            0,
+            0,
+            1,
+            frame_len(pinfo),
+            &raw mut (*pinfo).rel_ts,
+            &raw mut (*pinfo).abs_ts,
+            CONVERSATIONS.0.get(),
+            sys::CONVERSATION_NONE,
+        );
+    }
+    sys::TAP_PACKET_REDRAW
+}
+
+unsafe extern "C" fn endpoint(
+    table: *mut c_void,
+    pinfo: *mut sys::packet_info,
+    _edt: *mut sys::epan_dissect_t,
+    data: *const c_void,
+    flags: sys::tap_flags_t,
+) -> sys::tap_packet_status {
+    // SAFETY: Wireshark hands over the table that listens, and copies the addresses.
+    unsafe {
+        let table = table.cast::<sys::conv_hash_t>();
+        (*table).flags = flags;
+        let Some([sender, other]) = row(data) else {
+            return sys::TAP_PACKET_DONT_REDRAW;
+        };
+        for (end, sends) in [(&other, true), (&sender, false)] {
+            let address = address(end);
+            sys::add_endpoint_table_data(
+                table,
+                &raw const address,
+                0,
+                compat::boolean(sends),
+                1,
+                frame_len(pinfo),
+                ENDPOINTS.0.get(),
+                sys::CONVERSATION_NONE,
+            );
+        }
+    }
+    sys::TAP_PACKET_REDRAW
+}
+
+/// The field that Wireshark compares with an end, in the filter it makes of a row.
+const fn field(kind: sys::conv_filter_type_e) -> *const c_char {
+    let name: &CStr = match kind {
+        sys::CONV_FT_SRC_ADDRESS => c"fcn.end.other",
+        sys::CONV_FT_DST_ADDRESS => c"fcn.end.sender",
+        _ => c"fcn.end",
+    };
+    name.as_ptr()
+}
+
+unsafe extern "C" fn conversation_field(
+    _item: *mut sys::_conversation_item_t,
+    kind: sys::conv_filter_type_e,
+) -> *const c_char {
+    field(kind)
+}
+
+unsafe extern "C" fn endpoint_field(
+    _item: *mut sys::_endpoint_item_t,
+    kind: sys::conv_filter_type_e,
+) -> *const c_char {
+    field(kind)
+}

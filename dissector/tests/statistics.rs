@@ -1,0 +1,427 @@
+//! Statistics in tshark against counts made without it: the tree `fcn,tree`, and conversations and endpoints by QP.
+
+mod common;
+
+use common::{Packet, TempCapture, captures, decode, matches, packets, with_plugin};
+use fcn_wire::Profile;
+use fcn_wire::frame::{End, Frame};
+use fcn_wire::notification::{Gist, Origin, Subject};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use xtask::tshark::Tshark;
+
+type Counts = BTreeMap<String, u64>;
+
+const KIND: &str = "Notifications by kind";
+const POINT: &str = "By congestion point";
+const RECEIVER: &str = "By receiver, or who speaks for it";
+const SUBJECT: &str = "By QP or flow";
+const LEVEL: &str = "By congestion level";
+const DEEPEST: &str = "Deepest queue on the path";
+const OTHERS: &str = "others (beyond the first 1000)";
+
+fn capture(name: &str) -> PathBuf {
+    let wanted = format!("{name}.pcapng");
+    captures()
+        .into_iter()
+        .find(|path| path.file_name().is_some_and(|found| found == &*wanted))
+        .unwrap_or_else(|| panic!("no capture {wanted}"))
+}
+
+/// The notifications among `packets`, by fcn-wire's reading; and whether there are fragments, which it leaves alone.
+fn gists(packets: &[Packet]) -> (Vec<Gist>, bool) {
+    let mut has_fragments = false;
+    let profile = Profile::DEFAULT;
+    let gists = packets
+        .iter()
+        .filter_map(|packet| {
+            let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+            has_fragments |= matches!(frame.end(), End::Fragment { .. });
+            Gist::of(&frame)
+        })
+        .collect();
+    (gists, has_fragments)
+}
+
+/// The lines of the tree that `gists` are to give, by heading. A heading's own count stands under its own name.
+fn expected_tree(gists: &[Gist]) -> BTreeMap<&'static str, Counts> {
+    let mut tree: BTreeMap<&'static str, Counts> = BTreeMap::new();
+    for heading in [KIND, POINT, RECEIVER, SUBJECT, LEVEL] {
+        tree.insert(heading, Counts::from([(heading.to_owned(), 0)]));
+    }
+    let mut count = |heading: &'static str, line: String| {
+        let lines = tree.get_mut(heading).unwrap();
+        *lines.get_mut(heading).unwrap() += 1;
+        *lines.entry(line).or_default() += 1;
+    };
+    for gist in gists {
+        count(KIND, gist.kind.id().to_owned());
+        let notifier = match gist.origin {
+            Origin::Switch => POINT,
+            Origin::Receiver => RECEIVER,
+        };
+        count(notifier, gist.notifier.to_string());
+        let who = gist.sender.unwrap_or(gist.told);
+        let subject = match gist.subject {
+            Subject::SenderQp(qp) => format!("{who}, its own QP {qp}"),
+            Subject::ReceiverQp { receiver, qp } => format!("{who}, QP {qp} at {receiver}"),
+            Subject::Flow { tuple, receiver_qp } => match receiver_qp {
+                Some(qp) => format!("{who}, QP {qp} at {}", tuple.destination),
+                None => format!("{who}, flow to {}", tuple.destination),
+            },
+            Subject::FlowLabel(label) => format!("{who}, flow label {label:#07x}"),
+        };
+        count(SUBJECT, subject);
+        if let Some(level) = gist.level {
+            count(LEVEL, format!("level {level}"));
+        }
+    }
+    tree
+}
+
+/// A line of a table: its name, and its columns as they are printed.
+fn row(line: &str) -> Option<(String, Vec<&str>)> {
+    let (name, rest) = line.trim_start().split_once("  ")?;
+    Some((name.to_owned(), rest.split_whitespace().collect()))
+}
+
+/// The part of what tshark printed that begins behind the line which begins with `title`, without its head.
+fn table<'a>(said: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
+    said.lines()
+        .skip_while(move |line| !line.starts_with(title))
+        .skip(1)
+        .skip_while(|line| !line.starts_with("---") && !line.starts_with(' '))
+        .take_while(|line| !line.starts_with("==="))
+}
+
+/// The tree as tshark printed it, without the average.
+fn printed_tree(said: &str) -> BTreeMap<String, Counts> {
+    let mut tree: BTreeMap<String, Counts> = BTreeMap::new();
+    let mut heading = String::new();
+    for line in table(said, "Congestion Notification:").filter(|line| !line.starts_with("---")) {
+        let Some((name, columns)) = row(line) else {
+            continue;
+        };
+        if !line.starts_with(' ') {
+            heading.clone_from(&name);
+        }
+        let count = columns[0].parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+        if name != DEEPEST {
+            let lines = tree.entry(heading.clone()).or_default();
+            assert_eq!(lines.insert(name, count), None, "twice: {line}");
+        }
+    }
+    tree
+}
+
+/// How often two ends stand in one row: (from, to) and how often.
+fn expected_conversations(gists: &[Gist]) -> BTreeMap<(String, String), u64> {
+    let mut counts = BTreeMap::new();
+    for gist in gists {
+        let Some(sender) = gist.sender else { continue };
+        let ends = match gist.subject {
+            Subject::SenderQp(qp) => (gist.notifier.to_string(), format!("{sender} QP {qp}")),
+            Subject::ReceiverQp { receiver, qp } => {
+                (format!("{receiver} QP {qp}"), sender.to_string())
+            }
+            Subject::Flow { tuple, receiver_qp } => (
+                receiver_qp.map_or_else(
+                    || tuple.destination.to_string(),
+                    |qp| format!("{} QP {qp}", tuple.destination),
+                ),
+                sender.to_string(),
+            ),
+            Subject::FlowLabel(_) => unreachable!("names no sender"),
+        };
+        *counts.entry(ends).or_default() += 1;
+    }
+    counts
+}
+
+/// Conversations as tshark printed them, both directions.
+fn printed_conversations(said: &str) -> BTreeMap<(String, String), u64> {
+    let mut counts = BTreeMap::new();
+    for line in table(said, "FCN Conversations").filter(|line| line.contains(" <-> ")) {
+        let (a, rest) = line.split_once(" <-> ").unwrap();
+        let (b, rest) = rest.split_once("  ").unwrap();
+        let (a, b) = (a.trim().to_owned(), b.to_owned());
+        // Frames, octets and their unit: to the left, to the right.
+        let columns: Vec<&str> = rest.split_whitespace().collect();
+        let frames: [u64; 2] = [columns[0], columns[3]].map(|count| count.parse().unwrap());
+        for (ends, count) in [((b.clone(), a.clone()), frames[0]), ((a, b), frames[1])] {
+            if count > 0 {
+                assert_eq!(counts.insert(ends, count), None, "twice: {line}");
+            }
+        }
+    }
+    counts
+}
+
+/// Endpoints as tshark printed them: sent and received.
+fn printed_endpoints(said: &str) -> BTreeMap<String, (u64, u64)> {
+    table(said, "FCN Endpoints")
+        .filter(|line| !line.contains('|'))
+        .filter_map(row)
+        .map(|(name, columns)| {
+            let number = |at: usize| columns[at].parse().unwrap();
+            (name, (number(2), number(4)))
+        })
+        .collect()
+}
+
+const ALL: [&str; 7] = [
+    "-q",
+    "-z",
+    "fcn,tree",
+    "-z",
+    "conv,fcn",
+    "-z",
+    "endpoints,fcn",
+];
+
+fn assert_counts(said: &str, gists: &[Gist], which: &str) {
+    let mut printed = printed_tree(said);
+    for (heading, lines) in expected_tree(gists) {
+        let shown = printed.remove(heading);
+        assert_eq!(shown, Some(lines), "{which}: {heading}\n{said}");
+    }
+    assert!(printed.is_empty(), "{which}: {printed:?}");
+    let conversations = expected_conversations(gists);
+    assert_eq!(
+        printed_conversations(said),
+        conversations,
+        "{which}\n{said}"
+    );
+    let mut endpoints: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for ((from, to), count) in conversations {
+        endpoints.entry(from).or_default().0 += count;
+        endpoints.entry(to).or_default().1 += count;
+    }
+    assert_eq!(printed_endpoints(said), endpoints, "{which}\n{said}");
+}
+
+#[test]
+fn every_capture_is_counted_as_fcn_wire_counts_it() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut total = 0;
+    for path in captures() {
+        let (gists, has_fragments) = gists(&packets(&path));
+        // Wireshark puts these together: below.
+        if has_fragments {
+            continue;
+        }
+        total += gists.len();
+        let said = decode(&tshark, &path, &ALL);
+        assert_counts(&said, &gists, &path.display().to_string());
+    }
+    assert!(total > 200, "{total}");
+}
+
+/// What the simulator says that it has sent: the same at every vantage point.
+#[test]
+fn simulated_captures_are_counted_as_their_truth_says() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut kinds = Counts::new();
+    for path in captures() {
+        let Ok(truth) = std::fs::read_to_string(path.with_extension("truth.json")) else {
+            continue;
+        };
+        let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
+        let mut by_kind = Counts::new();
+        for entry in truth["notifications"].as_array().unwrap() {
+            let count = entry["total"].as_u64().unwrap();
+            let kind = entry["kind"].as_str().unwrap().to_owned();
+            *kinds.entry(kind.clone()).or_default() += count;
+            *by_kind.entry(kind).or_default() += count;
+            *by_kind.entry(KIND.to_owned()).or_default() += count;
+        }
+        by_kind.entry(KIND.to_owned()).or_default();
+        let said = decode(&tshark, &path, &["-q", "-z", "fcn,tree"]);
+        assert_eq!(
+            printed_tree(&said)[KIND],
+            by_kind,
+            "{}\n{said}",
+            path.display()
+        );
+    }
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+}
+
+fn tree_of(tshark: &Tshark, path: &Path, arguments: &[&str]) -> BTreeMap<String, Counts> {
+    let said = decode(
+        tshark,
+        path,
+        &[&["-q", "-z", "fcn,tree"], arguments].concat(),
+    );
+    printed_tree(&said)
+}
+
+#[test]
+fn a_notification_is_counted_once_however_it_is_looked_at() {
+    let Some(tshark) = with_plugin() else { return };
+    for name in ["attack", "formats-proxy-cn", "formats-unaware-sender"] {
+        let path = capture(name);
+        let plain = tree_of(&tshark, &path, &[]);
+        for arguments in [
+            &["-2"][..],
+            &["-2", "-Y", "fcn"],
+            &["-Y", "fcn.kind == \"cnp\""],
+            &["-z", "expert"],
+        ] {
+            let looked = tree_of(&tshark, &path, arguments);
+            assert_eq!(looked, plain, "{name} {arguments:?}");
+        }
+        // With the details shown, the statistics stand behind them.
+        let shown = decode(&tshark, &path, &["-V", "-z", "fcn,tree"]);
+        let tree = &shown[shown.rfind("Congestion Notification:").unwrap()..];
+        assert_eq!(printed_tree(tree), plain, "{name} -V");
+    }
+}
+
+#[test]
+fn a_filter_of_the_statistics_own_chooses_what_is_counted() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("attack");
+    let (all, _) = gists(&packets(&path));
+    for (filter, wanted) in [("fcn.kind == \"cnp\"", "cnp"), ("fastcnp", "fast_cnp_1")] {
+        let chosen: Vec<Gist> = all
+            .iter()
+            .copied()
+            .filter(|gist| gist.kind.id() == wanted)
+            .collect();
+        assert!(!chosen.is_empty() && chosen.len() < all.len());
+        let named =
+            ["fcn,tree", "conv,fcn", "endpoints,fcn"].map(|name| format!("{name},{filter}"));
+        let mut arguments = vec!["-q"];
+        for name in &named {
+            arguments.extend(["-z", name]);
+        }
+        assert_counts(&decode(&tshark, &path, &arguments), &chosen, filter);
+    }
+}
+
+/// Wireshark makes such a filter of a row: it finds the row's notifications and no others.
+#[test]
+fn the_fields_of_the_ends_find_what_a_row_counts() {
+    let Some(tshark) = with_plugin() else { return };
+    for name in ["attack", "formats-proxy-cn", "receiver-cnp-ipv4"] {
+        let path = capture(name);
+        let (gists, _) = gists(&packets(&path));
+        let conversations = expected_conversations(&gists);
+        assert!(!conversations.is_empty());
+        for ((from, to), count) in conversations {
+            let found = |filter: String| matches(&tshark, &path, &filter).len() as u64;
+            let directed = format!("fcn.end.other == \"{from}\" && fcn.end.sender == \"{to}\"");
+            assert_eq!(found(directed), count, "{name}: {from} {to}");
+            let either = format!("fcn.end == \"{from}\" && fcn.end == \"{to}\"");
+            assert_eq!(found(either), count, "{name}: {from} {to}");
+        }
+    }
+}
+
+#[test]
+fn messages_in_fragments_and_cut_ones_count_once() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("formats-cut");
+    let (gists, has_fragments) = gists(&packets(&path));
+    assert!(has_fragments);
+    let reassembled = matches(&tshark, &path, "ipv6.fragments && fastcnp").len();
+    assert!(reassembled > 0);
+    for arguments in [&[][..], &["-2"]] {
+        let tree = tree_of(&tshark, &path, arguments);
+        assert_eq!(tree[KIND][KIND], (gists.len() + reassembled) as u64);
+        assert_eq!(tree[SUBJECT]["2001:db8:1::1, QP 0x12 at 2001:db8:2::1"], 2);
+    }
+    let whole: Vec<Packet> = packets(&capture("formats-fast-cnp"))
+        .into_iter()
+        .chain(packets(&capture("formats-cnp")))
+        .collect();
+    let mut cut: Vec<(Vec<u8>, usize)> = Vec::new();
+    for packet in &whole {
+        for len in (0..=packet.bytes.len()).rev() {
+            cut.push((packet.bytes[..len].to_vec(), packet.wire_len));
+        }
+    }
+    let file = TempCapture::new("taps-cut", cut.iter().map(|(b, len)| (b.as_slice(), *len)));
+    let as_packets: Vec<Packet> = cut
+        .into_iter()
+        .map(|(bytes, wire_len)| Packet {
+            link: fcn_wire::frame::LinkType::Ethernet,
+            bytes,
+            wire_len,
+        })
+        .collect();
+    let (gists, _) = self::gists(&as_packets);
+    assert!(gists.len() > whole.len());
+    assert_counts(&decode(&tshark, file.path(), &ALL), &gists, "cut");
+}
+
+/// Rates are those of the time from the first to the last notification.
+#[test]
+fn rates_and_averages_are_those_of_the_notifications() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("fast-cnp-ioam-preallocated");
+    let (gists, _) = gists(&packets(&path));
+    let times = decode(
+        &tshark,
+        &path,
+        &["-Y", "fcn", "-T", "fields", "-e", "frame.time_relative"],
+    );
+    let times: Vec<f64> = times.lines().map(|line| line.parse().unwrap()).collect();
+    let span = (times[times.len() - 1] - times[0]) * 1000.0;
+    let said = decode(&tshark, &path, &["-q", "-z", "fcn,tree"]);
+    let column = |name: &str| -> Vec<f64> {
+        let line = table(&said, "Congestion Notification:")
+            .find_map(|line| row(line).filter(|(found, _)| found == name));
+        let (_, columns) = line.unwrap_or_else(|| panic!("no {name} in\n{said}"));
+        columns
+            .iter()
+            .map_while(|column| column.trim_end_matches('%').parse().ok())
+            .collect()
+    };
+    // Count, rate, percent, burst rate.
+    let kind = column(KIND);
+    assert!((kind[1] - kind[0] / span).abs() < 0.01, "{said}");
+    assert!(kind[3] > 0.0, "{said}");
+    // Count, average, least, most.
+    let depths: Vec<f64> = gists
+        .iter()
+        .filter_map(|gist| gist.deepest_queue.map(f64::from))
+        .collect();
+    assert!(depths.len() > 2);
+    let deepest = column(DEEPEST);
+    let average = depths.iter().sum::<f64>() / depths.len() as f64;
+    assert_eq!(deepest[0], depths.len() as f64);
+    assert!((deepest[1] - average).abs() < 0.01, "{said}");
+    assert_eq!(deepest[2], depths.iter().copied().fold(f64::MAX, f64::min));
+    assert_eq!(deepest[3], depths.iter().copied().fold(0.0, f64::max));
+}
+
+/// Forged addresses and QPs do not make the tree grow without end.
+#[test]
+fn lines_of_the_tree_are_bounded() {
+    let Some(tshark) = with_plugin() else { return };
+    let (gists, _) = gists(&packets(&capture("formats-cnp")));
+    assert_eq!(gists[0].notifier.to_string(), "198.51.100.1");
+    let packet = &packets(&capture("formats-cnp"))[3];
+    let bth = packet.bytes.len() - 32;
+    let forged: Vec<Vec<u8>> = (0..1300u16)
+        .map(|i| {
+            let mut bytes = packet.bytes.clone();
+            let [high, low] = i.to_be_bytes();
+            // The last octets of the source address, and of the QP.
+            bytes[14 + 14..14 + 16].copy_from_slice(&[high, low]);
+            bytes[bth + 6..bth + 8].copy_from_slice(&[high, low]);
+            bytes
+        })
+        .collect();
+    let file = TempCapture::new("forged", forged.iter().map(|b| (b.as_slice(), b.len())));
+    let tree = tree_of(&tshark, file.path(), &[]);
+    assert_eq!(tree[KIND]["cnp"], 1300);
+    for heading in [RECEIVER, SUBJECT] {
+        let lines = &tree[heading];
+        assert_eq!(lines[heading], 1300);
+        assert_eq!(lines[OTHERS], 300);
+        assert_eq!(lines.len(), 1 + 1000 + 1, "{heading}");
+    }
+}
