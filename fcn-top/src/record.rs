@@ -162,48 +162,8 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
-/// Which side of a connection a QP belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum QpSide {
-    /// The data sender's.
-    Sender,
-    /// The data receiver's.
-    Receiver,
-}
-
-impl QpSide {
-    /// Its name in JSON and filters.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Receiver => "receiver",
-        }
-    }
-}
-
-/// How a QP that the notification does not name has been found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Resolved {
-    /// The notification names it.
-    Packet,
-    /// The RDMA CM exchange that set the connection up.
-    Cm,
-    /// Acknowledgements that go the other way fit the data's PSNs.
-    Acks,
-}
-
-impl Resolved {
-    /// Its name in JSON and filters.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Packet => "packet",
-            Self::Cm => "cm",
-            Self::Acks => "acks",
-        }
-    }
-}
+pub use fcn_node::watch::Resolved;
+pub use fcn_wire::notification::Side as QpSide;
 
 /// The name of who notifies, in JSON and filters.
 #[must_use]

@@ -3,7 +3,6 @@
 use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
 use serde::Deserialize;
-use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -80,13 +79,9 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn prefix(text: &str) -> Result<Prefix, String> {
-    let how = || format!("`{text}` is no prefix: write 10.0.0.0/8, fd00::/16, or one address");
-    let Some((address, len)) = text.split_once('/') else {
-        return Ok(Prefix::host(text.parse().map_err(|_| how())?));
-    };
-    let address: IpAddr = address.parse().map_err(|_| how())?;
-    let len = len.parse().map_err(|_| how())?;
-    Prefix::new(address, len).ok_or_else(how)
+    fcn_node::access::prefix(text).ok_or_else(|| {
+        format!("`{text}` is no prefix: write 10.0.0.0/8, fd00::/16, or one address")
+    })
 }
 
 /// Reads how fast a capture is played: `real`, or so many times as fast.

@@ -13,6 +13,7 @@
 //! | proxy node: turns proxy notifications into CNPs | [`proxy`] | draft-xiao-rtgwg-proxy-congestion-notification section 3 |
 //! | ingress PE: labels flows, turns WAN FCNs into CNPs | [`ingress_pe`] | draft-he-rtgwg-wan-fcn section 4.1 |
 //! | who is connected to whom, read from RDMA CM in transit | [`connections`] | draft-he-rtgwg-wan-fcn section 4.1; InfiniBand volume 1, chapter 12 |
+//! | what one who looks on infers: which QP, which flow, which rules several packets break | [`watch`] | |
 //!
 //! Every feature of the drafts is off until its `Config` switches it on, as they demand. Every table is bounded, and
 //! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
@@ -36,6 +37,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod watch;
 
 pub use congestion_point::CongestionPoint;
 pub use connections::Connections;

@@ -6,15 +6,13 @@
 
 mod flow;
 mod obedience;
-mod pairs;
 mod rate;
 mod steps;
 
 pub use flow::Flow;
 
-use super::bounded::Bounded;
 use fcn_node::FlowKey;
-use pairs::Pairs;
+use fcn_node::watch::{Bounded, Pairs, pairs};
 use std::net::IpAddr;
 
 /// Flows of one pair of hosts that [`Flows::between`] finds at most.

@@ -1,17 +1,13 @@
 //! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
 //!
 //! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
-//! `points.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `resolve.rs` which QP at the sender is
-//! meant, `labels.rs` which flow a WAN FCN means, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
+//! `points.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
-mod bounded;
 pub mod events;
 pub mod flows;
 mod gaps;
-mod hashing;
 mod interfaces;
-mod labels;
 mod notices;
 mod observe;
 pub mod paths;
@@ -34,15 +30,15 @@ use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpReco
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
 use fcn_node::FlowKey;
+use fcn_node::watch::{Labels, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
-use labels::Labels;
 use notices::Notices;
 use paths::Paths;
 use points::Points;
 use resolve::Resolver;
-use row::{Row, RowKey};
+use row::Row;
 use rows::Rows;
 use std::net::IpAddr;
 
@@ -69,7 +65,7 @@ pub struct Monitor {
     points: Points,
     flows: Flows,
     resolver: Resolver,
-    labels: Labels,
+    labels: Labels<FlowKey>,
     paths: Paths,
     notices: Notices,
     interfaces: Interfaces,
@@ -270,18 +266,10 @@ impl Monitor {
 
     /// The data flow that notifications of that key are about.
     fn flow_of(&self, key: &RowKey, told: IpAddr) -> Option<FlowKey> {
-        if let Some(label) = key.flow_label() {
-            return self.labels.flow_of(told, label);
-        }
-        let (qp, side) = key.qp()?;
-        match side {
-            crate::record::QpSide::Sender => self.resolver.flow_of(key.sender()?, qp),
-            crate::record::QpSide::Receiver => Some(FlowKey {
-                sender: key.sender()?,
-                receiver: key.receiver()?,
-                receiver_qp: qp,
-            }),
-        }
+        key.flow(
+            |label| self.labels.flow_of(told, label).copied(),
+            |sender, qp| self.resolver.flow_of(sender, qp),
+        )
     }
 
     /// The row with all that is known of it.

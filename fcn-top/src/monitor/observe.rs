@@ -3,17 +3,17 @@
 use super::flows::Data;
 use super::interfaces::Sort;
 use super::notices::About;
-use super::row::{RowKey, most_in_a_millisecond};
 use super::{Monitor, RowId};
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
+use fcn_node::watch::RowKey;
+use fcn_node::watch::resolve::acknowledges;
+use fcn_node::watch::rules::{Beside, is_checked, most_in_a_millisecond};
 use fcn_node::{DataPacket, Ecn, FlowKey, access};
-use fcn_wire::bth::{Bth, Transport};
+use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
-use fcn_wire::{
-    End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Opcode, Origin, Profile, Rule,
-};
+use fcn_wire::{End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule};
 use std::net::IpAddr;
 
 /// Next header number of ICMPv6.
@@ -213,7 +213,7 @@ impl Monitor {
             }
         }
         let kind = notification.kind;
-        let untrusted = kind != Kind::Cnp && point.trusted() == Some(false);
+        let untrusted = is_checked(kind) && point.trusted() == Some(false);
         if let Some(ip) = frame.ip().filter(|_| untrusted || counted.too_fast) {
             let (offset, len) = source_of(ip);
             if counted.too_fast {
@@ -238,9 +238,8 @@ impl Monitor {
         }
         let flow = self.flow_of(&key, notification.told);
         if let Some(flow) = &flow {
-            let is_fast = matches!(kind, Kind::FastCnp1 | Kind::FastCnp2);
-            let from_switch = notification.origin == Origin::Switch;
-            self.flows.notified(at, flow, is_fast && from_switch);
+            let counts = Beside::counts(kind, notification.origin);
+            self.flows.notified(at, flow, counts);
         }
         Observed {
             row: Some(id),
@@ -379,13 +378,6 @@ fn trace_of<'a>(kind: Kind, frame: &Frame<'a>) -> Option<Trace<'a>> {
         Message::FastCnp(message) => message.parsed.ok()?.trace(),
         _ => None,
     }
-}
-
-/// Whether packets of that opcode acknowledge, positively or negatively.
-fn acknowledges(opcode: Opcode) -> bool {
-    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
-    let acks = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE];
-    known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
 }
 
 /// Whether that is an ICMPv6 Parameter Problem about the option of a Fast CNP.

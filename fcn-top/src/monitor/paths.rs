@@ -1,8 +1,8 @@
 //! What IOAM traces say: the paths they came along, and the queues and delays of each hop.
 
-use super::bounded::Bounded;
 use crate::record::HopRecord;
 use arrayvec::ArrayVec;
+use fcn_node::watch::Bounded;
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace};
 
 /// Most hops of a path; of a longer trace the first ones count.

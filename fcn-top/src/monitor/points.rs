@@ -1,8 +1,8 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
-use super::hashing::Seeded;
 use super::windows::{Windows, step_of};
 use crate::record::PointRecord;
+use fcn_node::watch::hashing::Seeded;
 use fcn_wire::{Gist, Kind, Origin};
 use std::collections::HashMap;
 use std::net::IpAddr;

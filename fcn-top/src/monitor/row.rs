@@ -7,158 +7,16 @@ use super::gaps::Gaps;
 use super::series::Series;
 use super::windows::{Windows, step_of};
 use crate::record::{QpRecord, QpSide, Resolved};
-use fcn_wire::{Gist, Kind, Origin, Qp, Subject};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Notifiers that a row tells apart.
-pub const NOTIFIERS: usize = 4;
-const MILLISECOND: u64 = 1_000_000;
-
-/// What makes notifications belong to one row: who is to slow down, which of its QPs or flows, by which kind, and the
-/// interface where they are told apart. Packed, as there may be many.
-///
-/// A QP at the receiver means nothing without the receiver, so that belongs to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowKey {
-    /// The sender, or who was told where the notification names none.
-    sender: [u64; 2],
-    /// The receiver, or 0.
-    receiver: [u64; 2],
-    /// QP or flow label (24 bits), then the flags below, then the interface's number (32 bits).
-    rest: u64,
-}
-
-const KIND_AT: u32 = 24;
-const SUBJECT_AT: u32 = 27;
-const SENDER_V4: u64 = 1 << 29;
-const RECEIVER_V4: u64 = 1 << 30;
-const INTERFACE_AT: u32 = 32;
-
-/// What sort of subject, in two bits of the key.
-const SENDER_QP: u64 = 0;
-const RECEIVER_QP: u64 = 1;
-const NO_QP: u64 = 2;
-const FLOW_LABEL: u64 = 3;
-
-#[inline]
-fn words(address: IpAddr) -> [u64; 2] {
-    match address {
-        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
-        IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            [(bits >> 64) as u64, bits as u64]
-        }
-    }
-}
-
-fn address([high, low]: [u64; 2], v4: bool) -> IpAddr {
-    if v4 {
-        Ipv4Addr::from_bits(low as u32).into()
-    } else {
-        Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)).into()
-    }
-}
-
-impl RowKey {
-    /// The key of a notification; `interface` where interfaces are told apart.
-    #[inline]
-    #[must_use]
-    pub fn of(notification: &Gist, interface: Option<u32>) -> Self {
-        let sender = notification.sender.unwrap_or(notification.told);
-        let (subject, number, receiver) = match notification.subject {
-            Subject::SenderQp(qp) => (SENDER_QP, qp.get(), None),
-            Subject::ReceiverQp { receiver, qp } => (RECEIVER_QP, qp.get(), Some(receiver)),
-            Subject::Flow { tuple, receiver_qp } => match receiver_qp {
-                Some(qp) => (RECEIVER_QP, qp.get(), Some(tuple.destination)),
-                None => (NO_QP, 0, Some(tuple.destination)),
-            },
-            Subject::FlowLabel(label) => (FLOW_LABEL, label & 0x00FF_FFFF, None),
-        };
-        let mut rest = u64::from(number)
-            | (notification.kind as u64) << KIND_AT
-            | subject << SUBJECT_AT
-            | u64::from(interface.unwrap_or(0)) << INTERFACE_AT;
-        if sender.is_ipv4() {
-            rest |= SENDER_V4;
-        }
-        if receiver.is_some_and(|receiver| receiver.is_ipv4()) {
-            rest |= RECEIVER_V4;
-        }
-        Self {
-            sender: words(sender),
-            receiver: receiver.map_or([0; 2], words),
-            rest,
-        }
-    }
-
-    /// The whole key.
-    #[inline]
-    #[must_use]
-    pub const fn words(&self) -> [u64; 5] {
-        let ([a, b], [c, d]) = (self.sender, self.receiver);
-        [a, b, c, d, self.rest]
-    }
-
-    const fn subject(&self) -> u64 {
-        self.rest >> SUBJECT_AT & 3
-    }
-
-    const fn number(&self) -> u32 {
-        (self.rest & 0x00FF_FFFF) as u32
-    }
-
-    /// How it is told.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        let number = (self.rest >> KIND_AT & 7) as usize;
-        Kind::ALL.get(number).copied().unwrap_or(Kind::Cnp)
-    }
-
-    /// The data sender, where the notifications name it.
-    #[must_use]
-    pub fn sender(&self) -> Option<IpAddr> {
-        (self.subject() != FLOW_LABEL).then(|| self.told_or_sender())
-    }
-
-    fn told_or_sender(&self) -> IpAddr {
-        address(self.sender, self.rest & SENDER_V4 != 0)
-    }
-
-    /// The data receiver, where the notifications name it.
-    #[must_use]
-    pub fn receiver(&self) -> Option<IpAddr> {
-        let named = matches!(self.subject(), RECEIVER_QP | NO_QP);
-        named.then(|| address(self.receiver, self.rest & RECEIVER_V4 != 0))
-    }
-
-    /// The QP that the notifications name, and whose it is.
-    #[must_use]
-    pub const fn qp(&self) -> Option<(Qp, QpSide)> {
-        let qp = Qp::truncate(self.number());
-        match self.subject() {
-            SENDER_QP => Some((qp, QpSide::Sender)),
-            RECEIVER_QP => Some((qp, QpSide::Receiver)),
-            _ => None,
-        }
-    }
-
-    /// The flow label that WAN FCNs name.
-    #[must_use]
-    pub fn flow_label(&self) -> Option<u32> {
-        (self.subject() == FLOW_LABEL).then(|| self.number())
-    }
-
-    /// The interface's number; 0 where they are not told apart.
-    #[must_use]
-    pub const fn interface(&self) -> u32 {
-        (self.rest >> INTERFACE_AT) as u32
-    }
-}
+use fcn_node::watch::RowKey;
+pub use fcn_node::watch::rules::NOTIFIERS;
+use fcn_node::watch::rules::{NotifierRate, is_limited};
+use fcn_wire::{Gist, Kind, Origin, Qp};
+use std::net::IpAddr;
 
 /// Who has notified, and how often.
 #[derive(Clone, Debug)]
 pub struct Notifier {
-    rate: Rate,
+    rate: NotifierRate,
     /// Notifications.
     pub total: u64,
     /// Where the table of notifiers had it last.
@@ -176,11 +34,7 @@ impl Notifier {
             origin: notification.origin,
             point: u32::MAX,
             total: 0,
-            rate: Rate {
-                millisecond: 0,
-                interface: 0,
-                count: 0,
-            },
+            rate: NotifierRate::NEW,
         }
     }
 
@@ -188,41 +42,6 @@ impl Notifier {
     fn is(&self, notification: &Gist) -> bool {
         self.address == notification.notifier && self.origin == notification.origin
     }
-}
-
-/// Fast CNPs in the running millisecond, on the interface that saw the first of them: on others they are the same ones.
-#[derive(Clone, Debug)]
-struct Rate {
-    /// Its number, without the bits that tell 50 days from the next.
-    millisecond: u32,
-    interface: u32,
-    count: u32,
-}
-
-impl Rate {
-    /// Counts one; returns whether there are more than `most` in its millisecond.
-    #[inline]
-    fn exceeds(&mut self, at: u64, interface: u32, most: u32) -> bool {
-        let millisecond = (at / MILLISECOND) as u32;
-        if millisecond != self.millisecond {
-            *self = Self {
-                millisecond,
-                interface,
-                count: 0,
-            };
-        } else if interface != self.interface {
-            return false;
-        }
-        self.count = self.count.saturating_add(1);
-        self.count > most
-    }
-}
-
-/// Fast CNPs that may come in one millisecond at a limit of `rate` a second: one more than fit, as windows are not those
-/// of the notifier.
-#[must_use]
-pub const fn most_in_a_millisecond(rate: u32) -> u32 {
-    rate.div_ceil(1000).saturating_add(1)
 }
 
 /// How deep a queue was, where that is known. IOAM has no deepest one: all ones say that a node does not tell (RFC 9197
@@ -347,7 +166,7 @@ impl Row {
             self.queue = Depth::of(notification.deepest_queue);
             self.queue_max = self.queue_max.max(self.queue);
         }
-        let limited = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
+        let limited = is_limited(notification.kind);
         let notifier = if self.main.is(notification) {
             Some(&mut self.main)
         } else {

@@ -4,9 +4,10 @@
 //! touch the rows before and behind its own in a list.
 
 use super::RowId;
-use super::bounded::reserve;
-use super::hashing::Seeded;
-use super::row::{Row, RowKey};
+use super::row::Row;
+use fcn_node::watch::RowKey;
+use fcn_node::watch::bounded::reserve;
+use fcn_node::watch::hashing::Seeded;
 use fcn_wire::Gist;
 
 /// What part of the rows leaves at a time.

@@ -1,5 +1,6 @@
 //! What the monitor is told before it begins. Where the values come from (command line, file) is not its business.
 
+use fcn_node::watch::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 
@@ -64,7 +65,7 @@ impl Default for Settings {
             verify_icrc: true,
             trust: Vec::new(),
             able: Vec::new(),
-            flow_rate: 20_000,
+            flow_rate: FLOW_RATE,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Limits, Monitor, Observed, RowId, Settings};
 use crate::packet::Packet;
 use crate::record::{QpRecord, QpSide, Resolved};
+use fcn_node::watch::RowKey;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -378,7 +379,7 @@ proptest! {
             deepest_queue: None,
             hops: 0,
         };
-        let key = super::row::RowKey::of(&gist, Some(interface));
+        let key = RowKey::of(&gist, Some(interface));
         prop_assert_eq!((key.sender(), key.receiver()), (Some(address), Some(address)));
         prop_assert_eq!(key.qp(), Some((Qp::truncate(qp), QpSide::Receiver)));
         prop_assert_eq!((key.kind(), key.interface(), key.flow_label()), (Kind::FastCnp2, interface, None));

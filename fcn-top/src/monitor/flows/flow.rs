@@ -4,11 +4,7 @@ use super::Data;
 use super::obedience::Obedience;
 use super::rate::Rate;
 use crate::monitor::series::Series;
-
-/// How long after a switch's Fast CNP a packet marked CE breaks a rule, in nanoseconds.
-const BESIDE: u64 = 1_000_000;
-/// The time of what was never seen.
-const NEVER: u64 = u64::MAX;
+use fcn_node::watch::rules::Beside;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
@@ -18,8 +14,7 @@ pub struct Flow {
     packets: u64,
     octets: u64,
     ce: u64,
-    /// A switch's last Fast CNP.
-    fast: u64,
+    beside: Beside,
     last_psn: u32,
     rate: Rate,
     obedience: Obedience,
@@ -34,7 +29,7 @@ impl Flow {
             packets: 0,
             octets: 0,
             ce: 0,
-            fast: NEVER,
+            beside: Beside::default(),
             last_psn: 0,
             rate: Rate::default(),
             obedience: Obedience::new(),
@@ -52,14 +47,14 @@ impl Flow {
         self.obedience.data(self.last, at, data.ip_octets);
         self.series.add(at, data.ip_octets);
         self.last = at;
-        data.able && data.ce && self.fast != NEVER && at.saturating_sub(self.fast) <= BESIDE
+        self.beside.is_broken(at, data.ce, data.able)
     }
 
     pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {
         let at = at.max(self.last);
         self.obedience.notified(self.first, self.last, at);
         if fast_from_switch {
-            self.fast = at;
+            self.beside.notified(at);
         }
     }
 

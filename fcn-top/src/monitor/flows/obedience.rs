@@ -1,13 +1,12 @@
 //! Does a flow slow down after a notification? Octets before and after, over 1 ms and 10 ms.
 
 use super::steps::Steps;
+use fcn_node::watch::rules::of_window;
 
 /// A millisecond.
 const MS: u64 = 1_000_000;
 /// How long before and after a notification is looked at.
 const WINDOWS: [u64; 2] = [MS, 10 * MS];
-/// Of a flow that is younger than this part of a window, too little is known to say what the window before held.
-const YOUNG: u64 = 8;
 /// What is left of the rate where a flow counts as having slowed down.
 const SLOWER: f64 = 0.95;
 
@@ -108,11 +107,7 @@ impl Obedience {
         let octets = [self.fine.before(last, at), self.coarse.before(last, at)];
         let mut before = [0.0; 2];
         for ((before, octets), window) in before.iter_mut().zip(octets).zip(WINDOWS) {
-            if age >= window {
-                *before = octets as f32;
-            } else if age >= window / YOUNG {
-                *before = (octets * (window as f64 / age as f64)) as f32;
-            }
+            *before = of_window(octets, age, window).unwrap_or(0.0) as f32;
         }
         self.pending = Pending {
             at,

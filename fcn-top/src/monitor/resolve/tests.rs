@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::monitor::flows::Data;
+use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
 use fcn_node::DataPacket;
-use fcn_wire::{Opcode, Profile};
+use fcn_wire::{Frame, Message, Opcode, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -254,7 +255,8 @@ proptest! {
             for (key, _) in net.flows.iter() {
                 net.qp(*key);
             }
-            prop_assert!(net.resolver.guesses.len() <= 4 && net.resolver.flows.len() <= 4);
+            let (guesses, qps) = net.resolver.votes_kept();
+            prop_assert!(guesses <= 4 && qps <= 4);
         }
     }
 }

@@ -100,6 +100,12 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.entries.len() - self.free.len()
     }
 
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Values that have had to leave because the table was full.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
@@ -118,7 +124,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        if self.len() == 0 {
+        if self.is_empty() {
             return None;
         }
         let mut at = *self.heads.get(self.bucket(key))?;

@@ -1,7 +1,7 @@
 //! Which flows a pair of hosts has, without a look at all of them: chains through the slots of the table of flows.
 
-use crate::monitor::bounded::Slot;
-use crate::monitor::hashing::Seeded;
+use super::bounded::Slot;
+use super::hashing::Seeded;
 use core::hash::BuildHasher;
 use std::net::IpAddr;
 
@@ -20,6 +20,7 @@ pub struct Pairs {
 impl Pairs {
     /// For a table of at most `limit` flows. Takes 4 octets for each of them (rounded up to a power of two), and 4 for
     /// each that comes.
+    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             heads: vec![0; limit.clamp(1, 1 << 31).next_power_of_two()],

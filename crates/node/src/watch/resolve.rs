@@ -1,0 +1,261 @@
+//! Which QP at the sender a flow comes from, and which flow a QP at the sender sends: data packets name only the QP at the
+//! receiver, CNPs only the one at the sender.
+//!
+//! Told by the RDMA CM exchange that set the connection up, where it was seen; else by acknowledgements, which are
+//! addressed to the sender's QP and carry the PSNs of the data that they acknowledge.
+
+use super::bounded::{Bounded, Slot};
+use crate::connections::Connections;
+use crate::data::FlowKey;
+use crate::time::Time;
+use fcn_wire::bth::Transport;
+use fcn_wire::rdma_cm::Cm;
+use fcn_wire::{Frame, Message, Opcode, Qp};
+use std::net::IpAddr;
+
+/// How far an acknowledgement's PSN may be behind the last data packet's.
+const REACH: u32 = 1024;
+/// PSNs have 24 bits.
+const PSN_MASK: u32 = 0x00FF_FFFF;
+/// So many votes in a row make a QP known.
+const ENOUGH: u8 = 2;
+/// The PSN of no acknowledgement.
+const NO_PSN: u32 = u32::MAX;
+
+/// How a QP that the notification does not name has been found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resolved {
+    /// The notification names it.
+    Packet,
+    /// The RDMA CM exchange that set the connection up.
+    Cm,
+    /// Acknowledgements that go the other way fit the data's PSNs.
+    Acks,
+}
+
+impl Resolved {
+    /// Its name in JSON and filters.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Cm => "cm",
+            Self::Acks => "acks",
+        }
+    }
+}
+
+/// The flows whose data was seen, as whoever keeps them tells.
+pub trait SeenFlows {
+    /// Packet sequence number of a flow's last data packet; `None` where the flow is not known.
+    fn last_psn(&self, key: &FlowKey) -> Option<u32>;
+
+    /// The flows from one host to another, and the PSN of each one's last data packet.
+    fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)>;
+}
+
+/// What is thought to be the sender's QP of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    qp: Qp,
+    /// PSN of the last vote: the same acknowledgement seen on two interfaces is one.
+    psn: u32,
+    votes: u8,
+    from: Resolved,
+}
+
+/// Which flow comes from which QP at the sender.
+///
+/// An acknowledgement whose PSN is 0 to 1023 behind the last one of exactly one flow that it may be about is a vote for
+/// that flow's coming from the QP that the acknowledgement is addressed to. Two in a row that agree make it known; one that
+/// disagrees starts anew. Where RDMA CM has told, that holds; of a connection that was taken down it is remembered until
+/// acknowledgements say otherwise.
+///
+/// Bounded: at most `limit` connections, and as many flows with votes; those used longest ago leave first.
+#[derive(Debug)]
+pub struct Resolver {
+    connections: Connections,
+    guesses: Bounded<FlowKey, Guess>,
+    /// The flow that the last vote for a QP was for.
+    flows: Bounded<(IpAddr, Qp), Slot>,
+    /// Counts votes, instead of a clock.
+    tick: u64,
+}
+
+impl Resolver {
+    /// Remembers at most `limit` connections, and guesses about as many flows.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            connections: Connections::new(limit),
+            guesses: Bounded::new(limit),
+            flows: Bounded::new(limit),
+            tick: 0,
+        }
+    }
+
+    /// Learns from the RDMA CM message in `frame`, seen at `at`; anything else is left alone.
+    pub fn learn(&mut self, at: u64, frame: &Frame<'_>) {
+        if let (Message::RdmaCm(_, Cm::DisconnectRequest(request)), Some(ip)) =
+            (frame.message(), frame.ip())
+            && let Some(qp) = Qp::new(request.remote_qpn())
+        {
+            self.remember(ip.destination, qp, ip.source);
+        }
+        self.connections.learn(Time::from_nanos(at), frame);
+    }
+
+    /// Remembers a connection of `qp` at `host` that is about to be taken down by `peer`.
+    fn remember(&mut self, host: IpAddr, qp: Qp, peer: IpAddr) {
+        let Some((_, peer_qp)) = (self.connections)
+            .receiver_of(host, qp)
+            .filter(|(receiver, _)| *receiver == peer)
+        else {
+            return;
+        };
+        self.tick += 1;
+        for (sender, sender_qp, receiver, receiver_qp) in
+            [(host, qp, peer, peer_qp), (peer, peer_qp, host, qp)]
+        {
+            let key = FlowKey {
+                sender,
+                receiver,
+                receiver_qp,
+            };
+            let guess = Guess {
+                qp: sender_qp,
+                psn: NO_PSN,
+                votes: ENOUGH,
+                from: Resolved::Cm,
+            };
+            self.set(key, guess);
+        }
+    }
+
+    /// Takes in an acknowledgement from the receiver `from` to the QP `qp` at the sender `to`, of the packet with that PSN.
+    pub fn acknowledged(
+        &mut self,
+        from: IpAddr,
+        to: IpAddr,
+        qp: Qp,
+        psn: u32,
+        flows: &impl SeenFlows,
+    ) {
+        // What RDMA CM says needs no votes.
+        if self.connections.receiver_of(to, qp).is_some() {
+            return;
+        }
+        self.tick += 1;
+        if let Some(key) = self.guessed_flow(to, qp)
+            && key.receiver == from
+            && flows.last_psn(&key).is_some_and(|last| fits(last, psn))
+        {
+            self.guesses.touch(&key, self.tick);
+            self.flows.touch(&(to, qp), self.tick);
+            return;
+        }
+        let mut fitting = flows
+            .between(to, from)
+            .filter(|(key, last)| fits(*last, psn) && self.told(key).is_none())
+            .map(|(key, _)| key);
+        if let (Some(key), None) = (fitting.next(), fitting.next()) {
+            drop(fitting);
+            self.vote(key, qp, psn);
+        }
+    }
+
+    fn vote(&mut self, key: FlowKey, qp: Qp, psn: u32) {
+        let slot = self.guesses.slot_of(&key);
+        let voted = self.flows.get(&(key.sender, qp));
+        let guess = self.guesses.touch(&key, self.tick);
+        if let Some(guess) = guess
+            && guess.qp == qp
+            && voted.copied() == slot
+        {
+            if guess.psn != psn {
+                guess.votes = guess.votes.saturating_add(1);
+                guess.psn = psn;
+            }
+            self.flows.touch(&(key.sender, qp), self.tick);
+            return;
+        }
+        let guess = Guess {
+            qp,
+            psn,
+            votes: 1,
+            from: Resolved::Acks,
+        };
+        self.set(key, guess);
+    }
+
+    fn set(&mut self, key: FlowKey, guess: Guess) {
+        let (slot, kept) =
+            self.guesses
+                .get_or_insert_evicting(key, self.tick, || guess, |_, _, _| ());
+        *kept = guess;
+        let place = (key.sender, guess.qp);
+        *self.flows.get_or_insert_with(place, self.tick, || slot) = slot;
+    }
+
+    /// How many flows and how many QPs have votes.
+    #[must_use]
+    pub const fn votes_kept(&self) -> (usize, usize) {
+        (self.guesses.len(), self.flows.len())
+    }
+
+    /// The sender's QP of a flow by RDMA CM.
+    fn told(&self, key: &FlowKey) -> Option<Qp> {
+        let (sender, receiver) = (key.sender, key.receiver);
+        self.connections
+            .sender_qp(sender, receiver, key.receiver_qp)
+    }
+
+    /// The flow from that QP by acknowledgements, or by a connection taken down.
+    fn guessed_flow(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
+        let (key, guess) = self.guesses.at(*self.flows.get(&(sender, qp))?)?;
+        // The place may have been given to another flow.
+        let holds = key.sender == sender && guess.qp == qp && guess.votes >= ENOUGH;
+        holds.then_some(*key)
+    }
+
+    /// The QP at the sender that `key`'s data comes from, and how that is known.
+    #[must_use]
+    pub fn sender_qp(&self, key: &FlowKey) -> Option<(Qp, Resolved)> {
+        if let Some(qp) = self.told(key) {
+            return Some((qp, Resolved::Cm));
+        }
+        let guess = self.guesses.get(key)?;
+        // Since then the QP may have been found to send another flow.
+        let holds = self.guessed_flow(key.sender, guess.qp).as_ref() == Some(key);
+        holds.then_some((guess.qp, guess.from))
+    }
+
+    /// The flow that the QP `qp` at `sender` sends.
+    #[must_use]
+    pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
+        match self.connections.receiver_of(sender, qp) {
+            Some((receiver, receiver_qp)) => Some(FlowKey {
+                sender,
+                receiver,
+                receiver_qp,
+            }),
+            // The guess may be older than what RDMA CM told about the flow.
+            None => self
+                .guessed_flow(sender, qp)
+                .filter(|key| self.told(key).is_none()),
+        }
+    }
+}
+
+/// Whether an acknowledgement of `psn` may be about the flow whose last data packet had the PSN `last`.
+const fn fits(last: u32, psn: u32) -> bool {
+    last.wrapping_sub(psn) & PSN_MASK < REACH
+}
+
+/// Whether packets of that opcode acknowledge, positively or negatively.
+#[must_use]
+pub fn acknowledges(opcode: Opcode) -> bool {
+    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
+    let acks = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE];
+    known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
+}
