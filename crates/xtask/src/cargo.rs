@@ -69,6 +69,20 @@ pub fn metadata(arguments: &[&str]) -> Outcome<Value> {
         .map_err(|error| Failure::new(format!("`cargo metadata` wrote no JSON: {error}")))
 }
 
+/// The folder of a chore below the target folder, made if need be.
+///
+/// # Errors
+/// Cargo's metadata could not be had, or the folder not be made.
+pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
+    let metadata = metadata(&["--no-deps"])?;
+    let target = metadata["target_directory"]
+        .as_str()
+        .ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;
+    let folder = Path::new(target).join(chore);
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make", &folder, &e))?;
+    Ok(folder)
+}
+
 /// Whether the plugin's build runs bindgen, which needs libclang on the machine.
 ///
 /// # Errors

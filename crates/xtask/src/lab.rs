@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::report::{self, Step};
 use crate::tally::SKIP_MARK;
-use crate::{cargo, process};
 
 use apt::Root;
 use image::Program;
@@ -149,7 +149,8 @@ struct Parts {
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     let nics = options.nic.each();
     let of = 2 + nics.len();
-    let folder = lab_folder()?;
+    // Downloads and guests' files are kept there between runs.
+    let folder = cargo::target_folder("lab")?;
 
     let mut parts = None;
     let mut prepare = || {
@@ -202,17 +203,6 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
 
 fn step<'a>(title: &'static str, work: &'a mut dyn FnMut() -> Outcome<String>) -> Step<'a> {
     Step { title, work }
-}
-
-/// Where downloads and guests' files are kept between runs.
-fn lab_folder() -> Outcome<PathBuf> {
-    let metadata = cargo::metadata(&["--no-deps"])?;
-    let target = metadata["target_directory"]
-        .as_str()
-        .ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;
-    let folder = Path::new(target).join("lab");
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make", &folder, &e))?;
-    Ok(folder)
 }
 
 /// A word of the guest's command.
@@ -378,14 +368,6 @@ fn guest_in(
     .run()
 }
 
-/// A program that the lab calls; the failure says what lacks and in which package of Debian it is.
-fn need(program: &str, package: &str) -> Outcome<PathBuf> {
-    process::which(program).ok_or_else(|| {
-        Failure::new(format!("{program} is not installed"))
-            .todo(format!("install it (in Debian: package {package})"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -418,11 +400,5 @@ mod tests {
         let words = guest_command(&options).unwrap();
         let programs: Vec<_> = words.iter().map(Word::program).collect();
         assert_eq!(programs, [Some("sh".to_owned()), None, None, None]);
-    }
-
-    #[test]
-    fn a_missing_program_names_its_package() {
-        let text = need("no-such-program-here", "no-package").unwrap_err();
-        assert!(text.to_string().contains("package no-package"));
     }
 }

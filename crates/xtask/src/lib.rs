@@ -2,6 +2,7 @@
 //! Not here: anything the tools or the plugin need at run time.
 #![forbid(unsafe_code)]
 
+pub mod apt;
 pub mod bench;
 pub mod bench_link;
 pub mod bench_monitor;
@@ -16,6 +17,7 @@ pub mod packages;
 pub mod process;
 pub mod report;
 pub mod suite;
+pub mod system;
 pub mod tally;
 pub mod tshark;
 pub mod wireshark;

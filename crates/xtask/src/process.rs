@@ -22,6 +22,17 @@ pub fn which(program: &str) -> Option<PathBuf> {
         })
 }
 
+/// A program that a chore calls; the failure says what lacks and in which package of Debian it is.
+///
+/// # Errors
+/// It is not installed.
+pub fn need(program: &str, package: &str) -> Outcome<PathBuf> {
+    which(program).ok_or_else(|| {
+        Failure::new(format!("{program} is not installed"))
+            .todo(format!("install it (in Debian: package {package})"))
+    })
+}
+
 /// Whether this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
@@ -145,5 +156,7 @@ mod tests {
     fn finds_programs() {
         assert!(which("sh").is_some());
         assert!(which("no-such-program-here").is_none());
+        let text = need("no-such-program-here", "no-package").unwrap_err();
+        assert!(text.to_string().contains("package no-package"));
     }
 }

@@ -2,44 +2,52 @@
 //! Not here: the installed plugin (`install_plugin.rs`).
 //!
 //! As root, Wireshark silently ignores `WIRESHARK_PLUGIN_DIR` and the personal folder. So root runs it as another user,
-//! from a folder which that user can read.
+//! from a folder which that user can read. The Wireshark may be one of another system (`system.rs`), which sees its own
+//! files alone: then the folder is one of those.
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::failure::{Failure, Outcome};
 use crate::process;
-use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders};
-
-/// User and group `nobody` on every Linux.
-const NOBODY: u32 = 65534;
+use crate::system::System;
+use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders, Version};
 
 /// A tshark of its own: plugins, settings, locale and time zone do not depend on who runs it.
 #[derive(Debug)]
 pub struct Tshark {
+    system: System,
     folder: TempDir,
-    root: bool,
+    /// Whether files have to be copied for it to read them.
+    copies: bool,
 }
 
 impl Tshark {
-    /// Stock tshark with the plugins that came with it, and without ours, installed or not.
+    /// Stock tshark with the plugins that came with it, and without ours, installed or not: this machine's, or that of
+    /// the system which tests are to use.
     ///
     /// # Errors
     /// tshark is not installed, or a temporary folder could not be made.
     pub fn stock() -> Outcome<Self> {
-        wireshark::version()?;
+        let system = System::of_tests();
+        wireshark::version_on(&system)?;
         let root = process::is_root();
-        let this = Self {
-            folder: TempDir::new(root)?,
-            root,
+        let folder = if system.is_here() {
+            TempDir::new(root)?
+        } else {
+            TempDir::within(&system.outside(Path::new("/tmp")))?
         };
-        let global = PluginFolders::ask()?.global;
+        let this = Self {
+            copies: root || !system.is_here(),
+            system,
+            folder,
+        };
+        let global = PluginFolders::ask_on(&this.system)?.global;
         for kind in ["epan", "codecs", "wiretap"] {
             let to = this.folder.subfolder(&Self::plugins(&global).join(kind))?;
-            let Ok(entries) = global.join(kind).read_dir() else {
+            let Ok(entries) = this.system.outside(&global.join(kind)).read_dir() else {
                 continue;
             };
             for entry in entries
@@ -47,7 +55,8 @@ impl Tshark {
                 .filter(|entry| entry.file_name() != PLUGIN_FILE)
             {
                 let link = to.join(entry.file_name());
-                symlink(entry.path(), &link).map_err(|e| Failure::io("link", &link, &e))?;
+                symlink(this.system.inside(&entry.path()), &link)
+                    .map_err(|e| Failure::io("link", &link, &e))?;
             }
         }
         this.folder.subfolder(Path::new("home"))?;
@@ -60,12 +69,14 @@ impl Tshark {
     /// As [`Tshark::stock`]; or tshark does not load the library, with what it says about that.
     pub fn with_plugin(library: &Path) -> Outcome<Self> {
         let this = Self::stock()?;
-        let epan = Self::plugins(&PluginFolders::ask()?.global).join("epan");
+        let epan = Self::plugins(&PluginFolders::ask_on(&this.system)?.global).join("epan");
         let to = this.folder.subfolder(&epan)?.join(PLUGIN_FILE);
         copy_readable(library, &to)?;
         let (listed, said) = this.plugin()?;
         match listed {
-            Some(plugin) if wireshark::same_file(&plugin.path, &to) => Ok(this),
+            Some(plugin) if wireshark::same_file(&this.system.outside(&plugin.path), &to) => {
+                Ok(this)
+            }
             _ => Err(Failure::new(format!(
                 "tshark does not load {}{}",
                 library.display(),
@@ -94,21 +105,25 @@ impl Tshark {
     /// tshark in its own environment. Files to read go through [`Tshark::readable`].
     #[must_use]
     pub fn command(&self) -> Command {
-        let folder = self.folder.path();
-        let mut command = Command::new("tshark");
+        let folder = self.system.inside(self.folder.path());
+        let mut command = self.system.command("tshark", true);
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.system.path())
             .env("HOME", folder.join("home"))
             .env("LC_ALL", "C.UTF-8")
             .env("TZ", "UTC")
             .env("WIRESHARK_PLUGIN_DIR", folder.join("plugins"))
-            .current_dir(folder);
-        if self.root {
-            // Also drops the supplementary groups.
-            command.uid(NOBODY).gid(NOBODY);
-        }
+            .current_dir(self.folder.path());
         command
+    }
+
+    /// The version of this tshark.
+    ///
+    /// # Errors
+    /// It does not tell it.
+    pub fn version(&self) -> Outcome<Version> {
+        wireshark::version_on(&self.system)
     }
 
     /// A path under which this tshark can read a file: the file's own, or that of a copy as long as `self` lives.
@@ -116,10 +131,15 @@ impl Tshark {
     /// # Errors
     /// The file is not there, or could not be copied.
     pub fn readable(&self, file: &Path) -> Outcome<PathBuf> {
+        self.placed(file).map(|file| self.system.inside(&file))
+    }
+
+    /// The file itself, or its copy, as this machine calls it.
+    fn placed(&self, file: &Path) -> Outcome<PathBuf> {
         let file = file
             .canonicalize()
             .map_err(|e| Failure::io("read", file, &e))?;
-        if !self.root {
+        if !self.copies {
             return Ok(file);
         }
         let folder = self.folder.subfolder(Path::new("read"))?;
@@ -140,9 +160,10 @@ impl Tshark {
     /// tshark could not be started, or the capture not read. A bad exit status is in the returned value: tshark gives one for
     /// a capture cut short, after decoding what is there.
     pub fn run(&self, capture: &Path, arguments: &[&str]) -> Outcome<Output> {
-        let copy = self.readable(capture)?;
-        let output = process::output(self.command().arg("-r").arg(&copy).args(arguments));
-        if self.root {
+        let copy = self.placed(capture)?;
+        let named = self.system.inside(&copy);
+        let output = process::output(self.command().arg("-r").arg(named).args(arguments));
+        if self.copies {
             // Large captures would pile up; one that stays does no harm.
             let _ = std::fs::remove_file(&copy);
         }
@@ -208,6 +229,11 @@ impl TempDir {
                     .todo("set TMPDIR to one, or run as another user than root"),
             );
         };
+        Self::within(parent)
+    }
+
+    /// Makes one in that folder, where other users can reach it as far as they can reach the folder.
+    fn within(parent: &Path) -> Outcome<Self> {
         loop {
             let path = parent.join(format!(
                 "fcn-xtask-{}-{}",

@@ -1,4 +1,4 @@
-//! The Wireshark that is installed: its version, that of its headers, where it looks for plugins, what it loaded.
+//! The Wireshark of a system, mostly the one installed here: its version, that of its headers, where it looks for plugins, what it loaded.
 //! Not here: running it on captures (`tshark.rs`).
 
 use std::fmt;
@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::failure::{Failure, Outcome};
 use crate::process;
+use crate::system::System;
 
 /// The minor versions the plugin builds for and was tried with.
 pub const SUPPORTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
@@ -66,10 +67,13 @@ impl Version {
             .map(|(major, minor)| format!("{major}.{minor}"))
             .collect();
         let names = names.join(", ");
-        Err(Failure::new(format!("Wireshark {self} is installed; the plugin supports {names}")).todo(format!(
-            "install one of them with its headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), \
-             first in PATH and in PKG_CONFIG_PATH"
-        )))
+        Err(Failure::new(format!(
+            "Wireshark {self} is installed; the plugin supports {names}"
+        ))
+        .todo(
+            "install one of these with its headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), \
+             first in PATH and in PKG_CONFIG_PATH",
+        ))
     }
 }
 
@@ -87,12 +91,28 @@ pub fn program_version(program: &str) -> Outcome<Option<Version>> {
     if process::which(program).is_none() {
         return Ok(None);
     }
-    let text = process::stdout(Command::new(program).arg("--version"))?;
-    Version::find(&text).map(Some).ok_or_else(|| {
+    version_said(program, &mut Command::new(program)).map(Some)
+}
+
+fn version_said(program: &str, command: &mut Command) -> Outcome<Version> {
+    let text = process::stdout(command.arg("--version"))?;
+    Version::find(&text).ok_or_else(|| {
         let first = text.lines().next().unwrap_or_default();
         Failure::new(format!("`{program} --version` names no version: {first:?}"))
             .todo(format!("see which {program} stands first in PATH"))
     })
+}
+
+/// The version of a system's tshark.
+///
+/// # Errors
+/// There is none, or it does not tell its version.
+pub fn version_on(system: &System) -> Outcome<Version> {
+    if system.is_here() {
+        return version();
+    }
+    let mut command = system.command("tshark", false);
+    version_said("tshark", command.env("PATH", system.path()))
 }
 
 /// The installed version of tshark.
@@ -137,10 +157,11 @@ pub fn agree(program: Version, headers: Version) -> Outcome {
 }
 
 /// `tshark -G …`, with nothing in the environment that moves its plugin folders.
-fn ask(report: &str) -> Command {
-    let mut command = Command::new("tshark");
+fn ask(system: &System, report: &str) -> Command {
+    let mut command = system.command("tshark", false);
     command
         .args(["-G", report])
+        .env("PATH", system.path())
         .env_remove("WIRESHARK_PLUGIN_DIR")
         .env_remove("WIRESHARK_RUN_FROM_BUILD_DIRECTORY");
     command
@@ -161,7 +182,15 @@ impl PluginFolders {
     /// # Errors
     /// tshark failed, or did not name them.
     pub fn ask() -> Outcome<Self> {
-        let text = process::stdout(&mut ask("folders"))?;
+        Self::ask_on(&System::HERE)
+    }
+
+    /// Asks a system's tshark; the folders are named as it names them.
+    ///
+    /// # Errors
+    /// As [`PluginFolders::ask`].
+    pub fn ask_on(system: &System) -> Outcome<Self> {
+        let text = process::stdout(&mut ask(system, "folders"))?;
         Self::read(&text).ok_or_else(|| {
             Failure::new("`tshark -G folders` names no plugin folders")
                 .todo("look at what it prints")
@@ -209,7 +238,7 @@ pub struct Plugin {
 /// # Errors
 /// tshark failed.
 pub fn loaded_plugin() -> Outcome<(Option<Plugin>, String)> {
-    plugin_listed(&mut ask("plugins"))
+    plugin_listed(&mut ask(&System::HERE, "plugins"))
 }
 
 /// Our plugin in the list that this `tshark -G plugins` writes, and what it said on standard error.

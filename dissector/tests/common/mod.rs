@@ -7,6 +7,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use xtask::system::{self, System};
 use xtask::tshark::Tshark;
 
 /// tshark with this build of the plugin; `None`, said loudly, where there is no tshark.
@@ -26,17 +27,19 @@ pub fn stock() -> Option<Tshark> {
 }
 
 fn has_tshark() -> bool {
-    let found = xtask::wireshark::program_version("tshark").is_ok_and(|version| version.is_some());
+    // A tshark that was asked for and is not there fails the test.
+    let found = !System::of_tests().is_here()
+        || xtask::wireshark::program_version("tshark").is_ok_and(|version| version.is_some());
     if !found {
         println!("SKIPPED: tshark is not installed, so the plugin was not run at all");
     }
     found
 }
 
-/// The plugin of this build: cargo puts it beside the test.
+/// The plugin of this build, which cargo puts beside the test; or that for another Wireshark, where one is to be used.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.with_file_name("libfcn_dissector.so")
+    system::plugin_of_tests().unwrap_or_else(|| test.with_file_name("libfcn_dissector.so"))
 }
 
 /// The project's own captures.

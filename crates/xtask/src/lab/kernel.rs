@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{apt, need};
+use crate::apt::unpack;
 use crate::failure::{Failure, Outcome};
 use crate::process;
 
@@ -74,9 +74,9 @@ impl Kernel {
                 })
             }
             (count, _, None) if count == paths.len() => {
-                need("dpkg-deb", "dpkg")?;
+                process::need("dpkg-deb", "dpkg")?;
                 let unpacked = folder.join("kernel-given");
-                apt::unpack(paths, &unpacked)?;
+                unpack(paths, &unpacked)?;
                 Self::unpacked(&unpacked)
             }
             _ => Err(Failure::new("--kernel: these are not one kernel")
@@ -159,7 +159,7 @@ fn plain(file: &Path) -> Outcome<Vec<u8>> {
         "gz" => ("gzip", "gzip"),
         _ => return std::fs::read(file).map_err(|e| Failure::io("read", file, &e)),
     };
-    need(program, package)?;
+    process::need(program, package)?;
     let mut command = Command::new(program);
     command.args(["--decompress", "--stdout"]).arg(file);
     let output = process::output(&mut command)?;
