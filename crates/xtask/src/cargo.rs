@@ -102,6 +102,79 @@ fn needs_bindgen(metadata: &Value) -> bool {
         .any(|d| d["name"] == "bindgen" && d["kind"] == "build" && d["optional"] != true)
 }
 
+/// Names of a package's integration tests.
+///
+/// # Errors
+/// Cargo's metadata could not be had.
+pub fn integration_tests(package: &str) -> Outcome<Vec<String>> {
+    let metadata = metadata(&["--no-deps"])?;
+    let empty = Vec::new();
+    let array = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
+    let names = metadata["packages"]
+        .as_array()
+        .unwrap_or(&empty)
+        .iter()
+        .filter(|found| found["name"] == package)
+        .flat_map(|found| array(&found["targets"]))
+        .filter(|target| array(&target["kind"]).iter().any(|kind| kind == "test"))
+        .filter_map(|target| target["name"].as_str().map(str::to_owned))
+        .collect();
+    Ok(names)
+}
+
+/// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own, and returns the shared
+/// library's path.
+///
+/// # Errors
+/// The build failed; cargo has said why on standard error.
+pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
+    let said = process::stdout(&mut command(&["--version", "--verbose"])?)?;
+    let host = said
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .ok_or_else(|| Failure::new("`cargo --version --verbose` names no host"))?;
+    // Named, so that what is said to the linker is not said where build scripts are linked, which run here.
+    let mut build = command(&["build", "--package", PLUGIN_PACKAGE, "--target", host])?;
+    let pkg_config = ["usr/lib/x86_64-linux-gnu/pkgconfig", "usr/share/pkgconfig"];
+    let pkg_config = std::env::join_paths(pkg_config.map(|folder| system.join(folder)))
+        .map_err(|e| Failure::new(format!("{}: {e}", system.display())))?;
+    let separator = "\u{1f}";
+    let mut flags = match std::env::var("CARGO_ENCODED_RUSTFLAGS") {
+        Ok(flags) => flags,
+        Err(_) => {
+            let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+            flags.split_whitespace().collect::<Vec<_>>().join(separator)
+        }
+    };
+    for flag in [
+        "-C".to_owned(),
+        format!("link-arg=--sysroot={}", system.display()),
+    ] {
+        if !flags.is_empty() {
+            flags += separator;
+        }
+        flags += &flag;
+    }
+    build
+        .arg("--target-dir")
+        .arg(target)
+        .arg("--message-format=json-render-diagnostics")
+        .env_remove("PKG_CONFIG_PATH")
+        .env("PKG_CONFIG_LIBDIR", pkg_config)
+        .env("PKG_CONFIG_SYSROOT_DIR", system)
+        .env(
+            "BINDGEN_EXTRA_CLANG_ARGS",
+            format!("--sysroot='{}'", system.display()),
+        )
+        .env("CARGO_ENCODED_RUSTFLAGS", flags);
+    let messages = messages(&mut build)?;
+    shared_library(&messages).ok_or_else(|| {
+        Failure::new(format!(
+            "the build of {PLUGIN_PACKAGE} made no shared library"
+        ))
+    })
+}
+
 /// Builds the plugin and returns the shared library's path, wherever the target folder is.
 ///
 /// # Errors
@@ -160,15 +233,19 @@ fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
     let mut command = command(&["build", "--package", package])?;
     command
         .arg("--message-format=json-render-diagnostics")
-        .args(arguments)
-        .stderr(Stdio::inherit());
-    let output = process::output(&mut command)?;
+        .args(arguments);
+    messages(&mut command)
+}
+
+/// What a build writes to standard output; cargo's complaints go where ours do.
+fn messages(command: &mut Command) -> Outcome<String> {
+    let output = process::output(command.stderr(Stdio::inherit()))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         Err(Failure::new(format!(
             "`{}` failed",
-            process::command_line(&command)
+            process::command_line(command)
         )))
     }
 }

@@ -10,9 +10,11 @@ pub mod captures;
 pub mod cargo;
 pub mod demo;
 pub mod failure;
+pub mod harness;
 pub mod install_plugin;
 pub mod lab;
 pub mod licences;
+pub mod matrix;
 pub mod packages;
 pub mod process;
 pub mod report;
@@ -48,6 +50,9 @@ pub enum Chore {
         /// Install nothing; what cannot be built or run without is skipped, and listed
         #[arg(long)]
         no_install: bool,
+        /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
+        #[arg(long, value_name = "VERSION", value_parser = wireshark::supported_minor)]
+        wireshark: Vec<(u32, u32)>,
         /// Run only tests with one of these in their names, and no other checks
         filter: Vec<String>,
     },
@@ -89,9 +94,14 @@ impl Cli {
     pub fn run(self) -> Outcome<ExitCode> {
         match self.chore {
             Chore::Demo => demo::run()?,
-            Chore::Test { no_install, filter } => {
+            Chore::Test {
+                no_install,
+                wireshark,
+                filter,
+            } => {
                 return suite::run(&suite::Options {
                     no_install,
+                    wireshark,
                     filters: filter,
                 });
             }
@@ -151,8 +161,13 @@ mod tests {
         ));
         assert!(matches!(
             parse("xtask test --no-install icrc cnp").unwrap().chore,
-            Chore::Test { no_install: true, filter } if filter == ["icrc", "cnp"]
+            Chore::Test { no_install: true, filter, .. } if filter == ["icrc", "cnp"]
         ));
+        assert!(matches!(
+            parse("xtask test --wireshark 4.4 --wireshark 4.6 icrc").unwrap().chore,
+            Chore::Test { wireshark, .. } if wireshark == [(4, 4), (4, 6)]
+        ));
+        assert!(parse("xtask test --wireshark 3.6").is_err());
         assert!(parse("xtask").is_err());
         assert!(parse("xtask no-such-chore").is_err());
     }

@@ -1,20 +1,27 @@
 //! `cargo xtask test`: every check of the project, and a summary that ends with the counts.
 //! Not here: reading what the tests print (`tally.rs`).
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, ExitCode};
 
 use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Step, Took, ink};
-use crate::tally::{SKIP_MARK, Show, Skip, Tally};
-use crate::{cargo, install_plugin, licences, process};
+use crate::tally::{SKIP_MARK, Skip, Tally};
+use crate::{cargo, harness, install_plugin, licences, matrix, process};
+
+/// Titles of the steps that count tests.
+const TESTS: &str = "Tests";
+const OTHERS: &str = "Tests with other Wiresharks";
 
 /// How to run the checks.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Install nothing; leave out what cannot be built without.
     pub no_install: bool,
+    /// Minor versions of Wireshark to test the plugin with, besides this machine's; where there are none, all that it is
+    /// written for, unless only some tests are run.
+    pub wireshark: Vec<(u32, u32)>,
     /// Run only tests with one of these in their names, and no other checks.
     pub filters: Vec<String>,
 }
@@ -40,6 +47,14 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             "mend what clippy says above",
         )
     };
+    let mut rounds = Vec::new();
+    let wanted = matrix::Wanted {
+        versions: &options.wireshark,
+        no_install: options.no_install,
+        scope,
+        filters: &options.filters,
+    };
+    let mut others = || matrix::run(&wanted, &mut rounds);
     let mut steps = vec![
         Step {
             title: "System packages and Rust components",
@@ -58,12 +73,19 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             work: &mut clippy,
         },
         Step {
-            title: "Tests",
+            title: TESTS,
             work: &mut tests,
+        },
+        Step {
+            title: OTHERS,
+            work: &mut others,
         },
     ];
     if !options.filters.is_empty() {
-        steps.retain(|s| s.title == "Tests" || s.title.starts_with("System"));
+        steps.retain(|s| match s.title {
+            OTHERS => !options.wireshark.is_empty(),
+            title => title == TESTS || title.starts_with("System"),
+        });
     }
 
     let of = steps.len();
@@ -77,11 +99,15 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         }
     }
     drop(steps);
-    Ok(conclude(&done, &tally))
+    let table = matrix::table(&tally, &rounds);
+    for round in rounds {
+        tally.absorb(&format!("Wireshark {}", round.name), round.tally);
+    }
+    Ok(conclude(&done, table.as_deref(), &tally))
 }
 
 /// Prints the summary and decides the exit status.
-fn conclude(done: &[Done], tally: &Tally) -> ExitCode {
+fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     println!("\n{}", ink(Ink::Bold, "Summary"));
     let mut good = true;
     for one in done {
@@ -96,6 +122,9 @@ fn conclude(done: &[Done], tally: &Tally) -> ExitCode {
             Took(one.took).to_string()
         );
         good &= one.result.is_ok();
+    }
+    if let Some(table) = table {
+        println!("{table}");
     }
     if !tally.failures.is_empty() {
         println!("{}", ink(Ink::Red, "Failed tests"));
@@ -140,12 +169,7 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         }
         let reason = format!("cannot be built without {}", packages::describe(&lacking));
         println!("{SKIP_MARK} {package}: {reason}");
-        tally.skip_lines += 1;
-        tally.skipped += 1;
-        tally.skips.push(Skip {
-            test: package.to_owned(),
-            reason,
-        });
+        tally.skip(package, &reason);
         scope.extend(["--exclude", package]);
     }
     Ok(scope)
@@ -225,39 +249,5 @@ fn run_tests(scope: &[&str], filters: &[String], tally: &mut Tally) -> Outcome<S
         .args(scope)
         .args(["--", "--show-output"])
         .args(filters);
-    if report::colour() {
-        command.env("CARGO_TERM_COLOR", "always");
-    }
-    // One pipe for both streams: cargo's headings and the tests' results keep their order.
-    let no_pipe = |error| Failure::new(format!("cannot make a pipe: {error}"));
-    let (reader, writer) = std::io::pipe().map_err(no_pipe)?;
-    command
-        .stdout(writer.try_clone().map_err(no_pipe)?)
-        .stderr(writer);
-    let line = process::command_line(&command);
-    let mut child = command
-        .spawn()
-        .map_err(|e| Failure::new(format!("cannot start `{line}`: {e}")))?;
-    // It holds the pipe's writing end, which would keep the reader waiting.
-    drop(command);
-    for bytes in BufReader::new(reader).split(b'\n') {
-        let bytes = bytes.map_err(|e| Failure::new(format!("cannot read from `{line}`: {e}")))?;
-        let text = String::from_utf8_lossy(&bytes);
-        match tally.line(text.trim_end_matches('\r')) {
-            Show::Line => println!("{text}"),
-            Show::Instead(other) => println!("{}", ink(Ink::Yellow, &other)),
-            Show::Nothing => {}
-        }
-    }
-    let status = child
-        .wait()
-        .map_err(|e| Failure::new(format!("cannot wait for `{line}`: {e}")))?;
-    tally.finish(status.success());
-    if tally.failed == 0 && status.success() {
-        return Ok(tally.summary());
-    }
-    Err(
-        Failure::new(format!("`{line}` failed: {}", tally.summary()))
-            .todo("see the tests' output above; one test again: cargo xtask test NAME"),
-    )
+    harness::run(&mut command, tally)
 }

@@ -19,6 +19,19 @@ pub struct Skip {
     pub reason: String,
 }
 
+/// The counts of a test binary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The test binary: its source file, or its crate.
+    pub binary: String,
+    /// Tests that ran and passed.
+    pub passed: usize,
+    /// Tests that ran and failed.
+    pub failed: usize,
+    /// Tests that did not run.
+    pub skipped: usize,
+}
+
 /// The counts.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -34,6 +47,8 @@ pub struct Tally {
     pub skip_lines: usize,
     /// Names of what failed.
     pub failures: Vec<String>,
+    /// The counts of each test binary.
+    pub groups: Vec<Group>,
     binary: String,
     open: Option<Run>,
 }
@@ -101,10 +116,12 @@ impl Tally {
         };
         if let Some(counts) = Counts::read(plain).filter(|counts| counts.total() == run.expected) {
             let skipped = run.skipped.len() + run.nameless;
-            self.passed += counts.passed.saturating_sub(skipped);
-            self.failed += counts.failed;
-            self.skipped += skipped + counts.ignored;
             self.open = None;
+            self.group(
+                counts.passed.saturating_sub(skipped),
+                counts.failed,
+                skipped + counts.ignored,
+            );
             return Show::Line;
         }
         match plain {
@@ -189,14 +206,55 @@ impl Tally {
     fn close(&mut self) {
         if let Some(run) = self.open.take() {
             let skipped = run.skipped.len() + run.nameless;
-            self.passed += run.passed.saturating_sub(skipped);
-            self.skipped += skipped;
-            self.failed += 1;
+            self.group(run.passed.saturating_sub(skipped), 1, skipped);
             self.failures.push(format!(
                 "{}: ended after {} of {} tests without a result (crashed?)",
                 self.binary, run.passed, run.expected
             ));
         }
+    }
+
+    /// Adds the counts of the present test binary.
+    fn group(&mut self, passed: usize, failed: usize, skipped: usize) {
+        self.passed += passed;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.groups.push(Group {
+            binary: self.binary.clone(),
+            passed,
+            failed,
+            skipped,
+        });
+    }
+
+    /// Notes that something larger than a test was left out, which has been said in a line with [`SKIP_MARK`].
+    pub fn skip(&mut self, what: &str, reason: &str) {
+        self.skip_lines += 1;
+        self.skipped += 1;
+        self.skips.push(Skip {
+            test: what.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Notes that something larger than a test failed.
+    pub fn fail(&mut self, what: &str) {
+        self.failed += 1;
+        self.failures.push(what.to_owned());
+    }
+
+    /// Takes another tally's counts in; `from` tells its tests from those of the same names.
+    pub fn absorb(&mut self, from: &str, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.skip_lines += other.skip_lines;
+        let named = |name: String| format!("{from}: {name}");
+        self.failures.extend(other.failures.into_iter().map(named));
+        self.skips.extend(other.skips.into_iter().map(|skip| Skip {
+            test: named(skip.test),
+            reason: skip.reason,
+        }));
     }
 
     /// How many tests ran.
@@ -365,6 +423,17 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let (tally, shown) = tally(GOOD, true);
         assert_eq!(tally.summary(), "3 passed, 0 failed, 2 skipped");
         assert_eq!(tally.skip_lines, 2);
+        let groups: Vec<_> = tally
+            .groups
+            .iter()
+            .map(|g| (g.binary.as_str(), g.passed, g.skipped))
+            .collect();
+        let expected = [
+            ("fcn_wire", 2, 2),
+            ("tests/golden.rs", 0, 0),
+            ("Doc-tests fcn_wire", 1, 0),
+        ];
+        assert_eq!(groups, expected);
         let skips: Vec<_> = tally
             .skips
             .iter()
@@ -380,6 +449,18 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         );
         assert!(!shown.contains("talk") && shown.contains("test a::two ... ok\n"));
         assert!(shown.contains("SKIPPED: fcn_wire: a::one: no tshark here\n"));
+    }
+
+    #[test]
+    fn tallies_add_up() {
+        let (mut one, _) = tally(GOOD, true);
+        let (two, _) = tally(GOOD, true);
+        one.absorb("again", two);
+        one.fail("all of it");
+        one.skip("a version", "no network");
+        assert_eq!(one.summary(), "6 passed, 1 failed, 5 skipped");
+        assert_eq!((one.skip_lines, one.skips.len()), (5, 7));
+        assert_eq!(one.skips[3].test, "again: fcn_wire: a::slow");
     }
 
     #[test]

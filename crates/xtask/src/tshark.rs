@@ -11,9 +11,9 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::failure::{Failure, Outcome};
-use crate::process;
-use crate::system::System;
+use crate::system::{self, System};
 use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders, Version};
+use crate::{cargo, process};
 
 /// A tshark of its own: plugins, settings, locale and time zone do not depend on who runs it.
 #[derive(Debug)]
@@ -86,6 +86,17 @@ impl Tshark {
                 "see tshark's message; an undefined symbol means a build for another version, \
                      \"failed to map\" a temporary folder mounted noexec (set TMPDIR)",
             )),
+        }
+    }
+
+    /// The same with the plugin that is to be tested: this source's, built now, or the one that tests were given.
+    ///
+    /// # Errors
+    /// As [`Tshark::with_plugin`]; or the plugin was not built.
+    pub fn with_this_plugin() -> Outcome<Self> {
+        match system::plugin_of_tests() {
+            Some(library) => Self::with_plugin(&library),
+            None => Self::with_plugin(&cargo::build_plugin(false)?),
         }
     }
 

@@ -12,6 +12,27 @@ use crate::system::System;
 /// The minor versions the plugin builds for and was tried with.
 pub const SUPPORTED: &[(u32, u32)] = &include!("../../../dissector/versions.rs");
 
+/// Reads a minor version that the plugin builds for, "4.4".
+///
+/// # Errors
+/// It is no such version.
+pub fn supported_minor(text: &str) -> Result<(u32, u32), String> {
+    let read = || {
+        let (major, minor) = text.split_once('.')?;
+        let version = (major.parse().ok()?, minor.parse().ok()?);
+        SUPPORTED.contains(&version).then_some(version)
+    };
+    read().ok_or_else(|| format!("the plugin supports {}", supported_names()))
+}
+
+fn supported_names() -> String {
+    let names: Vec<String> = SUPPORTED
+        .iter()
+        .map(|(major, minor)| format!("{major}.{minor}"))
+        .collect();
+    names.join(", ")
+}
+
 /// The plugin's file name in Wireshark's plugin folder.
 pub const PLUGIN_FILE: &str = "fcn.so";
 
@@ -62,13 +83,9 @@ impl Version {
         if SUPPORTED.contains(&(self.major, self.minor)) {
             return Ok(());
         }
-        let names: Vec<String> = SUPPORTED
-            .iter()
-            .map(|(major, minor)| format!("{major}.{minor}"))
-            .collect();
-        let names = names.join(", ");
         Err(Failure::new(format!(
-            "Wireshark {self} is installed; the plugin supports {names}"
+            "Wireshark {self} is installed; the plugin supports {}",
+            supported_names()
         ))
         .todo(
             "install one of these with its headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), \

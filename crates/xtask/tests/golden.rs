@@ -3,7 +3,7 @@
 
 use xtask::captures::Generator;
 use xtask::tshark::Tshark;
-use xtask::{captures, cargo, install_plugin, packages};
+use xtask::{captures, install_plugin, packages};
 
 #[test]
 fn the_sample_captures_are_as_committed() {
@@ -15,7 +15,7 @@ fn the_sample_captures_are_as_committed() {
         );
         return;
     }
-    let tshark = Tshark::with_plugin(&cargo::build_plugin(false).unwrap()).unwrap();
+    let tshark = Tshark::with_this_plugin().unwrap();
     let generator = Generator::build().unwrap();
     let folder = captures::folder().unwrap();
     if let Err(e) = captures::check(&folder, &generator, Some(&tshark)) {

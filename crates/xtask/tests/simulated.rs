@@ -6,7 +6,7 @@ use std::path::Path;
 
 use xtask::captures::{self, Generator, Scene};
 use xtask::tshark::{TempDir, Tshark};
-use xtask::{cargo, install_plugin, packages};
+use xtask::{install_plugin, packages};
 
 /// What the plugin's protocols are called in expert info.
 const OURS: [&str; 6] = [
@@ -25,7 +25,7 @@ fn tshark() -> Option<Tshark> {
         println!("SKIPPED: decoding needs {}", packages::describe(&lacking));
         return None;
     }
-    Some(Tshark::with_plugin(&cargo::build_plugin(false).unwrap()).unwrap())
+    Some(Tshark::with_this_plugin().unwrap())
 }
 
 /// What `tshark -z expert` lists: group, protocol and summary.
