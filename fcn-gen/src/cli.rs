@@ -107,8 +107,7 @@ pub struct Write {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Seed of everything that chance decides
-    // TOML, in which scenarios are written, has no larger integers.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
     /// Also write the ground truth there, as JSON
     #[arg(long, value_name = "FILE")]
@@ -174,7 +173,7 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     pub vantage: Option<String>,
     /// Seed of everything that chance decides
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
     /// Write the ground truth of a simulation that was sent to its end there, as JSON
     #[arg(long, value_name = "FILE")]
@@ -206,8 +205,15 @@ fn mac(text: &str) -> Result<Mac, String> {
         .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
 }
 
+/// Reads a seed. TOML, in which scenarios are written, has no larger integers.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    const MOST: u64 = i64::MAX as u64;
+    let seed = text.parse().ok().filter(|seed| *seed <= MOST);
+    seed.ok_or_else(|| format!("`{text}` is no seed: write a number, 0 to {MOST}"))
+}
+
 /// Reads by how much to be faster.
-fn factor(text: &str) -> Result<f64, String> {
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
     text.trim_end_matches('x')
         .parse()
         .ok()

@@ -4,14 +4,14 @@
 pub mod cli;
 pub mod compare;
 pub mod describe;
-
+pub mod extcap;
 pub mod gallery;
 pub mod gallery_truth;
 mod json_lines;
 pub mod live;
+pub mod pace;
 pub mod pending;
 pub mod plot;
-
 pub mod report;
 pub mod run;
 pub mod scenario;

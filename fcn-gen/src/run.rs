@@ -3,6 +3,7 @@
 use crate::cli::{self, Cli, Command};
 use crate::compare::{self, Over, Question};
 use crate::describe;
+use crate::extcap;
 use crate::live;
 use crate::pending::Pending;
 use crate::plot;
@@ -18,11 +19,21 @@ use std::path::Path;
 
 /// Does what `args` ask for (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
-    let done = match Cli::try_parse_from(args) {
-        Ok(cli) => dispatch(cli.command, console),
-        Err(error) => usage(&error, console),
+    let args: Vec<OsString> = args.into_iter().collect();
+    let done = if extcap::is_meant(&args) {
+        extcap::answer(&args, console)
+    } else {
+        act(args, console)
     };
     conclude("fcn-gen", done, console)
+}
+
+/// Does what `args` ask for.
+pub(crate) fn act(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
+    match Cli::try_parse_from(args) {
+        Ok(cli) => dispatch(cli.command, console),
+        Err(error) => usage(&error, console),
+    }
 }
 
 fn dispatch(command: Command, console: &mut Console<'_>) -> Result {

@@ -1,10 +1,12 @@
 //! Plays a scenario into a capture file, and the ground truth beside it: both, or neither.
 //!
-//! The truth of a simulation is the simulation's own; that of a gallery is made in `gallery_truth.rs`.
+//! The truth of a simulation is the simulation's own; that of a gallery is made in `gallery_truth.rs`. When packets go into a
+//! pipe that somebody watches is `pace.rs`'s business.
 
 use crate::gallery::{self, Capture};
 use crate::gallery_truth;
 use crate::json_lines;
+use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
 use crate::report::{InterfaceReport, REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::{NodeId, Simulation, VantagePoint};
@@ -43,6 +45,8 @@ pub enum Output<'a> {
     File(PathBuf),
     /// To a writer: standard output.
     Writer(&'a mut (dyn Write + Send)),
+    /// To a writer, each packet when it is due.
+    Paced(&'a mut (dyn Write + Send), Pacer<'a>),
 }
 
 /// Is told how much of how much virtual time is over.
@@ -68,7 +72,7 @@ pub fn write(
     }
     let path = match &output {
         Output::File(path) => Some(path.clone()),
-        Output::Writer(_) => None,
+        Output::Writer(_) | Output::Paced(..) => None,
     };
     if let (Some(path), Some(truth)) = (&path, &request.truth)
         && same_file(path, truth)
@@ -183,7 +187,9 @@ fn open<'w>(
     };
     match output {
         Output::File(path) => CaptureWriter::create(&path, &options, interfaces),
-        Output::Writer(writer) => CaptureWriter::to(writer, &options, interfaces),
+        Output::Writer(writer) | Output::Paced(writer, _) => {
+            CaptureWriter::to(writer, &options, interfaces)
+        }
     }
     .map_err(|error| capture_failure(&error))
 }
@@ -199,8 +205,30 @@ fn capture_failure(error: &fcn_link::capture_file::Error) -> Failure {
 /// Passes what a simulation captures on to the file.
 struct FileSink<'a, 'w> {
     writer: &'a mut CaptureWriter<'w>,
+    pacer: Option<Pacer<'w>>,
+    /// The simulation's start in time stamps.
+    epoch: u64,
     stop: &'a AtomicBool,
     failure: Option<Failure>,
+}
+
+impl FileSink<'_, '_> {
+    /// Waits until a packet of that time is due, with those before it written.
+    fn wait(&mut self, at: u64) -> Result {
+        let Some(pacer) = &mut self.pacer else {
+            return Ok(());
+        };
+        let turn = pacer.before(at.saturating_sub(self.epoch));
+        if turn != Turn::Now {
+            self.writer
+                .flush()
+                .map_err(|error| capture_failure(&error))?;
+        }
+        match turn {
+            Turn::FlushAndWait(until) if !pacer.wait(until) => Err(Failure::closed_pipe()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Sink for FileSink<'_, '_> {
@@ -219,6 +247,10 @@ impl Sink for FileSink<'_, '_> {
             fill,
         } = packet;
         let interface = u32::try_from(vantage_point)?;
+        if let Err(failure) = self.wait(at) {
+            self.failure = Some(failure.clone());
+            return Err(failure.into());
+        }
         self.writer
             .packet_with(interface, at, len, wire_len, fill)
             .map_err(|error| {
@@ -249,9 +281,15 @@ fn play_simulation<'w>(
             snap_len: simulation.snap_len,
         })
         .collect();
+    let (output, pacer) = match output {
+        Output::Paced(writer, pacer) => (Output::Writer(writer), Some(pacer)),
+        output => (output, None),
+    };
     let mut writer = open(output, &scenario.about, &interfaces)?;
     let mut sink = FileSink {
         writer: &mut writer,
+        pacer,
+        epoch: simulation.epoch,
         stop,
         failure: None,
     };

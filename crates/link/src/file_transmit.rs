@@ -89,6 +89,9 @@ impl Transmit for FileTransmit {
                 .map_err(TransmitError::File)?;
             self.slots.sent();
         }
+        if self.writer.is_read_at_once() {
+            self.writer.flush().map_err(TransmitError::File)?;
+        }
         self.slots.counts.kicks += 1;
         Ok(())
     }

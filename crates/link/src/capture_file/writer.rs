@@ -168,6 +168,12 @@ impl<'w> CaptureWriter<'w> {
         Ok(self.summary)
     }
 
+    /// Whether it writes into a pipe or a device, out of which somebody may read packets as they come.
+    #[must_use]
+    pub const fn is_read_at_once(&self) -> bool {
+        matches!(self.sink, Sink::Special { .. })
+    }
+
     #[inline]
     fn add(&mut self, packet: Packet<'_>, fill: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         let snap_len = self.check(&packet)?;
@@ -223,9 +229,12 @@ impl<'w> CaptureWriter<'w> {
         Error::new(self.sink.name(), kind)
     }
 
-    /// Writes the buffer out.
+    /// Writes out what is buffered, for somebody who reads the file as it grows.
+    ///
+    /// # Errors
+    /// The octets cannot be written, now or earlier.
     #[inline(never)]
-    fn flush(&mut self) -> Result<(), Error> {
+    pub fn flush(&mut self) -> Result<(), Error> {
         let (buffer, filled) = (mem::take(&mut self.buffer), mem::take(&mut self.filled));
         let written = self.write(buffer.get(..filled).unwrap_or_default());
         self.buffer = buffer;

@@ -1,0 +1,149 @@
+//! A capture: the scenario with what was chosen in the dialog, played into Wireshark's pipe. It ends without a word when
+//! nobody reads any more, and when it is told to stop.
+
+use super::Interface;
+use super::controls::{AT_ONCE, COUNT, PACE, RATE, SEED, UNTIL_STOPPED, VANTAGE};
+use crate::cli;
+use crate::pace::{Pacer, unread};
+use crate::run;
+use crate::scenario::{Source, builtin};
+use crate::write::{self, Output, Request};
+use fcn_tool::console::Console;
+use fcn_tool::failure::{Failure, Result};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Captures from `interface` into `fifo`; `chosen` has the value of a control, where there is one.
+///
+/// # Errors
+/// What was chosen is not allowed, or the pipe cannot be written.
+pub fn capture(
+    interface: &Interface,
+    chosen: &dyn Fn(&str) -> Option<String>,
+    fifo: &Path,
+    console: &mut Console<'_>,
+) -> Result {
+    let wish = Wish { interface, chosen };
+    if builtin::kind(interface.scenario) == "stress" {
+        let args = wish.stress(fifo);
+        return watched(fifo, console, |_, _, console| run::act(args, console));
+    }
+    let (request, speed) = (wish.request()?, wish.speed()?);
+    // Before the pipe is opened, at whose other end somebody would begin to wait.
+    write::load(&request)?;
+    watched(fifo, console, |mut pipe, stop, _| {
+        let file = pipe;
+        let output = match speed {
+            Some(speed) => Output::Paced(&mut pipe, Pacer::new(file, speed, stop)),
+            None => Output::Writer(&mut pipe),
+        };
+        write::write(&request, output, stop, &|_, _| {}).map(drop)
+    })
+}
+
+/// Has `work` done with the pipe opened, until someone stops it; that nobody reads the pipe any more is no failure.
+fn watched(
+    fifo: &Path,
+    console: &mut Console<'_>,
+    work: impl FnOnce(&File, &AtomicBool, &mut Console<'_>) -> Result,
+) -> Result {
+    // It waits for a reader; until then an interrupt ends the program as it does any other.
+    let pipe = File::create(fifo).map_err(|error| Failure::io("write", fifo, &error))?;
+    let stop = (console.catch_interrupt)()?;
+    let mut console = Console {
+        out: &mut *console.out,
+        err: &mut *console.err,
+        catch_interrupt: &|| Ok(Arc::clone(&stop)),
+        ..*console
+    };
+    let done = work(&pipe, &stop, &mut console);
+    if stop.load(Ordering::Relaxed) || unread(&pipe, Duration::ZERO) {
+        return Ok(());
+    }
+    done
+}
+
+/// What is wanted of an interface.
+struct Wish<'a> {
+    interface: &'a Interface,
+    chosen: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Wish<'_> {
+    /// The value of a control, where it is not the default.
+    fn changed(&self, name: &str) -> Option<String> {
+        let control = self.interface.controls.iter().find(|c| c.name == name)?;
+        (self.chosen)(name).filter(|value| *value != control.default)
+    }
+
+    /// The value of a control, if there is one of that name.
+    fn value(&self, name: &str) -> Option<String> {
+        let control = self.interface.controls.iter().find(|c| c.name == name)?;
+        Some((self.chosen)(name).unwrap_or_else(|| control.default.clone()))
+    }
+
+    /// The parameters that were changed. The others are left alone: one may set several keys, which differ.
+    fn sets(&self) -> Vec<String> {
+        let parameters = self.interface.controls.iter().filter(|c| c.is_parameter);
+        let changed = parameters.filter_map(|c| Some((&c.name, self.changed(&c.name)?)));
+        changed
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+
+    fn request(&self) -> Result<Request> {
+        let mut sets = self.sets();
+        if let Some(points) = self.changed(VANTAGE) {
+            let points = points.split(',').map(str::trim);
+            let points: Vec<_> = points.filter(|point| !point.is_empty()).collect();
+            if points.is_empty() {
+                return Err(Failure::usage("no vantage point was chosen")
+                    .and(self.interface.scenario)
+                    .and("choose where packets are captured"));
+            }
+            sets.push(format!("vantage={}", toml::Value::from(points)));
+        }
+        let seed = self.changed(SEED).map(|text| cli::seed(&text));
+        Ok(Request {
+            source: Source::Builtin(self.interface.scenario.to_owned()),
+            sets,
+            seed: seed
+                .transpose()
+                .map_err(|error| Failure::usage("seed").and(error))?,
+            snap_len: None,
+            truth: None,
+        })
+    }
+
+    /// How many times as fast as real time; none: at once.
+    fn speed(&self) -> Result<Option<f64>> {
+        match self.value(PACE).as_deref() {
+            None | Some(AT_ONCE) => Ok(None),
+            Some(pace) => cli::factor(pace)
+                .map(Some)
+                .map_err(|error| Failure::usage("pace").and(error)),
+        }
+    }
+
+    /// The arguments of `fcn-gen run` that send such a stress into `fifo`.
+    fn stress(&self, fifo: &Path) -> Vec<OsString> {
+        let mut words: Vec<String> = ["fcn-gen", "run", self.interface.scenario, "--quiet"]
+            .map(str::to_owned)
+            .into();
+        words.extend(self.sets().into_iter().map(|set| format!("--set={set}")));
+        words.extend(self.changed(SEED).map(|seed| format!("--seed={seed}")));
+        words.extend(self.value(RATE).map(|rate| format!("--rate={rate}")));
+        words.push(match self.value(COUNT) {
+            Some(count) if count != UNTIL_STOPPED => format!("--count={count}"),
+            _ => "--forever".to_owned(),
+        });
+        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        words.push("--output".into());
+        words.push(fifo.into());
+        words
+    }
+}

@@ -1,0 +1,232 @@
+//! The dialog of an interface: the scenario's parameters as the scenario's file gives them, and how to play it. Each control is
+//! an option of a capture, too.
+
+use crate::scenario::{Parameter, Play, Scenario};
+use crate::write::vantage_name;
+use clap::Arg;
+use std::fmt::Write as _;
+
+/// Seed of everything that chance decides.
+pub const SEED: &str = "seed";
+/// Vantage points of a simulation.
+pub const VANTAGE: &str = "vantage";
+/// How fast a simulation is played.
+pub const PACE: &str = "pace";
+/// How fast frames of a stress come.
+pub const RATE: &str = "rate";
+/// How many frames of a stress come.
+pub const COUNT: &str = "count";
+
+/// The pace that is none.
+pub const AT_ONCE: &str = "at-once";
+/// The count that is none.
+pub const UNTIL_STOPPED: &str = "until-stopped";
+
+/// Paces, and how to call them. Scenarios last milliseconds: in real time nobody sees packets come.
+const PACES: [(&str, &str); 6] = [
+    (AT_ONCE, "all packets at once"),
+    ("1", "in real time"),
+    ("0.1", "10 times slower"),
+    ("0.01", "100 times slower"),
+    ("0.001", "1,000 times slower: 1 ms takes a second"),
+    ("0.0001", "10,000 times slower: 1 ms takes 10 seconds"),
+];
+const PACE_DEFAULT: &str = "0.001";
+const COUNTS: [(&str, &str); 5] = [
+    ("1k", "1,000 packets"),
+    ("10k", "10,000 packets"),
+    ("100k", "100,000 packets"),
+    ("1M", "1,000,000 packets"),
+    (UNTIL_STOPPED, "until the capture is stopped"),
+];
+const COUNT_DEFAULT: &str = "10k";
+const RATE_DEFAULT: &str = "1kpps";
+
+/// A control of the dialog.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Its name: the option's without dashes.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Its value where nobody changes it.
+    pub default: String,
+    /// Whether it is a parameter of the scenario, for `--set`.
+    pub is_parameter: bool,
+    kind: Kind,
+}
+
+/// What a control looks like.
+#[derive(Clone, Debug)]
+enum Kind {
+    Integer,
+    Real,
+    Text,
+    Boolean,
+    /// One of these values, with what is shown for each.
+    OneOf(Vec<(String, String)>),
+    /// Any of these.
+    AnyOf(Vec<String>),
+}
+
+impl Control {
+    fn own(name: &str, about: &str, default: &str, kind: Kind) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            default: default.to_owned(),
+            is_parameter: false,
+            kind,
+        }
+    }
+
+    fn parameter(parameter: &Parameter) -> Self {
+        let Parameter {
+            name,
+            about,
+            default,
+            values,
+            ..
+        } = parameter;
+        let mut sorted: Vec<_> = values.iter().map(String::as_str).collect();
+        sorted.sort_unstable();
+        let kind = if sorted == ["false", "true"] {
+            Kind::Boolean
+        } else if !values.is_empty() {
+            Kind::OneOf(pairs(
+                values.iter().map(|value| (value.as_str(), value.as_str())),
+            ))
+        } else if default.parse::<i32>().is_ok() {
+            Kind::Integer
+        } else if default.parse::<f64>().is_ok() {
+            Kind::Real
+        } else {
+            Kind::Text
+        };
+        Self {
+            name: name.clone(),
+            about: about.clone(),
+            default: default.clone(),
+            is_parameter: true,
+            kind,
+        }
+    }
+
+    /// The option of a capture. What its value may be is for the scenario to say, in its own words.
+    pub fn option(&self) -> Arg {
+        Arg::new(self.name.clone())
+            .long(self.name.clone())
+            .help(self.about.clone())
+            .allow_hyphen_values(true)
+    }
+}
+
+fn pairs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    let values = values.into_iter();
+    values
+        .map(|(value, shown)| (value.to_owned(), shown.to_owned()))
+        .collect()
+}
+
+/// The controls of a scenario: first how to play it, which is what one changes again and again.
+pub fn of(scenario: &Scenario) -> Vec<Control> {
+    let mut controls = Vec::new();
+    match &scenario.play {
+        Play::Simulation(simulation) => {
+            controls.push(Control::own(
+                PACE,
+                "how fast packets come",
+                PACE_DEFAULT,
+                Kind::OneOf(pairs(PACES)),
+            ));
+            let points = simulation.vantage_points.iter();
+            let points: Vec<_> = points
+                .map(|point| vantage_name(simulation, point))
+                .collect();
+            controls.push(Control::own(
+                VANTAGE,
+                "where packets are captured: node:peer",
+                &points.join(","),
+                Kind::AnyOf(points),
+            ));
+            controls.push(seed(simulation.seed));
+        }
+        Play::Gallery { .. } => {}
+        Play::Stress(stress) => {
+            controls.push(Control::own(
+                RATE,
+                "how fast packets come: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
+                RATE_DEFAULT,
+                Kind::Text,
+            ));
+            controls.push(Control::own(
+                COUNT,
+                "how many packets come",
+                COUNT_DEFAULT,
+                Kind::OneOf(pairs(COUNTS)),
+            ));
+            controls.push(seed(stress.seed));
+        }
+    }
+    controls.extend(scenario.parameters.iter().map(Control::parameter));
+    controls
+}
+
+fn seed(seed: u64) -> Control {
+    let about = "seed of everything that chance decides; the same seed gives the same packets";
+    // Text, since numbers of Wireshark's dialog are shorter.
+    Control::own(SEED, about, &seed.to_string(), Kind::Text)
+}
+
+/// The dialog in the protocol's words.
+pub fn sentences(controls: &[Control]) -> String {
+    let mut text = String::new();
+    for (number, control) in controls.iter().enumerate() {
+        let Control {
+            name,
+            about,
+            default,
+            kind,
+            ..
+        } = control;
+        let shown = name.replace('_', " ");
+        let type_name = match kind {
+            Kind::Integer => "integer",
+            Kind::Real => "double",
+            Kind::Text => "string",
+            Kind::Boolean => "boolean",
+            Kind::OneOf(_) => "selector",
+            Kind::AnyOf(_) => "multicheck",
+        };
+        // Nothing can fail to be written into a string.
+        let _ = write!(
+            text,
+            "arg {{number={number}}}{{call=--{name}}}{{display={shown}}}{{tooltip={about}}}{{type={type_name}}}"
+        );
+        let _ = match kind {
+            Kind::OneOf(_) | Kind::AnyOf(_) => writeln!(text),
+            _ => writeln!(text, "{{default={default}}}"),
+        };
+        match kind {
+            Kind::OneOf(values) => {
+                for (value, shown) in values {
+                    let is_default = value == default;
+                    let _ = writeln!(
+                        text,
+                        "value {{arg={number}}}{{value={value}}}{{display={shown}}}{{default={is_default}}}"
+                    );
+                }
+            }
+            Kind::AnyOf(values) => {
+                for value in values {
+                    let _ = writeln!(
+                        text,
+                        "value {{arg={number}}}{{value={value}}}{{display={value}}}{{default=true}}{{enabled=true}}"
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    text
+}

@@ -1,0 +1,230 @@
+//! Wireshark's extcap protocol: each built-in scenario is an interface in Wireshark's list, its parameters are the dialog, and
+//! a capture plays it.
+//!
+//! Wireshark starts every program of its extcap folder with options of that protocol: for the interfaces, for an interface's
+//! link type, for its dialog, and for a capture into a pipe. `controls.rs` makes the dialog out of a scenario, `capture.rs`
+//! captures. What is played and written is `write`'s and `live`'s business.
+
+mod capture;
+mod controls;
+
+use crate::scenario::{self, Source, builtin};
+use clap::{ArgGroup, Args, Command, CommandFactory, FromArgMatches, Parser};
+use controls::Control;
+use fcn_tool::console::{Console, say, usage};
+use fcn_tool::failure::{Failure, Result};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What interfaces' names begin with: names of other programs' interfaces are in the same list.
+const PREFIX: &str = "fcn-gen-";
+/// What every option of the protocol that stands first begins with, but for the next one.
+const BEGINNING: &str = "--extcap-";
+/// The option that stands first for a capture.
+const CAPTURE: &str = "--capture";
+/// The one link type that can be told beforehand; a gallery's capture names its own as well.
+const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
+
+/// What Wireshark asks of a program in its extcap folder.
+#[derive(Debug, Parser)]
+#[command(name = "fcn-gen", disable_help_flag = true)]
+struct Asked {
+    #[command(flatten)]
+    step: Step,
+    /// The interface meant
+    #[arg(long = "extcap-interface", value_name = "NAME")]
+    interface: Option<String>,
+    /// The version of Wireshark that asks
+    #[arg(long = "extcap-version", value_name = "VERSION")]
+    _version: Option<String>,
+    /// A capture filter: to be checked, or with --capture to be applied
+    #[arg(long = "extcap-capture-filter", value_name = "FILTER")]
+    filter: Option<String>,
+    /// The pipe to write packets into
+    #[arg(long, value_name = "FILE", requires = "capture")]
+    fifo: Option<PathBuf>,
+}
+
+/// What is to be done. With none of them, a capture filter is to be checked.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("step").multiple(false))]
+struct Step {
+    /// Name the interfaces
+    #[arg(long = "extcap-interfaces", group = "step")]
+    interfaces: bool,
+    /// Name an interface's link types
+    #[arg(long = "extcap-dlts", group = "step", requires = "interface")]
+    dlts: bool,
+    /// Describe an interface's dialog
+    #[arg(long = "extcap-config", group = "step", requires = "interface")]
+    config: bool,
+    /// Capture
+    #[arg(long, group = "step", requires = "interface", requires = "fifo")]
+    capture: bool,
+}
+
+/// Whether the program was started by Wireshark: its first argument is one of the protocol's.
+#[must_use]
+pub fn is_meant(args: &[OsString]) -> bool {
+    args.get(1)
+        .and_then(|first| first.to_str())
+        .is_some_and(|first| first.starts_with(BEGINNING) || first == CAPTURE)
+}
+
+/// Answers Wireshark.
+///
+/// # Errors
+/// Something else was asked, or it could not be done; Wireshark shows what is said on standard error.
+pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
+    // Which options there are depends on the interface.
+    let name = args.windows(2).find_map(|pair| match pair {
+        [option, name] if option == "--extcap-interface" => Some(name),
+        _ => None,
+    });
+    let meant = name.map(|name| Interface::find(name)).transpose()?;
+    let controls = meant.as_ref().map_or(&[][..], |meant| &meant.controls);
+    let mut matches = match command(controls).try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error, console),
+    };
+    let asked = match Asked::from_arg_matches_mut(&mut matches) {
+        Ok(asked) => asked,
+        Err(error) => return usage(&error, console),
+    };
+    match (&asked.step, meant) {
+        (Step { interfaces, .. }, _) if *interfaces => say(console.out, &interfaces_text()),
+        (Step { dlts, .. }, Some(_)) if *dlts => say(console.out, DLTS),
+        (Step { config, .. }, Some(meant)) if *config => {
+            say(console.out, &controls::sentences(&meant.controls))
+        }
+        (Step { capture, .. }, Some(meant)) if *capture => {
+            if let Some(filter) = asked.filter.filter(|filter| !filter.trim().is_empty()) {
+                return Err(Failure::usage(NO_FILTER).and(filter));
+            }
+            let fifo = asked.fifo.unwrap_or_default();
+            let chosen = |name: &str| matches.get_one::<String>(name).cloned();
+            capture::capture(&meant, &chosen, &fifo, console)
+        }
+        // Wireshark takes what is written for what is wrong with the filter.
+        _ if asked
+            .filter
+            .as_ref()
+            .is_some_and(|filter| !filter.trim().is_empty()) =>
+        {
+            say(console.out, &format!("{NO_FILTER}\n"))
+        }
+        _ if asked.filter.is_some() => Ok(()),
+        _ => Err(Failure::usage("nothing was asked")
+            .and("options of Wireshark's extcap protocol")
+            .and("see fcn-gen help for what fcn-gen does by itself")),
+    }
+}
+
+/// What to say to somebody who gives a capture filter.
+const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
+
+/// The options, with those of a dialog.
+fn command(controls: &[Control]) -> Command {
+    Asked::command().args(controls.iter().map(Control::option))
+}
+
+/// A built-in scenario as an interface.
+struct Interface {
+    /// The scenario's name.
+    scenario: &'static str,
+    controls: Vec<Control>,
+}
+
+impl Interface {
+    fn find(name: &OsStr) -> Result<Self> {
+        let names = || {
+            let names = builtin::list().map(|(name, _)| format!("{PREFIX}{name}"));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let scenario = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some((scenario, _)) = builtin::list().find(|(name, _)| Some(*name) == scenario) else {
+            return Err(Failure::usage("there is no such interface")
+                .and(name.to_string_lossy())
+                .and(format!("there are {}", names())));
+        };
+        let source = Source::Builtin(scenario.to_owned());
+        let loaded = scenario::load(&source, &[]).map_err(|error| Failure::bad_scenario(&error))?;
+        Ok(Self {
+            scenario,
+            controls: controls::of(&loaded),
+        })
+    }
+}
+
+fn interfaces_text() -> String {
+    let mut text = format!(
+        "extcap {{version={}}}{{display=fcn-gen}}\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (name, about) in builtin::list() {
+        // Nothing can fail to be written into a string.
+        let _ = writeln!(
+            text,
+            "interface {{value={PREFIX}{name}}}{{display={about}}}"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interfaces() -> Vec<Interface> {
+        builtin::list()
+            .map(|(name, _)| Interface::find(OsStr::new(&format!("{PREFIX}{name}"))).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_options_of_every_interface_are_sound() {
+        for interface in interfaces() {
+            command(&interface.controls).debug_assert();
+        }
+    }
+
+    #[test]
+    fn wireshark_is_told_from_people() {
+        let meant = |words: &str| {
+            let args: Vec<_> = words.split(' ').map(OsString::from).collect();
+            is_meant(&args)
+        };
+        assert!(meant("fcn-gen --extcap-interfaces --extcap-version=4.0"));
+        assert!(meant("fcn-gen --capture --extcap-interface x"));
+        assert!(!meant("fcn-gen write --capture"));
+        assert!(!meant("fcn-gen"));
+    }
+
+    /// Wireshark ends a value at a brace, and makes preferences of options, with names of a few letters.
+    #[test]
+    fn wireshark_can_read_every_sentence() {
+        let mut text = interfaces_text();
+        for interface in interfaces() {
+            text += &controls::sentences(&interface.controls);
+            for control in &interface.controls {
+                let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+                assert!(control.name.chars().all(fine), "{}", control.name);
+            }
+        }
+        for line in text.lines() {
+            let (kind, mut rest) = line.split_once(' ').unwrap();
+            assert!(
+                ["extcap", "interface", "arg", "value"].contains(&kind),
+                "{line}"
+            );
+            while !rest.is_empty() {
+                let (pair, behind) = rest.strip_prefix('{').unwrap().split_once('}').unwrap();
+                let (key, value) = pair.split_once('=').unwrap();
+                assert!(key.chars().all(char::is_alphabetic), "{line}");
+                assert!(!value.contains('{'), "{line}");
+                rest = behind;
+            }
+        }
+    }
+}

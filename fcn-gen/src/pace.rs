@@ -1,0 +1,151 @@
+//! When packets of a simulation go into a pipe that somebody watches: as fast as they did in it, or slower, or faster.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest that packets which are due stay in the writer's buffer.
+const STALE: Duration = Duration::from_millis(20);
+/// How often a waiting pacer looks whether it was stopped.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What comes before a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing.
+    Now,
+    /// Those before it are to be seen.
+    Flush,
+    /// Those before it are to be seen, and then it is to be waited until this time.
+    FlushAndWait(Instant),
+}
+
+/// Holds packets back until they are due.
+#[derive(Debug)]
+pub struct Pacer<'a> {
+    pipe: &'a File,
+    stop: &'a AtomicBool,
+    /// How many times as fast as real time.
+    speed: f64,
+    /// When the first packet was asked about.
+    began: Option<Instant>,
+    flushed: Instant,
+}
+
+impl<'a> Pacer<'a> {
+    /// For packets that go into `pipe`, `speed` times as fast as in real time, until `stop`.
+    #[must_use]
+    pub fn new(pipe: &'a File, speed: f64, stop: &'a AtomicBool) -> Self {
+        Self {
+            pipe,
+            stop,
+            speed,
+            began: None,
+            flushed: Instant::now(),
+        }
+    }
+
+    /// What comes before the packet of `since` nanoseconds after the beginning.
+    pub fn before(&mut self, since: u64) -> Turn {
+        let now = Instant::now();
+        let began = *self.began.get_or_insert(now);
+        // Beyond any duration, it is never due.
+        let after = Duration::try_from_secs_f64(since as f64 / 1e9 / self.speed);
+        let due = began.checked_add(after.unwrap_or(Duration::MAX));
+        match due {
+            Some(due) if due <= now && now - self.flushed < STALE => Turn::Now,
+            Some(due) if due <= now => {
+                self.flushed = now;
+                Turn::Flush
+            }
+            due => {
+                let far = || now + Duration::from_secs(365 * 86_400);
+                Turn::FlushAndWait(due.unwrap_or_else(far))
+            }
+        }
+    }
+
+    /// Waits; whether there is still somebody to wait for.
+    pub fn wait(&mut self, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.flushed = until;
+                return true;
+            }
+            if self.stop.load(Ordering::Relaxed) || unread(self.pipe, left.min(LOOK)) {
+                return false;
+            }
+        }
+    }
+}
+
+/// Whether nobody reads the pipe any more; waits for that for so long.
+#[must_use]
+pub fn unread(pipe: &File, wait: Duration) -> bool {
+    let mut asked = [PollFd::new(pipe, PollFlags::empty())];
+    let wait = Timespec {
+        tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    };
+    // A signal ends it early, which is as good as nothing heard.
+    poll(&mut asked, Some(&wait)).is_ok_and(|heard| heard > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    fn pipe() -> (std::io::PipeReader, File) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        (reader, File::from(OwnedFd::from(writer)))
+    }
+
+    #[test]
+    fn packets_that_are_due_go_and_others_wait() {
+        let (mut reader, pipe) = pipe();
+        let stop = AtomicBool::new(false);
+        let mut pacer = Pacer::new(&pipe, 0.5, &stop);
+        assert!(matches!(pacer.before(0), Turn::Now | Turn::Flush));
+        let began = pacer.began.unwrap();
+        // 10 ms of the simulation take 20.
+        let Turn::FlushAndWait(until) = pacer.before(10_000_000) else {
+            panic!("due at once");
+        };
+        assert_eq!(until - began, Duration::from_millis(20));
+        assert!(pacer.wait(until) && Instant::now() >= until);
+        assert!(!matches!(pacer.before(10_000_000), Turn::FlushAndWait(_)));
+        drop(pipe);
+        assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0);
+    }
+
+    #[test]
+    fn packets_do_not_stay_in_the_buffer_for_long() {
+        let (_reader, pipe) = pipe();
+        let stop = AtomicBool::new(false);
+        let mut pacer = Pacer::new(&pipe, 1.0, &stop);
+        pacer.before(0);
+        std::thread::sleep(STALE);
+        assert_eq!(pacer.before(1), Turn::Flush);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let (reader, pipe) = pipe();
+        let stop = AtomicBool::new(false);
+        let mut pacer = Pacer::new(&pipe, 1e-6, &stop);
+        pacer.before(0);
+        let Turn::FlushAndWait(until) = pacer.before(u64::MAX) else {
+            panic!("due at once");
+        };
+        assert!(!unread(&pipe, Duration::ZERO));
+        drop(reader);
+        assert!(!pacer.wait(until));
+        let (_reader, pipe) = tests::pipe();
+        stop.store(true, Ordering::Relaxed);
+        assert!(!Pacer::new(&pipe, 1.0, &stop).wait(until));
+    }
+}
