@@ -99,14 +99,14 @@ mod tests {
     use std::io::Read;
     use std::os::fd::OwnedFd;
 
-    fn pipe() -> (std::io::PipeReader, File) {
+    fn new_pipe() -> (std::io::PipeReader, File) {
         let (reader, writer) = std::io::pipe().unwrap();
         (reader, File::from(OwnedFd::from(writer)))
     }
 
     #[test]
     fn packets_that_are_due_go_and_others_wait() {
-        let (mut reader, pipe) = pipe();
+        let (mut reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 0.5, &stop);
         assert!(matches!(pacer.before(0), Turn::Now | Turn::Flush));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn packets_do_not_stay_in_the_buffer_for_long() {
-        let (_reader, pipe) = pipe();
+        let (_reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 1.0, &stop);
         pacer.before(0);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_ever() {
-        let (reader, pipe) = pipe();
+        let (reader, pipe) = new_pipe();
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 1e-6, &stop);
         pacer.before(0);
@@ -144,7 +144,7 @@ mod tests {
         assert!(!unread(&pipe, Duration::ZERO));
         drop(reader);
         assert!(!pacer.wait(until));
-        let (_reader, pipe) = tests::pipe();
+        let (_reader, pipe) = new_pipe();
         stop.store(true, Ordering::Relaxed);
         assert!(!Pacer::new(&pipe, 1.0, &stop).wait(until));
     }

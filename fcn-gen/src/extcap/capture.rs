@@ -1,8 +1,8 @@
 //! A capture: the scenario with what was chosen in the dialog, played into Wireshark's pipe. It ends without a word when
 //! nobody reads any more, and when it is told to stop.
 
-use super::Interface;
 use super::controls::{AT_ONCE, COUNT, PACE, RATE, SEED, UNTIL_STOPPED, VANTAGE};
+use super::{FILTER, Interface, NO_FILTER};
 use crate::cli;
 use crate::pace::{Pacer, unread};
 use crate::run;
@@ -28,14 +28,15 @@ pub fn capture(
     console: &mut Console<'_>,
 ) -> Result {
     let wish = Wish { interface, chosen };
-    if builtin::kind(interface.scenario) == "stress" {
-        let args = wish.stress(fifo);
-        return watched(fifo, console, |_, _, console| run::act(args, console));
-    }
-    let (request, speed) = (wish.request()?, wish.speed()?);
-    // Before the pipe is opened, at whose other end somebody would begin to wait.
-    write::load(&request)?;
-    watched(fifo, console, |mut pipe, stop, _| {
+    // What is wrong with the wish is said once the pipe is open: before, Wireshark would complain of the pipe, too.
+    watched(fifo, console, |mut pipe, stop, console| {
+        if chosen(FILTER).is_some_and(|filter| !filter.trim().is_empty()) {
+            return Err(Failure::usage(NO_FILTER));
+        }
+        if builtin::kind(interface.scenario) == "stress" {
+            return run::act(wish.stress(fifo), console);
+        }
+        let (request, speed) = (wish.request()?, wish.speed()?);
         let file = pipe;
         let output = match speed {
             Some(speed) => Output::Paced(&mut pipe, Pacer::new(file, speed, stop)),

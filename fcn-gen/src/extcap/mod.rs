@@ -23,6 +23,10 @@ const PREFIX: &str = "fcn-gen-";
 const BEGINNING: &str = "--extcap-";
 /// The option that stands first for a capture.
 const CAPTURE: &str = "--capture";
+/// The option with a capture filter.
+const FILTER: &str = "filter";
+/// What to say to somebody who gives one.
+const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
 /// The one link type that can be told beforehand; a gallery's capture names its own as well.
 const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 
@@ -39,7 +43,7 @@ struct Asked {
     #[arg(long = "extcap-version", value_name = "VERSION")]
     _version: Option<String>,
     /// A capture filter: to be checked, or with --capture to be applied
-    #[arg(long = "extcap-capture-filter", value_name = "FILTER")]
+    #[arg(id = FILTER, long = "extcap-capture-filter", value_name = "FILTER")]
     filter: Option<String>,
     /// The pipe to write packets into
     #[arg(long, value_name = "FILE", requires = "capture")]
@@ -84,11 +88,11 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
     });
     let meant = name.map(|name| Interface::find(name)).transpose()?;
     let controls = meant.as_ref().map_or(&[][..], |meant| &meant.controls);
-    let mut matches = match command(controls).try_get_matches_from(args) {
+    let matches = match command(controls).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage(&error, console),
     };
-    let asked = match Asked::from_arg_matches_mut(&mut matches) {
+    let asked = match Asked::from_arg_matches(&matches) {
         Ok(asked) => asked,
         Err(error) => return usage(&error, console),
     };
@@ -99,9 +103,6 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
             say(console.out, &controls::sentences(&meant.controls))
         }
         (Step { capture, .. }, Some(meant)) if *capture => {
-            if let Some(filter) = asked.filter.filter(|filter| !filter.trim().is_empty()) {
-                return Err(Failure::usage(NO_FILTER).and(filter));
-            }
             let fifo = asked.fifo.unwrap_or_default();
             let chosen = |name: &str| matches.get_one::<String>(name).cloned();
             capture::capture(&meant, &chosen, &fifo, console)
@@ -120,9 +121,6 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
             .and("see fcn-gen help for what fcn-gen does by itself")),
     }
 }
-
-/// What to say to somebody who gives a capture filter.
-const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
 
 /// The options, with those of a dialog.
 fn command(controls: &[Control]) -> Command {

@@ -2,6 +2,7 @@
 
 mod common;
 mod compare;
+mod extcap;
 mod run;
 mod texts;
 mod write;
