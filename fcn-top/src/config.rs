@@ -62,9 +62,9 @@ preferences! {
     /// Keep all privileges: a deleted interface can be opened again then
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     keep_privileges: bool = "false";
-    /// Room for packets that can be exported [default: 64MiB]
+    /// Room for packets that can be exported [default: 8MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
-    keep: Size = "\"64MiB\"";
+    keep: Size = "\"8MiB\"";
     /// Code points, as a file of fcn-gen's profiles; none are the defaults
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";

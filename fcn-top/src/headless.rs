@@ -9,19 +9,20 @@ use crate::output::audit::{Audit, Checked};
 use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
-use crate::tables::{Wanted, Watched};
+use crate::tables::{Tables, Wanted, Watched};
 use crate::text::Words;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
 use parking_lot::Mutex;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
 
-/// Pieces of text that may wait for whoever reads them; then packets wait.
-const WAITING: usize = 64;
+/// Pieces that may wait for whoever reads them; then packets wait. An interval may be of many rows.
+const WAITING: usize = 4;
 /// How often it is looked whether all is over.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -34,15 +35,28 @@ pub enum Ended {
     Interrupted,
 }
 
+/// What is printed as packets come. It is put into words where it is printed, so that packets do not wait for that.
+enum Piece {
+    Text(Vec<u8>),
+    /// An interval that is over: from when to when, and the rows that were notified in it.
+    Interval(u64, u64, Box<Tables>),
+}
+
+/// Where pieces are printed, and how.
+enum Printed<'w> {
+    Text(&'w mut dyn Write),
+    Lines(&'w mut dyn Write, Intervals),
+    Csv(Box<Csv<&'w mut dyn Write>>),
+}
+
 /// Prints what was asked for.
 pub struct Printer {
     printing: Printing,
     selection: Selection,
     words: Words,
     /// What is printed as packets come.
-    pieces: Receiver<Vec<u8>>,
+    pieces: Receiver<Piece>,
     audit: Arc<Mutex<Audit>>,
-    csv: Arc<Mutex<Option<Csv<Pieces>>>>,
 }
 
 impl Printer {
@@ -64,58 +78,19 @@ impl Printer {
             words,
             pieces,
             audit: Arc::new(Mutex::new(audit)),
-            csv: Arc::default(),
         };
         if matches!(printing, Printing::Audit | Printing::AuditJson) {
             let (audit, sender) = (Arc::clone(&printer.audit), sender.clone());
             monitor.listen(Box::new(move |event| {
                 if let Some(line) = audit.lock().hear(event) {
                     // That nobody reads on is found out where it is written.
-                    let _ = sender.send(line.into_bytes());
+                    let _ = sender.send(Piece::Text(line.into_bytes()));
                 }
             }));
         }
-        let beat = printer.beat(sender, nanoseconds(every));
+        let by_interval = matches!(printing, Printing::JsonLines | Printing::CsvIntervals);
+        let beat = by_interval.then(|| intervals(sender, nanoseconds(every)));
         (printer, beat)
-    }
-
-    fn beat(&self, sender: SyncSender<Vec<u8>>, every: u64) -> Option<Beat<Monitor>> {
-        let (selection, words) = (self.selection.clone(), self.words.clone());
-        let tables = |monitor: &mut Monitor, to: u64| {
-            // The interval's own last moment, so that rates are those of the interval.
-            monitor.advance(to.saturating_sub(1));
-            monitor.tables(Wanted {
-                qps: true,
-                ..Wanted::default()
-            })
-        };
-        match self.printing {
-            Printing::JsonLines => {
-                let mut intervals = Intervals::default();
-                Some(Beat::new(
-                    every,
-                    Box::new(move |monitor, from, to| {
-                        let tables = tables(monitor, to);
-                        let line = intervals.line(from, to, &tables, &selection, &words, false);
-                        let _ = sender.send(format!("{line}\n").into_bytes());
-                    }),
-                ))
-            }
-            Printing::CsvIntervals => {
-                *self.csv.lock() = Some(Csv::new(Pieces::new(sender), true));
-                let csv = Arc::clone(&self.csv);
-                Some(Beat::new(
-                    every,
-                    Box::new(move |monitor, from, to| {
-                        let tables = tables(monitor, to);
-                        if let Some(csv) = csv.lock().as_mut() {
-                            let _ = csv.interval(from, to, &tables, &selection, &words, false);
-                        }
-                    }),
-                ))
-            }
-            _ => None,
-        }
     }
 
     /// Prints what comes as it comes, until no more packets do, or `asked` is set; sets `over` then.
@@ -129,12 +104,20 @@ impl Printer {
         console: &mut Console<'_>,
     ) -> Result<Ended> {
         let mut ended = Ended::Well;
+        let mut printed = match self.printing {
+            Printing::JsonLines => Printed::Lines(&mut *console.out, Intervals::default()),
+            Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(&mut *console.out, true))),
+            _ => Printed::Text(&mut *console.out),
+        };
         let mut written = Ok(());
-        let mut print = |piece: Vec<u8>| {
+        // Also where nobody reads on, what comes is taken: whoever sends must not wait for it.
+        let mut print = |piece: Piece| {
             if written.is_ok() {
-                written = write(console, &piece);
+                written = self.print(&mut printed, piece);
             }
-            written.is_ok()
+            if written.is_err() {
+                over.store(true, Ordering::Release);
+            }
         };
         loop {
             let runs = engine.runs();
@@ -142,28 +125,50 @@ impl Printer {
                 ended = Ended::Interrupted;
             }
             match self.pieces.recv_timeout(LOOK) {
-                // Also where nobody reads on: whoever sends must not wait for it.
                 Ok(piece) => {
-                    if !print(piece) {
-                        over.store(true, Ordering::Release);
-                    }
+                    print(piece);
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !runs {
                 break;
             }
         }
-        engine.finish();
-        if let Some(csv) = self.csv.lock().take() {
-            csv.finish()?;
-        }
+        // The last interval is sent, too; who sends may have to wait for room.
+        thread::scope(|scope| {
+            let finishing = scope.spawn(|| engine.finish());
+            while !finishing.is_finished() {
+                if let Ok(piece) = self.pieces.recv_timeout(LOOK) {
+                    print(piece);
+                }
+            }
+        });
         for piece in self.pieces.try_iter() {
             print(piece);
         }
-        written.map(|()| ended)
+        written?;
+        if let Printed::Csv(csv) = printed {
+            csv.finish()?;
+        }
+        Ok(ended)
+    }
+
+    fn print(&self, printed: &mut Printed<'_>, piece: Piece) -> Result {
+        let (selection, words) = (&self.selection, &self.words);
+        match (printed, piece) {
+            (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
+            (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
+                let line = intervals.line(from, to, &tables, selection, words, false);
+                write(*out, format!("{line}\n").as_bytes())
+            }
+            (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
+                csv.interval(from, to, &tables, selection, words, false)
+            }
+            // Nobody sends those.
+            (Printed::Text(_), Piece::Interval(..)) | (Printed::Csv(_), Piece::Text(_)) => Ok(()),
+        }
     }
 
     /// Prints what is printed at the end; fails where an audit did.
@@ -179,6 +184,7 @@ impl Printer {
         let tables = || {
             engine.tables(Wanted {
                 qps: true,
+                first: None,
                 points: true,
                 hops: true,
                 events: true,
@@ -215,42 +221,24 @@ impl Printer {
     }
 }
 
+/// Has intervals sent as they end.
+fn intervals(sender: SyncSender<Piece>, every: u64) -> Beat<Monitor> {
+    let mut mark = 0;
+    Beat::new(
+        every,
+        Box::new(move |monitor, from, to| {
+            // The interval's own last moment, so that rates are those of the interval.
+            monitor.advance(to.saturating_sub(1));
+            let tables = monitor.tables_since(mark);
+            mark = monitor.mark();
+            let _ = sender.send(Piece::Interval(from, to, Box::new(tables)));
+        }),
+    )
+}
+
 /// Unlike a text, which may be read in part, what comes without end is of no use to nobody.
-fn write(console: &mut Console<'_>, piece: &[u8]) -> Result {
-    console
-        .out
-        .write_all(piece)
-        .and_then(|()| console.out.flush())
+fn write(out: &mut dyn Write, text: &[u8]) -> Result {
+    out.write_all(text)
+        .and_then(|()| out.flush())
         .map_err(|error| Failure::stdout(&error))
-}
-
-/// Sends what is written on, piece by piece.
-struct Pieces {
-    sender: SyncSender<Vec<u8>>,
-    piece: Vec<u8>,
-}
-
-impl Pieces {
-    const fn new(sender: SyncSender<Vec<u8>>) -> Self {
-        Self {
-            sender,
-            piece: Vec::new(),
-        }
-    }
-}
-
-impl Write for Pieces {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(octets);
-        Ok(octets.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        self.sender
-            .send(std::mem::take(&mut self.piece))
-            .map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
 }

@@ -13,6 +13,44 @@ pub struct Order {
     pub descending: bool,
 }
 
+/// What a line is sorted by, when the line itself may be gone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortKey {
+    /// Whatever is no text.
+    Cell(Cell<'static>),
+    /// [`Cell::Text`].
+    Text(Box<str>),
+}
+
+impl SortKey {
+    /// That of a cell.
+    #[must_use]
+    pub fn of(cell: Cell<'_>) -> Self {
+        Self::Cell(match cell {
+            Cell::Text(text) => return Self::Text(text.into()),
+            Cell::None => Cell::None,
+            Cell::Name(name) => Cell::Name(name),
+            Cell::Address(address) => Cell::Address(address),
+            Cell::Count(n) => Cell::Count(n),
+            Cell::Rate(x) => Cell::Rate(x),
+            Cell::Bits(x) => Cell::Bits(x),
+            Cell::Share(x) => Cell::Share(x),
+            Cell::Change(x) => Cell::Change(x),
+            Cell::Span(n) => Cell::Span(n),
+            Cell::Moment(at) => Cell::Moment(at),
+        })
+    }
+
+    /// The cell.
+    #[must_use]
+    pub fn cell(&self) -> Cell<'_> {
+        match self {
+            Self::Cell(cell) => *cell,
+            Self::Text(text) => Cell::Text(text),
+        }
+    }
+}
+
 impl Order {
     /// Reads `rate_1s`, or `-rate_1s` for the greatest first; short names as in filters.
     ///
@@ -40,6 +78,12 @@ impl Order {
     #[must_use]
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
         self.compare_cells(&a.cell(self.column), &b.cell(self.column))
+    }
+
+    /// Which of two lines comes first, of which these are the keys.
+    #[must_use]
+    pub fn compare_keys(&self, a: &SortKey, b: &SortKey) -> Ordering {
+        self.compare_cells(&a.cell(), &b.cell())
     }
 
     /// Which of two lines comes first, of which these are the cells in the column.

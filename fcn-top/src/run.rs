@@ -95,7 +95,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         preferences.interval(),
     );
     let keeps = cli.mode.export.is_some() || (way == Way::Screen && !private);
-    let room = preferences.keep.map_or(64 << 20, |size| size.0);
+    let room = preferences.keep.map_or(8 << 20, |size| size.0);
     let keeper = keeps.then(|| Keeper::new(usize::try_from(room).unwrap_or(usize::MAX)));
     let limits = Limits {
         count: cli.limits.count,
@@ -217,7 +217,7 @@ fn export(
         ..Wanted::default()
     });
     let selected = selection.of(&tables, words);
-    let rows = selected.rows.iter().map(|(row, _)| *row).collect();
+    let rows = selected.ids().collect();
     let (written, gone) = engine.export_rows(&rows, to).map_err(|why| {
         let denied = why.contains("ermission denied");
         let failure = Failure::failed("cannot export").and(why);

@@ -66,8 +66,8 @@ pub(crate) fn qp() -> QpRecord {
     }
 }
 
-/// Tables with a row of every kind, and something of everything else.
-pub(crate) fn tables() -> Tables {
+/// A row of every kind.
+pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
     let fast = qp();
     let cnp = QpRecord {
         sender: Some(address("198.18.1.3")),
@@ -132,15 +132,20 @@ pub(crate) fn tables() -> Tables {
         rate_10s: 0.5,
         ..proxy.clone()
     };
+    vec![
+        (RowId(1), cnp),
+        (RowId(2), fast),
+        (RowId(5), proxy),
+        (RowId(9), wan),
+    ]
+}
+
+/// Tables with a row of every kind, and something of everything else.
+pub(crate) fn tables() -> Tables {
     Tables {
         now: after(10_000),
         started: START,
-        qps: vec![
-            (RowId(1), cnp),
-            (RowId(2), fast),
-            (RowId(5), proxy),
-            (RowId(9), wan),
-        ],
+        qps: rows().into(),
         points: points(),
         hops: hops(),
         events: events(),

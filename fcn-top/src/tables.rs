@@ -1,7 +1,9 @@
 //! What a screen or a report shows at one moment: copied out of the monitor, so that it goes on meanwhile.
 
 use crate::monitor::RowId;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use crate::order::Order;
+use crate::packed::QpRows;
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord};
 use fcn_wire::Kind;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -78,7 +80,7 @@ pub struct Tables {
     /// When the first packet was seen; 0 before it.
     pub started: u64,
     /// What each QP is told.
-    pub qps: Vec<(RowId, QpRecord)>,
+    pub qps: QpRows,
     /// Who tells.
     pub points: Vec<PointRecord>,
     /// What IOAM traces say, hop by hop, path by path.
@@ -101,6 +103,8 @@ pub struct Tables {
 pub struct Wanted {
     /// What each QP is told.
     pub qps: bool,
+    /// Of those rows only so many (or a few more) that come first in that order.
+    pub first: Option<(Order, usize)>,
     /// Who tells.
     pub points: bool,
     /// IOAM paths.
@@ -118,7 +122,7 @@ pub trait Watched {
 
     /// The same, with the rows put where others were that are not needed any more: asking the kernel for so much memory four
     /// times a second takes as long as filling it.
-    fn tables_in(&self, wanted: Wanted, room: Vec<(RowId, QpRecord)>) -> Tables {
+    fn tables_in(&self, wanted: Wanted, room: QpRows) -> Tables {
         drop(room);
         self.tables(wanted)
     }

@@ -19,7 +19,8 @@ mod stash;
 
 use crate::monitor::{Monitor, Observed, RowId};
 use crate::packet::Packet;
-use crate::record::{EventRecord, QpRecord};
+use crate::packed::QpRows;
+use crate::record::EventRecord;
 use crate::tables::{Tables, Wanted, Watched};
 use beat::Beat;
 use export::{Chosen, Described};
@@ -38,7 +39,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Packets taken in before others may have a look.
 pub const BATCH: usize = 512;
 /// Rows copied out before packets may come in.
-const ROWS: usize = 8_192;
+const ROWS: usize = 4_096;
 /// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
 const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
@@ -298,23 +299,22 @@ impl Engine {
 
 impl Watched for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
-        self.tables_in(wanted, Vec::new())
+        self.tables_in(wanted, QpRows::new())
     }
 
-    fn tables_in(&self, wanted: Wanted, mut rows: Vec<(RowId, QpRecord)>) -> Tables {
+    fn tables_in(&self, wanted: Wanted, mut rows: QpRows) -> Tables {
         rows.clear();
         // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart.
         let mut next = wanted.qps.then_some(0);
         while let Some(place) = next {
             let guard = self.state.lock();
-            if place == 0 {
-                // With some room for those that come meanwhile, rather than twice as much.
-                let kept = guard.monitor.totals().rows as usize;
-                rows.reserve_exact(kept + kept / 8);
-            }
             next = guard.monitor.rows_from(place, ROWS, &mut rows);
             MutexGuard::unlock_fair(guard);
+            if let Some((order, most)) = wanted.first {
+                rows = rows.first(&order, most);
+            }
         }
+        rows.trim();
         let others = Wanted {
             qps: false,
             ..wanted

@@ -26,6 +26,7 @@ pub use observe::{AHEAD, Ahead, Observed};
 pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
+use crate::packed::QpRows;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
@@ -48,7 +49,7 @@ pub struct RowId(pub u64);
 
 impl RowId {
     /// The row's place: its own for as long as it is kept, below the number of rows that were ever kept at a time.
-    const fn place(self) -> u32 {
+    pub(crate) const fn place(self) -> u32 {
         self.0 as u32
     }
 }
@@ -136,7 +137,7 @@ impl Monitor {
         &self,
         place: u32,
         most: usize,
-        rows: &mut Vec<(RowId, QpRecord)>,
+        rows: &mut QpRows,
     ) -> Option<u32> {
         let mut behind = self.rows.iter().skip_while(|(id, _)| id.place() < place);
         rows.extend(
@@ -244,16 +245,10 @@ impl Monitor {
         fn all<T>(wanted: bool, items: impl Iterator<Item = T>) -> Vec<T> {
             if wanted { items.collect() } else { Vec::new() }
         }
-        let mut qps = Vec::new();
-        if wanted.qps {
-            // In one piece from the start: there may be so many that outgrown ones would take as much again.
-            qps.reserve_exact(self.rows.len());
-            qps.extend(self.rows());
-        }
         Tables {
             now: self.now,
             started: self.started(),
-            qps,
+            qps: if wanted.qps { self.rows().collect() } else { QpRows::new() },
             points: all(wanted.points, self.points()),
             hops: all(wanted.hops, self.hops()),
             events: all(wanted.events, self.events()),
@@ -261,6 +256,22 @@ impl Monitor {
             interfaces: self.interfaces(),
             totals: self.totals(),
             detail: wanted.detail.and_then(|row| self.detail(row)),
+        }
+    }
+
+    /// A mark between notifications, for [`tables_since`](Self::tables_since).
+    #[must_use]
+    pub const fn mark(&self) -> u64 {
+        self.rows.ticks()
+    }
+
+    /// The sums, and those rows that were notified since `mark`: much cheaper than all rows where few were.
+    #[must_use]
+    pub fn tables_since(&self, mark: u64) -> Tables {
+        let rows = self.rows.used_since(mark);
+        Tables {
+            qps: rows.map(|(id, row)| (id, self.record(row))).collect(),
+            ..self.tables(Wanted::default())
         }
     }
 

@@ -192,9 +192,20 @@ impl Rows {
 
     /// The rows kept.
     pub fn iter(&self) -> impl Iterator<Item = (RowId, &Row)> {
+        self.used_since(0)
+    }
+
+    /// How often rows were used so far.
+    #[must_use]
+    pub const fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Those rows that were used since there were so many [`ticks`](Self::ticks).
+    pub fn used_since(&self, ticks: u64) -> impl Iterator<Item = (RowId, &Row)> {
         let slots = self.slots.iter().zip(&self.used).zip(0..);
         slots
-            .filter(|((_, used), _)| **used > 0)
+            .filter(move |((_, used), _)| **used > ticks)
             .map(|((row, _), slot)| (id(slot, row.generation()), row))
     }
 

@@ -35,8 +35,8 @@ impl<W: Write> Csv<W> {
     /// Where they go cannot be written.
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
         self.heading()?;
-        for (_, row) in selection.of(tables, words).rows {
-            self.line([], row, words)?;
+        for (_, row) in selection.of(tables, words).rows() {
+            self.line([], &row, words)?;
         }
         self.flush()
     }
@@ -58,8 +58,8 @@ impl<W: Write> Csv<W> {
         let counts = intervals.counts(tables, selection, words, all);
         self.intervals = Some(intervals);
         self.heading()?;
-        for (count, (_, row)) in counts.rows {
-            self.line([from, to, count], row, words)?;
+        for (count, row) in counts.rows() {
+            self.line([from, to, count], &row, words)?;
         }
         self.flush()
     }

@@ -3,11 +3,11 @@
 
 use super::Selection;
 use crate::monitor::RowId;
-use crate::record::{Cell, Record};
+use crate::packed::QpRows;
+use crate::record::{Cell, QpRecord, Record};
 use crate::tables::{Tables, Totals};
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
-use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 
 /// What a document is.
@@ -23,10 +23,8 @@ pub const VERSION: u32 = 1;
 #[must_use]
 pub fn snapshot(tables: &Tables, selection: &Selection, words: &Words) -> Value {
     let selected = selection.of(tables, words);
-    let rows: Vec<Value> = selected
-        .rows
-        .iter()
-        .map(|(_, row)| record(row, words))
+    let rows: Vec<Value> = (selected.rows())
+        .map(|(_, row)| record(&row, words))
         .collect();
     json!({
         "schema": SNAPSHOT,
@@ -47,12 +45,14 @@ pub fn snapshot(tables: &Tables, selection: &Selection, words: &Words) -> Value 
 /// What has been told already, row by row.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
-    totals: FxHashMap<RowId, u64>,
+    /// By the row's place: as many as were ever kept at a time.
+    totals: Vec<(RowId, u64)>,
     notifications: [u64; Kind::ALL.len()],
 }
 
 impl Intervals {
-    /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`.
+    /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`. Rows that had
+    /// none since then may be left out of the tables.
     ///
     /// What rows counted that have had to go since then is in the sums by kind alone.
     pub(crate) fn counts<'t>(
@@ -62,24 +62,15 @@ impl Intervals {
         words: &Words,
         all: bool,
     ) -> Counts<'t> {
-        let before = std::mem::take(&mut self.totals);
-        self.totals = tables
-            .qps
-            .iter()
-            .map(|(id, row)| (*id, row.total))
+        let since: Vec<u64> = (tables.qps.iter())
+            .map(|(id, row)| self.since(id, row.total))
             .collect();
-        let since = |id: &RowId, total: u64| {
-            total.saturating_sub(before.get(id).copied().unwrap_or_default())
-        };
         let unlimited = Selection {
             top: None,
             ..selection.clone()
         };
-        let mut rows: Vec<_> = unlimited
-            .of(tables, words)
-            .rows
-            .into_iter()
-            .map(|row| (since(&row.0, row.1.total), row))
+        let mut rows: Vec<(u64, u32)> = (unlimited.of(tables, words).places.into_iter())
+            .map(|place| (since.get(place as usize).copied().unwrap_or_default(), place))
             .filter(|(count, _)| all || *count > 0)
             .collect();
         if selection.order.is_none() {
@@ -92,7 +83,25 @@ impl Intervals {
             *now = now.saturating_sub(before);
         }
         self.notifications = tables.totals.notifications;
-        Counts { rows, by_kind }
+        Counts {
+            all: &tables.qps,
+            rows,
+            by_kind,
+        }
+    }
+
+    /// What a row that has counted `total` had since it was told of last.
+    fn since(&mut self, id: RowId, total: u64) -> u64 {
+        let place = id.place() as usize;
+        if self.totals.len() <= place {
+            self.totals.resize(place + 1, (id, 0));
+        }
+        let Some(told) = self.totals.get_mut(place) else {
+            return total;
+        };
+        let before = if told.0 == id { told.1 } else { 0 };
+        *told = (id, total);
+        total.saturating_sub(before)
     }
 
     /// The line for the interval that has just ended: `from` to `to`, in nanoseconds since the epoch. Rows without a
@@ -108,11 +117,9 @@ impl Intervals {
         all: bool,
     ) -> Value {
         let counts = self.counts(tables, selection, words, all);
-        let rows: Vec<Value> = counts
-            .rows
-            .iter()
-            .map(|(count, (_, row))| {
-                let mut row = record(row, words);
+        let rows: Vec<Value> = (counts.rows())
+            .map(|(count, row)| {
+                let mut row = record(&row, words);
                 if let Value::Object(members) = &mut row {
                     members.insert("count".to_owned(), json!(count));
                 }
@@ -133,10 +140,21 @@ impl Intervals {
 
 /// Notifications in an interval.
 pub(crate) struct Counts<'t> {
-    /// Row by row.
-    pub rows: Vec<(u64, &'t (RowId, crate::record::QpRecord))>,
+    all: &'t QpRows,
+    /// Row by row, where each stands among all.
+    rows: Vec<(u64, u32)>,
     /// All of them, by kind.
-    pub by_kind: [u64; Kind::ALL.len()],
+    by_kind: [u64; Kind::ALL.len()],
+}
+
+impl Counts<'_> {
+    /// Row by row.
+    pub fn rows(&self) -> impl Iterator<Item = (u64, QpRecord)> {
+        (self.rows.iter()).filter_map(|(count, place)| {
+            let (_, row) = self.all.get(*place as usize)?;
+            Some((*count, row))
+        })
+    }
 }
 
 /// 0 stands for a moment that has not come.
@@ -197,7 +215,6 @@ pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::QpRecord;
     use crate::sample;
 
     #[test]
@@ -262,12 +279,14 @@ mod tests {
         let line = intervals.line(2, 3, &tables, &selection, &words, true);
         assert_eq!(counts(&line), [0, 0, 0, 0]);
         // Two more for one row; another has gone, having counted one more; a new one came.
-        tables.qps[0].1.total += 2;
+        let mut rows: Vec<_> = tables.qps.iter().collect();
+        rows[0].1.total += 2;
         tables.totals.notifications[0] += 2;
-        let (_, mut new) = tables.qps.pop().unwrap();
+        let (_, mut new) = rows.pop().unwrap();
         new.total = 4;
         tables.totals.notifications[4] += 5;
-        tables.qps.push((RowId(10), new));
+        rows.push((RowId(10), new));
+        tables.qps = rows.into();
         let line = intervals.line(3, 4, &tables, &selection, &words, false);
         assert_eq!(counts(&line), [4, 2]);
         assert_eq!(line["notifications"]["wan_fcn"], 5);

@@ -12,8 +12,9 @@ pub mod schemas;
 
 use crate::filter::Filter;
 use crate::monitor::RowId;
-use crate::order::Order;
-use crate::record::{QpRecord, column_named};
+use crate::order::{Order, SortKey};
+use crate::packed::QpRows;
+use crate::record::{Cell, QpRecord, Record, column_named};
 use crate::tables::Tables;
 use crate::text::Words;
 use std::cmp::Ordering;
@@ -32,25 +33,56 @@ pub struct Selection {
 /// Rows to be written.
 #[derive(Debug)]
 pub struct Selected<'t> {
-    /// In their order.
-    pub rows: Vec<&'t (RowId, QpRecord)>,
+    all: &'t QpRows,
+    /// Where they stand among all, in their order.
+    places: Vec<u32>,
     /// How many passed the filter.
     pub matched: usize,
+}
+
+impl Selected<'_> {
+    /// The rows, in their order.
+    pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
+        let places = self.places.iter();
+        places.filter_map(|place| self.all.get(*place as usize))
+    }
+
+    /// Their names, in their order.
+    pub fn ids(&self) -> impl Iterator<Item = RowId> {
+        let places = self.places.iter();
+        places.filter_map(|place| self.all.id(*place as usize))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
 }
 
 impl Selection {
     /// The rows of the tables that are to be written.
     #[must_use]
     pub fn of<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
-        let mut rows: Vec<_> = tables
-            .qps
-            .iter()
-            .filter(|(_, row)| self.filter.matches_shown(row, words))
+        let order = self.order.or_else(|| most_of("total"));
+        let mut rows: Vec<(SortKey, RowId, u32)> = (tables.qps.iter().zip(0..))
+            .filter(|((_, row), _)| self.filter.matches_shown(row, words))
+            .map(|((id, row), place)| {
+                let cell = order.map_or(Cell::None, |order| row.cell(order.column));
+                (SortKey::of(cell), id, place)
+            })
             .collect();
         let matched = rows.len();
         // The row's number makes one order of what is equal, so that the same input gives the same output.
-        let compare = |a: &&(RowId, QpRecord), b: &&(RowId, QpRecord)| -> Ordering {
-            self.compare(&a.1, &b.1).then(a.0.cmp(&b.0))
+        let compare = |a: &(SortKey, RowId, u32), b: &(SortKey, RowId, u32)| -> Ordering {
+            let equal = Ordering::Equal;
+            (order.map_or(equal, |order| order.compare_keys(&a.0, &b.0))).then(a.1.cmp(&b.1))
         };
         if let Some(top) = self.top.filter(|top| *top < rows.len()) {
             if top > 0 {
@@ -59,13 +91,10 @@ impl Selection {
             rows.truncate(top);
         }
         rows.sort_unstable_by(compare);
-        Selected { rows, matched }
-    }
-
-    fn compare(&self, a: &QpRecord, b: &QpRecord) -> Ordering {
-        match &self.order {
-            Some(order) => order.compare(a, b),
-            None => b.total.cmp(&a.total),
+        Selected {
+            all: &tables.qps,
+            places: rows.iter().map(|(.., place)| *place).collect(),
+            matched,
         }
     }
 }
@@ -104,7 +133,7 @@ mod tests {
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
             let selected = selection.of(&tables, &words);
             (
-                selected.rows.iter().map(|(id, _)| id.0).collect(),
+                selected.ids().map(|id| id.0).collect(),
                 selected.matched,
             )
         };

@@ -3,8 +3,8 @@
 use super::draw::Look;
 use super::input::Prompt;
 use super::keys::{self, Command};
-use super::line::{Key, Line};
-use super::moments::{Mode, Moments};
+use super::line::{Key, Line, Lines};
+use super::moments::{KEPT_ROWS, Mode, Moments};
 use super::mouse::Hits;
 use super::picker::Over;
 use super::sheet::Sheet;
@@ -12,12 +12,14 @@ use super::theme::{Theme, Tone};
 use super::{Colours, Effect, Options, View};
 use crate::monitor::RowId;
 use crate::order::Order;
+use crate::packed::QpRows;
 use crate::record::{
     EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record, column_named,
 };
 use crate::tables::{Tables, Wanted};
 use crate::text::Words;
 use crossterm::event::{KeyEvent, KeyEventKind};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// The screen's state of every table.
@@ -65,7 +67,7 @@ macro_rules! with_table {
             $crate::screen::View::Qps | $crate::screen::View::Flow => {
                 #[allow(dead_code, reason = "not every body names the type")]
                 type $line = ($crate::monitor::RowId, $crate::record::QpRecord);
-                let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps[..]);
+                let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps);
                 $body
             }
             $crate::screen::View::Points => {
@@ -133,13 +135,23 @@ impl<'a> App<'a> {
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         let all = self.moments.all_wanted(self.refresh);
+        // Where another moment is shown, rows are wanted only to remember this one.
+        let rows = matches!(self.view, View::Qps | View::Flow) && self.moments.mode() == Mode::Live;
         Wanted {
-            qps: all || matches!(self.view, View::Qps | View::Flow),
+            qps: all || rows,
+            first: self.first_wanted(),
             points: all || self.view == View::Points,
             hops: all || self.view == View::Paths,
             events: all || self.view == View::Events,
             detail: self.flow_row(),
         }
+    }
+
+    /// What suffices of the rows where they are only remembered, and it is known which of them will be.
+    fn first_wanted(&self) -> Option<(Order, usize)> {
+        let sheet = &self.sheets.qps;
+        let shown = self.moments.mode() == Mode::Live || self.moments.is_incomplete();
+        (!shown && !sheet.filters()).then_some((sheet.order, KEPT_ROWS))
     }
 
     /// The row that the flow view shows.
@@ -158,6 +170,7 @@ impl<'a> App<'a> {
         if all && self.moments.due(self.refresh) {
             self.keep();
         }
+        self.moments.spare();
         // What is opened before there is anything shows the first row that there is.
         if self.view == View::Flow && self.sheets.qps.chosen.is_none() {
             self.choose_first();
@@ -181,7 +194,7 @@ impl<'a> App<'a> {
     }
 
     /// Lets go of rows that the next update brings anyway, for the room that they take; nothing can be drawn until then.
-    pub(super) fn let_go(&mut self) -> Vec<(RowId, QpRecord)> {
+    pub(super) fn let_go(&mut self) -> QpRows {
         self.moments.let_go()
     }
 
@@ -270,9 +283,9 @@ impl<'a> App<'a> {
 /// The lines that a table shows, in order.
 pub(super) fn picked<'l, L: Line>(
     sheet: &'l Sheet,
-    lines: &'l [L],
-) -> impl Iterator<Item = &'l L> + Clone {
-    sheet.lines.iter().filter_map(|&at| lines.get(at as usize))
+    lines: &'l (impl Lines<L> + ?Sized),
+) -> impl Iterator<Item = Cow<'l, L>> + Clone {
+    sheet.lines.iter().filter_map(|&at| lines.at(at as usize))
 }
 
 /// Gives a table the order, filter and columns asked for; what cannot be is told, the rest is done.

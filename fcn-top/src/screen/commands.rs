@@ -9,6 +9,8 @@ use super::picker::{Over, Picker, Reader};
 use super::sheet::Move;
 use super::theme::Tone;
 use super::{Effect, Format, Records, View, Writing};
+use crate::record::{EventRecord, PointRecord};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 impl App<'_> {
@@ -98,7 +100,7 @@ impl App<'_> {
             }
             View::Points => {
                 let (sheet, lines) = (&self.sheets.points, &self.moments.shown().points);
-                if let Some(notifier) = sheet.current(lines).map(|point| point.notifier) {
+                if let Some(notifier) = sheet.current(&lines[..]).map(|point: Cow<'_, PointRecord>| point.notifier) {
                     let qps = &mut self.sheets.qps;
                     qps.notifier = Some(notifier);
                     qps.seen.fill(0);
@@ -108,8 +110,9 @@ impl App<'_> {
             }
             View::Events => {
                 let (sheet, lines) = (&self.sheets.events, self.moments.events());
-                if let Some(event) = sheet.current(lines) {
-                    self.over = Some(Over::Event(Box::new(event.clone()), Reader::default()));
+                let event: Option<Cow<'_, EventRecord>> = sheet.current(lines);
+                if let Some(event) = event.map(Cow::into_owned) {
+                    self.over = Some(Over::Event(Box::new(event), Reader::default()));
                 }
             }
             View::Flow | View::Paths | View::Interfaces => {}
@@ -144,7 +147,7 @@ impl App<'_> {
     /// A click chooses a line; a click on the chosen one opens it.
     pub(super) fn line_clicked(&mut self, place: usize) {
         let opens = with_table!(self, |sheet, lines, L| {
-            let key = sheet.line::<L>(place, lines).map(Line::key);
+            let key = sheet.line::<L>(place, lines).map(|line| line.key());
             let opens = key.is_some() && key == sheet.chosen;
             if key.is_some() {
                 sheet.choose::<L>(place, lines);
@@ -183,11 +186,7 @@ impl App<'_> {
                 return;
             }
         };
-        let lines = &self.moments.shown().qps;
-        let record = lines
-            .iter()
-            .find(|(id, _)| *id == row)
-            .map(|(_, record)| record);
+        let record = self.moments.shown().qps.find(row);
         let name = match record.map(|record| (record.qp, record.flow_label)) {
             Some((Some(qp), _)) => format!("fcn-top-qp-{qp:#x}.pcapng"),
             Some((None, Some(label))) => format!("fcn-top-label-{label:#07x}.pcapng"),
@@ -217,23 +216,23 @@ impl App<'_> {
                 let records = match view {
                     View::Qps | View::Flow => Records::Qps(
                         picked(&sheets.qps, &shown.qps)
-                            .map(|(_, record)| record.clone())
+                            .map(|line| line.into_owned().1)
                             .collect(),
                     ),
                     View::Points => {
-                        Records::Points(picked(&sheets.points, &shown.points).cloned().collect())
+                        Records::Points(picked(&sheets.points, &shown.points[..]).map(Cow::into_owned).collect())
                     }
                     View::Paths => {
-                        Records::Hops(picked(&sheets.hops, &shown.hops).cloned().collect())
+                        Records::Hops(picked(&sheets.hops, &shown.hops[..]).map(Cow::into_owned).collect())
                     }
                     View::Events => Records::Events(
                         picked(&sheets.events, self.moments.events())
-                            .cloned()
+                            .map(Cow::into_owned)
                             .collect(),
                     ),
                     View::Interfaces => Records::Interfaces(
-                        picked(&sheets.interfaces, &shown.interfaces)
-                            .cloned()
+                        picked(&sheets.interfaces, &shown.interfaces[..])
+                            .map(Cow::into_owned)
                             .collect(),
                     ),
                 };

@@ -1,7 +1,7 @@
 //! Draws a table: as many columns as have room, the most important first, and only the lines that are seen.
 
 use super::fit::{self, Side};
-use super::line::{Line, Squeeze, side, squeeze};
+use super::line::{Line, Lines, Squeeze, side, squeeze};
 use super::mouse::{Hit, Hits};
 use super::sheet::Sheet;
 use super::theme::{Theme, Tone};
@@ -9,6 +9,7 @@ use crate::record::{Column, Record};
 use crate::text::{Words, clean};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use std::borrow::Cow;
 
 /// What drawing needs to know besides what is drawn.
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ struct Laid {
 /// Formats the visible cells of a column, and says how wide it must be and would like to be.
 fn place<L: Line>(
     sheet: &mut Sheet,
-    visible: &[&L],
+    visible: &[Cow<'_, L>],
     number: usize,
     narrow: bool,
     look: Look<'_>,
@@ -87,7 +88,7 @@ fn widen(placed: &mut [Placed], mut room: u16, limit: impl Fn(&Placed) -> u16) -
     }
 }
 
-fn lay<L: Line>(sheet: &mut Sheet, visible: &[&L], width: u16, look: Look<'_>) -> Laid {
+fn lay<L: Line>(sheet: &mut Sheet, visible: &[Cow<'_, L>], width: u16, look: Look<'_>) -> Laid {
     let gap = if width < 100 { 1 } else { 2 };
     let layout = L::LAYOUT;
     let fixed = layout.fixed.min(sheet.columns.len());
@@ -138,7 +139,7 @@ fn lay<L: Line>(sheet: &mut Sheet, visible: &[&L], width: u16, look: Look<'_>) -
 /// Draws the table's heading and lines into `area`; returns how many columns have no room to the right.
 pub(super) fn table<L: Line>(
     sheet: &mut Sheet,
-    lines: &[L],
+    lines: &(impl Lines<L> + ?Sized),
     area: Rect,
     look: Look<'_>,
     buffer: &mut Buffer,
@@ -148,7 +149,7 @@ pub(super) fn table<L: Line>(
         return 0;
     }
     sheet.settle(usize::from(area.height).saturating_sub(1));
-    let visible: Vec<&L> = (sheet.top..sheet.top + sheet.page)
+    let visible: Vec<Cow<'_, L>> = (sheet.top..sheet.top + sheet.page)
         .map_while(|place| sheet.line(place, lines))
         .collect();
     let mut laid = lay(sheet, &visible, area.width, look);

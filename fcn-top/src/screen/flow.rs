@@ -60,10 +60,7 @@ impl App<'_> {
     pub(super) fn draw_flow(&self, area: Rect, buffer: &mut Buffer) {
         let tables = self.moments.shown();
         let row = self.flow_row();
-        let record = row
-            .and_then(|row| tables.qps.iter().find(|(id, _)| *id == row))
-            .map(|(_, record)| record);
-        let Some(record) = record else {
+        let Some(record) = row.and_then(|row| tables.qps.find(row)) else {
             let text = match (row, self.moments.mode()) {
                 (None, _) => "Choose a QP (1, arrows) and press Enter: this view tells of one.",
                 (Some(_), Mode::Live) => {
@@ -74,6 +71,7 @@ impl App<'_> {
             self.say_empty(text, area, buffer);
             return;
         };
+        let record = &record;
         let (line, area) = split(area, 1);
         let sender = record.sender.map_or_else(
             || format!("({})", self.words.address(record.told)),

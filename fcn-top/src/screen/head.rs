@@ -3,7 +3,7 @@
 use super::View;
 use super::app::{App, with_table};
 use super::fit;
-use super::line::Line;
+use super::line::{Line, Lines};
 use super::moments::{KEPT_ROWS, Mode};
 use super::mouse::Hit;
 use super::theme::Tone;
@@ -224,7 +224,7 @@ impl App<'_> {
                 let title = <L as Line>::LAYOUT.lines;
                 (
                     sheet.lines.len(),
-                    lines.len(),
+                    Lines::<L>::count(lines),
                     title,
                     order,
                     sheet.text.clone(),

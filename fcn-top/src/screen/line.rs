@@ -3,11 +3,13 @@
 use super::fit::Side;
 use super::theme::Tone;
 use crate::monitor::RowId;
+use crate::packed::QpRows;
 use crate::record::{
     Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
 };
 use crate::text::{NOTHING, Words};
 use fcn_wire::{Origin, Severity};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -77,7 +79,7 @@ pub(super) const fn side(column: &Column) -> Side {
 }
 
 /// A line of a table, as the screen has it.
-pub(super) trait Line: Clone {
+pub(super) trait Line: Clone + 'static {
     type Record: Record;
     const LAYOUT: &'static Layout;
 
@@ -97,6 +99,52 @@ pub(super) trait Line: Clone {
 
     /// What that is to the reader.
     fn tone(&self, id: &str) -> Tone;
+}
+
+/// Lines of a table, in the order that they come in: as they are, or packed.
+pub(super) trait Lines<L: Line> {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The one at a place.
+    fn at(&self, place: usize) -> Option<Cow<'_, L>>;
+
+    /// Where the one of that name stands.
+    fn place_of(&self, key: &Key) -> Option<usize> {
+        (0..self.count()).find(|place| self.at(*place).is_some_and(|line| line.key() == *key))
+    }
+
+    /// All of them.
+    fn all(&self) -> impl Iterator<Item = Cow<'_, L>> {
+        (0..self.count()).filter_map(|place| self.at(place))
+    }
+}
+
+impl<L: Line> Lines<L> for [L] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, place: usize) -> Option<Cow<'_, L>> {
+        self.get(place).map(Cow::Borrowed)
+    }
+}
+
+impl Lines<(RowId, QpRecord)> for QpRows {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, place: usize) -> Option<Cow<'_, (RowId, QpRecord)>> {
+        self.get(place).map(Cow::Owned)
+    }
+
+    fn place_of(&self, key: &Key) -> Option<usize> {
+        match key {
+            Key::Qp(row) => self.position(*row),
+            _ => None,
+        }
+    }
 }
 
 /// What a record has in a column, as text.

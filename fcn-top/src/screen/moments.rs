@@ -1,7 +1,8 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
 use crate::monitor::RowId;
-use crate::record::{EventRecord, QpRecord};
+use crate::packed::QpRows;
+use crate::record::EventRecord;
 use crate::tables::Tables;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -75,7 +76,12 @@ impl Moments {
             .kept
             .back()
             .is_none_or(|last| next >= last.tables.now.saturating_add(SECOND));
-        due || matches!(self.shown, Shown::Still { whole: false, .. })
+        due || self.is_incomplete()
+    }
+
+    /// Whether what stands still lacks tables.
+    pub(super) const fn is_incomplete(&self) -> bool {
+        matches!(self.shown, Shown::Still { whole: false, .. })
     }
 
     /// Takes the tables as they are now; `all` tells that none of them was left out.
@@ -132,21 +138,16 @@ impl Moments {
     pub(super) fn keep(&mut self, first: &[u32]) {
         let live = &self.live;
         let row = |&at: &u32| live.qps.get(at as usize);
-        let mut qps: Vec<(RowId, QpRecord)> = first
-            .iter()
-            .filter_map(row)
-            .take(KEPT_ROWS)
-            .cloned()
-            .collect();
+        let mut qps: QpRows = first.iter().filter_map(row).take(KEPT_ROWS).collect();
         if qps.len() < KEPT_ROWS && qps.len() < live.qps.len() {
-            let have: std::collections::HashSet<RowId> = qps.iter().map(|(id, _)| *id).collect();
-            let more = live
-                .qps
-                .iter()
-                .filter(|(id, _)| !have.contains(id))
-                .take(KEPT_ROWS - qps.len());
-            qps.extend(more.cloned());
+            let have: std::collections::HashSet<RowId> = qps.ids().collect();
+            let more = (live.qps.ids().enumerate())
+                .filter(|(_, id)| !have.contains(id))
+                .filter_map(|(place, _)| live.qps.get(place));
+            let room = KEPT_ROWS - qps.len();
+            qps.extend(more.take(room));
         }
+        qps.tighten();
         let tables = Tables {
             now: live.now,
             started: live.started,
@@ -223,12 +224,15 @@ impl Moments {
         }
     }
 
-    /// Keeps the present moment standing, or goes on; `all` tells that no table is left out of it.
+    /// Keeps the present moment standing, or goes on; `all` tells that no table is left out of it. The rows are moved to
+    /// where they stand, as there may be many: whoever goes on has to bring new ones.
     pub(super) fn pause(&mut self, all: bool) {
         self.shown = match self.shown {
             Shown::Live => {
+                let qps = std::mem::take(&mut self.live.qps);
                 let tables = Tables {
                     detail: None,
+                    qps,
                     ..self.live.clone()
                 };
                 Shown::Still {
@@ -239,8 +243,24 @@ impl Moments {
                     whole: all,
                 }
             }
-            _ => Shown::Live,
+            _ => return self.go_on(),
         };
+    }
+
+    /// Shows another moment. Rows that stood still serve as those of now until newer ones come.
+    fn show(&mut self, other: Shown) {
+        if let Shown::Still { at, .. } = std::mem::replace(&mut self.shown, other)
+            && self.live.qps.is_empty()
+        {
+            self.live.qps = at.tables.qps;
+        }
+    }
+
+    /// Lets go of the rows of now where others stand still: there may be many, and none of them is shown.
+    pub(super) fn spare(&mut self) {
+        if matches!(self.shown, Shown::Still { whole: true, .. }) {
+            self.live.qps = QpRows::new();
+        }
     }
 
     /// Goes so many remembered moments back; from the oldest nowhere.
@@ -248,7 +268,8 @@ impl Moments {
         let now = self.shown().now;
         let before = self.kept.iter().rev().filter(|kept| kept.tables.now < now);
         if let Some(kept) = before.take(by).last() {
-            self.shown = Shown::Kept(Rc::clone(kept));
+            let kept = Shown::Kept(Rc::clone(kept));
+            self.show(kept);
         }
     }
 
@@ -256,19 +277,20 @@ impl Moments {
     pub(super) fn forward(&mut self, by: usize) {
         let now = self.shown().now;
         let after = self.kept.iter().filter(|kept| kept.tables.now > now);
-        self.shown = match after.clone().nth(by.saturating_sub(1)) {
+        let next = match after.clone().nth(by.saturating_sub(1)) {
             Some(kept) => Shown::Kept(Rc::clone(kept)),
             None => Shown::Live,
         };
+        self.show(next);
     }
 
     /// Goes back to now.
     pub(super) fn go_on(&mut self) {
-        self.shown = Shown::Live;
+        self.show(Shown::Live);
     }
 
     /// Lets go of what the next update replaces anyway, so that it is not there twice.
-    pub(super) fn let_go(&mut self) -> Vec<(RowId, QpRecord)> {
+    pub(super) fn let_go(&mut self) -> QpRows {
         std::mem::take(&mut self.live.qps)
     }
 }

@@ -1,14 +1,16 @@
 //! Puts a picture together: head, the view with what stands under it, what lies over it, foot.
 
 use super::View;
-use super::app::{App, picked, with_table};
+use super::app::{App, with_table};
 use super::draw;
 use super::fit;
 use super::help;
+use super::line::Lines;
 use super::panels;
 use super::picker::Over;
 use super::theme::Tone;
 use super::{paths, points, sums};
+use crate::record::HopRecord;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -80,7 +82,7 @@ impl App<'_> {
 
     fn draw_table(&mut self, area: Rect, buffer: &mut Buffer) {
         let look = self.look();
-        let lines = with_table!(self, |_sheet, lines, L| lines.len());
+        let lines = with_table!(self, |_sheet, lines, L| Lines::<L>::count(lines));
         let (area, panel) = panels::split(self.view, area, lines);
         self.more_columns = {
             let hits = &mut self.hits;
@@ -110,7 +112,7 @@ impl App<'_> {
         }
         match self.view {
             View::Paths => {
-                if let Some(hop) = self.sheets.hops.current(&self.moments.shown().hops) {
+                if let Some(hop) = self.sheets.hops.current::<HopRecord>(&self.moments.shown().hops[..]) {
                     paths::paths(hop.path, &self.moments.shown().hops, panel, look, buffer);
                 }
             }
@@ -118,7 +120,9 @@ impl App<'_> {
             View::Interfaces => sums::sums(self.moments.shown(), panel, look, buffer),
             View::Points => {
                 let sheet = &self.sheets.points;
-                let points = picked(sheet, &self.moments.shown().points)
+                let shown = &self.moments.shown().points;
+                let points = (sheet.lines.iter())
+                    .filter_map(|&at| shown.get(at as usize))
                     .skip(sheet.top)
                     .take(sheet.page);
                 points::points(points, panel, look, buffer);

@@ -1,10 +1,11 @@
 //! What the screen remembers of one table: order, filter, columns, the line chosen and where it is scrolled to.
 
-use super::line::{Key, Line};
+use super::line::{Key, Line, Lines};
 use crate::filter::{Filter, FilterError};
-use crate::order::Order;
+use crate::order::{Order, SortKey};
 use crate::record::{Cell, Record, column_named};
 use crate::text::Words;
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// How the line chosen is to move.
@@ -103,25 +104,25 @@ impl Sheet {
     }
 
     /// Sorts by a column; by the one that is sorted by already, the other way round.
-    pub(super) fn sort_by<L: Line>(&mut self, column: usize, lines: &[L]) {
+    pub(super) fn sort_by<L: Line>(&mut self, column: usize, lines: &(impl Lines<L> + ?Sized)) {
         if self.order.column == column {
             self.order.descending = !self.order.descending;
         } else {
             // The most and the latest first; names from A.
-            let number = |line: &L| {
+            let number = |line: Cow<'_, L>| {
                 let cell = line.record().cell(column);
                 (cell != Cell::None).then_some(!matches!(
                     cell,
                     Cell::Name(_) | Cell::Text(_) | Cell::Address(_)
                 ))
             };
-            let descending = lines.iter().take(1000).find_map(number).unwrap_or(true);
+            let descending = lines.all().take(1000).find_map(number).unwrap_or(true);
             self.order = Order { column, descending };
         }
     }
 
     /// Filters and orders `lines`, and finds the chosen one again.
-    pub(super) fn arrange<L: Line>(&mut self, lines: &[L], words: &Words) {
+    pub(super) fn arrange<L: Line>(&mut self, lines: &(impl Lines<L> + ?Sized), words: &Words) {
         let notifier = self
             .notifier
             .and_then(|at| Some((column_named::<L::Record>("notifier")?, at)));
@@ -132,25 +133,13 @@ impl Sheet {
                 && notifier
                     .is_none_or(|(column, at)| line.record().cell(column) == Cell::Address(at))
         };
-        let numbers = lines
-            .iter()
-            .zip(0u32..)
-            .filter(|(line, _)| fits(line))
-            .map(|(_, number)| number);
-        self.lines.extend(numbers);
-        self.sort(lines);
-        self.find(lines);
-    }
-
-    fn sort<L: Line>(&mut self, lines: &[L]) {
         let order = self.order;
-        // What is compared lies together: lines are long, and fetching two for every comparison takes longer than all else.
-        let mut keys: Vec<(Cell<'_>, u64, u32)> = self
-            .lines
-            .iter()
-            .filter_map(|&at| {
-                let line = lines.get(at as usize)?;
-                Some((line.record().cell(order.column), line.rank(at as usize), at))
+        // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
+        let mut keys: Vec<(SortKey, u64, u32)> = (lines.all().zip(0u32..))
+            .filter(|(line, _)| fits(line))
+            .map(|(line, at)| {
+                let key = SortKey::of(line.record().cell(order.column));
+                (key, line.rank(at as usize), at)
             })
             .collect();
         keys.sort_unstable_by(|(a, one, _), (b, other, _)| {
@@ -159,20 +148,17 @@ impl Sheet {
             } else {
                 one.cmp(other)
             };
-            order.compare_cells(a, b).then(ranks)
+            order.compare_keys(a, b).then(ranks)
         });
-        self.lines.clear();
         self.lines.extend(keys.iter().map(|&(.., at)| at));
+        self.find(lines);
     }
 
     /// Finds where the chosen line stands; one that has gone gives way to what stands there now.
-    fn find<L: Line>(&mut self, lines: &[L]) {
+    fn find<L: Line>(&mut self, lines: &(impl Lines<L> + ?Sized)) {
         let Some(key) = &self.chosen else { return };
-        let place = self.lines.iter().position(|&at| {
-            lines
-                .get(at as usize)
-                .is_some_and(|line| line.key() == *key)
-        });
+        let place = lines.place_of(key);
+        let place = place.and_then(|at| self.lines.iter().position(|line| *line as usize == at));
         match place {
             Some(place) => self.at = place,
             None if self.lines.is_empty() => self.at = 0,
@@ -181,31 +167,32 @@ impl Sheet {
     }
 
     /// The line at a place among those shown.
-    pub(super) fn line<'l, L: Line>(&self, place: usize, lines: &'l [L]) -> Option<&'l L> {
-        lines.get(*self.lines.get(place)? as usize)
+    pub(super) fn line<'l, L: Line>(&self, place: usize, lines: &'l (impl Lines<L> + ?Sized)) -> Option<Cow<'l, L>> {
+        lines.at(*self.lines.get(place)? as usize)
     }
 
     /// The line chosen; where none is, the first.
-    pub(super) fn current<'l, L: Line>(&self, lines: &'l [L]) -> Option<&'l L> {
+    pub(super) fn current<'l, L: Line>(&self, lines: &'l (impl Lines<L> + ?Sized)) -> Option<Cow<'l, L>> {
         let Some(key) = &self.chosen else {
             return self.line(0, lines);
         };
         self.line(self.at, lines)
             .filter(|line| line.key() == *key)
-            .or_else(|| lines.iter().find(|line| line.key() == *key))
+            .or_else(|| lines.at(lines.place_of(key)?))
     }
 
     /// Chooses the line at a place among those shown, or the last.
-    pub(super) fn choose<L: Line>(&mut self, place: usize, lines: &[L]) {
+    pub(super) fn choose<L: Line>(&mut self, place: usize, lines: &(impl Lines<L> + ?Sized)) {
         self.at = place.min(self.lines.len().saturating_sub(1));
         if let Some(line) = self.line(self.at, lines) {
-            self.chosen = Some(line.key());
+            let key = line.key();
+            self.chosen = Some(key);
         }
         self.follow = true;
     }
 
     /// Moves on from the chosen line; where none is, to the first one on the screen.
-    pub(super) fn go<L: Line>(&mut self, how: Move, lines: &[L]) {
+    pub(super) fn go<L: Line>(&mut self, how: Move, lines: &(impl Lines<L> + ?Sized)) {
         let last = self.lines.len().saturating_sub(1);
         let page = self.page.saturating_sub(1).max(1);
         let place = match how {
@@ -246,7 +233,7 @@ impl Sheet {
     }
 
     /// Sorts by the next column shown, or the one before.
-    pub(super) fn sort_beside<L: Line>(&mut self, right: bool, lines: &[L]) {
+    pub(super) fn sort_beside<L: Line>(&mut self, right: bool, lines: &(impl Lines<L> + ?Sized)) {
         let now = self
             .columns
             .iter()

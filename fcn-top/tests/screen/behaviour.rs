@@ -1,6 +1,6 @@
 //! What keys and mouse do.
 
-use super::sample::{SECOND, START, incast};
+use super::sample::{SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::monitor::RowId;
@@ -50,10 +50,12 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
     let sender = line.split_whitespace().next().unwrap().to_owned();
     for round in 0..20u64 {
         let mut tables = incast(21 + round);
-        for (i, (_, record)) in (0u64..).zip(&mut tables.qps) {
-            record.rate_1s = ((i * 7 + round * 5) % 13) as f64;
-        }
-        tables.qps.reverse();
+        change(&mut tables, |rows| {
+            for (i, (_, record)) in (0u64..).zip(&mut *rows) {
+                record.rate_1s = ((i * 7 + round * 5) % 13) as f64;
+            }
+            rows.reverse();
+        });
         app.update(tables);
         let (_, line) = chosen(&mut app).unwrap();
         assert!(line.starts_with(&sender), "{line}");
@@ -62,9 +64,8 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
     assert!(chosen(&mut app).unwrap().1.starts_with(&sender));
     // It leaves: what stands there now is chosen.
     let mut tables = incast(50);
-    tables
-        .qps
-        .retain(|(_, record)| record.sender.is_none_or(|at| at.to_string() != sender));
+    let gone = |record: &QpRecord| record.sender.is_some_and(|at| at.to_string() == sender);
+    change(&mut tables, |rows| rows.retain(|(_, record)| !gone(record)));
     app.update(tables);
     assert!(!chosen(&mut app).unwrap().1.starts_with(&sender));
     press(&mut app, KeyCode::Esc);
@@ -77,7 +78,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
-    let one = tables.qps[0].1.clone();
+    let (_, one) = tables.qps.get(0).unwrap();
     tables.qps = (0..1000)
         .map(|i| {
             (
@@ -115,7 +116,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     typed(&mut app, "g");
     assert_eq!(chosen(&mut app).unwrap().0, 4);
     // It sinks to the bottom, and the screen goes with it.
-    tables.qps[0].1.rate_1s = -1.0;
+    change(&mut tables, |rows| rows[0].1.rate_1s = -1.0);
     app.update(tables);
     assert_eq!(chosen(&mut app).unwrap().0, 38);
 }
@@ -209,14 +210,19 @@ fn a_pause_stands_still_and_says_how_long() {
     let before = lines(&mut app);
     typed(&mut app, "p");
     let mut tables = incast(32);
-    tables.qps.truncate(2);
-    app.update(tables);
+    change(&mut tables, |rows| rows.truncate(2));
+    app.update(tables.clone());
     assert_eq!(lines(&mut app), before);
     assert!(seen(&mut app).contains("PAUSED 12 s"), "{}", seen(&mut app));
     // Other views show the same moment.
     typed(&mut app, "2");
     assert!(seen(&mut app).contains("4 notifiers"));
-    typed(&mut app, "1 ");
+    typed(&mut app, "1");
+    assert!(app.wanted().first.is_some(), "few rows of now are wanted");
+    typed(&mut app, " ");
+    assert_eq!(lines(&mut app), before);
+    assert!(app.wanted().qps && app.wanted().first.is_none());
+    app.update(tables);
     assert_eq!(lines(&mut app).len(), 2);
     assert!(seen(&mut app).contains("LIVE"));
 }
@@ -227,8 +233,10 @@ fn it_goes_back_in_time() {
     let mut app = App::new(&Options::default(), &words);
     for second in 0..200 {
         let mut tables = incast(second);
-        tables.qps.truncate(1);
-        tables.qps[0].1.total = 5_000 + second;
+        change(&mut tables, |rows| {
+            rows.truncate(1);
+            rows[0].1.total = 5_000 + second;
+        });
         app.update(tables);
     }
     assert!(lines(&mut app)[0].contains("5,199"));

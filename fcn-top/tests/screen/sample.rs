@@ -45,7 +45,7 @@ pub fn incast(second: u64) -> Tables {
     Tables {
         now,
         started: START,
-        qps: qps(now),
+        qps: qps(now).into(),
         points: points(now),
         hops: hops(now),
         events: events(now),
@@ -58,6 +58,13 @@ pub fn incast(second: u64) -> Tables {
         ],
         detail: Some(detail(now)),
     }
+}
+
+/// Changes rows of tables.
+pub fn change(tables: &mut Tables, act: impl FnOnce(&mut Vec<(RowId, QpRecord)>)) {
+    let mut rows = tables.qps.iter().collect();
+    act(&mut rows);
+    tables.qps = rows.into();
 }
 
 fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
