@@ -215,7 +215,8 @@ pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
     // SAFETY: the pointers are live.
     unsafe {
         let all = list(pinfo);
-        if all.is_null() {
+        let protocol = sys::find_protocol_by_id(register::protocol(P::Pnc));
+        if all.is_null() || !compat::is_true(sys::proto_is_protocol_enabled(protocol)) {
             return;
         }
         let wanted =
