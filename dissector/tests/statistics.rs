@@ -85,6 +85,14 @@ fn row(line: &str) -> Option<(String, Vec<&str>)> {
     Some((name.to_owned(), rest.split_whitespace().collect()))
 }
 
+/// The whole numbers among `columns`: octets have a unit beside them, depending on Wireshark's version.
+fn numbers(columns: &[&str]) -> Vec<u64> {
+    columns
+        .iter()
+        .filter_map(|column| column.parse().ok())
+        .collect()
+}
+
 /// The part of what tshark printed that begins behind the line which begins with `title`, without its head.
 fn table<'a>(said: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
     said.lines()
@@ -145,9 +153,9 @@ fn printed_conversations(said: &str) -> BTreeMap<(String, String), u64> {
         let (a, rest) = line.split_once(" <-> ").unwrap();
         let (b, rest) = rest.split_once("  ").unwrap();
         let (a, b) = (a.trim().to_owned(), b.to_owned());
-        // Frames, octets and their unit: to the left, to the right.
-        let columns: Vec<&str> = rest.split_whitespace().collect();
-        let frames: [u64; 2] = [columns[0], columns[3]].map(|count| count.parse().unwrap());
+        // Frames and octets: to the left, to the right, altogether.
+        let columns = numbers(&rest.split_whitespace().collect::<Vec<_>>());
+        let frames = [columns[0], columns[2]];
         for (ends, count) in [((b.clone(), a.clone()), frames[0]), ((a, b), frames[1])] {
             if count > 0 {
                 assert_eq!(counts.insert(ends, count), None, "twice: {line}");
@@ -163,8 +171,9 @@ fn printed_endpoints(said: &str) -> BTreeMap<String, (u64, u64)> {
         .filter(|line| !line.contains('|'))
         .filter_map(row)
         .map(|(name, columns)| {
-            let number = |at: usize| columns[at].parse().unwrap();
-            (name, (number(2), number(4)))
+            // Frames and octets: altogether, sent, received.
+            let columns = numbers(&columns);
+            (name, (columns[2], columns[4]))
         })
         .collect()
 }

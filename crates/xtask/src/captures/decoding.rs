@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::tshark::Tshark;
 
 /// What details show in full: our protocols, and those that they stand in.
-const DETAILS: &str = "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn";
+const DETAILS: &str = "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn,fcn";
 
 /// What a simulation has besides.
 const DETAILS_AROUND: &str = "icmpv6,isis.lsp,ospf,bgp,macc";
