@@ -65,7 +65,7 @@ const FIELDS: [&str; 14] = [
 ];
 
 /// Numbers of the frames to show in detail.
-fn telling(tshark: &Tshark, capture: &Path) -> Outcome<Vec<String>> {
+pub(super) fn telling(tshark: &Tshark, capture: &Path) -> Outcome<Vec<String>> {
     let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
     arguments.extend(FIELDS.iter().flat_map(|field| ["-e", field]));
     Ok(first_of_each(&tshark.decode(capture, &arguments)?))

@@ -16,7 +16,8 @@ pub const NAME: &str = "README.md";
 const HEAD: &str = "# Sample captures
 
 Written by `cargo xtask captures`, byte for byte the same each time, with the program `fcn-gen` of this project. Beside each capture
-stands its decoding by tshark with the plugin; beside each simulated one its ground truth
+stands its decoding by tshark 4.0 with the plugin, and what is the plugin's in it, which is the same with every Wireshark
+(`.fields.txt`: frame, field, octets, text); beside each simulated one its ground truth
 ([TRUTH.md](../fcn-gen/TRUTH.md)): what there is to find in it.
 ";
 

@@ -1,11 +1,13 @@
 //! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings.
 //!
-//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `index.rs` lists them.
+//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `ours.rs` picks what is
+//! the plugin's out of that, `index.rs` lists them.
 //! Not here: what is in them, which is `fcn-gen`'s business.
 
 mod decoding;
 mod generator;
 mod index;
+mod ours;
 mod samples;
 mod written;
 
@@ -15,12 +17,18 @@ use crate::failure::{Failure, Outcome};
 use crate::tshark::{TempDir, Tshark};
 use crate::{cargo, install_plugin, packages};
 
+use ours::Ours;
+
 pub use generator::{Generator, Scenario};
 pub use samples::{ALL, Sample, Scene};
 pub use written::Written;
 
 /// The folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
+
+/// The Wireshark whose decodings are committed. Others say the same things of other protocols in other words; what is
+/// ours is compared with each.
+const DECODED_BY: (u32, u32) = (4, 0);
 
 /// Writes captures and decodings, or with `check` compares them; returns what was done, in words.
 ///
@@ -36,6 +44,14 @@ pub fn run(check_only: bool) -> Outcome<String> {
         return Ok(format!(
             "{count} captures and their decodings are as committed"
         ));
+    }
+    if !decodes_as_committed(&tshark)? {
+        let (major, minor) = DECODED_BY;
+        return Err(Failure::new(format!(
+            "Wireshark {} is installed; decodings are written with {major}.{minor}",
+            tshark.version()?
+        ))
+        .todo("--check compares what is the same with every Wireshark"));
     }
     let count = write(&folder, &generator, Some(&tshark))?;
     Ok(format!(
@@ -58,15 +74,29 @@ pub fn folder() -> Outcome<PathBuf> {
 /// What cannot be written or decoded.
 pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     std::fs::create_dir_all(folder).map_err(|e| unwritable(folder, &e))?;
+    let decoder = match tshark {
+        Some(tshark) => Some((tshark, Ours::of(tshark)?, decodes_as_committed(tshark)?)),
+        None => None,
+    };
     for sample in ALL {
         generator.write(sample, folder)?;
-        if let Some(tshark) = tshark {
-            let text = decoding::decode(tshark, sample, &folder.join(sample.file_name()))?;
-            put(&folder.join(sample.decoding_name()), &text)?;
+        if let Some((tshark, ours, as_committed)) = &decoder {
+            let capture = folder.join(sample.file_name());
+            if *as_committed {
+                let text = decoding::decode(tshark, sample, &capture)?;
+                put(&folder.join(sample.decoding_name()), &text)?;
+            }
+            let text = ours::decode(tshark, ours, sample, &capture)?;
+            put(&folder.join(sample.fields_name()), &text)?;
         }
     }
     put(&folder.join(index::NAME), &index::page(folder, generator)?)?;
     Ok(ALL.len())
+}
+
+fn decodes_as_committed(tshark: &Tshark) -> Outcome<bool> {
+    let version = tshark.version()?;
+    Ok((version.major, version.minor) == DECODED_BY)
 }
 
 /// Compares what stands in `folder` with what [`write()`] would write; with `tshark`, the decodings too.
@@ -77,11 +107,18 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     let fresh = TempDir::new(false)?;
     write(fresh.path(), generator, tshark)?;
     let names = file_names();
+    let as_committed = tshark.map(decodes_as_committed).transpose()?;
+    // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
+    let unwritten = |sample: &Sample| match as_committed {
+        Some(true) => Vec::new(),
+        Some(false) => vec![sample.decoding_name()],
+        None => vec![sample.decoding_name(), sample.fields_name()],
+    };
+    let unwritten: Vec<String> = ALL.iter().flat_map(unwritten).collect();
     let mut wrong: Vec<String> = names
         .iter()
+        .filter(|name| !unwritten.contains(name))
         .map(|name| (folder.join(name), fresh.path().join(name)))
-        // Without tshark there are no decodings to compare with.
-        .filter(|(_, fresh)| tshark.is_some() || fresh.exists())
         .filter_map(|(committed, fresh)| compare(&committed, &fresh))
         .collect();
     let entries = std::fs::read_dir(folder).map_err(|e| Failure::io("read", folder, &e))?;
@@ -104,7 +141,11 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
 fn file_names() -> Vec<String> {
     let mut names = vec![index::NAME.to_owned()];
     for sample in ALL {
-        names.extend([sample.file_name(), sample.decoding_name()]);
+        names.extend([
+            sample.file_name(),
+            sample.decoding_name(),
+            sample.fields_name(),
+        ]);
         names.extend(sample.truth_name());
     }
     names

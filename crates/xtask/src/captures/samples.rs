@@ -40,6 +40,12 @@ impl Sample {
         format!("{}.txt", self.name)
     }
 
+    /// The name of the file beside it with what is the plugin's in the decoding.
+    #[must_use]
+    pub fn fields_name(&self) -> String {
+        format!("{}.fields.txt", self.name)
+    }
+
     /// The name of the ground truth's file, beside it; galleries have none.
     #[must_use]
     pub fn truth_name(&self) -> Option<String> {

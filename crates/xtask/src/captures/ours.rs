@@ -1,0 +1,286 @@
+//! What the plugin adds to a sample, which is the same with every Wireshark: its fields, each with the item of
+//! Wireshark's that it stands in, its octets and its text; and the columns of its messages.
+//!
+//! Taken from tshark's PDML, which writes an element a line. What Wireshark itself says of a packet, and how it
+//! says it, changes from version to version, and is left out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::decoding::telling;
+use super::samples::{Sample, Scene};
+use crate::failure::{Failure, Outcome};
+use crate::process;
+use crate::tshark::Tshark;
+
+/// Digits of octets that every Wireshark shows before it cuts them short.
+const DIGITS: usize = 72;
+
+/// The item that holds an expert info; its text says how grave it is.
+const EXPERT: &str = "_ws.expert";
+
+/// Frame number, protocol and Info column.
+const COLUMNS: &str = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
+
+/// The plugin's protocols, by what Wireshark calls them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ours {
+    /// In the protocol column.
+    shorts: Vec<String>,
+    /// In filters.
+    filters: Vec<String>,
+}
+
+impl Ours {
+    /// Those that this tshark knows and one without the plugin does not.
+    ///
+    /// # Errors
+    /// tshark failed, or knows no more.
+    pub fn of(tshark: &Tshark) -> Outcome<Self> {
+        let ask = |tshark: &Tshark| process::stdout(tshark.command().args(["-G", "protocols"]));
+        let (all, stock) = (ask(tshark)?, ask(&Tshark::stock()?)?);
+        let ours = Self::among(&all, &stock);
+        if ours.filters.is_empty() {
+            return Err(Failure::new("the plugin registers no protocol"));
+        }
+        Ok(ours)
+    }
+
+    /// Those of `all` that are not in `stock`: lines of name, short name and filter with tabs between.
+    fn among(all: &str, stock: &str) -> Self {
+        let read = |text: &str| -> Vec<(String, String)> {
+            let row = |line: &str| {
+                let mut columns = line.split('\t').skip(1).map(str::to_owned);
+                Some((columns.next()?, columns.next()?))
+            };
+            text.lines().filter_map(row).collect()
+        };
+        let stock = read(stock);
+        let (shorts, filters) = read(all)
+            .into_iter()
+            .filter(|row| !stock.contains(row))
+            .unzip();
+        Self { shorts, filters }
+    }
+
+    fn has(&self, field: &str) -> bool {
+        self.filters.iter().any(|filter| {
+            field
+                .strip_prefix(filter.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+}
+
+/// What is ours in a sample's frames: in all of a gallery's, in the telling ones of a simulation.
+///
+/// # Errors
+/// tshark failed.
+pub fn decode(tshark: &Tshark, ours: &Ours, sample: &Sample, capture: &Path) -> Outcome<String> {
+    let filter = match sample.scene {
+        Scene::Gallery => String::new(),
+        Scene::Simulation => format!(
+            "frame.number in {{{}}}",
+            telling(tshark, capture)?.join(",")
+        ),
+    };
+    let run = |format: &[&str]| {
+        let filter: &[&str] = if filter.is_empty() {
+            &[]
+        } else {
+            &["-Y", &filter]
+        };
+        tshark.decode(capture, &[format, filter].concat())
+    };
+    let mut text = columns(ours, &run(&["-T", "tabs", "-o", COLUMNS])?);
+    text.push('\n');
+    text += &fields(ours, &run(&["-T", "pdml"])?);
+    Ok(text)
+}
+
+/// A line for each message of ours.
+fn columns(ours: &Ours, tabs: &str) -> String {
+    let row = |line: &str| {
+        let mut columns = line.splitn(3, '\t').map(str::trim);
+        let (number, protocol, info) = (columns.next()?, columns.next()?, columns.next()?);
+        ours.shorts
+            .iter()
+            .any(|short| short == protocol)
+            .then(|| format!("{number}  {protocol}  {info}\n"))
+    };
+    tabs.lines().filter_map(row).collect()
+}
+
+/// A line for each field of ours, below that of its frame, as deep as fields of ours hold it.
+fn fields(ours: &Ours, pdml: &str) -> String {
+    let mut text = String::new();
+    let mut open: Vec<Element> = Vec::new();
+    let mut frame = String::new();
+    for line in pdml.lines().map(str::trim_start) {
+        if line.starts_with("</proto>") || line.starts_with("</field>") {
+            open.pop();
+            continue;
+        }
+        let Some(element) = Element::read(line) else {
+            continue;
+        };
+        if element.name == "frame.number" {
+            frame = format!("frame {}\n", attribute(line, "show").unwrap_or_default());
+        }
+        if ours.has(&element.name) {
+            // Frames without anything of ours are not named.
+            text += &core::mem::take(&mut frame);
+            let depth = 1 + open.iter().filter(|around| ours.has(&around.name)).count();
+            let place = match open.last() {
+                Some(around) if around.name == EXPERT => {
+                    let (grave, _) = around.text.split_once(": ").unwrap_or((&around.text, ""));
+                    format!("{grave} > ")
+                }
+                Some(around) if !ours.has(&around.name) => format!("{} > ", around.name),
+                _ => String::new(),
+            };
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                text,
+                "{:indent$}{place}{}  {}",
+                "",
+                element.name,
+                element.said(line),
+                indent = 2 * depth
+            );
+        }
+        if !line.trim_end().ends_with("/>") {
+            open.push(element);
+        }
+    }
+    text
+}
+
+/// The beginning of a protocol or field in PDML.
+struct Element {
+    name: String,
+    text: String,
+}
+
+impl Element {
+    fn read(line: &str) -> Option<Self> {
+        if !line.starts_with("<proto ") && !line.starts_with("<field ") {
+            return None;
+        }
+        let shown = attribute(line, "showname").or_else(|| attribute(line, "show"));
+        Some(Self {
+            name: attribute(line, "name")?,
+            text: shown.unwrap_or_default(),
+        })
+    }
+
+    /// Where it stands in the packet, and its text.
+    fn said(&self, line: &str) -> String {
+        let number = |name| attribute(line, name).unwrap_or_default();
+        let hidden = attribute(line, "hide").map_or("", |_| " hidden");
+        let (at, size) = (number("pos"), number("size"));
+        format!("{at}+{size}{hidden}  {}", cut(&self.text))
+    }
+}
+
+/// An attribute's value.
+fn attribute(line: &str, name: &str) -> Option<String> {
+    let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+    let (value, _) = rest.split_once('"')?;
+    let value = value.replace("&lt;", "<").replace("&gt;", ">");
+    let value = value.replace("&quot;", "\"").replace("&apos;", "'");
+    Some(value.replace("&amp;", "&"))
+}
+
+/// The text with long octets cut as the oldest Wireshark cuts them.
+fn cut(text: &str) -> String {
+    let mut out = String::new();
+    let mut run = 0;
+    for c in text.replace(" […]", "").chars() {
+        run = if c.is_ascii_hexdigit() { run + 1 } else { 0 };
+        match run {
+            0 if c == '…' && out.ends_with('…') => {}
+            0..=DIGITS => out.push(c),
+            _ if out.ends_with('…') => {}
+            _ => out.push('…'),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> Ours {
+        let stock = "Internet Protocol\tIP\tip\nCNPish\tX\tcnpx\n";
+        let all = format!("{stock}RoCEv2 marks\tRoCEv2\trocev2\tT\nCongestion\tCNP\tcnp\tT\n");
+        Ours::among(&all, stock)
+    }
+
+    #[test]
+    fn protocols_that_the_plugin_adds_are_ours() {
+        let ours = ours();
+        assert_eq!(ours.shorts, ["RoCEv2", "CNP"]);
+        assert!(ours.has("cnp") && ours.has("cnp.becn") && ours.has("rocev2.icrc"));
+        assert!(!ours.has("cnpx") && !ours.has("ip") && !ours.has("cnpx.a"));
+    }
+
+    #[test]
+    fn fields_stand_where_they_stand() {
+        let pdml = r#"<packet>
+  <proto name="geninfo" pos="0" showname="General information" size="94">
+    <field name="num" pos="0" show="1" showname="Number" value="1" size="94"/>
+  </proto>
+  <proto name="frame" showname="Frame 1" size="94" pos="0">
+    <field name="frame.number" showname="Frame Number: 1" size="0" pos="0" show="1"/>
+  </proto>
+  <proto name="infiniband" showname="InfiniBand" size="32" pos="62">
+    <field name="infiniband.bth" showname="BTH" size="12" pos="62">
+      <field name="rocev2.becn" showname=".1.. = BECN: True" size="1" pos="66" show="1" value="40"/>
+    </field>
+  </proto>
+  <proto name="cnp" showname="CNP &quot;a&quot; &lt; &amp;lt;" size="32" pos="62">
+    <field name="cnp.qp" showname="QP: 1" size="3" hide="yes" pos="67" show="1">
+      <field name="_ws.expert" showname="Expert Info (Warning/Protocol): no" size="0" pos="67">
+        <field name="cnp.bad" showname="no" size="0" pos="67" show=""/>
+      </field>
+    </field>
+    <field name="cnp.none" show="x" size="1" pos="1"/>
+  </proto>
+</packet>
+<packet>
+  <proto name="frame" showname="Frame 2" size="94" pos="0">
+    <field name="frame.number" showname="Frame Number: 2" size="0" pos="0" show="2"/>
+  </proto>
+</packet>
+"#;
+        assert_eq!(
+            fields(&ours(), pdml),
+            "frame 1
+  infiniband.bth > rocev2.becn  66+1  .1.. = BECN: True
+  cnp  62+32  CNP \"a\" < &lt;
+    cnp.qp  67+3 hidden  QP: 1
+      Expert Info (Warning/Protocol) > cnp.bad  67+0  no
+    cnp.none  1+1  x
+"
+        );
+    }
+
+    #[test]
+    fn columns_are_those_of_our_messages() {
+        let tabs = "    1\tRRoCE\tRDMA\n    2\tCNP\tCNP \u{2192} QP\n\n";
+        assert_eq!(columns(&ours(), tabs), "2  CNP  CNP \u{2192} QP\n");
+    }
+
+    #[test]
+    fn octets_are_cut_alike() {
+        let long = "0".repeat(100);
+        let short = &long[..DIGITS];
+        let expected = format!("Free: {short}…");
+        assert_eq!(cut(&format!("Free: {long}")), expected);
+        assert_eq!(cut(&format!("Free […]: {long}…")), expected);
+        assert_eq!(cut(&format!("Free: {short}…")), expected);
+        assert_eq!(cut(&format!("Free: {short}")), format!("Free: {short}"));
+    }
+}
