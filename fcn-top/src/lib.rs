@@ -21,7 +21,7 @@ pub mod packed;
 pub mod packet;
 pub mod record;
 pub mod run;
-mod running;
+pub mod running;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod screen;

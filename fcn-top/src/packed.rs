@@ -497,7 +497,12 @@ mod tests {
         let packed: QpRows = rows.collect();
         let ids = |order: &str, most| -> Vec<u64> {
             let order = Order::parse::<QpRecord>(order).unwrap();
-            packed.clone().first(&order, most).ids().map(|id| id.0).collect()
+            packed
+                .clone()
+                .first(&order, most)
+                .ids()
+                .map(|id| id.0)
+                .collect()
         };
         assert_eq!(ids("-total", 3), [1, 3, 4]);
         assert_eq!(ids("total", 2), [2, 0]);
@@ -556,7 +561,13 @@ mod tests {
             last: None,
         };
         let record = unpack(&mut unpacker, &[]);
-        assert_eq!(record, QpRecord { interface: None, ..longest });
+        assert_eq!(
+            record,
+            QpRecord {
+                interface: None,
+                ..longest
+            }
+        );
     }
 
     proptest! {

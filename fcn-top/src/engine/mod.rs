@@ -18,8 +18,8 @@ mod stamps;
 mod stash;
 
 use crate::monitor::{Monitor, Observed, RowId};
-use crate::packet::Packet;
 use crate::packed::QpRows;
+use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::tables::{Tables, Wanted, Watched};
 use beat::Beat;

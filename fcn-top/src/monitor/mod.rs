@@ -133,12 +133,7 @@ impl Monitor {
 
     /// Adds rows to `rows`, at most so many, from a place on; returns the place from which on there are more. Places begin
     /// with 0, and a row keeps its own for as long as it is kept.
-    pub fn rows_from(
-        &self,
-        place: u32,
-        most: usize,
-        rows: &mut QpRows,
-    ) -> Option<u32> {
+    pub fn rows_from(&self, place: u32, most: usize, rows: &mut QpRows) -> Option<u32> {
         let mut behind = self.rows.iter().skip_while(|(id, _)| id.place() < place);
         rows.extend(
             behind
@@ -248,7 +243,11 @@ impl Monitor {
         Tables {
             now: self.now,
             started: self.started(),
-            qps: if wanted.qps { self.rows().collect() } else { QpRows::new() },
+            qps: if wanted.qps {
+                self.rows().collect()
+            } else {
+                QpRows::new()
+            },
             points: all(wanted.points, self.points()),
             hops: all(wanted.hops, self.hops()),
             events: all(wanted.events, self.events()),

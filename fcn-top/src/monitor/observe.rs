@@ -36,15 +36,19 @@ pub struct Observed {
     pub data: bool,
 }
 
+/// No row.
+const NOWHERE: u32 = u32::MAX;
+
 /// Packets looked at together.
-pub const AHEAD: usize = 8;
+pub const AHEAD: usize = 16;
 
 /// Packets that were looked at before they are taken in, so that what they need from memory is on its way: all at once,
 /// where one by one each would be waited for.
 pub struct Ahead<'a> {
     profile: &'a Profile,
     frames: ArrayVec<Frame<'a>, AHEAD>,
-    gists: ArrayVec<Option<Gist>, AHEAD>,
+    /// What notifications say, and where their rows may be.
+    gists: ArrayVec<Option<(Gist, u32)>, AHEAD>,
 }
 
 impl<'a> Ahead<'a> {
@@ -73,14 +77,13 @@ impl Monitor {
         let profile = self.settings.profile.clone();
         let frame = Frame::parse(packet.bytes, packet.wire_len, packet.link, &profile);
         let gist = Gist::of(&frame);
-        self.take(packet, &frame, gist.as_ref())
+        self.take(packet, &frame, gist.as_ref().map(|gist| (gist, NOWHERE)))
     }
 
     /// Looks at packets, [`AHEAD`] at most, that [`observe_ahead`](Self::observe_ahead) will take in next.
     pub fn look_ahead<'a>(&self, packets: &[Packet<'a>], ahead: &mut Ahead<'a>) {
         ahead.frames.clear();
         ahead.gists.clear();
-        let mut guesses: ArrayVec<u32, AHEAD> = ArrayVec::new();
         for packet in packets.iter().take(AHEAD) {
             // Large: made in its place, not moved there.
             ahead.frames.push(Frame::empty(ahead.profile));
@@ -88,15 +91,15 @@ impl Monitor {
                 return;
             };
             frame.renew(packet.bytes, packet.wire_len, packet.link);
-            let gist = Gist::of(frame);
-            if let Some(gist) = &gist {
+            let gist = Gist::of(frame).map(|gist| {
                 let interface = self.settings.per_interface.then_some(packet.interface);
-                guesses.push(self.rows.guess(&RowKey::of(gist, interface)));
-            }
+                let guess = self.rows.guess(&RowKey::of(&gist, interface));
+                (gist, guess)
+            });
             ahead.gists.push(gist);
         }
-        for guess in guesses {
-            self.rows.fetch(guess);
+        for (_, guess) in ahead.gists.iter().flatten() {
+            self.rows.fetch(*guess);
         }
     }
 
@@ -109,13 +112,21 @@ impl Monitor {
         place: usize,
     ) -> Observed {
         match (ahead.frames.get(place), ahead.gists.get(place)) {
-            (Some(frame), Some(gist)) => self.take(packet, frame, gist.as_ref()),
+            (Some(frame), Some(gist)) => {
+                let gist = gist.as_ref().map(|(gist, guess)| (gist, *guess));
+                self.take(packet, frame, gist)
+            }
             _ => self.observe(packet),
         }
     }
 
-    /// Takes in the packet of that frame, and the notification that it is.
-    fn take(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, gist: Option<&Gist>) -> Observed {
+    /// Takes in the packet of that frame, and the notification that it is, whose row may be where it is guessed to be.
+    fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        gist: Option<(&Gist, u32)>,
+    ) -> Observed {
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
         let icrc = if self.settings.verify_icrc {
@@ -173,7 +184,7 @@ impl Monitor {
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
-        notification: &Gist,
+        (notification, guess): (&Gist, u32),
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
@@ -189,9 +200,9 @@ impl Monitor {
             notification,
             settings.per_interface.then_some(packet.interface),
         );
-        let (id, row) = rows.entry(key, notification, |gone| {
+        let (id, row) = rows.entry(key, guess, notification, |gone| {
             for notifier in gone.notifiers() {
-                points.forget_flow(notifier.address, notifier.origin);
+                points.forget_flow(notifier.point, notifier.address, notifier.origin);
             }
         });
         // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.

@@ -48,7 +48,12 @@ impl Point {
 
     #[inline]
     fn is(&self, notification: &Gist) -> bool {
-        self.used > 0 && self.address == notification.notifier && self.origin == notification.origin
+        self.is_that(notification.notifier, notification.origin)
+    }
+
+    #[inline]
+    fn is_that(&self, address: IpAddr, origin: Origin) -> bool {
+        self.used > 0 && self.address == address && self.origin == origin
     }
 
     /// Counts a notification of it.
@@ -194,10 +199,16 @@ impl Points {
         }
     }
 
-    /// Says that a row is gone that `address` had notified about.
-    pub fn forget_flow(&mut self, address: IpAddr, origin: Origin) {
-        let place = self.places.get(&key(address, origin));
-        if let Some(point) = place.and_then(|place| self.slots.get_mut(*place as usize)) {
+    /// Says that a row is gone that `address` had notified about; it may be where it was last, at `hint`.
+    pub fn forget_flow(&mut self, hint: u32, address: IpAddr, origin: Origin) {
+        let there =
+            (self.slots.get(hint as usize)).is_some_and(|point| point.is_that(address, origin));
+        let place = if there {
+            Some(hint)
+        } else {
+            self.places.get(&key(address, origin)).copied()
+        };
+        if let Some(point) = place.and_then(|place| self.slots.get_mut(place as usize)) {
             // A notifier that had to go and has come back does not know the flows of before.
             point.flows = point.flows.saturating_sub(1);
         }

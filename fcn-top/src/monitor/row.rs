@@ -82,8 +82,6 @@ pub struct Row {
     total: u64,
     last_seen: u64,
     generation: u32,
-    /// The place of the next row whose key may be mistaken for this one's: `rows.rs`'s business.
-    pub next: u32,
     main: Notifier,
     gaps: Gaps,
     windows: Windows,
@@ -118,7 +116,6 @@ impl Row {
             total: 0,
             last_seen: 0,
             generation,
-            next: u32::MAX,
             main: Notifier::of(notification),
             gaps: Gaps::default(),
             series: Series::new(),

@@ -15,18 +15,27 @@ const BATCH: usize = 16;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
-/// Chains at first.
-const CHAINS: usize = 64;
+/// Places at first.
+const PLACES: usize = 64;
+/// Rows that may have to leave are counted in so many steps of time, as a power of two.
+const STEP_BITS: u32 = 10;
+
+/// Where a row is, and 32 bits of its key's hash: other rows need not be fetched only to see that they are others. The lower
+/// ones of those bits say from which place on it is looked for.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    tag: u32,
+    slot: u32,
+}
+
+const FREE: Place = Place { tag: 0, slot: NONE };
 
 /// Rows by key.
-///
-/// Found by chains through the rows themselves: their heads, twice as many as rows, are so few octets that they stay in the
-/// processor's cache, and a row has to be fetched anyway.
 #[derive(Debug)]
 pub struct Rows {
     seed: Seeded,
-    /// The slot of the first row of each chain; a power of two of them.
-    heads: Vec<u32>,
+    /// A power of two of them, at least an eighth of them free; a row is at the first place from its tag's on that was free.
+    places: Vec<Place>,
     slots: Vec<Row>,
     /// When each slot was last used, by `ticks`; 0 for a free one. Apart from the rows, so that it is searched quickly.
     used: Vec<u64>,
@@ -42,40 +51,58 @@ impl Rows {
     pub fn new(limit: usize) -> Self {
         Self {
             seed: Seeded::default(),
-            heads: vec![NONE; CHAINS],
+            places: vec![FREE; PLACES],
             slots: Vec::new(),
             used: Vec::new(),
             free: Vec::new(),
             ticks: 0,
-            limit: limit.clamp(1, NONE as usize),
+            limit: limit.clamp(1, 1 << 31),
             evicted: 0,
         }
     }
 
-    /// The row of `key`, a new one where there is none. `leaves` is told which rows have to go for it.
+    /// The row of `key`, a new one where there is none. It is in the slot `guess`, unless much has changed since that was
+    /// guessed. `leaves` is told which rows have to go for it.
     #[inline]
     pub fn entry(
         &mut self,
         key: RowKey,
+        guess: u32,
         notification: &Gist,
         leaves: impl FnMut(&Row),
     ) -> (RowId, &mut Row) {
-        let slot = match self.find(&key) {
-            Some(slot) => slot,
-            None => self.insert(key, notification, leaves),
+        let slot = if self.holds(guess, &key) {
+            guess
+        } else {
+            let tag = self.tag(&key);
+            match self.find(&key, tag) {
+                Some(slot) => slot,
+                None => self.insert(key, tag, notification, leaves),
+            }
         };
         self.ticks += 1;
-        let place = slot as usize;
-        self.used[place] = self.ticks;
-        let row = &mut self.slots[place];
+        let at = slot as usize;
+        self.used[at] = self.ticks;
+        let row = &mut self.slots[at];
         (id(slot, row.generation()), row)
     }
 
-    /// The first row of the chain that a key's row is in, if any is: mostly that row.
+    #[inline]
+    fn holds(&self, slot: u32, key: &RowKey) -> bool {
+        let used = self.used.get(slot as usize).is_some_and(|used| *used > 0);
+        used && self
+            .slots
+            .get(slot as usize)
+            .is_some_and(|row| row.key() == key)
+    }
+
+    /// The slot of a key's row, as far as can be told without a look at it; where there is none, none.
     #[inline]
     #[must_use]
     pub fn guess(&self, key: &RowKey) -> u32 {
-        self.heads[self.chain(key)]
+        let tag = self.tag(key);
+        let mut found = self.run(tag).filter(|place| place.tag == tag);
+        found.next().map_or(NONE, |place| place.slot)
     }
 
     /// Has a guessed row fetched from memory.
@@ -87,36 +114,48 @@ impl Rows {
     }
 
     #[inline]
-    fn chain(&self, key: &RowKey) -> usize {
-        self.seed.of_words(key.words()) as usize & (self.heads.len() - 1)
+    fn tag(&self, key: &RowKey) -> u32 {
+        self.seed.of_words(key.words()) as u32
+    }
+
+    /// The places from a tag's on, up to the first free one.
+    #[inline]
+    fn run(&self, tag: u32) -> impl Iterator<Item = Place> {
+        let mask = self.places.len() - 1;
+        let mut at = tag as usize;
+        core::iter::from_fn(move || {
+            let place = self.places[at & mask];
+            at += 1;
+            (place.slot != NONE).then_some(place)
+        })
     }
 
     #[inline]
-    fn find(&self, key: &RowKey) -> Option<u32> {
-        let mut slot = self.heads[self.chain(key)];
-        while slot != NONE {
-            let row = &self.slots[slot as usize];
-            if row.key() == key {
-                return Some(slot);
-            }
-            slot = row.next;
-        }
-        None
+    fn find(&self, key: &RowKey, tag: u32) -> Option<u32> {
+        self.run(tag)
+            .filter(|place| place.tag == tag)
+            .map(|place| place.slot)
+            .find(|slot| self.slots[*slot as usize].key() == key)
     }
 
     #[cold]
-    fn insert(&mut self, key: RowKey, notification: &Gist, leaves: impl FnMut(&Row)) -> u32 {
+    fn insert(
+        &mut self,
+        key: RowKey,
+        tag: u32,
+        notification: &Gist,
+        leaves: impl FnMut(&Row),
+    ) -> u32 {
         if self.len() >= self.limit {
             self.evict(leaves);
-        } else if self.len() >= self.heads.len() / 2 {
-            self.heads.resize(self.heads.len() * 2, NONE);
-            self.chain_all();
+        } else if self.len() >= self.places.len() / 8 * 7 {
+            self.spread();
         }
         let slot = match self.free.pop() {
             Some(slot) => {
-                let place = &mut self.slots[slot as usize];
-                let generation = place.generation().wrapping_add(1);
-                *place = Row::new(key, notification, generation);
+                let row = &mut self.slots[slot as usize];
+                let generation = row.generation().wrapping_add(1);
+                *row = Row::new(key, notification, generation);
                 slot
             }
             None => {
@@ -126,59 +165,103 @@ impl Rows {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.put_first(slot);
+        self.put(Place { tag, slot });
         slot
     }
 
-    fn put_first(&mut self, slot: u32) {
-        let chain = self.chain(self.slots[slot as usize].key());
-        let next = core::mem::replace(&mut self.heads[chain], slot);
-        self.slots[slot as usize].next = next;
+    fn put(&mut self, place: Place) {
+        let mask = self.places.len() - 1;
+        let mut at = place.tag as usize & mask;
+        while self.places[at].slot != NONE {
+            at = (at + 1) & mask;
+        }
+        self.places[at] = place;
     }
 
-    /// Makes the chains anew, of the rows in use.
-    fn chain_all(&mut self) {
-        self.heads.fill(NONE);
-        for slot in 0..self.slots.len() {
-            if self.used[slot] > 0 {
-                self.put_first(slot as u32);
+    /// Twice as many places.
+    fn spread(&mut self) {
+        let len = self.places.len() * 2;
+        let before = core::mem::replace(&mut self.places, vec![FREE; len]);
+        for place in before {
+            if place.slot != NONE {
+                self.put(place);
             }
         }
     }
 
     fn evict(&mut self, mut leaves: impl FnMut(&Row)) {
-        let mut ages: Vec<(u64, u32)> = (self.used.iter().copied().zip(0..))
-            .filter(|(used, _)| *used > 0)
+        let latest = self.latest_to_leave();
+        // Slot by slot: memory is faster in that order.
+        let used = self.used.iter_mut().zip(&self.slots).zip(0..);
+        let leaving: Vec<Place> = used
+            .filter(|((used, _), _)| (1..=latest).contains(&**used))
+            .map(|((used, row), slot)| {
+                *used = 0;
+                leaves(row);
+                let tag = self.seed.of_words(row.key().words()) as u32;
+                Place { tag, slot }
+            })
             .collect();
-        let batch = ages.len().div_ceil(BATCH);
-        if batch < ages.len() {
-            ages.select_nth_unstable(batch);
+        let mask = self.places.len() - 1;
+        for some in leaving.chunks(BATCH) {
+            // Several places at once are on their way from memory.
+            for place in some {
+                core::hint::black_box(self.places[place.tag as usize & mask].slot);
+            }
+            for place in some {
+                self.take_out(*place);
+            }
         }
-        for (_, slot) in ages.into_iter().take(batch) {
-            self.unchain(slot);
-            leaves(&self.slots[slot as usize]);
-            self.used[slot as usize] = 0;
-            self.free.push(slot);
-            self.evicted += 1;
-        }
+        self.evicted += leaving.len() as u64;
+        self.free.extend(leaving.iter().map(|place| place.slot));
     }
 
-    fn unchain(&mut self, slot: u32) {
-        let row = &self.slots[slot as usize];
-        let (chain, next) = (self.chain(row.key()), row.next);
-        let mut at = self.heads[chain];
-        if at == slot {
-            self.heads[chain] = next;
-            return;
+    /// When the last of a sixteenth of the rows was used, those that were used longest ago. No two are used at once.
+    fn latest_to_leave(&self) -> u64 {
+        let used = || self.used.iter().copied().filter(|used| *used > 0);
+        let batch = self.len().div_ceil(BATCH);
+        // Most rows are told by counting them; only those in the step that the last of the batch is in are sorted.
+        let first = used().min().unwrap_or(0);
+        let shift = (u64::BITS - (self.ticks - first).leading_zeros()).saturating_sub(STEP_BITS);
+        let step = |at: u64| ((at - first) >> shift) as usize;
+        let mut counts = [0_usize; 1 << STEP_BITS];
+        for at in used() {
+            counts[step(at)] += 1;
         }
-        while at != NONE {
-            let row = &mut self.slots[at as usize];
-            if row.next == slot {
-                row.next = next;
-                return;
+        let mut before = 0;
+        let last = (counts.iter()).position(|count| {
+            before += count;
+            before >= batch
+        });
+        let Some(last) = last else { return self.ticks };
+        before -= counts[last];
+        let mut among: Vec<u64> = used().filter(|at| step(*at) == last).collect();
+        let (_, latest, _) = among.select_nth_unstable(batch - before - 1);
+        *latest
+    }
+
+    /// Takes a row's place out, and moves those behind it that cannot be found beyond a free one.
+    fn take_out(&mut self, leaving: Place) {
+        let mask = self.places.len() - 1;
+        let mut hole = leaving.tag as usize & mask;
+        while self.places[hole].slot != leaving.slot {
+            hole = (hole + 1) & mask;
+        }
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let place = self.places[at];
+            if place.slot == NONE {
+                break;
             }
-            at = row.next;
+            // How far each is from where it is looked for first.
+            let from = at.wrapping_sub(place.tag as usize) & mask;
+            if from >= at.wrapping_sub(hole) & mask {
+                self.places[hole] = place;
+                hole = at;
+            }
         }
+        self.places[hole] = FREE;
     }
 
     /// The row of that name, where it is still kept.
@@ -224,4 +307,66 @@ impl Rows {
 
 const fn id(slot: u32, generation: u32) -> RowId {
     RowId((generation as u64) << 32 | slot as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fcn_wire::{Kind, Origin, Qp, Subject};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn gist(qp: u32) -> Gist {
+        let sender = [10, 0, 0, 1].into();
+        Gist {
+            kind: Kind::Cnp,
+            origin: Origin::Receiver,
+            notifier: [10, 0, 0, 2].into(),
+            told: sender,
+            sender: Some(sender),
+            subject: Subject::SenderQp(Qp::truncate(qp)),
+            level: None,
+            deepest_queue: None,
+            hops: 0,
+        }
+    }
+
+    proptest! {
+        /// Against a map that forgets nothing: what is found is the key's, and those leave that were used longest ago.
+        #[test]
+        fn rows_are_found_and_the_oldest_leave(
+            limit in 1_usize..120,
+            keys in proptest::collection::vec(0_u32..200, 1..600),
+            guessed in any::<bool>(),
+        ) {
+            let mut rows = Rows::new(limit);
+            let mut known: BTreeMap<u32, (usize, RowId)> = BTreeMap::new();
+            for (time, qp) in keys.into_iter().enumerate() {
+                let (gist, mut gone) = (gist(qp), Vec::new());
+                let key = RowKey::of(&gist, None);
+                let guess = if guessed { rows.guess(&key) } else { NONE };
+                let (id, row) = rows.entry(key, guess, &gist, |row| {
+                    gone.push(row.key().qp().unwrap().0.get());
+                });
+                prop_assert_eq!(row.key(), &key);
+                let latest = gone.iter().map(|qp| known[qp].0).max();
+                for qp in &gone {
+                    let (_, id) = known.remove(qp).unwrap();
+                    prop_assert!(rows.get(id).is_none());
+                }
+                prop_assert!(gone.len() <= limit.div_ceil(BATCH));
+                prop_assert!(known.values().all(|(at, _)| latest.is_none_or(|latest| latest < *at)));
+                if let Some((_, before)) = known.insert(qp, (time, id)) {
+                    prop_assert_eq!(before, id);
+                }
+                prop_assert_eq!(rows.len(), known.len());
+                prop_assert!(rows.len() <= limit);
+                prop_assert_eq!(rows.iter().count(), known.len());
+                for (_, id) in known.values() {
+                    let row = rows.get(*id).unwrap();
+                    prop_assert_eq!(rows.guess(row.key()), id.place());
+                }
+            }
+        }
+    }
 }

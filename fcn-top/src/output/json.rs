@@ -70,7 +70,12 @@ impl Intervals {
             ..selection.clone()
         };
         let mut rows: Vec<(u64, u32)> = (unlimited.of(tables, words).places.into_iter())
-            .map(|place| (since.get(place as usize).copied().unwrap_or_default(), place))
+            .map(|place| {
+                (
+                    since.get(place as usize).copied().unwrap_or_default(),
+                    place,
+                )
+            })
             .filter(|(count, _)| all || *count > 0)
             .collect();
         if selection.order.is_none() {

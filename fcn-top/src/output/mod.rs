@@ -132,10 +132,7 @@ mod tests {
         let words = Words::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
             let selected = selection.of(&tables, &words);
-            (
-                selected.ids().map(|id| id.0).collect(),
-                selected.matched,
-            )
+            (selected.ids().map(|id| id.0).collect(), selected.matched)
         };
         let mut selection = Selection::default();
         assert_eq!(ids(&selection), (vec![2, 1, 5, 9], 4));

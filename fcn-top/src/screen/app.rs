@@ -150,7 +150,7 @@ impl<'a> App<'a> {
     /// What suffices of the rows where they are only remembered, and it is known which of them will be.
     fn first_wanted(&self) -> Option<(Order, usize)> {
         let sheet = &self.sheets.qps;
-        let shown = self.moments.mode() == Mode::Live || self.moments.is_incomplete();
+        let shown = self.moments.mode() == Mode::Live || self.moments.lacks_rows();
         (!shown && !sheet.filters()).then_some((sheet.order, KEPT_ROWS))
     }
 

@@ -100,7 +100,10 @@ impl App<'_> {
             }
             View::Points => {
                 let (sheet, lines) = (&self.sheets.points, &self.moments.shown().points);
-                if let Some(notifier) = sheet.current(&lines[..]).map(|point: Cow<'_, PointRecord>| point.notifier) {
+                if let Some(notifier) = sheet
+                    .current(&lines[..])
+                    .map(|point: Cow<'_, PointRecord>| point.notifier)
+                {
                     let qps = &mut self.sheets.qps;
                     qps.notifier = Some(notifier);
                     qps.seen.fill(0);
@@ -219,12 +222,16 @@ impl App<'_> {
                             .map(|line| line.into_owned().1)
                             .collect(),
                     ),
-                    View::Points => {
-                        Records::Points(picked(&sheets.points, &shown.points[..]).map(Cow::into_owned).collect())
-                    }
-                    View::Paths => {
-                        Records::Hops(picked(&sheets.hops, &shown.hops[..]).map(Cow::into_owned).collect())
-                    }
+                    View::Points => Records::Points(
+                        picked(&sheets.points, &shown.points[..])
+                            .map(Cow::into_owned)
+                            .collect(),
+                    ),
+                    View::Paths => Records::Hops(
+                        picked(&sheets.hops, &shown.hops[..])
+                            .map(Cow::into_owned)
+                            .collect(),
+                    ),
                     View::Events => Records::Events(
                         picked(&sheets.events, self.moments.events())
                             .map(Cow::into_owned)

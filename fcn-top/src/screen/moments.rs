@@ -79,8 +79,13 @@ impl Moments {
         due || self.is_incomplete()
     }
 
+    /// Whether what stands still lacks rows.
+    pub(super) fn lacks_rows(&self) -> bool {
+        matches!(&self.shown, Shown::Still { whole: false, at } if at.tables.qps.is_empty())
+    }
+
     /// Whether what stands still lacks tables.
-    pub(super) const fn is_incomplete(&self) -> bool {
+    const fn is_incomplete(&self) -> bool {
         matches!(self.shown, Shown::Still { whole: false, .. })
     }
 

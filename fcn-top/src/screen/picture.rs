@@ -112,7 +112,11 @@ impl App<'_> {
         }
         match self.view {
             View::Paths => {
-                if let Some(hop) = self.sheets.hops.current::<HopRecord>(&self.moments.shown().hops[..]) {
+                if let Some(hop) = self
+                    .sheets
+                    .hops
+                    .current::<HopRecord>(&self.moments.shown().hops[..])
+                {
                     paths::paths(hop.path, &self.moments.shown().hops, panel, look, buffer);
                 }
             }

@@ -167,12 +167,19 @@ impl Sheet {
     }
 
     /// The line at a place among those shown.
-    pub(super) fn line<'l, L: Line>(&self, place: usize, lines: &'l (impl Lines<L> + ?Sized)) -> Option<Cow<'l, L>> {
+    pub(super) fn line<'l, L: Line>(
+        &self,
+        place: usize,
+        lines: &'l (impl Lines<L> + ?Sized),
+    ) -> Option<Cow<'l, L>> {
         lines.at(*self.lines.get(place)? as usize)
     }
 
     /// The line chosen; where none is, the first.
-    pub(super) fn current<'l, L: Line>(&self, lines: &'l (impl Lines<L> + ?Sized)) -> Option<Cow<'l, L>> {
+    pub(super) fn current<'l, L: Line>(
+        &self,
+        lines: &'l (impl Lines<L> + ?Sized),
+    ) -> Option<Cow<'l, L>> {
         let Some(key) = &self.chosen else {
             return self.line(0, lines);
         };

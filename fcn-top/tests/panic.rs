@@ -1,0 +1,258 @@
+//! A bug while the screen is shown: wherever it strikes, the terminal is as it was, the message can be read, and the exit
+//! code says that the program has failed.
+//!
+//! Nothing in the program panics when it is asked to. So this one runs itself in a terminal, which tmux is: as the program
+//! does it (the same threads, the same screen), but with an input, tables or an export that break.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use fcn_tool::console::{conclude, main_with};
+use fcn_tool::failure::{Failure, Result};
+use fcn_top::engine::file::{Choice, FileInput};
+use fcn_top::engine::{Engine, Input, Limits};
+use fcn_top::monitor::{Monitor, RowId, Settings};
+use fcn_top::packed::QpRows;
+use fcn_top::running::feed;
+use fcn_top::screen::{Options, run};
+use fcn_top::tables::{Tables, Wanted, Watched};
+use fcn_top::text::Words;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Generous: the machine may be busy.
+const HANG: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(50);
+/// Tables that are shown before they break.
+const SHOWN: u32 = 4;
+/// What is said by whatever breaks.
+const SAID: &str = "this bug was made for a test";
+
+/// What breaks, whose keys make it do so, and the exit code and last words that follow.
+const CASES: [(&str, &[&str], &str, &str); 3] = [
+    // The first thread of the program: it ends as Rust ends it.
+    ("drawing", &[], "101", SAID),
+    ("key", &["j", "x", "Enter"], "101", SAID),
+    (
+        "capture",
+        &[],
+        "1",
+        "fcn-top: a part of the program broke: the message above says where",
+    ),
+];
+
+/// An input that breaks once it has seen all packets and `SHOWN` pictures were drawn.
+struct Breaking<'a>(FileInput, &'a AtomicU32);
+
+impl Input for Breaking<'_> {
+    fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> core::result::Result<(), Failure> {
+        self.0.run(engine, stop)?;
+        while self.1.load(Ordering::Relaxed) < SHOWN {
+            thread::sleep(STEP);
+        }
+        panic!("{SAID}");
+    }
+}
+
+/// An engine that breaks where it is looked at.
+struct Fragile<'a> {
+    engine: &'a Engine,
+    what: &'a str,
+    shown: &'a AtomicU32,
+}
+
+impl Watched for Fragile<'_> {
+    fn tables(&self, wanted: Wanted) -> Tables {
+        self.tables_in(wanted, QpRows::new())
+    }
+
+    fn tables_in(&self, wanted: Wanted, room: QpRows) -> Tables {
+        let shown = self.shown.fetch_add(1, Ordering::Relaxed);
+        assert!(shown < SHOWN || self.what != "drawing", "{SAID}");
+        self.engine.tables_in(wanted, room)
+    }
+
+    fn export(&self, _: RowId, _: &Path) -> core::result::Result<u64, String> {
+        panic!("{SAID}");
+    }
+
+    fn ended(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What runs in the terminal.
+fn broken(what: &str, capture: &Path) -> Result {
+    let words = Words::default();
+    let engine = Engine::new(
+        Monitor::new(Settings::default()),
+        None,
+        Limits::default(),
+        false,
+    );
+    let shown: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+    let file = FileInput::open(capture, Choice::default(), &[])?;
+    let input: Box<dyn Input> = if what == "capture" {
+        Box::new(Breaking(file, shown))
+    } else {
+        Box::new(file)
+    };
+    let over = AtomicBool::new(false);
+    let watched = Fragile {
+        engine: &engine,
+        what,
+        shown,
+    };
+    let (left, ended) = feed(&engine, vec![input], (&over, None), || {
+        run(&watched, &Options::default(), &words, &over)
+    });
+    left.and(ended)
+}
+
+/// A terminal; gone when dropped.
+struct Terminal(TempDir);
+
+impl Terminal {
+    /// With a shell that runs `script`, and then waits.
+    fn with(script: &str) -> Self {
+        let terminal = Self(tempfile::tempdir().unwrap());
+        let script = format!("{script}; sleep 1000");
+        let size = ["-x", "120", "-y", "30"];
+        let mut command = terminal.tmux();
+        command
+            .args(["-f", "/dev/null", "new-session", "-d"])
+            .args(size);
+        command.args([
+            "env",
+            "TERM=screen-256color",
+            "RUST_BACKTRACE=0",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        assert!(command.status().unwrap().success());
+        terminal
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command
+            .env_remove("TMUX")
+            .arg("-S")
+            .arg(self.0.path().join("tmux"));
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> String {
+        let output = self.tmux().args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Waits until it shows that.
+    #[track_caller]
+    fn shows(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let shown = self.output(&["capture-pane", "-p"]);
+            if shown.contains(text) {
+                return shown;
+            }
+            assert!(begun.elapsed() < HANG, "it does not show {text}: {shown}");
+            thread::sleep(STEP);
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.tmux().arg("kill-server").output();
+    }
+}
+
+fn breaks((what, keys, code, last): (&str, &[&str], &str, &str)) {
+    let this = std::env::current_exe().unwrap();
+    let capture = common::captures().join("receiver-cnp-ipv4.pcapng");
+    let run = format!(
+        "'{}' --broken {what} '{}'",
+        this.display(),
+        capture.display()
+    );
+    // How the terminal is set, before and after.
+    let terminal = Terminal::with(&format!(
+        "b=$(stty -g); echo BEFORE; {run}; echo CODE $?; [ \"$b\" = \"$(stty -g)\" ] && echo SAME || echo CHANGED"
+    ));
+    if what == "key" {
+        // Else it breaks as soon as it is shown, and may have by now.
+        terminal.shows("notif/s");
+        assert_eq!(terminal.state("#{alternate_on} #{mouse_any_flag}"), "1 1");
+    }
+    for key in keys {
+        terminal.output(&["send-keys", key]);
+        thread::sleep(STEP);
+    }
+    let left = terminal.shows("CODE");
+    terminal.shows("SAME");
+    // What was there before the screen is there again, and behind it each line of the message begins at the left.
+    let lines: Vec<&str> = left.lines().collect();
+    assert_eq!(lines[0], "BEFORE", "{left}");
+    let panic = lines.iter().position(|line| line.starts_with("thread '"));
+    let panic = panic.unwrap_or_else(|| panic!("{left}"));
+    assert!(lines[panic].contains("panicked at"), "{left}");
+    assert_eq!(lines[panic + 1], SAID, "{left}");
+    assert_eq!(left.matches(SAID).count(), 1, "{left}");
+    assert!(lines.iter().any(|line| line.starts_with(last)), "{left}");
+    assert!(lines.contains(&&*format!("CODE {code}")), "{left}");
+    let state = terminal.state("#{alternate_on} #{mouse_any_flag} #{cursor_flag}");
+    assert_eq!(state, "0 0 1", "{left}");
+}
+
+impl Terminal {
+    fn state(&self, of: &str) -> String {
+        self.output(&["display-message", "-p", of])
+            .trim()
+            .to_owned()
+    }
+}
+
+/// What the test is called where tests are listed and counted.
+const NAME: &str = "a_bug_leaves_the_terminal_as_it_was";
+
+/// Not the usual harness, as this is two programs: the test, and what it runs in the terminal.
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, what, capture] = &words[..]
+        && first == "--broken"
+    {
+        return main_with(|_, console| {
+            conclude("fcn-top", broken(what, Path::new(capture)), console)
+        });
+    }
+    if words.iter().any(|word| word == "--list") {
+        println!("{NAME}: test");
+        return ExitCode::SUCCESS;
+    }
+    let mut names = words
+        .iter()
+        .filter(|word| !word.starts_with('-'))
+        .peekable();
+    if names.peek().is_some() && !names.any(|name| NAME.contains(name.as_str())) {
+        return ExitCode::SUCCESS;
+    }
+    println!("\nrunning 1 test");
+    let there = Command::new("tmux")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status();
+    if there.is_ok_and(|status| status.success()) {
+        CASES.into_iter().for_each(breaks);
+    } else {
+        println!("SKIPPED: needs the program tmux");
+    }
+    println!("test {NAME} ... ok");
+    println!("\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+    ExitCode::SUCCESS
+}
