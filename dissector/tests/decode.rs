@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
+use common::{
+    Packet, TempCapture, captures, decode, matches, packets, subtree, trees, with_plugin,
+};
 use fcn_wire::Profile;
 use fcn_wire::finding::{Family, Findings, Rule};
 use fcn_wire::frame::{End, Frame, LinkType};
@@ -251,20 +253,6 @@ fn expert_info_names_every_finding_of_fcn_wire_and_no_more() {
         "proxycn.option.type",
     ];
     assert_eq!(never, BTreeSet::from(forced), "what no capture shows");
-}
-
-/// Lines of `tree` from the one that contains `from` on, as deep as that one is or deeper, without their indent.
-fn subtree(tree: &str, from: &str) -> Vec<String> {
-    let indent = |line: &str| line.len() - line.trim_start().len();
-    let mut lines = tree.lines().skip_while(|line| !line.contains(from));
-    let Some(first) = lines.next() else {
-        panic!("no `{from}` in\n{tree}");
-    };
-    let depth = indent(first);
-    core::iter::once(first)
-        .chain(lines.take_while(|line| indent(line) > depth))
-        .map(|line| line[depth..].to_owned())
-        .collect()
 }
 
 #[test]

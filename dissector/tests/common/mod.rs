@@ -176,3 +176,17 @@ pub fn trees(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<String>
     }
     frames
 }
+
+/// Lines of `tree` from the one that contains `from` on, as deep as that one is or deeper, without their indent.
+pub fn subtree(tree: &str, from: &str) -> Vec<String> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = tree.lines().skip_while(|line| !line.contains(from));
+    let Some(first) = lines.next() else {
+        panic!("no `{from}` in\n{tree}");
+    };
+    let depth = indent(first);
+    core::iter::once(first)
+        .chain(lines.take_while(|line| indent(line) > depth))
+        .map(|line| line[depth..].to_owned())
+        .collect()
+}
