@@ -43,6 +43,7 @@ const FUNCTIONS: &[&str] = &[
     "prefs_get_uint_value(_real)?",
     "prefs_register_bool_preference",
     "prefs_register_protocol",
+    "prefs_register_string_preference",
     "prefs_register_uint_preference",
     "prefs_find_module",
     "prefs_find_preference",
@@ -68,10 +69,12 @@ const FUNCTIONS: &[&str] = &[
     "proto_tree_add_time",
     "proto_tree_add_uint",
     "proto_tree_add_uint64",
+    "register_cleanup_routine",
     "register_conversation_table",
     "register_init_routine",
     "register_postdissector",
     "register_tap",
+    "report_failure",
     "stats_tree_create_node",
     "stats_tree_manip_node_int",
     "stats_tree_register_plugin",
@@ -116,6 +119,8 @@ const CONSTANTS: &[&str] = &[
     "PI_.*",
     "pref_current",
     "WIRESHARK_VERSION_.*",
+    "WTAP_ENCAP_(ETHERNET|NULL|LOOP|RAW_IP|RAW_IP4|RAW_IP6|SLL|SLL2)",
+    "WTAP_HAS_INTERFACE_ID",
 ];
 
 fn main() {

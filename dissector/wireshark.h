@@ -8,3 +8,5 @@
 #include <epan/tap.h>
 #include <epan/stats_tree.h>
 #include <epan/conversation_table.h>
+#include <wiretap/wtap.h>
+#include <wsutil/report_message.h>

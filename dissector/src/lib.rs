@@ -8,6 +8,7 @@
 //! License: GPL-2.0-or-later (Wireshark's own), unlike the crates it uses.
 
 mod locate;
+mod memory;
 mod names;
 mod plan;
 mod show;

@@ -301,6 +301,7 @@ fields! {
     FcnTranslates = Fcn, "fcn.translates", "Translates the notification in frame", Kind::Frame(Link::Cause);
     FcnTranslationDelay = Fcn, "fcn.translation_delay", "Time that translating took", Kind::Span;
     FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated by the CNP in frame", Kind::Frame(Link::Effect);
+    FcnDataNode = Fcn, "fcn.data", "Data that a congestion notification is about", Kind::Node;
     FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
     FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);
     FcnRateAfter = Fcn, "fcn.rate_after", "Data rate of the sender after (bit/s)", Kind::Dec(64);
@@ -340,6 +341,7 @@ fields! {
     PncLeftOutCharacteristics = Pnc, "pnc.left_out.characteristics", "Characteristics left out here", Kind::Dec(32);
     PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings left out here", Kind::Dec(32);
     PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages of this frame left out", Kind::Dec(32);
+    FcnForgotten = Fcn, "fcn.forgotten", "Not known any more", Kind::Text;
 }
 
 impl F {

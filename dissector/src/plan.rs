@@ -94,6 +94,8 @@ pub enum Op {
     Protocol(P, At, Mark),
     /// Add a field and open it.
     Open(F, At),
+    /// The same, of what does not stand in the packet.
+    OpenGenerated(F, At),
     /// Add a number and open it, for its parts.
     OpenUint(F, At, u32),
     /// Close what was opened last.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+pub mod context;
 mod fast_cnp;
 mod ioam;
 mod lines;
@@ -77,6 +78,13 @@ impl<'a> Scene<'a> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         rest.get(..len).unwrap_or(rest)
     }
+}
+
+/// The packet around a RoCEv2 payload, from its IP header on; `None` where that is not in front of it.
+pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
+    let source = place.addresses.map(|(source, _)| source);
+    let (_, frame) = scene.frame_of_payload(place.payload, source)?;
+    Some(frame)
 }
 
 #[cfg(test)]

@@ -120,12 +120,16 @@ impl Pen<'_> {
                     self.added(item, mark);
                     self.descend(item, register::protocol_ett(protocol));
                 }
-                Op::Open(field, at) => {
+                Op::Open(field, at) | Op::OpenGenerated(field, at) => {
                     let (start, len) = self.clamp(at);
                     let id = register::field(field);
                     let item =
                         sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
-                    self.added(item, Mark::Plain);
+                    let mark = match op {
+                        Op::OpenGenerated(..) => Mark::Generated,
+                        _ => Mark::Plain,
+                    };
+                    self.added(item, mark);
                     self.descend(item, register::field_ett(field));
                 }
                 Op::OpenUint(field, at, value) => {

@@ -4,15 +4,18 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
-use super::{addresses, bytes, compat, guard, register, room, routing, scratch, source, sys, taps};
+use super::{
+    addresses, bytes, compat, guard, memory, register, room, routing, scratch, source, sys, taps,
+};
+use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use fcn_wire::Profile;
 use fcn_wire::notification::Gist;
+use fcn_wire::{Frame, Profile};
 use std::net::IpAddr;
 
 /// Most messages noted in one frame; more than that is no traffic but an attack.
@@ -407,7 +410,7 @@ unsafe fn mac_destination(pinfo: *mut sys::packet_info) -> [u8; 6] {
 
 /// Adds to the finished tree what the wrappers noted.
 pub unsafe extern "C" fn post(
-    _tvb: *mut sys::tvbuff_t,
+    tvb: *mut sys::tvbuff_t,
     pinfo: *mut sys::packet_info,
     tree: *mut sys::proto_tree,
     _data: *mut c_void,
@@ -429,6 +432,7 @@ pub unsafe extern "C" fn post(
                 _ => {}
             }
         }
+        remember(tvb, pinfo, &*all);
         let tapped = taps::is_heard();
         let shown =
             is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
@@ -439,7 +443,6 @@ pub unsafe extern "C" fn post(
         } else if !tree.is_null() {
             add_protocols(pinfo, tree, &*all);
         }
-        let shown = shown && !tree.is_null();
         for seen in (*all).iter().filter(|_| tapped || shown) {
             let Some(gist) = said(pinfo, &seen) else {
                 continue;
@@ -450,6 +453,9 @@ pub unsafe extern "C" fn post(
             if shown {
                 add_summary(pinfo, tree, &seen, &gist);
             }
+        }
+        if shown {
+            add_effects(pinfo, tree, &*all);
         }
     }
     0
@@ -507,6 +513,7 @@ unsafe fn add_summary(
 ) {
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
+        let number = (*pinfo).num;
         let (ops, store) = (
             room(pinfo, SUMMARY_PLAN.0, Op::Close),
             room(pinfo, SUMMARY_PLAN.1, 0),
@@ -514,6 +521,13 @@ unsafe fn add_summary(
         let plan = guard(|| {
             let mut plan = Plan::new(ops, store);
             show::summary(&mut plan, gist, seen.start, seen.captured);
+            match memory::context(number) {
+                Some(Context::Notice(context)) => {
+                    show::context::notice(&mut plan, &context, seen.start);
+                }
+                Some(Context::Forgotten) => show::context::forgotten(&mut plan, seen.start),
+                Some(Context::Data(_)) | None => {}
+            }
             plan
         });
         if let Some(plan) = plan {
@@ -527,8 +541,80 @@ unsafe fn add_summary(
     }
 }
 
-/// Room for steps and texts of the summary of a notification.
-pub const SUMMARY_PLAN: (usize, usize) = (32, 1024);
+/// Room for steps and texts of the summary of a notification, and of what is known beside it.
+pub const SUMMARY_PLAN: (usize, usize) = (64, 2048);
+
+/// Has the frame remembered, if it is dissected for the first time.
+unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, all: &Notes) {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let Some(frame_seen) = memory::first_visit(pinfo) else {
+            return;
+        };
+        let Some(seen) = innermost(all) else { return };
+        if let Some(gist) = said(pinfo, &seen) {
+            guard(|| memory::notified(frame_seen, &gist));
+        } else if seen.kind == NoteKind::Roce {
+            let (inner, wire_len) = (bytes(seen.ds), sys::tvb_reported_length(seen.ds) as usize);
+            // From the link layer on, tunnels and their labels can be read, too.
+            let link = compat::link_type(pinfo).filter(|_| sys::tvb_get_ds_tvb(tvb) == seen.ds);
+            let profile = register::profile(seen.port);
+            guard(|| {
+                let whole = link.map(|link| Frame::parse(inner, wire_len, link, &profile));
+                let payload = |frame: &Frame<'_>| Some(frame.datagram()?.payload_at());
+                match whole {
+                    Some(whole) if payload(&whole) == Some(seen.start) => {
+                        memory::passed(frame_seen, &whole);
+                    }
+                    _ => {
+                        let scene = scene(inner, wire_len, &profile, &seen);
+                        if let Some(frame) = show::frame(&scene, &roce_at(&seen, OptionNoted::No)) {
+                            memory::passed(frame_seen, &frame);
+                        }
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// The innermost message of a frame that is not quoted.
+fn innermost(all: &Notes) -> Option<Note> {
+    let is_message = |kind| matches!(kind, NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan);
+    all.iter()
+        .filter(|seen| !seen.quoted && is_message(seen.kind))
+        .last()
+}
+
+/// Adds what a data frame led to.
+unsafe fn add_effects(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, all: &Notes) {
+    // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
+    unsafe {
+        let number = (*pinfo).num;
+        let (Some(seen), Some(Some(Context::Data(context)))) =
+            (innermost(all), guard(|| memory::context(number)))
+        else {
+            return;
+        };
+        let (ops, store) = (
+            room(pinfo, SUMMARY_PLAN.0, Op::Close),
+            room(pinfo, SUMMARY_PLAN.1, 0),
+        );
+        let plan = guard(|| {
+            let mut plan = Plan::new(ops, store);
+            show::context::data(&mut plan, &context, seen.start);
+            plan
+        });
+        if let Some(plan) = plan {
+            let canvas = Canvas {
+                pinfo,
+                root: tree,
+                tvb: seen.ds,
+            };
+            draw(canvas, &plan);
+        }
+    }
+}
 
 /// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
 /// column or a list of fields refers to one of ours or to expert info.

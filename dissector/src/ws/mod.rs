@@ -6,6 +6,7 @@
 mod compat;
 pub mod draw;
 pub mod hooks;
+mod memory;
 pub mod register;
 pub mod routing;
 mod statistics;

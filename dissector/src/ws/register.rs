@@ -1,7 +1,7 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark, and keeps the numbers it gives.
 
 use super::compat::{self, BoolPreference};
-use super::{hooks, routing, statistics, sys, tables, taps};
+use super::{hooks, memory, routing, statistics, sys, tables, taps};
 use crate::names::{F, Field, Kind, Link, P, expert_name};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -210,6 +210,8 @@ unsafe extern "C" fn protocols() {
     taps::register();
     statistics::register();
     tables::register();
+    // SAFETY: Wireshark registers protocols now.
+    unsafe { memory::register_preferences() };
 }
 
 fn register_fields(protocol_of: P) {
@@ -445,6 +447,9 @@ unsafe extern "C" fn handoff() {
         routing::hook(routing::When::Start);
         // Another file, and new preferences, may have brought InfiniBand's own handle back.
         sys::register_init_routine(Some(hook_again));
+        // The same for what is remembered; and nothing need be kept of a file that is closed.
+        sys::register_init_routine(Some(memory::forget));
+        sys::register_cleanup_routine(Some(memory::forget));
     }
 }
 

@@ -80,6 +80,9 @@ pub struct Packet {
     pub link: LinkType,
     pub bytes: Vec<u8>,
     pub wire_len: usize,
+    /// Nanoseconds since 1970.
+    pub at: u64,
+    pub interface: u32,
 }
 
 /// The packets of a pcapng file.
@@ -96,6 +99,8 @@ pub fn packets(path: &Path) -> Vec<Packet> {
                 link: links[packet.interface_id as usize],
                 bytes: packet.data.to_vec(),
                 wire_len: packet.original_len as usize,
+                at: packet.timestamp.as_nanos() as u64,
+                interface: packet.interface_id,
             }),
             _ => {}
         }
@@ -107,16 +112,26 @@ pub fn packets(path: &Path) -> Vec<Packet> {
 pub struct TempCapture(PathBuf);
 
 impl TempCapture {
-    /// Writes `frames`, each with its length on the wire.
+    /// Writes `frames`, each with its length on the wire, a second apart.
     pub fn new<'a>(name: &str, frames: impl Iterator<Item = (&'a [u8], usize)>) -> Self {
+        let frames = frames.zip(0..);
+        Self::timed(
+            name,
+            frames.map(|((bytes, wire_len), second)| (bytes, wire_len, second * 1_000_000_000)),
+        )
+    }
+
+    /// Writes `frames`, each with its length on the wire and its time in nanoseconds since 1970.
+    pub fn timed<'a>(name: &str, frames: impl Iterator<Item = (&'a [u8], usize, u64)>) -> Self {
         let path = std::env::temp_dir().join(format!("fcn-{}-{name}.pcap", std::process::id()));
         let mut file = Vec::new();
-        // Magic, version 2.4, zone, accuracy, snap length, Ethernet.
-        for word in [0xA1B2_C3D4u32, 0x0004_0002, 0, 0, 262_144, 1] {
+        // Magic (times with nanoseconds), version 2.4, zone, accuracy, snap length, Ethernet.
+        for word in [0xA1B2_3C4Du32, 0x0004_0002, 0, 0, 262_144, 1] {
             file.extend(word.to_le_bytes());
         }
-        for (i, (bytes, wire_len)) in frames.enumerate() {
-            for word in [i, 0, bytes.len(), wire_len] {
+        for (bytes, wire_len, at) in frames {
+            let (second, rest) = ((at / 1_000_000_000) as usize, (at % 1_000_000_000) as usize);
+            for word in [second, rest, bytes.len(), wire_len] {
                 file.extend((word as u32).to_le_bytes());
             }
             file.extend(bytes);

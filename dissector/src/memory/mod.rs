@@ -1,0 +1,606 @@
+//! What is remembered from frame to frame, so that a notification can be shown with what it is about: the data before it,
+//! the QP at the sender, the mark that it answers, the notification that it translates, how often and with what effect.
+//!
+//! Frames come in once, in the order of the file ([`Memory::passed`], [`Memory::notified`]); what has been found about one is asked for whenever it
+//! is shown ([`Memory::context`]). What is known only later (the notification that a data frame led to, the rate after
+//! it) is there when the frame is shown again: in the second pass, or in Wireshark's window. Which flow is meant and which
+//! rules several packets break is decided by `fcn_node::watch`; Wireshark is called in `ws/memory.rs`.
+//!
+//! Bounded, see [`Limits`]: what was used longest ago leaves, and what then cannot be told is said to be forgotten.
+#![forbid(unsafe_code)]
+
+mod flows;
+mod rate;
+mod recent;
+#[cfg(test)]
+mod tests;
+
+use recent::Moment;
+
+use core::hash::{Hash, Hasher};
+use fcn_node::watch::resolve::acknowledges;
+use fcn_node::watch::rules::{
+    self, Beside, FLOW_RATE, NOTIFIERS, NotifierRate, is_limited, most_in_a_millisecond,
+};
+use fcn_node::watch::{Bounded, Labels, Resolved, Resolver, RowKey};
+use fcn_node::{DataPacket, Ecn, FlowKey, access};
+use fcn_wire::bth::Bth;
+use fcn_wire::pnc::Prefix;
+use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Subject};
+use flows::{Data, Flows, Translatable};
+use std::net::IpAddr;
+
+/// How long a proxy or an ingress PE may take to translate a notification, in nanoseconds: they answer at once, and the
+/// capture may have been made some way from them. A CNP that comes later is not taken for the translation.
+const TRANSLATION: u64 = 10_000_000;
+/// Notifications that a data frame is said to have led to; the others are counted.
+pub const SHOWN: usize = 7;
+
+/// How many entries each table holds at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Data flows, and as many sorts of notifications. A flow takes about 450 octets; 100,000 are more than a link has at
+    /// a time that one capture holds.
+    pub flows: usize,
+    /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
+    pub connections: usize,
+    /// Notifications, of about 240 octets each, and as many data frames that led to one, of 60 octets. Wireshark itself
+    /// takes more for a frame.
+    pub notices: usize,
+}
+
+impl Limits {
+    /// At most about 200 MB in all.
+    pub const DEFAULT: Self = Self {
+        flows: 100_000,
+        connections: 100_000,
+        notices: 500_000,
+    };
+}
+
+/// What is set by preferences.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who may send Fast CNPs, proxy notifications and WAN FCNs; empty: nobody is suspected.
+    pub trusted: Vec<Prefix>,
+    /// Senders that are known to obey Fast CNPs.
+    pub able: Vec<Prefix>,
+    /// Fast CNPs a second that one notifier may send about one flow.
+    pub flow_rate: u32,
+    /// Nanoseconds before and after a notification in which the flow's rate is measured.
+    pub window: u64,
+    /// Length of the window's steps, by [`rate::step_of`].
+    step: u64,
+}
+
+impl Settings {
+    /// Lists and limits as given; the window is made a whole number of steps.
+    pub fn new(trusted: Vec<Prefix>, able: Vec<Prefix>, flow_rate: u32, window: u64) -> Self {
+        Self {
+            trusted,
+            able,
+            flow_rate,
+            window: window.max(1),
+            step: rate::step_of(window.max(1)),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new(Vec::new(), Vec::new(), FLOW_RATE, 1_000_000)
+    }
+}
+
+/// A frame's number as a key: one word to hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Number(u32);
+
+impl Hash for Number {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.into());
+    }
+}
+
+/// What was found out about a notification.
+#[derive(Clone, Copy, Debug)]
+struct Notice {
+    at: u64,
+    kind: Kind,
+    flow: Option<FlowKey>,
+    sender_qp: Option<(Qp, Resolved)>,
+    interval: Option<u64>,
+    data: Option<Moment>,
+    /// Whether `data` is the CE mark that it answers.
+    answers: bool,
+    translates: Option<Moment>,
+    /// 0: none.
+    translated_by: u32,
+    rate_before: Option<u64>,
+    rate_after: Option<u64>,
+    too_fast: bool,
+    untrusted: bool,
+}
+
+/// What a data frame led to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Led {
+    frames: [u32; SHOWN],
+    count: u32,
+    also_marked: bool,
+}
+
+impl Led {
+    fn add(&mut self, frame: u32) {
+        if let Some(place) = self.frames.get_mut(self.count as usize) {
+            *place = frame;
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes out one that belongs to another frame after all.
+    fn remove(&mut self, frame: u32) {
+        let shown = (self.count as usize).min(SHOWN);
+        if let Some(place) = self.frames[..shown].iter().position(|f| *f == frame) {
+            self.frames[place..].rotate_left(1);
+            self.frames[SHOWN - 1] = 0;
+            self.count -= 1;
+        } else if self.count as usize > SHOWN {
+            self.count -= 1;
+        }
+    }
+}
+
+/// One sort of notifications: who of those that send them sends how fast.
+#[derive(Clone, Debug, Default)]
+struct Topic {
+    notifiers: Vec<(IpAddr, Origin, NotifierRate)>,
+}
+
+impl Topic {
+    /// Counts one; returns whether its notifier is too fast.
+    fn exceeds(&mut self, at: u64, interface: u32, gist: &Gist, most: u32) -> bool {
+        let who = (gist.notifier, gist.origin);
+        let place = self
+            .notifiers
+            .iter()
+            .position(|(address, origin, _)| (*address, *origin) == who);
+        if place.is_none() && self.notifiers.len() < NOTIFIERS {
+            self.notifiers.push((who.0, who.1, NotifierRate::NEW));
+        }
+        let last = self.notifiers.len() - 1;
+        // One more notifier than are told apart is not judged.
+        let Some((address, origin, rate)) = self.notifiers.get_mut(place.unwrap_or(last)) else {
+            return false;
+        };
+        (*address, *origin) == who && rate.exceeds(at, interface, most)
+    }
+}
+
+/// The data packet that had a flow label last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Labelled {
+    flow: FlowKey,
+    at: u64,
+    frame: u32,
+}
+
+/// A frame as Wireshark knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Its number.
+    pub frame: u32,
+    /// Its time, in nanoseconds since 1970; `None` where the file has none.
+    pub at: Option<u64>,
+    /// The interface that it was captured on; 0 where the file does not say.
+    pub interface: u32,
+}
+
+/// Another frame, and how much later or earlier this one is, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// Its number.
+    pub frame: u32,
+    /// Time from that frame to this one.
+    pub delay: i64,
+}
+
+/// What is known about a notification beside what its packet says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoticeContext {
+    /// The data's sender and receiver, where the notification does not name the sender.
+    pub flow_sender: Option<IpAddr>,
+    /// The QP at the sender, and how it is known.
+    pub sender_qp: Option<(Qp, Resolved)>,
+    /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
+    pub interval: Option<u64>,
+    /// The data that it is about.
+    pub data: Option<Linked>,
+    /// Whether that is the CE mark that it answers.
+    pub answers: bool,
+    /// The notification that it translates.
+    pub translates: Option<Linked>,
+    /// The CNP that translates it.
+    pub translated_by: Option<u32>,
+    /// Bits a second of the flow before.
+    pub rate_before: Option<u64>,
+    /// Bits a second of the flow after.
+    pub rate_after: Option<u64>,
+    /// Its notifier is faster than the limit.
+    pub too_fast: bool,
+    /// Its notifier is not in the list of those who may notify.
+    pub untrusted: bool,
+    /// Flows that were forgotten, where the data that it is about is not known.
+    pub flows_forgotten: u64,
+}
+
+/// What is known about a data frame beside what its packet says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataContext {
+    /// The notifications that it led to, in the file's order; 0 for none.
+    pub led: [u32; SHOWN],
+    /// How many there are.
+    pub count: u32,
+    /// It is marked CE beside a Fast CNP, which its sender obeys.
+    pub also_marked: bool,
+}
+
+/// What is known about a frame beside what its packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// It is a notification.
+    Notice(NoticeContext),
+    /// It is data.
+    Data(DataContext),
+    /// If it is a notification, what was known about it was forgotten.
+    Forgotten,
+}
+
+/// The memory.
+#[derive(Debug)]
+pub struct Memory {
+    settings: Settings,
+    flows: Flows,
+    resolver: Resolver,
+    labels: Labels<Labelled>,
+    topics: Bounded<RowKey, Topic>,
+    /// When a sort of notifications was seen last, by interface.
+    last: Bounded<RowKey, u64>,
+    notices: Bounded<Number, Notice>,
+    led: Bounded<Number, Led>,
+    now: u64,
+    tick: u64,
+    /// The greatest number of a notification that was forgotten.
+    forgotten: u32,
+}
+
+impl Memory {
+    /// Nothing is known yet.
+    pub fn new(settings: Settings, limits: Limits) -> Self {
+        Self {
+            settings,
+            flows: Flows::new(limits.flows),
+            resolver: Resolver::new(limits.connections),
+            labels: Labels::new(limits.connections),
+            topics: Bounded::new(limits.flows),
+            last: Bounded::new(limits.flows),
+            notices: Bounded::new(limits.notices),
+            led: Bounded::new(limits.notices),
+            now: 0,
+            tick: 0,
+            forgotten: 0,
+        }
+    }
+
+    fn moment(&mut self, seen: &Seen) -> Moment {
+        self.tick += 1;
+        let at = seen.at.unwrap_or(self.now);
+        self.now = self.now.max(at);
+        Moment {
+            at,
+            frame: seen.frame,
+        }
+    }
+
+    /// Takes in a packet that is no notification, once, in the order of the file.
+    pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
+        let moment = self.moment(&seen);
+        match DataPacket::of(frame) {
+            Some(data) => self.data(moment, seen.interface, frame, &data),
+            None => self.other(moment, frame),
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, moment: Moment, interface: u32, frame: &Frame<'_>, data: &DataPacket<'_>) {
+        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+            return;
+        };
+        let Self {
+            settings,
+            flows,
+            notices,
+            labels,
+            ..
+        } = self;
+        let key = data.flow();
+        let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
+        let packet = Data {
+            moment,
+            interface,
+            source_port: data.source_port,
+            psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
+            octets: (ip.end - ip.start) as u64,
+            ce,
+            able: access::lists(&settings.able, data.source),
+        };
+        let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
+            if let Some(notice) = notices.get_mut(&Number(notice)) {
+                notice.rate_after = Some(rate(octets as f64, settings.window));
+            }
+        });
+        if let Some(outer) = &data.outer {
+            let labelled = Labelled {
+                flow: key,
+                at: moment.at,
+                frame: moment.frame,
+            };
+            labels.learn(outer, labelled);
+        }
+        if effect.also_marked {
+            self.led_mut(moment.frame).also_marked = true;
+        }
+        if effect.late {
+            self.correct(moment, &key, ce, data.outer.is_some());
+        }
+    }
+
+    /// Data that comes late in the file may be what notifications are about that came before it.
+    #[cold]
+    fn correct(&mut self, data: Moment, key: &FlowKey, ce: bool, tunnelled: bool) {
+        let Some(flow) = self.flows.get(key) else {
+            return;
+        };
+        let mut corrected = [(0, None); 8];
+        let mut count = 0;
+        for frame in flow.notices() {
+            let Some(notice) = self.notices.get_mut(&Number(frame)) else {
+                continue;
+            };
+            let fits = match notice.kind {
+                Kind::WanFcn => tunnelled,
+                Kind::Cnp if notice.translates.is_some() => false,
+                Kind::Cnp if notice.answers => ce,
+                _ => true,
+            };
+            let later = notice.data.is_none_or(|known| known.at < data.at);
+            // What lies in the file behind a notification of the same time is not before it.
+            if !fits || !later || data.at >= notice.at {
+                continue;
+            }
+            if let Some(place) = corrected.get_mut(count) {
+                *place = (frame, notice.data.map(|known| known.frame));
+                count += 1;
+                notice.data = Some(data);
+            }
+        }
+        for (notice, before) in corrected.into_iter().take(count) {
+            if let Some(led) = before.and_then(|before| self.led.get_mut(&Number(before))) {
+                led.remove(notice);
+            }
+            self.led_mut(data.frame).add(notice);
+        }
+    }
+
+    fn led_mut(&mut self, frame: u32) -> &mut Led {
+        self.led
+            .get_or_insert_with(Number(frame), self.tick, Led::default)
+    }
+
+    /// Takes in a notification, once, in the order of the file.
+    pub fn notified(&mut self, seen: Seen, gist: &Gist) {
+        let moment = self.moment(&seen);
+        let (Moment { at, frame }, interface) = (moment, seen.interface);
+        let key = RowKey::of(gist, None);
+        let most = most_in_a_millisecond(self.settings.flow_rate);
+        let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
+        let too_fast = topic.exceeds(at, interface, gist, most) && is_limited(gist.kind);
+        let interval = self.interval(RowKey::of(gist, Some(interface)), at);
+        let flow = self.flow_of(&key, gist);
+        let mut notice = Notice {
+            at,
+            kind: gist.kind,
+            flow,
+            sender_qp: self.sender_qp(gist, flow.as_ref()),
+            interval,
+            data: None,
+            answers: false,
+            translates: None,
+            translated_by: 0,
+            rate_before: None,
+            rate_after: None,
+            too_fast,
+            untrusted: rules::is_untrusted(&self.settings.trusted, gist),
+        };
+        if let Some(key) = flow {
+            self.about(moment, gist, &key, &mut notice);
+        }
+        // A frame that holds two of them counts as the last.
+        let forgotten = &mut self.forgotten;
+        let (_, place) = self.notices.get_or_insert_evicting(
+            Number(frame),
+            self.tick,
+            || notice,
+            |_, number, _| *forgotten = (*forgotten).max(number.0),
+        );
+        *place = notice;
+        // A translation leads back to the notification, and that to the data.
+        if let (Some(data), None) = (notice.data, notice.translates) {
+            self.led_mut(data.frame).add(frame);
+        }
+        if let Some(translated) = notice.translates
+            && let Some(translated) = self.notices.get_mut(&Number(translated.frame))
+            && translated.translated_by == 0
+        {
+            translated.translated_by = frame;
+        }
+    }
+
+    /// Finds what the notification is about, of a flow that is known.
+    fn about(&mut self, moment: Moment, gist: &Gist, key: &FlowKey, notice: &mut Notice) {
+        let at = moment.at;
+        let labelled = match gist.subject {
+            Subject::FlowLabel(label) => self.labels.flow_of(gist.told, label),
+            _ => None,
+        };
+        let labelled = labelled.filter(|data| data.at <= at).map(|data| Moment {
+            at: data.at,
+            frame: data.frame,
+        });
+        let Some(flow) = self.flows.get_mut(key) else {
+            return;
+        };
+        let mut translated = None;
+        if gist.kind == Kind::Cnp {
+            let marked = flow.marked_before(at);
+            translated = flow.translatable().filter(|earlier| {
+                translates(gist, key, at, earlier)
+                    // With the receiver's address, the later cause is the likelier one.
+                    && (gist.notifier == earlier.told
+                        || marked.is_none_or(|marked| marked.at <= earlier.moment.at))
+            });
+            if translated.is_none() {
+                notice.data = marked;
+                notice.answers = marked.is_some();
+            }
+        }
+        if let Some(earlier) = translated {
+            notice.translates = Some(earlier.moment);
+            let earlier = self.notices.get(&Number(earlier.moment.frame));
+            notice.data = earlier.and_then(|earlier| earlier.data);
+        }
+        notice.data = notice.data.or(labelled).or_else(|| flow.before(at));
+        notice.rate_before = flow
+            .octets_before(at, &self.settings)
+            .map(|octets| rate(octets, self.settings.window));
+        let translatable = matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn);
+        let translatable = translatable.then_some(Translatable {
+            moment,
+            kind: gist.kind,
+            told: gist.told,
+        });
+        flow.notified(moment, Beside::counts(gist.kind, gist.origin), translatable);
+    }
+
+    /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
+    fn interval(&mut self, key: RowKey, at: u64) -> Option<u64> {
+        let mut new = false;
+        let last = self.last.get_or_insert_with(key, self.tick, || {
+            new = true;
+            at
+        });
+        let interval = if new { None } else { at.checked_sub(*last) };
+        *last = at.max(*last);
+        interval
+    }
+
+    fn flow_of(&self, key: &RowKey, gist: &Gist) -> Option<FlowKey> {
+        if let Subject::Flow {
+            tuple,
+            receiver_qp: None,
+        } = gist.subject
+        {
+            let (sender, receiver) = (tuple.source, tuple.destination);
+            return self.flows.by_port(sender, receiver, tuple.source_port);
+        }
+        key.flow(
+            |label| Some(self.labels.flow_of(gist.told, label)?.flow),
+            |sender, qp| self.resolver.flow_of(sender, qp),
+        )
+    }
+
+    fn sender_qp(&self, gist: &Gist, flow: Option<&FlowKey>) -> Option<(Qp, Resolved)> {
+        match gist.subject {
+            Subject::SenderQp(qp) => Some((qp, Resolved::Packet)),
+            _ => self.resolver.sender_qp(flow?),
+        }
+    }
+
+    /// What is neither data nor a notification.
+    fn other(&mut self, moment: Moment, frame: &Frame<'_>) {
+        match frame.message() {
+            Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
+                if let Some(ip) = frame.ip() {
+                    let (from, to) = (ip.source, ip.destination);
+                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
+                }
+            }
+            Message::RdmaCm(..) => self.resolver.learn(moment.at, frame),
+            _ => {}
+        }
+    }
+
+    /// What is known about a frame, now.
+    pub fn context(&self, frame: u32) -> Option<Context> {
+        if let Some(notice) = self.notices.get(&Number(frame)) {
+            return Some(Context::Notice(self.notice_context(frame, notice)));
+        }
+        if let Some(led) = self.led.get(&Number(frame)) {
+            return Some(Context::Data(DataContext {
+                led: led.frames,
+                count: led.count,
+                also_marked: led.also_marked,
+            }));
+        }
+        (frame <= self.forgotten).then_some(Context::Forgotten)
+    }
+
+    fn notice_context(&self, frame: u32, notice: &Notice) -> NoticeContext {
+        let linked = |moment: Moment| Linked {
+            frame: moment.frame,
+            delay: i64::try_from(i128::from(notice.at) - i128::from(moment.at)).unwrap_or(0),
+        };
+        let flow = notice.flow.and_then(|key| self.flows.get(&key));
+        let after = || flow?.octets_after(frame, self.now, &self.settings);
+        let window = self.settings.window;
+        // What acknowledgements have told since then holds for the notifications before, too.
+        let since = || self.resolver.sender_qp(&notice.flow?);
+        NoticeContext {
+            flow_sender: notice
+                .flow
+                .filter(|_| notice.kind == Kind::WanFcn)
+                .map(|flow| flow.sender),
+            sender_qp: notice.sender_qp.or_else(since),
+            interval: notice.interval,
+            data: notice.data.map(linked),
+            answers: notice.answers,
+            translates: notice.translates.map(linked),
+            translated_by: (notice.translated_by != 0).then_some(notice.translated_by),
+            rate_before: notice.rate_before,
+            rate_after: (notice.rate_after)
+                .or_else(|| after().map(|octets| rate(octets as f64, window))),
+            too_fast: notice.too_fast,
+            untrusted: notice.untrusted,
+            flows_forgotten: match notice.data {
+                Some(_) => 0,
+                None => self.flows.evicted(),
+            },
+        }
+    }
+}
+
+/// Whether a CNP about the flow `key` at `at` may be the translation of `earlier`: a proxy sends it from its own address, an
+/// ingress PE in the receiver's name or from its own address.
+fn translates(cnp: &Gist, key: &FlowKey, at: u64, earlier: &Translatable) -> bool {
+    let in_time = at
+        .checked_sub(earlier.moment.at)
+        .is_some_and(|delay| delay <= TRANSLATION);
+    let by_receiver = earlier.kind == Kind::WanFcn && cnp.notifier == key.receiver;
+    in_time && (cnp.notifier == earlier.told || by_receiver)
+}
+
+/// Bits a second of so many octets in a window.
+fn rate(octets: f64, window: u64) -> u64 {
+    (octets * 8e9 / window as f64).round() as u64
+}

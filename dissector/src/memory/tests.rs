@@ -1,0 +1,268 @@
+//! The memory against counting by hand, with packets made here. What Wireshark shows of it is in `tests/correlation.rs`.
+
+use super::*;
+use fcn_wire::{LinkType, Profile};
+use proptest::prelude::*;
+
+const SENDER: [u8; 4] = [10, 0, 0, 1];
+const RECEIVER: [u8; 4] = [10, 0, 0, 2];
+const SWITCH: [u8; 4] = [10, 9, 9, 9];
+const MS: u64 = 1_000_000;
+
+/// An IPv4 packet from SENDER to RECEIVER of RoCEv2 data, 1000 octets long, of which the first 40 were captured.
+fn data(qp: u8, ce: bool) -> Vec<u8> {
+    let mut packet = vec![0x45, 2 | u8::from(ce), 3, 0xE8, 0, 0, 0, 0, 64, 17, 0, 0];
+    packet.extend(SENDER);
+    packet.extend(RECEIVER);
+    packet.extend([0xC0, 0, 0x12, 0xB7, 3, 0xD4, 0, 0]);
+    packet.extend([4, 0, 0xFF, 0xFF, 0, 0, 0, qp, 0, 0, 0, 7]);
+    packet
+}
+
+/// What SWITCH says about the flow to `qp`.
+fn gist(kind: Kind, qp: u8) -> Gist {
+    Gist {
+        kind,
+        origin: Origin::Switch,
+        notifier: IpAddr::from(SWITCH),
+        told: IpAddr::from(SENDER),
+        sender: Some(IpAddr::from(SENDER)),
+        subject: Subject::ReceiverQp {
+            receiver: IpAddr::from(RECEIVER),
+            qp: Qp::truncate(qp.into()),
+        },
+        level: None,
+        deepest_queue: None,
+        hops: 0,
+    }
+}
+
+fn seen(frame: u32, at: u64) -> Seen {
+    Seen {
+        frame,
+        at: Some(at),
+        interface: 0,
+    }
+}
+
+fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
+    let frame = Frame::parse(packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
+    assert!(DataPacket::of(&frame).is_some());
+    memory.passed(seen, &frame);
+}
+
+fn memory(settings: Settings) -> Memory {
+    Memory::new(settings, Limits::DEFAULT)
+}
+
+fn notice(memory: &Memory, frame: u32) -> NoticeContext {
+    match memory.context(frame) {
+        Some(Context::Notice(context)) => context,
+        other => panic!("{frame}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it() {
+    let mut memory = memory(Settings::default());
+    // 1000 octets each 10 µs: 800 Mbit/s; half of it behind the notification.
+    for i in 0..200 {
+        pass(
+            &mut memory,
+            seen(1 + i, u64::from(i) * 10_000),
+            &data(5, false),
+        );
+    }
+    memory.notified(seen(201, 2 * MS), &gist(Kind::FastCnp1, 5));
+    let first = notice(&memory, 201);
+    assert_eq!(
+        first.data,
+        Some(Linked {
+            frame: 200,
+            delay: 10_000
+        })
+    );
+    assert_eq!((first.rate_after, first.interval), (None, None));
+    let before = first.rate_before.unwrap();
+    assert!(before.abs_diff(800_000_000) <= 8_000_000, "{before}");
+    for i in 1..=60 {
+        pass(
+            &mut memory,
+            seen(201 + i, 2 * MS + u64::from(i) * 20_000),
+            &data(5, false),
+        );
+    }
+    memory.notified(seen(300, 2 * MS + 60_000), &gist(Kind::FastCnp1, 5));
+    let later = notice(&memory, 201);
+    assert_eq!(later.rate_after, Some(400_000_000));
+    assert_eq!(notice(&memory, 300).interval, Some(60_000));
+    match memory.context(200) {
+        Some(Context::Data(context)) => {
+            assert_eq!((context.led[0], context.count), (201, 1));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(memory.context(199), None);
+}
+
+#[test]
+fn data_that_comes_late_in_the_file_takes_the_link_over() {
+    let mut memory = memory(Settings::default());
+    pass(&mut memory, seen(1, 100), &data(5, false));
+    memory.notified(seen(2, 400), &gist(Kind::FastCnp2, 5));
+    pass(&mut memory, seen(3, 300), &data(5, false));
+    pass(&mut memory, seen(4, 200), &data(5, false));
+    // Of the same time, but behind it in the file.
+    pass(&mut memory, seen(5, 400), &data(5, false));
+    assert_eq!(
+        notice(&memory, 2).data,
+        Some(Linked {
+            frame: 3,
+            delay: 100
+        })
+    );
+    let led = |frame| match memory.context(frame) {
+        Some(Context::Data(context)) => context.count,
+        _ => 0,
+    };
+    assert_eq!([led(1), led(3), led(4), led(5)], [0, 1, 0, 0]);
+}
+
+#[test]
+fn what_several_frames_break_is_found() {
+    let prefix = |text| vec![access::prefix(text).unwrap()];
+    let settings = Settings::new(prefix("10.8.0.0/16"), prefix("10.0.0.0/24"), 1000, MS);
+    let mut memory = memory(settings);
+    pass(&mut memory, seen(1, 0), &data(5, false));
+    for frame in 2..5 {
+        memory.notified(seen(frame, u64::from(frame)), &gist(Kind::FastCnp1, 5));
+    }
+    let fast: Vec<bool> = (2..5)
+        .map(|frame| notice(&memory, frame).too_fast)
+        .collect();
+    assert_eq!(fast, [false, false, true]);
+    assert!(notice(&memory, 2).untrusted);
+    let marked = |memory: &Memory, frame| matches!(memory.context(frame), Some(Context::Data(context)) if context.also_marked);
+    pass(&mut memory, seen(5, MS), &data(5, true));
+    pass(&mut memory, seen(6, MS), &data(5, false));
+    pass(&mut memory, seen(7, 2 * MS), &data(5, true));
+    let found: Vec<bool> = (5..8).map(|frame| marked(&memory, frame)).collect();
+    assert_eq!(found, [true, false, false]);
+}
+
+#[test]
+fn tables_keep_their_limits_and_say_what_they_forgot() {
+    let limits = Limits {
+        flows: 4,
+        connections: 4,
+        notices: 8,
+    };
+    let mut memory = Memory::new(Settings::default(), limits);
+    for i in 0..200u32 {
+        let qp = (i % 100) as u8 + 2;
+        pass(
+            &mut memory,
+            seen(2 * i + 1, u64::from(i) * 100),
+            &data(qp, false),
+        );
+        memory.notified(
+            seen(2 * i + 2, u64::from(i) * 100 + 50),
+            &gist(Kind::FastCnp1, qp),
+        );
+    }
+    assert!(memory.flows.len() <= 4 && memory.notices.len() <= 8 && memory.led.len() <= 8);
+    assert!(memory.topics.len() <= 4 && memory.last.len() <= 4);
+    assert_eq!(notice(&memory, 400).data.unwrap().frame, 399);
+    assert_eq!(memory.context(2), Some(Context::Forgotten));
+    // Data of a flow that left is not known, and that is said.
+    memory.notified(seen(500, 30_000), &gist(Kind::FastCnp1, 2));
+    let lost = notice(&memory, 500);
+    assert_eq!((lost.data, lost.flows_forgotten > 0), (None, true));
+}
+
+#[test]
+fn more_notifications_than_are_shown_are_counted() {
+    let mut led = Led::default();
+    for frame in 1..=10 {
+        led.add(frame);
+    }
+    assert_eq!((led.frames, led.count), ([1, 2, 3, 4, 5, 6, 7], 10));
+    led.remove(9);
+    led.remove(3);
+    assert_eq!((led.frames, led.count), ([1, 2, 4, 5, 6, 7, 0], 8));
+}
+
+proptest! {
+    /// Whatever comes in which order, within what is kept: links are those that a look at everything finds.
+    #[test]
+    fn links_are_those_of_a_look_at_everything(
+        acts in proptest::collection::vec((2u8..4, 0u8..4, 0u64..35), 1..120),
+    ) {
+        let mut memory = memory(Settings::default());
+        let mut all = Vec::new();
+        for (i, (qp, what, jitter)) in acts.iter().enumerate() {
+            let (frame, at) = (i as u32 + 1, i as u64 * 10 + jitter);
+            all.push((frame, at, *qp, *what == 0));
+            if *what == 0 {
+                memory.notified(seen(frame, at), &gist(Kind::FastCnp1, *qp));
+            } else {
+                pass(&mut memory, seen(frame, at), &data(*qp, *what == 1));
+            }
+        }
+        let mut led = std::collections::BTreeMap::new();
+        for (frame, at, qp, _) in all.iter().filter(|(.., notice)| *notice) {
+            let want = all
+                .iter()
+                .filter(|(f, a, q, notice)| !notice && q == qp && (a < at || a == at && f < frame))
+                .max_by_key(|(f, a, ..)| (*a, *f));
+            // Of a flow that nothing was seen of so far, nothing is kept.
+            let known = all.iter().any(|(f, _, q, notice)| !notice && q == qp && f < frame);
+            let want = want.filter(|_| known);
+            let got = notice(&memory, *frame).data;
+            prop_assert_eq!(got.map(|data| data.frame), want.map(|(f, ..)| *f), "{}", frame);
+            if let Some((f, ..)) = want {
+                *led.entry(*f).or_insert(0) += 1;
+            }
+        }
+        for (frame, .., is_notice) in &all {
+            if !is_notice {
+                let got = match memory.context(*frame) {
+                    Some(Context::Data(context)) => context.count,
+                    _ => 0,
+                };
+                prop_assert_eq!(got, led.get(frame).copied().unwrap_or(0), "{}", frame);
+            }
+        }
+    }
+
+    /// Nothing panics, whatever the times and numbers.
+    #[test]
+    fn anything_is_survived(
+        acts in proptest::collection::vec((any::<u32>(), any::<Option<u64>>(), any::<u8>(), 0u8..8), 0..80),
+        window: u32, rate: u32,
+    ) {
+        let settings = Settings::new(Vec::new(), Vec::new(), rate, u64::from(window) * 1000);
+        let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5 });
+        for (frame, at, qp, what) in acts {
+            let seen = Seen { frame, at, interface: u32::from(what % 2) };
+            match what {
+                0 => memory.notified(seen, &gist(Kind::FastCnp1, qp)),
+                1 => memory.notified(seen, &Gist {
+                    subject: Subject::SenderQp(Qp::truncate(qp.into())),
+                    ..gist(Kind::Cnp, qp)
+                }),
+                2 => memory.notified(seen, &Gist {
+                    subject: Subject::FlowLabel(qp.into()),
+                    sender: None,
+                    ..gist(Kind::WanFcn, qp)
+                }),
+                _ => {
+                    let packet = data(qp, what == 3);
+                    let frame = Frame::parse(&packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
+                    memory.passed(seen, &frame);
+                }
+            }
+            let _ = memory.context(frame);
+        }
+    }
+}

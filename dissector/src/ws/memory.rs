@@ -1,0 +1,230 @@
+//! The memory at Wireshark's side: hands it each frame once, asks it what is known, and clears it for another file. What
+//! is remembered is `crate::memory`'s business.
+//!
+//! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
+
+use super::compat::{self, BoolPreference};
+use super::{guard, register, sys};
+use crate::memory::{Context, Limits, Memory, Seen, Settings};
+use crate::names::P;
+use crate::plan::ColumnText;
+use core::ffi::{CStr, c_char};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use fcn_node::access;
+use fcn_node::watch::rules::FLOW_RATE;
+use fcn_wire::Frame;
+use fcn_wire::notification::Gist;
+use fcn_wire::pnc::Prefix;
+use std::sync::{Mutex, MutexGuard};
+
+/// Nothing before the first frame of a file. Wireshark dissects on one thread; the lock is never waited for.
+static MEMORY: Mutex<Option<Box<Memory>>> = Mutex::new(None);
+
+/// Preferences, which Wireshark writes between packets.
+static CORRELATE: BoolPreference = compat::preference_on();
+static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
+/// In microseconds.
+static WINDOW: AtomicU32 = AtomicU32::new(1000);
+
+/// The memory, locked. One that a panic of ours left behind is dropped: what it knows may be half of what it should.
+fn locked() -> MutexGuard<'static, Option<Box<Memory>>> {
+    MEMORY.lock().unwrap_or_else(|poisoned| {
+        MEMORY.clear_poison();
+        let mut memory = poisoned.into_inner();
+        *memory = None;
+        memory
+    })
+}
+
+/// Whether frames are remembered.
+pub fn is_on() -> bool {
+    compat::is_on(&CORRELATE)
+}
+
+/// Wireshark's own account of the frame, if this is the first time that it is dissected.
+///
+/// # Safety
+/// `pinfo` comes from Wireshark.
+pub unsafe fn first_visit(pinfo: *mut sys::packet_info) -> Option<Seen> {
+    // SAFETY: `pinfo` is live.
+    unsafe {
+        (is_on() && !compat::visited(pinfo)).then(|| Seen {
+            frame: (*pinfo).num,
+            at: compat::time(pinfo),
+            interface: compat::interface(pinfo),
+        })
+    }
+}
+
+/// Takes in a notification.
+pub fn notified(seen: Seen, gist: &Gist) {
+    with(|memory| memory.notified(seen, gist));
+}
+
+/// Takes in a packet that is no notification.
+pub fn passed(seen: Seen, frame: &Frame<'_>) {
+    with(|memory| memory.passed(seen, frame));
+}
+
+/// Calls no C: for use within [`guard`].
+fn with(work: impl FnOnce(&mut Memory)) {
+    let mut memory = locked();
+    let memory = memory.get_or_insert_with(|| Box::new(Memory::new(settings().0, Limits::DEFAULT)));
+    work(memory);
+}
+
+/// What is known about a frame. Calls no C: for use within [`guard`].
+pub fn context(frame: u32) -> Option<Context> {
+    if !is_on() {
+        return None;
+    }
+    locked().as_ref()?.context(frame)
+}
+
+/// Forgets everything: another file, or new preferences. Called by Wireshark.
+pub unsafe extern "C" fn forget() {
+    guard(|| *locked() = None);
+}
+
+/// Settings by the preferences, and what is wrong with those.
+fn settings() -> (Settings, Option<ColumnText>) {
+    let mut wrong = None;
+    let mut list = |name: &str, preference: &AtomicPtr<c_char>| {
+        let text = preference.load(Ordering::Relaxed);
+        if text.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: Wireshark keeps a preference's text, with a NUL behind it, until it is changed between packets.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        prefixes(&text).unwrap_or_else(|part| {
+            wrong = Some(ColumnText::new(format_args!(
+                "FCN preference \"{name}\": \"{part}\" is no prefix, so the list is not used. \
+                 Write 10.0.0.0/8, fd00::/16 or one address, separated by commas."
+            )));
+            Vec::new()
+        })
+    };
+    let (trusted, able) = (list("trusted", &TRUSTED), list("able", &ABLE));
+    let settings = Settings::new(
+        trusted,
+        able,
+        FLOW_RATE_LIMIT.load(Ordering::Relaxed),
+        u64::from(WINDOW.load(Ordering::Relaxed)) * 1000,
+    );
+    (settings, wrong)
+}
+
+/// The prefixes of a list with commas.
+///
+/// # Errors
+/// The part that is none.
+fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(|part| access::prefix(part).ok_or_else(|| part.to_owned()))
+        .collect()
+}
+
+/// Says what is wrong with new preferences. Called by Wireshark.
+unsafe extern "C" fn applied() {
+    // All that is owned is dropped in there.
+    let wrong = guard(|| settings().1).flatten();
+    if let Some(text) = wrong {
+        // SAFETY: two texts that end with a NUL, as the format says.
+        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+    }
+}
+
+/// Registers the preferences.
+///
+/// # Safety
+/// Called while Wireshark registers protocols, once.
+pub unsafe fn register_preferences() {
+    // SAFETY: the protocol was registered before; texts and places live forever.
+    unsafe {
+        let module = sys::prefs_register_protocol(register::protocol(P::Fcn), Some(applied));
+        sys::prefs_register_bool_preference(
+            module,
+            c"correlate".as_ptr(),
+            c"Link notifications to the data that they are about".as_ptr(),
+            c"Whether to remember data and notifications from frame to frame, to show what each notification is about".as_ptr(),
+            CORRELATE.as_ptr(),
+        );
+        for (name, title, description, place) in [
+            (
+                c"trusted",
+                c"Who may notify",
+                c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from elsewhere are reported. Empty: nobody is suspected",
+                &TRUSTED,
+            ),
+            (
+                c"able",
+                c"Senders that obey Fast CNPs",
+                c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked",
+                &ABLE,
+            ),
+        ] {
+            place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
+            sys::prefs_register_string_preference(
+                module,
+                name.as_ptr(),
+                title.as_ptr(),
+                description.as_ptr(),
+                place.as_ptr().cast(),
+            );
+        }
+        for (name, title, description, place) in [
+            (
+                c"flow_rate",
+                c"Fast CNPs a second about one flow",
+                c"Rate limit of one notifier about one flow; more are reported (default 20000)",
+                &FLOW_RATE_LIMIT,
+            ),
+            (
+                c"rate_window",
+                c"Window for the data rate (microseconds)",
+                c"How long before and after a notification the flow's data rate is measured (default 1000)",
+                &WINDOW,
+            ),
+        ] {
+            sys::prefs_register_uint_preference(
+                module,
+                name.as_ptr(),
+                title.as_ptr(),
+                description.as_ptr(),
+                10,
+                place.as_ptr(),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_the_part_that_is_wrong_is_named() {
+        assert_eq!(prefixes("").unwrap(), []);
+        assert_eq!(prefixes(" 10.0.0.0/8 ,, 2001:db8::1,").unwrap().len(), 2);
+        assert_eq!(prefixes("10.0.0.0/8, x y").unwrap_err(), "x y");
+    }
+
+    #[test]
+    fn a_panic_leaves_a_memory_that_works() {
+        let seen = Seen {
+            frame: 1,
+            at: Some(1),
+            interface: 0,
+        };
+        assert!(guard(|| with(|_| panic!("on purpose"))).is_none());
+        let profile = fcn_wire::Profile::DEFAULT;
+        let frame = Frame::parse(&[], 0, fcn_wire::LinkType::Ethernet, &profile);
+        assert!(guard(|| passed(seen, &frame)).is_some());
+        assert_eq!(guard(|| context(1)), Some(None));
+    }
+}

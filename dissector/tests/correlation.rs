@@ -1,0 +1,972 @@
+//! What the plugin remembers from frame to frame, in tshark: compared with a look at all packets of a capture at once, with
+//! what the generator knows, and with fcn-top's audit; in one pass and in two, filtered, reordered, cut, and file after file.
+
+mod common;
+
+use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
+use fcn_node::{DataPacket, Ecn, FlowKey, Outer};
+use fcn_top::monitor::{Monitor, Settings};
+use fcn_wire::frame::{Frame, LinkType};
+use fcn_wire::{Gist, Kind, Profile, Qp, Rule, Subject};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use xtask::tshark::Tshark;
+
+/// A CNP that comes this much later, in nanoseconds, translates nothing: as the plugin says of itself.
+const TRANSLATION: u64 = 10_000_000;
+const SECOND_PASS: &[&str] = &["-2"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures")
+}
+
+fn capture(name: &str) -> PathBuf {
+    folder().join(format!("{name}.pcapng"))
+}
+
+/// Captures with a ground truth.
+fn simulated() -> Vec<(String, PathBuf)> {
+    let found: Vec<_> = captures()
+        .into_iter()
+        .filter(|path| path.with_extension("truth.json").exists())
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), path))
+        .collect();
+    assert!(found.len() > 10);
+    found
+}
+
+fn truth(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path.with_extension("truth.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The flows by the sender's QP, and the sender's QPs by flow, as the generator knows them.
+#[derive(Default)]
+struct Connected {
+    by_sender: BTreeMap<(IpAddr, Qp), FlowKey>,
+    by_flow: BTreeMap<FlowKey, Qp>,
+}
+
+impl Connected {
+    fn of(truth: &Value) -> Self {
+        let mut connected = Self::default();
+        for flow in truth["flows"].as_array().unwrap() {
+            let address = |field: &str| flow[field].as_str().unwrap().parse::<IpAddr>().unwrap();
+            let qp = |field: &str| Qp::new(flow[field].as_u64().unwrap() as u32).unwrap();
+            let key = FlowKey {
+                sender: address("sender"),
+                receiver: address("receiver"),
+                receiver_qp: qp("receiver_qp"),
+            };
+            connected
+                .by_sender
+                .insert((key.sender, qp("sender_qp")), key);
+            connected.by_flow.insert(key, qp("sender_qp"));
+        }
+        connected
+    }
+}
+
+enum What {
+    Data {
+        flow: FlowKey,
+        ce: bool,
+        outer: Option<Outer>,
+        octets: u64,
+    },
+    Notice(Gist),
+    Other,
+}
+
+struct Read {
+    number: usize,
+    at: u64,
+    interface: u32,
+    what: What,
+}
+
+impl Read {
+    fn flow(&self) -> Option<FlowKey> {
+        match self.what {
+            What::Data { flow, .. } => Some(flow),
+            _ => None,
+        }
+    }
+
+    fn is_marked(&self) -> bool {
+        matches!(self.what, What::Data { ce: true, .. })
+    }
+
+    fn gist(&self) -> Option<&Gist> {
+        match &self.what {
+            What::Notice(gist) => Some(gist),
+            _ => None,
+        }
+    }
+}
+
+fn read(packets: &[Packet]) -> Vec<Read> {
+    let read = packets.iter().zip(1..).map(|(packet, number)| {
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let what = match (Gist::of(&frame), DataPacket::of(&frame)) {
+            (Some(gist), _) => What::Notice(gist),
+            (None, Some(data)) => {
+                let ip = frame.ip().unwrap();
+                What::Data {
+                    flow: data.flow(),
+                    ce: ip.ecn() == 3 || data.ecn == Ecn::Ce,
+                    outer: data.outer,
+                    octets: (ip.end - ip.start) as u64,
+                }
+            }
+            (None, None) => What::Other,
+        };
+        Read {
+            number,
+            at: packet.at,
+            interface: packet.interface,
+            what,
+        }
+    });
+    read.collect()
+}
+
+/// What is to be found about a notification.
+#[derive(Debug, PartialEq, Eq, Default, Clone)]
+struct Expected {
+    data: Option<usize>,
+    marked: Option<usize>,
+    translates: Option<usize>,
+    sender_qp: Option<u32>,
+    interval: Option<u64>,
+}
+
+/// The captures's packets, all at hand at once.
+struct Whole {
+    packets: Vec<Read>,
+    connected: Connected,
+    two_passes: bool,
+}
+
+impl Whole {
+    fn flow_of(&self, notice: &Read) -> Option<FlowKey> {
+        let gist = notice.gist().unwrap();
+        match gist.subject {
+            Subject::SenderQp(qp) => self
+                .connected
+                .by_sender
+                .get(&(gist.sender.unwrap(), qp))
+                .copied(),
+            Subject::ReceiverQp { receiver, qp } => Some(FlowKey {
+                sender: gist.sender.unwrap(),
+                receiver,
+                receiver_qp: qp,
+            }),
+            Subject::Flow { tuple, receiver_qp } => Some(FlowKey {
+                sender: tuple.source,
+                receiver: tuple.destination,
+                receiver_qp: receiver_qp?,
+            }),
+            Subject::FlowLabel(_) => self
+                .packets
+                .iter()
+                .filter(|packet| packet.number < notice.number && has_label(packet, gist))
+                .last()?
+                .flow(),
+        }
+    }
+
+    /// The last of those that are not later than `notice`.
+    fn last_before<'a>(
+        &self,
+        notice: &Read,
+        candidates: impl Iterator<Item = &'a Read>,
+    ) -> Option<&'a Read> {
+        candidates
+            .filter(|packet| {
+                if packet.number < notice.number {
+                    packet.at <= notice.at
+                } else {
+                    self.two_passes && packet.at < notice.at
+                }
+            })
+            .max_by_key(|packet| (packet.at, packet.number))
+    }
+
+    fn expect(&self, notice: &Read) -> Expected {
+        let gist = notice.gist().unwrap();
+        let flow = self.flow_of(notice);
+        let interval = self.interval(notice);
+        let Some(flow) = flow else {
+            return Expected {
+                interval,
+                ..Expected::default()
+            };
+        };
+        let sender_qp = match gist.subject {
+            Subject::SenderQp(qp) => Some(qp),
+            _ => self.connected.by_flow.get(&flow).copied(),
+        };
+        let of_flow = || {
+            self.packets
+                .iter()
+                .filter(|packet| packet.flow() == Some(flow))
+        };
+        let is_cnp = gist.kind == Kind::Cnp;
+        let marked = self
+            .last_before(notice, of_flow().filter(|packet| packet.is_marked()))
+            .filter(|_| is_cnp);
+        let translates = self
+            .packets
+            .iter()
+            .filter(|earlier| is_cnp && earlier.number < notice.number)
+            .filter(|earlier| {
+                earlier.gist().is_some_and(|gist| {
+                    matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn)
+                        && self.flow_of(earlier) == Some(flow)
+                })
+            })
+            .last()
+            .filter(|earlier| {
+                let told = earlier.gist().unwrap();
+                let own = gist.notifier == told.told;
+                let in_name = told.kind == Kind::WanFcn && gist.notifier == flow.receiver;
+                notice.at >= earlier.at
+                    && notice.at - earlier.at <= TRANSLATION
+                    && (own || in_name && marked.is_none_or(|marked| marked.at <= earlier.at))
+            });
+        let marked = marked.filter(|_| translates.is_none());
+        let data = if let Some(earlier) = translates {
+            self.expect(earlier).data
+        } else if let Some(marked) = marked {
+            Some(marked.number)
+        } else {
+            let tunnelled = gist.kind == Kind::WanFcn;
+            self.last_before(
+                notice,
+                of_flow().filter(|packet| !tunnelled || has_label(packet, gist)),
+            )
+            .map(|packet| packet.number)
+        };
+        Expected {
+            data,
+            marked: marked.map(|packet| packet.number),
+            translates: translates.map(|packet| packet.number),
+            sender_qp: sender_qp.map(Qp::get),
+            interval,
+        }
+    }
+
+    fn interval(&self, notice: &Read) -> Option<u64> {
+        let topic = |gist: &Gist| {
+            let receiver_qp = match gist.subject {
+                Subject::Flow { tuple, receiver_qp } => Subject::ReceiverQp {
+                    receiver: tuple.destination,
+                    qp: receiver_qp.unwrap_or(Qp::truncate(0)),
+                },
+                other => other,
+            };
+            (gist.kind, gist.sender.unwrap_or(gist.told), receiver_qp)
+        };
+        let about = topic(notice.gist().unwrap());
+        let last = self
+            .packets
+            .iter()
+            .filter(|packet| packet.number < notice.number && packet.interface == notice.interface)
+            .filter(|packet| packet.gist().is_some_and(|gist| topic(gist) == about))
+            .map(|packet| packet.at)
+            .max()?;
+        notice.at.checked_sub(last)
+    }
+
+    fn notices(&self) -> impl Iterator<Item = &Read> {
+        self.packets.iter().filter(|packet| packet.gist().is_some())
+    }
+}
+
+fn has_label(packet: &Read, fcn: &Gist) -> bool {
+    let (
+        Subject::FlowLabel(label),
+        What::Data {
+            outer: Some(outer), ..
+        },
+    ) = (fcn.subject, &packet.what)
+    else {
+        return false;
+    };
+    outer.flow_label == label && outer.ingress.is_none_or(|ingress| fcn.told == ingress)
+}
+
+/// What tshark shows of the fields, by frame number; frames that show none are left out.
+fn shown(
+    tshark: &Tshark,
+    path: &Path,
+    options: &[&str],
+    fields: &[&str],
+) -> BTreeMap<usize, Vec<String>> {
+    let mut arguments = options.to_vec();
+    arguments.extend(["-T", "fields", "-E", "separator=|", "-e", "frame.number"]);
+    for field in fields {
+        arguments.extend(["-e", field]);
+    }
+    let text = decode(tshark, path, &arguments);
+    text.lines()
+        .map(|line| {
+            let mut columns = line.split('|').map(str::to_owned);
+            let number = columns.next().unwrap().parse().unwrap();
+            (number, columns.collect::<Vec<_>>())
+        })
+        .filter(|(_, columns)| columns.iter().any(|column| !column.is_empty()))
+        .collect()
+}
+
+/// Seconds with nine digits, as nanoseconds.
+fn nanoseconds(text: &str) -> i64 {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let (whole, part) = text.split_once('.').unwrap();
+    assert_eq!(part.len(), 9, "{text}");
+    sign * (whole.parse::<i64>().unwrap() * 1_000_000_000 + part.parse::<i64>().unwrap())
+}
+
+fn number<T: core::str::FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+const LINKS: [&str; 8] = [
+    "fcn.data_frame",
+    "fcn.data_delay",
+    "fcn.marked_frame",
+    "fcn.translates",
+    "fcn.interval",
+    "fcn.sender_qp",
+    "fcn.sender_qp.by",
+    "fcn.kind",
+];
+
+/// Compares what is shown of every notification with a look at everything. Returns how many there are with data, marks,
+/// and translations.
+fn compare(
+    tshark: &Tshark,
+    path: &Path,
+    whole: &Whole,
+    options: &[&str],
+    case: &str,
+) -> [usize; 3] {
+    let mut options = options.to_vec();
+    if whole.two_passes {
+        options.extend(SECOND_PASS);
+    }
+    let shown = shown(tshark, path, &options, &LINKS);
+    let notices: BTreeSet<usize> = whole.notices().map(|notice| notice.number).collect();
+    assert_eq!(
+        shown.keys().copied().collect::<BTreeSet<_>>(),
+        notices,
+        "{case}"
+    );
+    let mut counts = [0; 3];
+    for notice in whole.notices() {
+        let columns = &shown[&notice.number];
+        let case = format!("{case} frame {}: {columns:?}", notice.number);
+        let got = Expected {
+            data: number(&columns[0]),
+            marked: number(&columns[2]),
+            translates: number(&columns[3]),
+            sender_qp: (columns[5].strip_prefix("0x"))
+                .map(|qp| u32::from_str_radix(qp, 16).unwrap()),
+            interval: (!columns[4].is_empty()).then(|| nanoseconds(&columns[4]) as u64),
+        };
+        assert_eq!(got, whole.expect(notice), "{case}");
+        if let Some(data) = got.data {
+            let delay = notice.at as i64 - whole.packets[data - 1].at as i64;
+            assert_eq!(nanoseconds(&columns[1]), delay, "{case}");
+        }
+        let by = match notice.gist().unwrap().subject {
+            Subject::SenderQp(_) => vec!["packet"],
+            _ if got.sender_qp.is_some() => vec!["cm", "acks"],
+            _ => vec![""],
+        };
+        assert!(by.contains(&columns[6].as_str()), "{case}");
+        for (count, link) in counts
+            .iter_mut()
+            .zip([got.data, got.marked, got.translates])
+        {
+            *count += usize::from(link.is_some());
+        }
+    }
+    counts
+}
+
+#[test]
+fn notifications_are_linked_as_a_look_at_all_packets_finds() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut sums = BTreeMap::new();
+    for (name, path) in simulated() {
+        for two_passes in [false, true] {
+            let whole = Whole {
+                packets: read(&packets(&path)),
+                connected: Connected::of(&truth(&path)),
+                two_passes,
+            };
+            let case = format!("{name}, two passes: {two_passes}");
+            let counts = compare(&tshark, &path, &whole, &[], &case);
+            sums.insert((name.clone(), two_passes), counts);
+        }
+        assert_eq!(sums[&(name.clone(), false)], sums[&(name.clone(), true)]);
+    }
+    // What each of them is there to show.
+    for (name, [data, marked, translated]) in [
+        ("incast", [1, 0, 0]),
+        ("fast-cnp", [1, 0, 0]),
+        ("receiver-cnp-ipv4", [1, 1, 0]),
+        ("receiver-cnp-ipv6", [1, 1, 0]),
+        ("proxy-config", [1, 0, 1]),
+        ("wan-fcn-srv6", [1, 0, 1]),
+        ("wan-fcn-vxlan", [1, 0, 1]),
+        ("wan-fcn-sr-mpls", [1, 0, 1]),
+        ("attack", [1, 0, 0]),
+        ("victim-flow", [1, 0, 0]),
+    ] {
+        let counts = sums[&(name.to_owned(), true)];
+        for (count, least) in counts.into_iter().zip([data, marked, translated]) {
+            assert!(count >= least, "{name}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn formats_without_a_simulation_are_linked_likewise() {
+    let Some(tshark) = with_plugin() else { return };
+    let mut linked = 0;
+    for path in captures() {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        // Fragments are put together by Wireshark, and not by fcn-wire.
+        if !name.starts_with("formats-") || name == "formats-cut" {
+            continue;
+        }
+        let whole = Whole {
+            packets: read(&packets(&path)),
+            connected: Connected::default(),
+            two_passes: true,
+        };
+        linked += compare(&tshark, &path, &whole, &[], &name)[0];
+    }
+    assert!(linked > 0);
+}
+
+#[test]
+fn data_and_translated_notifications_link_back_in_the_second_pass() {
+    let Some(tshark) = with_plugin() else { return };
+    for (name, path) in simulated() {
+        let forward = shown(
+            &tshark,
+            &path,
+            SECOND_PASS,
+            &["fcn.data_frame", "fcn.translates"],
+        );
+        let mut led: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut translated: BTreeMap<usize, usize> = BTreeMap::new();
+        for (frame, columns) in &forward {
+            match number(&columns[1]) {
+                Some(notice) => {
+                    translated.entry(notice).or_insert(*frame);
+                }
+                None => led
+                    .entry(number(&columns[0]).unwrap())
+                    .or_default()
+                    .push(*frame),
+            }
+        }
+        let back = shown(
+            &tshark,
+            &path,
+            SECOND_PASS,
+            &["fcn.notified_by", "fcn.translated_by"],
+        );
+        let mut got_led = BTreeMap::new();
+        let mut got_translated = BTreeMap::new();
+        for (frame, columns) in &back {
+            if !columns[0].is_empty() {
+                let frames: Vec<usize> =
+                    columns[0].split(',').map(|f| f.parse().unwrap()).collect();
+                got_led.insert(*frame, frames);
+            }
+            if let Some(by) = number::<usize>(&columns[1]) {
+                got_translated.insert(*frame, by);
+            }
+        }
+        for frames in led.values_mut() {
+            frames.truncate(7);
+        }
+        assert_eq!(got_led, led, "{name}");
+        assert_eq!(got_translated, translated, "{name}");
+        // Nobody can know in one pass.
+        assert_eq!(
+            shown(
+                &tshark,
+                &path,
+                &[],
+                &["fcn.notified_by", "fcn.translated_by"]
+            )
+            .len(),
+            0
+        );
+    }
+}
+
+#[test]
+fn rates_before_and_after_are_those_of_the_octets_counted() {
+    let Some(tshark) = with_plugin() else { return };
+    // The samples are short: 48 µs in steps of 3 µs.
+    let (window, step) = (48_000, 3_000);
+    let rate = |octets: f64| octets * 8e9 / window as f64;
+    let (mut before_seen, mut after_seen) = (0, 0);
+    for (name, path) in simulated() {
+        let whole = Whole {
+            packets: read(&packets(&path)),
+            connected: Connected::of(&truth(&path)),
+            two_passes: true,
+        };
+        let options = ["-2", "-o", "fcn.rate_window:48"];
+        let shown = shown(
+            &tshark,
+            &path,
+            &options,
+            &["fcn.rate_before", "fcn.rate_after", "fcn.data_frame"],
+        );
+        let end = whole
+            .packets
+            .iter()
+            .filter(|p| !matches!(p.what, What::Other))
+            .map(|p| p.at)
+            .max();
+        for notice in whole.notices() {
+            let columns = &shown[&notice.number];
+            let case = format!("{name} frame {}: {columns:?}", notice.number);
+            let Some(flow) = whole.flow_of(notice) else {
+                continue;
+            };
+            let of_flow = || {
+                whole
+                    .packets
+                    .iter()
+                    .filter(|packet| packet.flow() == Some(flow))
+            };
+            let Some(first) = of_flow()
+                .next()
+                .filter(|first| first.number < notice.number)
+            else {
+                assert_eq!(
+                    (columns[0].as_str(), columns[1].as_str()),
+                    ("", ""),
+                    "{case}"
+                );
+                continue;
+            };
+            let octets = |wanted: &dyn Fn(&Read) -> bool| -> f64 {
+                let counted = of_flow().filter(|p| p.interface == first.interface && wanted(p));
+                counted
+                    .map(|p| match p.what {
+                        What::Data { octets, .. } => octets as f64,
+                        _ => 0.0,
+                    })
+                    .sum()
+            };
+            let (at, age) = (notice.at, notice.at - first.at);
+            let since = |from: u64| octets(&|p| p.number < notice.number && p.at >= from);
+            if age > 0 && age >= window / 8 {
+                let scale = if age < window {
+                    window as f64 / age as f64
+                } else {
+                    1.0
+                };
+                let from = (at - window) / step * step;
+                let (least, most) = (rate(since(from + step) * scale), rate(since(from) * scale));
+                let got: f64 = columns[0].parse().unwrap();
+                assert!(
+                    least - 1.0 <= got && got <= most + 1.0,
+                    "{case}: {least} to {most}"
+                );
+                before_seen += 1;
+            } else {
+                assert_eq!(columns[0], "", "{case}");
+            }
+            if end.is_some_and(|end| end > at + window) {
+                let after = octets(&|p| p.number > notice.number && p.at <= at + window);
+                let got: f64 = columns[1].parse().unwrap_or_else(|_| panic!("{case}"));
+                assert!((rate(after) - got).abs() <= 1.0, "{case}: {}", rate(after));
+                after_seen += 1;
+            } else if end.is_some_and(|end| end < at + window) {
+                assert_eq!(columns[1], "", "{case}");
+            }
+        }
+    }
+    assert!(
+        before_seen > 100 && after_seen > 100,
+        "{before_seen} {after_seen}"
+    );
+}
+
+/// Frames that fcn-top's audit names for a rule.
+fn audited(path: &Path, settings: Settings, wanted: Rule) -> BTreeSet<usize> {
+    let found = Arc::new(Mutex::new(BTreeSet::new()));
+    let mut monitor = Monitor::new(settings);
+    let heard = Arc::clone(&found);
+    monitor.listen(Box::new(move |event| {
+        if event.what == wanted.info().id {
+            heard.lock().unwrap().insert(event.frame.unwrap() as usize);
+        }
+    }));
+    for (packet, number) in packets(path).iter().zip(1..) {
+        monitor.observe(&fcn_top::packet::Packet {
+            at: packet.at,
+            bytes: &packet.bytes,
+            wire_len: packet.wire_len,
+            link: packet.link,
+            interface: packet.interface,
+            number,
+        });
+    }
+    let found = found.lock().unwrap();
+    found.clone()
+}
+
+#[test]
+fn rules_that_several_packets_break_are_those_of_the_audit() {
+    let Some(tshark) = with_plugin() else { return };
+    let list = |text: &str| vec![fcn_node::access::prefix(text).unwrap()];
+    let cases: [(Rule, &str, Settings); 3] = [
+        (
+            Rule::FastCnpRate,
+            "fcn.flow_rate:1000",
+            Settings {
+                flow_rate: 1000,
+                ..Settings::default()
+            },
+        ),
+        (
+            Rule::FastCnpUntrusted,
+            "fcn.trusted:2001:db8:ffff::1/128",
+            Settings {
+                trust: list("2001:db8:ffff::1"),
+                ..Settings::default()
+            },
+        ),
+        (
+            Rule::FastCnpMarked,
+            "fcn.able:::/0",
+            Settings {
+                able: list("::/0"),
+                ..Settings::default()
+            },
+        ),
+    ];
+    for (rule, preference, settings) in cases {
+        let mut frames = 0;
+        for path in captures() {
+            let wanted = audited(&path, settings.clone(), rule);
+            let expert = rule.info().id;
+            for passes in [&["-o", preference][..], &["-2", "-o", preference]] {
+                let mut arguments = passes.to_vec();
+                arguments.extend(["-Y", expert, "-T", "fields", "-e", "frame.number"]);
+                let got: BTreeSet<usize> = decode(&tshark, &path, &arguments)
+                    .lines()
+                    .map(|line| line.parse().unwrap())
+                    .collect();
+                assert_eq!(got, wanted, "{}: {expert}", path.display());
+            }
+            if !wanted.is_empty() {
+                assert!(matches(&tshark, &path, expert).is_empty() || rule == Rule::FastCnpRate);
+            }
+            frames += wanted.len();
+        }
+        assert!(frames > 3, "{rule}: {frames}");
+    }
+}
+
+#[test]
+fn a_list_that_is_none_is_said_and_not_used() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("attack");
+    let output = tshark
+        .run(
+            &path,
+            &[
+                "-o",
+                "fcn.trusted:10.0.0.0/8, everybody",
+                "-Y",
+                "fastcnp.source.untrusted",
+            ],
+        )
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("\"everybody\" is no prefix"), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn fields_filter_and_are_printed_in_every_form() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("fast-cnp");
+    let all = shown(&tshark, &path, &[], &["fcn.data_frame"]);
+    let (notice, data) = all.iter().next().map(|(n, d)| (*n, d[0].clone())).unwrap();
+    let filter = format!("fcn.data_frame == {data} && fcn.data_delay < 1 && fcn.sender_qp");
+    assert!(matches(&tshark, &path, &filter).contains(&notice));
+    let json = decode(
+        &tshark,
+        &path,
+        &["-2", "-Y", "fcn.notified_by", "-T", "json", "-j", "fcn"],
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(!json.as_array().unwrap().is_empty());
+    let tree = &trees(&tshark, &path, SECOND_PASS)[notice - 1];
+    for part in [
+        "[Congestion notification: fast_cnp_1 from ".to_owned(),
+        format!("    [About the data in frame: {data}]"),
+        "    [QP at the sender: 0x".to_owned(),
+        "    [QP at the sender learnt from: cm]".to_owned(),
+    ] {
+        assert!(tree.contains(&part), "no `{part}` in\n{tree}");
+    }
+    let off = [
+        "-o",
+        "fcn.correlate:FALSE",
+        "-Y",
+        "fcn.data_frame || fcn.sender_qp || fcn.interval",
+    ];
+    assert_eq!(decode(&tshark, &path, &off), "");
+    // `fcn` itself matches notifications alone, in both passes.
+    let kinds = matches(&tshark, &path, "fcn.kind");
+    assert_eq!(matches(&tshark, &path, "fcn"), kinds);
+    let second = decode(
+        &tshark,
+        &path,
+        &["-2", "-Y", "fcn", "-T", "fields", "-e", "frame.number"],
+    );
+    assert_eq!(second.lines().count(), kinds.len());
+}
+
+/// The packets of one interface, cut to so many octets, those from the first data packet on in groups of three in reverse.
+fn reordered(path: &Path, interface: u32, cut: usize) -> Vec<Packet> {
+    let mut all: Vec<Packet> = packets(path)
+        .into_iter()
+        .filter(|packet| packet.interface == interface && packet.link == LinkType::Ethernet)
+        .collect();
+    let first = read(&all).iter().position(|packet| packet.flow().is_some());
+    for group in all[first.unwrap()..].chunks_mut(3) {
+        group.reverse();
+    }
+    for packet in &mut all {
+        packet.bytes.truncate(cut);
+        packet.interface = 0;
+    }
+    all
+}
+
+#[test]
+fn frames_out_of_order_and_cut_are_linked_by_their_time() {
+    let Some(tshark) = with_plugin() else { return };
+    for (name, interface, cut) in [
+        ("fast-cnp", 0, usize::MAX),
+        ("fast-cnp", 0, 134),
+        ("incast", 0, usize::MAX),
+        ("receiver-cnp-ipv6", 0, usize::MAX),
+        ("receiver-cnp-ipv4", 0, 60),
+    ] {
+        let path = capture(name);
+        let packets = reordered(&path, interface, cut);
+        let frames = packets
+            .iter()
+            .map(|p| (p.bytes.as_slice(), p.wire_len, p.at));
+        let file = TempCapture::timed(&format!("{name}-{cut}"), frames);
+        for two_passes in [false, true] {
+            let whole = Whole {
+                packets: read(&packets),
+                connected: Connected::of(&truth(&path)),
+                two_passes,
+            };
+            let case = format!("{name}, cut to {cut}, two passes: {two_passes}");
+            let [data, ..] = compare(&tshark, file.path(), &whole, &[], &case);
+            assert!(data > 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn merged_captures_are_linked_in_whatever_order() {
+    let Some(tshark) = with_plugin() else { return };
+    let (one, other) = (capture("fast-cnp"), capture("proxy-config"));
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    for append in [false, true] {
+        let path = folder.path().join("merged.pcapng");
+        let mut command = std::process::Command::new("mergecap");
+        command.arg("-w").arg(&path);
+        if append {
+            command.arg("-a");
+        }
+        match command.arg(&other).arg(&one).status() {
+            Ok(status) => assert!(status.success()),
+            Err(e) => {
+                println!("SKIPPED: mergecap does not run ({e}), so no captures were merged");
+                return;
+            }
+        }
+        let mut connected = Connected::of(&truth(&one));
+        let others = Connected::of(&truth(&other));
+        connected.by_sender.extend(others.by_sender);
+        connected.by_flow.extend(others.by_flow);
+        let whole = Whole {
+            packets: read(&packets(&path)),
+            connected,
+            two_passes: true,
+        };
+        let counts = compare(
+            &tshark,
+            &path,
+            &whole,
+            &[],
+            &format!("merged, append: {append}"),
+        );
+        assert!(counts[0] > 0 && counts[2] > 0, "{counts:?}");
+    }
+}
+
+/// What sharkd answers, one line a request.
+fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
+    let command = tshark.command();
+    let mut sharkd = std::process::Command::new("sharkd");
+    sharkd.env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            sharkd.env(name, value);
+        }
+    }
+    as_nobody(&mut sharkd);
+    let started = sharkd
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match started {
+        Ok(child) => child,
+        Err(e) => {
+            println!("SKIPPED: sharkd does not run ({e}), so no second file was opened");
+            return None;
+        }
+    };
+    let mut input = child.stdin.take().unwrap();
+    for request in requests {
+        writeln!(input, "{request}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    Some(
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    )
+}
+
+/// As root, Wireshark ignores the folder of plugins.
+fn as_nobody(command: &mut std::process::Command) {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    if std::fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0) {
+        command.uid(65534).gid(65534);
+    }
+}
+
+#[test]
+fn another_file_begins_anew_and_frames_may_be_shown_in_any_order() {
+    let Some(tshark) = with_plugin() else { return };
+    let (one, other) = ("fast-cnp", "wan-fcn-srv6");
+    let files: Vec<PathBuf> = [one, other]
+        .iter()
+        .map(|name| tshark.readable(&capture(name)).unwrap())
+        .collect();
+    let mut requests = Vec::new();
+    let mut ask = |method: &str, params: Value| {
+        let id = requests.len() + 1;
+        requests.push(serde_json::json!({
+            "jsonrpc": "2.0", "id": id, "method": method, "params": params,
+        }));
+        requests.len() - 1
+    };
+    let filters = [
+        "fcn.notified_by",
+        "fcn.data_frame",
+        "fcn.translated_by",
+        "fcn.notified_by",
+    ];
+    let mut asked = Vec::new();
+    for (name, file) in [(one, &files[0]), (other, &files[1]), (one, &files[0])] {
+        ask("load", serde_json::json!({"file": file}));
+        for filter in filters {
+            asked.push((
+                name,
+                filter,
+                ask("frames", serde_json::json!({"filter": filter})),
+            ));
+        }
+    }
+    let Some(answers) = sharkd(&tshark, &requests) else {
+        return;
+    };
+    let mut found = 0;
+    for (name, filter, place) in asked {
+        let got: BTreeSet<usize> = answers[place]["result"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{}", answers[place]))
+            .iter()
+            .map(|frame| frame["num"].as_u64().unwrap() as usize)
+            .collect();
+        let arguments = ["-2", "-Y", filter, "-T", "fields", "-e", "frame.number"];
+        let want: BTreeSet<usize> = decode(&tshark, &capture(name), &arguments)
+            .lines()
+            .map(|line| line.parse().unwrap())
+            .collect();
+        assert_eq!(got, want, "{name}: {filter}");
+        found += got.len();
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
+fn quoted_packets_are_no_traffic() {
+    let Some(tshark) = with_plugin() else { return };
+    // Data from nobody but inside of proxy notifications and of ICMPv6 errors.
+    for name in ["formats-proxy-cn", "formats-unaware-sender"] {
+        let path = capture(name);
+        let whole = read(&packets(&path));
+        assert!(whole.iter().any(|packet| packet.gist().is_some()));
+        let linked = shown(
+            &tshark,
+            &path,
+            SECOND_PASS,
+            &["fcn.data_frame", "fcn.notified_by"],
+        );
+        let data: BTreeSet<usize> = whole
+            .iter()
+            .filter(|p| p.flow().is_some())
+            .map(|p| p.number)
+            .collect();
+        for columns in linked.values() {
+            for frame in columns.iter().filter_map(|text| number::<usize>(text)) {
+                assert!(
+                    data.contains(&frame) || whole[frame - 1].gist().is_some(),
+                    "{name}: {frame}"
+                );
+            }
+        }
+    }
+}
