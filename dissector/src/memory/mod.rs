@@ -374,7 +374,7 @@ impl Memory {
                 Kind::Cnp if notice.answers => ce,
                 _ => true,
             };
-            let later = notice.data.is_none_or(|known| known.at < data.at);
+            let later = notice.data.is_none_or(|known| known.at <= data.at);
             // What lies in the file behind a notification of the same time is not before it.
             if !fits || !later || data.at >= notice.at {
                 continue;
