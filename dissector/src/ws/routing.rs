@@ -221,15 +221,15 @@ pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
         }
         let wanted =
             is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
-        if !wanted && tree.is_null() {
+        if !wanted {
             return;
         }
         let profile = register::profile(Profile::DEFAULT.rocev2_port);
         for seen in (*all).iter().filter(|seen| !seen.refused) {
-            add(pinfo, tree, &seen, &profile, wanted);
+            add(pinfo, tree, &seen, &profile);
         }
         let lost = (*all).lost;
-        if lost > 0 && wanted {
+        if lost > 0 {
             let (ops, store) = (room(pinfo, 4, Op::Close), room(pinfo, 0, 0));
             let mut plan = Plan::new(ops, store);
             pnc::too_many(&mut plan, lost);
@@ -241,13 +241,12 @@ pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
     }
 }
 
-/// Adds what is to be shown of one message; where nobody looks, the protocol alone, which statistics count.
+/// Adds what is to be shown of one message.
 unsafe fn add(
     pinfo: *mut sys::packet_info,
     tree: *mut sys::proto_tree,
     seen: &Seen,
     profile: &Profile,
-    wanted: bool,
 ) {
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
@@ -263,12 +262,6 @@ unsafe fn add(
         let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
             return;
         };
-        if !wanted {
-            let id = register::protocol(P::Pnc);
-            let (start, len) = (seen.start as c_int, (end - seen.start) as c_int);
-            sys::proto_tree_add_item(tree, id, seen.ds, start, len, sys::ENC_BIG_ENDIAN);
-            return;
-        }
         let size = extent.room();
         let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
         let plan = guard(|| {
