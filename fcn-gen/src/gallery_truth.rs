@@ -93,20 +93,13 @@ struct Named {
 
 impl Named {
     fn by(subject: Subject) -> Self {
-        let qp = |qp: fcn_wire::Qp, side| Self {
-            qp: Some(qp.get()),
-            qp_side: Some(side),
-            flow_label: None,
-        };
-        match subject {
-            Subject::SenderQp(sender) => qp(sender, "sender"),
-            Subject::ReceiverQp { qp: receiver, .. } => qp(receiver, "receiver"),
-            Subject::Flow { receiver_qp, .. } => {
-                receiver_qp.map_or_else(Self::default, |known| qp(known, "receiver"))
-            }
-            Subject::FlowLabel(label) => Self {
-                flow_label: Some(label),
-                ..Self::default()
+        let qp = subject.qp();
+        Self {
+            qp: qp.map(|(_, qp)| qp.get()),
+            qp_side: qp.map(|(side, _)| side.id()),
+            flow_label: match subject {
+                Subject::FlowLabel(label) => Some(label),
+                _ => None,
             },
         }
     }
