@@ -165,15 +165,6 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 pub use fcn_node::watch::Resolved;
 pub use fcn_wire::notification::Side as QpSide;
 
-/// The name of who notifies, in JSON and filters.
-#[must_use]
-pub const fn origin_id(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Receiver => "receiver",
-        Origin::Switch => "switch",
-    }
-}
-
 records! {
     /// What one sender's QP is told, by one kind of notification.
     QpRecord, "qps", {
@@ -181,7 +172,7 @@ records! {
         qp: Option<u32> = "QP", 8, Qp, "The QP in the notification", |v| count(v);
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's (CNP) or the receiver's (Fast CNP, proxy notification)", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        origin: Origin = "By", 8, Name, "Who tells: receiver (or a proxy or ingress PE in its place) or switch", |v| Cell::Name(origin_id(*v));
+        origin: Origin = "By", 8, Name, "Who tells: receiver (or a proxy or ingress PE in its place) or switch", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
@@ -220,7 +211,7 @@ records! {
     /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        origin: Origin = "Is", 8, Name, "What it is by its notifications: a switch, or a receiver (or a proxy or ingress PE in its place)", |v| Cell::Name(origin_id(*v));
+        origin: Origin = "Is", 8, Name, "What it is by its notifications: a switch, or a receiver (or a proxy or ingress PE in its place)", |v| Cell::Name(v.id());
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "QPs and flows that it has told to slow down, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: f64 = "Now/s", 8, Rate, "Notifications a second over the last tenth of a second", |v| Cell::Rate(*v);

@@ -3,7 +3,7 @@
 use super::draw::Look;
 use super::line::{change_tone, obeyed_tone};
 use super::theme::Tone;
-use crate::record::{Cell, QpRecord, QpSide, Resolved, origin_id};
+use crate::record::{Cell, QpRecord, QpSide, Resolved};
 use crate::text::{NOTHING, Words};
 
 /// A label, what stands behind it, and what that is to the reader.
@@ -65,7 +65,7 @@ pub(super) fn who(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
         fact("Told", words.address(record.told), Tone::Plain),
         fact(
             "How",
-            format!("{} from a {}", record.kind.id(), origin_id(record.origin)),
+            format!("{} from a {}", record.kind.id(), record.origin.id()),
             Tone::Plain,
         ),
     ];
