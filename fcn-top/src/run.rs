@@ -19,7 +19,7 @@ use crate::written;
 use clap::Parser;
 use fcn_tool::console::{Console, conclude, say, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ fn export(
             failure
         }
     })?;
-    let mut text = format!("{}: {} packets", to.display(), grouped(written));
+    let mut text = format!("{}: {}", to.display(), counted(written, "packet"));
     if gone > 0 {
         text += &format!(
             "; {} older ones had left: give more room with --keep",

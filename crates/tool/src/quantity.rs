@@ -105,6 +105,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So many things: `what` is one of them.
+#[must_use]
+pub fn counted(number: u64, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {what}{s}", grouped(number))
+}
+
 /// Bits a second, with a prefix.
 #[must_use]
 pub fn bits_per_second(bits: f64) -> String {
@@ -120,6 +127,13 @@ pub fn bits_per_second(bits: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!(counted(1, "packet"), "1 packet");
+        assert_eq!(counted(0, "packet"), "0 packets");
+        assert_eq!(counted(1_234, "packet"), "1,234 packets");
+    }
 
     #[test]
     fn rates_are_read() {

@@ -16,8 +16,11 @@ use crate::{cargo, process};
 
 /// Notifications in the file.
 const PACKETS: u64 = 4_000_000;
-/// QPs that they are about; each has a row for each kind.
+/// QPs that they are about; each has a row for each kind. Those of the last are twice as many as are kept unless more are
+/// asked for, and come in turn: no notification but finds that its row had to leave.
 const QPS: [u32; 3] = [1_000, 10_000, 100_000];
+/// Rows kept where nothing else is said, and as many as those of the last.
+const ROWS: [u32; 2] = [100_000, 200_000];
 /// What a file or a link carries: what it is called, and the stress's weights.
 const PLAIN: (&str, &str) = (
     "CNPs and Fast CNPs with option 1",
@@ -62,7 +65,8 @@ pub fn run(rounds: usize) -> Outcome {
     for (qps, (what, mix)) in files {
         let file = notifications(&generator, &scratch, qps, mix)?;
         println!("\n{PACKETS} {what}, {qps} QPs, {rounds} rounds in turn");
-        offline(&monitor, &file, rounds)?;
+        let rows = qps * mix.lines().count() as u32;
+        offline(&monitor, &file, rows, rounds)?;
         // Half a gigabyte each.
         let _ = std::fs::remove_file(&file);
     }
@@ -104,15 +108,22 @@ fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
 }
 
 /// Times who reads the file, in turn.
-fn offline(monitor: &Path, file: &Path, rounds: usize) -> Outcome {
+fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
     let tshark = process::which("tshark");
-    let mut ours = Vec::new();
+    // With room for all rows, too, where the usual room is too small.
+    let rooms: Vec<u32> = (ROWS.into_iter())
+        .filter(|room| *room == ROWS[0] || rows > ROWS[0])
+        .collect();
+    let mut ours = vec![Vec::new(); rooms.len()];
     let mut theirs = Vec::new();
     for round in 0..rounds {
-        let mut command = Command::new("taskset");
-        command.args(["-c", ONE]).arg(monitor).arg("--no-config");
-        command.arg("-r").arg(file).args(["--json", "--top", "10"]);
-        ours.push(timed(&mut command)?);
+        for (room, times) in rooms.iter().zip(&mut ours) {
+            let mut command = Command::new("taskset");
+            command.args(["-c", ONE]).arg(monitor).arg("--no-config");
+            command.arg("-r").arg(file).args(["--json", "--top", "10"]);
+            command.args(["--max-rows", &room.to_string()]);
+            times.push(timed(&mut command)?);
+        }
         if let Some(tshark) = tshark.as_ref().filter(|_| round < TSHARK_ROUNDS) {
             let mut command = Command::new("taskset");
             command.args(["-c", ONE]).arg(tshark);
@@ -130,7 +141,13 @@ fn offline(monitor: &Path, file: &Path, rounds: usize) -> Outcome {
             format!("{:.1}", median(&theirs) / median(times)),
         ]
     };
-    let mut rows = vec![row("fcn-top -r FILE --json", &ours)];
+    let names = rooms.iter().map(|room| match rows.saturating_sub(*room) {
+        0 => "fcn-top -r FILE --json".to_owned(),
+        more => format!("the same, with {more} rows too many"),
+    });
+    let mut rows: Vec<_> = (names.zip(&ours))
+        .map(|(name, times)| row(&name, times))
+        .collect();
     if tshark.is_some() {
         rows.push(row("tshark -q -z io,stat,1 -r FILE", &theirs));
     } else {

@@ -7,7 +7,7 @@ use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall
 use crate::packet::Packet;
 use fcn_link::capture_file::{CaptureReader, ReadError, ReadInterface};
 use fcn_tool::failure::Failure;
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
 use pcap::BpfProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -294,8 +294,8 @@ impl Input for FileInput {
             }
             Ok(()) if self.fate.unknown > 0 => {
                 let left_out = format!(
-                    "{} packets of link types that are not read here were left out",
-                    grouped(self.fate.unknown)
+                    "link types that are not read here: {} left out",
+                    counted(self.fate.unknown, "packet")
                 );
                 engine.note(Severity::Warning, "capture.link_type", "", &left_out);
                 let unread = self

@@ -2,13 +2,9 @@
 
 use super::windows::{Windows, step_of};
 use crate::record::PointRecord;
-use fcn_node::watch::hashing::Seeded;
+use fcn_node::watch::bounded::{Bounded, Slot};
 use fcn_wire::{Gist, Kind, Origin};
-use std::collections::HashMap;
 use std::net::IpAddr;
-
-/// What part of the notifiers leaves at a time.
-const BATCH: usize = 16;
 
 /// A notifier.
 #[derive(Clone, Debug)]
@@ -16,8 +12,6 @@ pub struct Point {
     address: IpAddr,
     origin: Origin,
     trusted: Option<bool>,
-    /// When it was last used, by the table's ticks; 0 for a free slot.
-    used: u64,
     flows: u64,
     windows: Windows,
     kinds: [u64; Kind::ALL.len()],
@@ -34,7 +28,6 @@ impl Point {
             address: notification.notifier,
             origin: notification.origin,
             trusted,
-            used: 0,
             flows: 0,
             windows: Windows::default(),
             kinds: [0; Kind::ALL.len()],
@@ -44,16 +37,6 @@ impl Point {
             first_seen: u64::MAX,
             last_seen: 0,
         }
-    }
-
-    #[inline]
-    fn is(&self, notification: &Gist) -> bool {
-        self.is_that(notification.notifier, notification.origin)
-    }
-
-    #[inline]
-    fn is_that(&self, address: IpAddr, origin: Origin) -> bool {
-        self.used > 0 && self.address == address && self.origin == origin
     }
 
     /// Counts a notification of it.
@@ -114,12 +97,9 @@ impl Point {
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
 pub struct Points {
-    places: HashMap<(IpAddr, bool), u32, Seeded>,
-    slots: Vec<Point>,
-    free: Vec<u32>,
-    ticks: u64,
-    limit: usize,
-    evicted: u64,
+    table: Bounded<(IpAddr, bool), Point>,
+    /// Counts notifications, instead of a clock.
+    tick: u64,
 }
 
 fn key(address: IpAddr, origin: Origin) -> (IpAddr, bool) {
@@ -131,12 +111,8 @@ impl Points {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            places: HashMap::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            ticks: 0,
-            limit: limit.clamp(1, u32::MAX as usize),
-            evicted: 0,
+            table: Bounded::new(limit),
+            tick: 0,
         }
     }
 
@@ -149,66 +125,22 @@ impl Points {
         notification: &Gist,
         trusted: impl FnOnce() -> Option<bool>,
     ) -> (u32, &mut Point) {
-        let place = match self.slots.get(hint as usize) {
-            Some(point) if point.is(notification) => hint,
-            _ => self.search(notification, trusted),
-        };
-        self.ticks += 1;
-        let point = &mut self.slots[place as usize];
-        point.used = self.ticks;
-        (place, point)
-    }
-
-    #[cold]
-    fn search(&mut self, notification: &Gist, trusted: impl FnOnce() -> Option<bool>) -> u32 {
-        let key = key(notification.notifier, notification.origin);
-        if let Some(place) = self.places.get(&key) {
-            return *place;
-        }
-        if self.places.len() >= self.limit {
-            self.evict();
-        }
-        let point = Point::new(notification, trusted());
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.slots[place as usize] = point;
-                place
-            }
-            None => {
-                self.slots.push(point);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        self.places.insert(key, place);
-        place
-    }
-
-    fn evict(&mut self) {
-        let used = self.slots.iter().map(|point| point.used).zip(0..);
-        let mut ages: Vec<(u64, u32)> = used.filter(|(used, _)| *used > 0).collect();
-        let batch = ages.len().div_ceil(BATCH);
-        if batch < ages.len() {
-            ages.select_nth_unstable(batch);
-        }
-        for (_, place) in ages.into_iter().take(batch) {
-            let point = &mut self.slots[place as usize];
-            point.used = 0;
-            self.places.remove(&key(point.address, point.origin));
-            self.free.push(place);
-            self.evicted += 1;
-        }
+        self.tick += 1;
+        let (slot, point) = self.table.get_or_insert_near(
+            Slot::new(hint),
+            key(notification.notifier, notification.origin),
+            self.tick,
+            || Point::new(notification, trusted()),
+        );
+        (slot.get(), point)
     }
 
     /// Says that a row is gone that `address` had notified about; it may be where it was last, at `hint`.
     pub fn forget_flow(&mut self, hint: u32, address: IpAddr, origin: Origin) {
-        let there =
-            (self.slots.get(hint as usize)).is_some_and(|point| point.is_that(address, origin));
-        let place = if there {
-            Some(hint)
-        } else {
-            self.places.get(&key(address, origin)).copied()
-        };
-        if let Some(point) = place.and_then(|place| self.slots.get_mut(place as usize)) {
+        let point = self
+            .table
+            .get_mut_near(Slot::new(hint), &key(address, origin));
+        if let Some(point) = point {
             // A notifier that had to go and has come back does not know the flows of before.
             point.flows = point.flows.saturating_sub(1);
         }
@@ -216,19 +148,18 @@ impl Points {
 
     /// The notifiers kept, as they are shown at `now`.
     pub fn records(&self, now: u64) -> impl Iterator<Item = PointRecord> {
-        let kept = self.slots.iter().filter(|point| point.used > 0);
-        kept.map(move |point| point.record(now))
+        self.table.iter().map(move |(_, point)| point.record(now))
     }
 
     /// Notifiers kept.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.places.len()
+    pub const fn len(&self) -> usize {
+        self.table.len()
     }
 
     /// Notifiers gone.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
-        self.evicted
+        self.table.evicted()
     }
 }

@@ -5,7 +5,7 @@ use super::json::{AUDIT, VERSION, record};
 use crate::record::EventRecord;
 use crate::text::Words;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Rule, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -183,10 +183,7 @@ impl Audit {
             self.at_least(Severity::Note),
             self.at_least(Severity::Warning),
         );
-        let packets = match packets {
-            1 => "1 packet".to_owned(),
-            n => format!("{} packets", grouped(n)),
-        };
+        let packets = counted(packets, "packet");
         match (bad, all - bad) {
             (0, 0) => format!("verdict: no rule is broken in {packets}"),
             (0, notes) => format!(

@@ -63,7 +63,7 @@ families! {
     QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Notifications a second over the last ten seconds, of the QPs that are told most";
     QP_GAP = "fcn_top_qp_gap_median_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Median time between two notifications of the QP";
     QP_LAST = "fcn_top_qp_last_notification_timestamp_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Last notification of the QP";
-    QP_DATA = "fcn_top_qp_data_bits_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "The flow's data rate in the last second";
+    QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "The flow's data rate in the last second";
     QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Part of the flow's data packets that were marked CE";
     QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Change of the flow's data rate within 10 ms after a notification: -0.5 is half";
     QP_OBEYED = "fcn_top_qp_obeyed_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Part of the notifications after which the flow's data rate went down";

@@ -219,7 +219,7 @@ impl Exposition {
             (&m::QP_RATE, |row| Some(row.rate_10s)),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
             (&m::QP_LAST, |row| Some(seconds(row.last_seen))),
-            (&m::QP_DATA, |row| row.data_rate),
+            (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
             (&m::QP_CHANGE, |row| row.change_10ms),
             (&m::QP_OBEYED, |row| row.obeyed),

@@ -5,7 +5,7 @@ use crate::record::{Cell, Column, QpRecord, Record};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Rule};
 use std::fmt::Write as _;
 
@@ -38,8 +38,8 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
             0 => writeln!(out, "\nNo packet was seen."),
             _ => writeln!(
                 out,
-                "\nNo congestion notification was seen in {} packets.",
-                grouped(packets)
+                "\nNo congestion notification was seen in {}.",
+                counted(packets, "packet")
             ),
         };
     } else {
@@ -102,7 +102,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
         let _ = write!(notified, ": {}", kinds.join(", "));
     }
     line("notifications", notified);
-    let mut data = format!("{} packets", grouped(totals.data));
+    let mut data = counted(totals.data, "packet");
     if totals.data > 0 {
         let _ = write!(
             data,

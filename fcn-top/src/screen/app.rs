@@ -226,12 +226,8 @@ impl<'a> App<'a> {
     fn tell(&mut self, to: &Path, what: &str, done: Result<u64, String>) {
         self.message = Some(match done {
             Ok(count) => {
-                let s = if count == 1 { "" } else { "s" };
-                let count = fcn_tool::quantity::grouped(count);
-                (
-                    format!("{count} {what}{s} written to {}", to.display()),
-                    Tone::Good,
-                )
+                let count = fcn_tool::quantity::counted(count, what);
+                (format!("{count} written to {}", to.display()), Tone::Good)
             }
             Err(why) => (self.words.text(&why).into_owned(), Tone::Bad),
         });

@@ -5,7 +5,7 @@ use super::draw::Look;
 use super::fit;
 use super::theme::Tone;
 use crate::tables::Tables;
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -50,7 +50,7 @@ pub(super) fn why_empty(
             grouped(lines as u64)
         );
     }
-    let seen = grouped(tables.totals.packets);
+    let seen = counted(tables.totals.packets, "packet");
     let what = match view {
         View::Qps | View::Flow => "No congestion notification",
         View::Points => "Nobody has sent a congestion notification",
@@ -60,11 +60,11 @@ pub(super) fn why_empty(
     };
     match (ended, tables.totals.packets) {
         (true, 0) => format!("{what}: no packet came at all."),
-        (true, _) => format!("{what} in {seen} packets."),
+        (true, _) => format!("{what} in {seen}."),
         (false, 0) => format!(
             "{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."
         ),
-        (false, _) => format!("{what} yet in {seen} packets."),
+        (false, _) => format!("{what} yet in {seen}."),
     }
 }
 

@@ -5,7 +5,7 @@ use super::fit;
 use super::panels::{bar, headed};
 use super::theme::Tone;
 use crate::record::{Cell, HopRecord};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -46,11 +46,10 @@ fn path(path: u32, hops: &[HopRecord], area: Rect, look: Look<'_>, buffer: &mut 
     let lines = u16::try_from(hops.len())
         .unwrap_or(u16::MAX)
         .saturating_add(2);
-    let s = if hops.len() == 1 { "" } else { "s" };
     let title = format!(
-        "Path {path}: {} node{s}, {} traces; solid is the last trace, shaded the most",
-        hops.len(),
-        grouped(first.traces)
+        "Path {path}: {}, {}; solid is the last trace, shaded the most",
+        counted(hops.len() as u64, "node"),
+        counted(first.traces, "trace")
     );
     let area = headed(&title, area, look, buffer);
     let words = look.words;

@@ -184,6 +184,32 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.get_or_insert_evicting(key, at, make, |_, _, _| ()).1
     }
 
+    /// The same, and where the value is kept: at `hint`, it may be, so that nobody need search.
+    #[inline]
+    pub fn get_or_insert_near(
+        &mut self,
+        hint: Slot,
+        key: K,
+        at: u64,
+        make: impl FnOnce() -> V,
+    ) -> (Slot, &mut V) {
+        let place = match self.at(hint) {
+            Some((there, _)) if *there == key => (hint.0, NONE),
+            _ => self.place(&key, |_, _, _| ()),
+        };
+        self.put(place, key, at, make)
+    }
+
+    /// The value of `key`, to be changed; it may be at `hint`. This does not touch it.
+    pub fn get_mut_near(&mut self, hint: Slot, key: &K) -> Option<&mut V> {
+        let slot = match self.at(hint) {
+            Some((there, _)) if there == key => hint,
+            _ => self.slot_of(key)?,
+        };
+        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        Some(&mut entry.value)
+    }
+
     /// The same, and where the value is kept; `gone` is told what has left, and where it was.
     pub fn get_or_insert_evicting(
         &mut self,
@@ -192,11 +218,28 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         make: impl FnOnce() -> V,
         gone: impl FnMut(Slot, K, V),
     ) -> (Slot, &mut V) {
-        let (slot, next) = match self.slot_of(&key) {
+        let place = self.place(&key, gone);
+        self.put(place, key, at, make)
+    }
+
+    /// The slot of `key`, made if there is none, and the one behind it where it was made.
+    fn place(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> (u32, u32) {
+        match self.slot_of(key) {
             Some(Slot(slot)) => (slot, NONE),
-            None => self.make_room(&key, gone),
-        };
-        // `make_room` has made that place; a value that was found is in its own.
+            None => self.make_room(key, gone),
+        }
+    }
+
+    /// The value in a slot that [`place`](Self::place) has found or made.
+    #[inline]
+    fn put(
+        &mut self,
+        (slot, next): (u32, u32),
+        key: K,
+        at: u64,
+        make: impl FnOnce() -> V,
+    ) -> (Slot, &mut V) {
+        // A value that was found is in its place already.
         let entry = self.entries[slot as usize].get_or_insert_with(|| Entry {
             touched: at,
             next,
@@ -333,6 +376,22 @@ mod tests {
             assert!(slot.get() < 64);
         }
         assert!(table.len() <= 64);
+    }
+
+    #[test]
+    fn a_hint_finds_what_is_there_and_misleads_nobody() {
+        let mut table = Bounded::new(2);
+        let (a, _) = table.get_or_insert_near(Slot::new(7), 'a', 1, || 10);
+        let (b, value) = table.get_or_insert_near(a, 'b', 2, || 20);
+        assert_eq!((*value, a == b), (20, false));
+        let (slot, value) = table.get_or_insert_near(a, 'a', 3, || 0);
+        *value += 1;
+        assert_eq!(slot, a);
+        assert_eq!(table.get_mut_near(b, &'a'), Some(&mut 11));
+        // It was touched: the other one leaves.
+        table.get_or_insert_near(b, 'c', 4, || 30);
+        assert_eq!(table.get_mut_near(b, &'b'), None);
+        assert_eq!((table.get(&'a'), table.get(&'c')), (Some(&11), Some(&30)));
     }
 
     #[test]

@@ -224,6 +224,54 @@ fn the_dashboard_and_the_page_know_the_same_metrics() {
     }
 }
 
+/// The words behind each `opening`, up to `end`, separated by commas.
+fn named<'t>(text: &'t str, opening: &'t str, end: char) -> impl Iterator<Item = &'t str> {
+    let lists = text.split(opening).skip(1);
+    let lists = lists.map(move |rest| rest.split(end).next().unwrap());
+    lists.flat_map(|list| list.split(',')).map(str::trim)
+}
+
+#[test]
+fn every_label_in_the_dashboard_is_one_of_the_metric() {
+    // What samples were served with, of all metrics that say they have the same labels: not every row has data.
+    let mut served: BTreeMap<&[&str], FxHashSet<String>> = BTreeMap::new();
+    let family_of = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
+    let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
+    for series in checked(&page).keys() {
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let labels = labels.split(',').filter_map(|label| label.split_once('='));
+        let labels = labels.map(|(label, _)| label.to_owned());
+        let served = served.entry(family_of(name).labels).or_default();
+        served.extend(labels);
+    }
+    let text = include_str!("../../../grafana/fcn-top.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).unwrap();
+    let mut checked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap_or(&Vec::new()) {
+            let query = target["expr"].as_str().unwrap();
+            let legend = target["legendFormat"].as_str().unwrap_or_default();
+            let metrics: Vec<&str> = query
+                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+                .filter(|word| word.starts_with("fcn_top_"))
+                .collect();
+            assert!(!metrics.is_empty(), "{query}");
+            let matched = named(query, "{", '}').filter_map(|test| test.split(['=', '!']).next());
+            let labels = matched
+                .chain(named(query, " by (", ')'))
+                .chain(named(legend, "{{", '}'));
+            for label in labels.filter(|label| !["job", "instance"].contains(label)) {
+                checked += 1;
+                for metric in &metrics {
+                    let served = &served[family_of(metric).labels];
+                    assert!(served.contains(label), "{metric} has no {label}: {query}");
+                }
+            }
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
 #[test]
 fn places_to_serve_are_read() {
     for (text, expected) in [
