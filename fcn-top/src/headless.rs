@@ -14,7 +14,7 @@ use crate::text::Words;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
 use parking_lot::Mutex;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -161,7 +161,7 @@ impl Printer {
             (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
             (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
                 let line = intervals.line(from, to, &tables, selection, words, false);
-                write(*out, format!("{line}\n").as_bytes())
+                (line.write(*out, true)).map_err(|error| Failure::stdout(&error))
             }
             (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
                 csv.interval(from, to, &tables, selection, words, false)
@@ -194,7 +194,15 @@ impl Printer {
         let (selection, words) = (&self.selection, &self.words);
         match self.printing {
             Printing::Nothing | Printing::JsonLines | Printing::CsvIntervals => Ok(()),
-            Printing::Json => say_json(console.out, &json::snapshot(&tables(), selection, words)),
+            Printing::Json => {
+                let tables = tables();
+                let document = json::snapshot(&tables, selection, words);
+                match document.write(console.out, false) {
+                    // A text, which may be read in part.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                    done => done.map_err(|error| Failure::stdout(&error)),
+                }
+            }
             Printing::Csv => {
                 let mut csv = Csv::new(&mut *console.out, false);
                 csv.rows(&tables(), selection, words)?;

@@ -1,7 +1,7 @@
 //! A table of the screen into a file.
 
 use crate::output::csv::field;
-use crate::output::json::record;
+use crate::output::json::{Document, record};
 use crate::record::Record;
 use crate::screen::{Format, Records, Writing};
 use crate::text::Words;
@@ -42,15 +42,14 @@ fn table<R: Record>(
 ) -> io::Result<()> {
     match writing.format {
         Format::Json => {
-            let rows: Vec<_> = records.iter().map(|line| record(line, words)).collect();
-            let table = json!({
+            let rest = json!({
                 "schema": "fcn-top/table",
                 "version": 1,
                 "table": R::TABLE,
                 "at": writing.at,
-                "rows": rows,
             });
-            writeln!(out, "{table:#}")
+            let rows = || records.iter().map(|line| record(line, words));
+            Document::new(rest, || Box::new(rows())).write(out, false)
         }
         Format::Csv => {
             let mut csv = csv::Writer::from_writer(out);

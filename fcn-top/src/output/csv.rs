@@ -58,7 +58,7 @@ impl<W: Write> Csv<W> {
         let counts = intervals.counts(tables, selection, words, all);
         self.intervals = Some(intervals);
         self.heading()?;
-        for (count, row) in counts.rows() {
+        for (count, row) in counts.into_rows() {
             self.line([from, to, count], &row, words)?;
         }
         self.flush()

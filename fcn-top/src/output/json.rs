@@ -8,7 +8,9 @@ use crate::record::{Cell, QpRecord, Record};
 use crate::tables::{Tables, Totals};
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
+use std::io::{self, BufWriter, Write};
 
 /// What a document is.
 pub const SNAPSHOT: &str = "fcn-top/snapshot";
@@ -19,14 +21,72 @@ pub const AUDIT: &str = "fcn-top/audit";
 /// Version of the schemas.
 pub const VERSION: u32 = 1;
 
+/// Rows as values, each made when it comes to it.
+type Rows<'t> = dyn Fn() -> Box<dyn Iterator<Item = Value> + 't> + 't;
+
+/// A document whose rows may be many: as values, all of them would take ten times as much memory as the tables.
+pub struct Document<'t> {
+    /// All other members.
+    rest: Map<String, Value>,
+    rows: Box<Rows<'t>>,
+}
+
+impl<'t> Document<'t> {
+    /// A document with the members of `rest`, and `rows`.
+    #[must_use]
+    pub fn new(rest: Value, rows: impl Fn() -> Box<dyn Iterator<Item = Value> + 't> + 't) -> Self {
+        Self {
+            rest: match rest {
+                Value::Object(members) => members,
+                _ => Map::new(),
+            },
+            rows: Box::new(rows),
+        }
+    }
+
+    /// Writes it on one line, or on as many as people like to read.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, out: &mut dyn Write, on_one_line: bool) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, out);
+        if on_one_line {
+            serde_json::to_writer(&mut out, self)?;
+        } else {
+            serde_json::to_writer_pretty(&mut out, self)?;
+        }
+        writeln!(out)?;
+        out.flush()
+    }
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        struct Each<'a, 't>(&'a Rows<'t>);
+        impl Serialize for Each<'_, '_> {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_seq((self.0)())
+            }
+        }
+        const ROWS: &str = "rows";
+        let mut map = to.serialize_map(Some(self.rest.len() + 1))?;
+        // By the alphabet, as all other objects.
+        for (name, value) in self.rest.iter().filter(|(name, _)| name.as_str() < ROWS) {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry(ROWS, &Each(&*self.rows))?;
+        for (name, value) in self.rest.iter().filter(|(name, _)| name.as_str() >= ROWS) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
 /// The tables at one moment: the rows that are selected, and all of the others.
 #[must_use]
-pub fn snapshot(tables: &Tables, selection: &Selection, words: &Words) -> Value {
+pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Document<'t> {
     let selected = selection.of(tables, words);
-    let rows: Vec<Value> = (selected.rows())
-        .map(|(_, row)| record(&row, words))
-        .collect();
-    json!({
+    let rest = json!({
         "schema": SNAPSHOT,
         "version": VERSION,
         "at": moment(tables.now),
@@ -34,11 +94,14 @@ pub fn snapshot(tables: &Tables, selection: &Selection, words: &Words) -> Value 
         "totals": totals(&tables.totals),
         "rules": tables.rules.iter().map(|(id, count)| ((*id).to_owned(), json!(count))).collect::<Map<_, _>>(),
         "matched": selected.matched,
-        "rows": rows,
         "points": records(&tables.points, words),
         "hops": records(&tables.hops, words),
         "events": records(&tables.events, words),
         "interfaces": records(&tables.interfaces, words),
+    });
+    Document::new(rest, move || {
+        let rows = selected.clone().into_rows();
+        Box::new(rows.map(|(_, row)| record(&row, words)))
     })
 }
 
@@ -112,38 +175,39 @@ impl Intervals {
     /// The line for the interval that has just ended: `from` to `to`, in nanoseconds since the epoch. Rows without a
     /// notification in it are left out unless `all` are wanted.
     #[must_use]
-    pub fn line(
+    pub fn line<'t>(
         &mut self,
         from: u64,
         to: u64,
-        tables: &Tables,
+        tables: &'t Tables,
         selection: &Selection,
-        words: &Words,
+        words: &'t Words,
         all: bool,
-    ) -> Value {
+    ) -> Document<'t> {
         let counts = self.counts(tables, selection, words, all);
-        let rows: Vec<Value> = (counts.rows())
-            .map(|(count, row)| {
-                let mut row = record(&row, words);
-                if let Value::Object(members) = &mut row {
-                    members.insert("count".to_owned(), json!(count));
-                }
-                row
-            })
-            .collect();
-        json!({
+        let rest = json!({
             "schema": INTERVAL,
             "version": VERSION,
             "from": from,
             "to": to,
             "notifications": by_kind(&counts.by_kind),
             "totals": totals(&tables.totals),
-            "rows": rows,
+        });
+        Document::new(rest, move || {
+            let rows = counts.clone().into_rows();
+            Box::new(rows.map(|(count, row)| {
+                let mut row = record(&row, words);
+                if let Value::Object(members) = &mut row {
+                    members.insert("count".to_owned(), json!(count));
+                }
+                row
+            }))
         })
     }
 }
 
 /// Notifications in an interval.
+#[derive(Clone)]
 pub(crate) struct Counts<'t> {
     all: &'t QpRows,
     /// Row by row, where each stands among all.
@@ -152,12 +216,12 @@ pub(crate) struct Counts<'t> {
     by_kind: [u64; Kind::ALL.len()],
 }
 
-impl Counts<'_> {
+impl<'t> Counts<'t> {
     /// Row by row.
-    pub fn rows(&self) -> impl Iterator<Item = (u64, QpRecord)> {
-        (self.rows.iter()).filter_map(|(count, place)| {
-            let (_, row) = self.all.get(*place as usize)?;
-            Some((*count, row))
+    pub fn into_rows(self) -> impl Iterator<Item = (u64, QpRecord)> + 't {
+        (self.rows.into_iter()).filter_map(move |(count, place)| {
+            let (_, row) = self.all.get(place as usize)?;
+            Some((count, row))
         })
     }
 }
@@ -222,18 +286,37 @@ mod tests {
     use super::*;
     use crate::sample;
 
+    fn written(document: &Document<'_>, on_one_line: bool) -> String {
+        let mut text = Vec::new();
+        document.write(&mut text, on_one_line).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn parsed(document: &Document<'_>) -> Value {
+        serde_json::from_str(&written(document, true)).unwrap()
+    }
+
     #[test]
     fn a_snapshot_is_as_committed() {
-        let value = snapshot(&sample::tables(), &Selection::default(), &Words::default());
-        sample::snapshot("output/snapshot.json", &format!("{value:#}\n"));
-        let empty = snapshot(&Tables::default(), &Selection::default(), &Words::default());
-        sample::snapshot("output/snapshot-empty.json", &format!("{empty:#}\n"));
+        let (selection, words) = (Selection::default(), Words::default());
+        for (tables, name) in [
+            (sample::tables(), "output/snapshot.json"),
+            (Tables::default(), "output/snapshot-empty.json"),
+        ] {
+            let document = snapshot(&tables, &selection, &words);
+            sample::snapshot(name, &written(&document, false));
+            // As other objects are written.
+            let value = parsed(&document);
+            assert_eq!(written(&document, false), format!("{value:#}\n"));
+            assert_eq!(written(&document, true), format!("{value}\n"));
+        }
     }
 
     #[test]
     fn rows_have_every_column_and_sums_every_kind() {
         let tables = sample::tables();
-        let value = snapshot(&tables, &Selection::default(), &Words::default());
+        let words = Words::default();
+        let value = parsed(&snapshot(&tables, &Selection::default(), &words));
         for row in value["rows"].as_array().unwrap() {
             let row = row.as_object().unwrap();
             assert_eq!(row.len(), QpRecord::COLUMNS.len());
@@ -270,7 +353,7 @@ mod tests {
         let mut tables = sample::tables();
         let (words, selection) = (Words::default(), Selection::default());
         let mut intervals = Intervals::default();
-        let line = intervals.line(1, 2, &tables, &selection, &words, false);
+        let line = parsed(&intervals.line(1, 2, &tables, &selection, &words, false));
         sample::snapshot("output/interval.json", &format!("{line:#}\n"));
         let counts = |line: &Value| -> Vec<u64> {
             let rows = line["rows"].as_array().unwrap();
@@ -279,9 +362,9 @@ mod tests {
                 .collect()
         };
         assert_eq!(counts(&line), [12_345, 240, 17, 5]);
-        let line = intervals.line(2, 3, &tables, &selection, &words, false);
+        let line = parsed(&intervals.line(2, 3, &tables, &selection, &words, false));
         assert_eq!(counts(&line), [] as [u64; 0]);
-        let line = intervals.line(2, 3, &tables, &selection, &words, true);
+        let line = parsed(&intervals.line(2, 3, &tables, &selection, &words, true));
         assert_eq!(counts(&line), [0, 0, 0, 0]);
         // Two more for one row; another has gone, having counted one more; a new one came.
         let mut rows: Vec<_> = tables.qps.iter().collect();
@@ -292,7 +375,7 @@ mod tests {
         tables.totals.notifications[4] += 5;
         rows.push((RowId(10), new));
         tables.qps = rows.into();
-        let line = intervals.line(3, 4, &tables, &selection, &words, false);
+        let line = parsed(&intervals.line(3, 4, &tables, &selection, &words, false));
         assert_eq!(counts(&line), [4, 2]);
         assert_eq!(line["notifications"]["wan_fcn"], 5);
         assert_eq!(line["notifications"]["cnp"], 2);

@@ -31,7 +31,7 @@ pub struct Selection {
 }
 
 /// Rows to be written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Selected<'t> {
     all: &'t QpRows,
     /// Where they stand among all, in their order.
@@ -40,7 +40,12 @@ pub struct Selected<'t> {
     pub matched: usize,
 }
 
-impl Selected<'_> {
+impl<'t> Selected<'t> {
+    /// The rows, in their order.
+    pub fn into_rows(self) -> impl Iterator<Item = (RowId, QpRecord)> + 't {
+        (self.places.into_iter()).filter_map(move |place| self.all.get(place as usize))
+    }
+
     /// The rows, in their order.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
         let places = self.places.iter();
@@ -152,11 +157,11 @@ mod tests {
         let tables = sample::tables();
         let words = Words::masked();
         let selection = Selection::default();
-        let mut all = json::snapshot(&tables, &selection, &words).to_string();
+        let text = |document: &json::Document<'_>| serde_json::to_string(document).unwrap();
+        let mut all = text(&json::snapshot(&tables, &selection, &words));
         let (from, to) = (tables.started, tables.now);
-        all += &json::Intervals::default()
-            .line(from, to, &tables, &selection, &words, true)
-            .to_string();
+        let mut intervals = json::Intervals::default();
+        all += &text(&intervals.line(from, to, &tables, &selection, &words, true));
         let mut octets = Vec::new();
         let mut csv = csv::Csv::new(&mut octets, true);
         csv.interval(from, to, &tables, &selection, &words, true)

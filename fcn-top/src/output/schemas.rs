@@ -86,6 +86,8 @@ mod tests {
         let selection = Selection::default();
         let snapshot = json::snapshot(&tables, &selection, &words);
         let line = json::Intervals::default().line(1, 2, &tables, &selection, &words, true);
+        let value = |document: &json::Document<'_>| serde_json::to_value(document).unwrap();
+        let (snapshot, line) = (value(&snapshot), value(&line));
         let totals = snapshot["totals"].as_object().unwrap().keys();
         let members = snapshot.as_object().unwrap().keys();
         for member in members
