@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
 use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
-use crate::{cargo, process};
+use crate::{cargo, extcap, process, profile};
 
 /// What building and loading the plugin needs.
 ///
@@ -59,8 +59,8 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     let (own, other) = PluginFolders::ask()?.for_user(root);
     let folder = folder.map_or(own, Path::to_path_buf);
     let target = folder.join(PLUGIN_FILE);
-    replace(&library, &target)?;
-    let (loaded, said) = wireshark::loaded_plugin()?;
+    replace(&library, &target, 0o644)?;
+    let (loaded, said) = wireshark::loaded(PLUGIN_FILE)?;
     match loaded {
         Some(plugin) if wireshark::same_file(&plugin.path, &target) => Ok(format!(
             "Wireshark {version} loads {} {} from {}",
@@ -117,6 +117,21 @@ pub fn uninstall(folder: Option<&Path>) -> Outcome<String> {
     }
 }
 
+/// Removes the plugin, the profile and the capturing program, whichever are there, and says from where.
+///
+/// # Errors
+/// There was none of them, or one could not be removed.
+pub fn uninstall_all() -> Outcome<String> {
+    let others = [profile::uninstall()?, extcap::uninstall()?];
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    match uninstall(None) {
+        Ok(plugin) => Ok([vec![plugin], others].concat().join("\n")),
+        // Whoever has the others alone has had the plugin removed before.
+        Err(_) if !others.is_empty() => Ok(others.join("\n")),
+        Err(failure) => Err(failure),
+    }
+}
+
 fn nothing_there(target: &Path, elsewhere: Option<PathBuf>) -> Failure {
     let failure = Failure::new(format!(
         "no plugin is installed: there is no {}",
@@ -133,13 +148,14 @@ fn nothing_there(target: &Path, elsewhere: Option<PathBuf>) -> Failure {
 }
 
 /// Puts a copy in place in one step: a Wireshark that starts meanwhile loads the old one or the new one.
-fn replace(library: &Path, target: &Path) -> Outcome {
+pub(crate) fn replace(file: &Path, target: &Path, mode: u32) -> Outcome {
     let folder = target.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|e| Failure::io("create", folder, &e))?;
     // Not named *.so: Wireshark would load it.
-    let fresh = folder.join(format!(".{PLUGIN_FILE}.{}", std::process::id()));
-    let written = std::fs::copy(library, &fresh)
-        .and_then(|_| std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o644)))
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::copy(file, &fresh)
+        .and_then(|_| std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(mode)))
         .and_then(|()| std::fs::rename(&fresh, target));
     written.map_err(|error| {
         // It may not exist; the error that matters is the first.
@@ -166,7 +182,7 @@ mod tests {
         let target = folder.join("deep/epan").join(PLUGIN_FILE);
         for content in ["one", "two"] {
             std::fs::write(&library, content).unwrap();
-            replace(&library, &target).unwrap();
+            replace(&library, &target, 0o644).unwrap();
             assert_eq!(std::fs::read_to_string(&target).unwrap(), content);
         }
         assert_eq!(
@@ -174,7 +190,7 @@ mod tests {
             0o644
         );
         assert_eq!(target.parent().unwrap().read_dir().unwrap().count(), 1);
-        assert!(replace(&folder.join("none"), &target).is_err());
+        assert!(replace(&folder.join("none"), &target, 0o644).is_err());
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "two");
         assert_eq!(target.parent().unwrap().read_dir().unwrap().count(), 1);
         std::fs::remove_dir_all(folder).unwrap();

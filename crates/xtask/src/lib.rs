@@ -9,6 +9,7 @@ pub mod bench_monitor;
 pub mod captures;
 pub mod cargo;
 pub mod demo;
+pub mod extcap;
 pub mod failure;
 pub mod harness;
 pub mod install_plugin;
@@ -17,6 +18,7 @@ pub mod licences;
 pub mod matrix;
 pub mod packages;
 pub mod process;
+pub mod profile;
 pub mod report;
 pub mod suite;
 pub mod system;
@@ -77,10 +79,16 @@ pub enum Chore {
     Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin {
-        /// Remove it instead
+        /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
         #[arg(long)]
+        profile: bool,
+        /// Also install fcn-gen where Wireshark starts it: its scenarios are interfaces then
+        #[arg(long)]
+        extcap: bool,
+        /// Remove it instead, with the profile and fcn-gen where they were installed, too
+        #[arg(long, conflicts_with_all = ["profile", "extcap"])]
         uninstall: bool,
-        /// The folder to put it in or remove it from, instead of where Wireshark looks
+        /// The folder to put the plugin in, or remove the plugin alone from, instead of where Wireshark looks
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -111,11 +119,28 @@ impl Cli {
             Chore::InstallPlugin {
                 uninstall: true,
                 dir,
-            } => println!("{}", install_plugin::uninstall(dir.as_deref())?),
+                ..
+            } => println!(
+                "{}",
+                match dir {
+                    Some(dir) => install_plugin::uninstall(Some(&dir))?,
+                    None => install_plugin::uninstall_all()?,
+                }
+            ),
             Chore::InstallPlugin {
-                uninstall: false,
+                profile,
+                extcap,
                 dir,
-            } => println!("{}", install_plugin::install(dir.as_deref())?),
+                ..
+            } => {
+                println!("{}", install_plugin::install(dir.as_deref())?);
+                if profile {
+                    println!("{}", profile::install()?);
+                }
+                if extcap {
+                    println!("{}", extcap::install()?);
+                }
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -157,7 +182,7 @@ mod tests {
         let parse = |words: &str| Cli::try_parse_from(words.split(' '));
         assert!(matches!(
             parse("xtask install-plugin --uninstall --dir /x").unwrap().chore,
-            Chore::InstallPlugin { uninstall: true, dir: Some(dir) } if *dir == *"/x"
+            Chore::InstallPlugin { uninstall: true, dir: Some(dir), .. } if *dir == *"/x"
         ));
         assert!(matches!(
             parse("xtask test --no-install icrc cnp").unwrap().chore,

@@ -105,12 +105,40 @@ impl Tshark {
     /// # Errors
     /// tshark failed.
     pub fn plugin(&self) -> Outcome<(Option<Plugin>, String)> {
-        wireshark::plugin_listed(self.command().args(["-G", "plugins"]))
+        wireshark::listed(self.command().args(["-G", "plugins"]), PLUGIN_FILE)
     }
 
     /// The plugin folder, inside the temporary one: Wireshark appends its version, so it is named as the global one.
     fn plugins(global: &Path) -> PathBuf {
         Path::new("plugins").join(global.file_name().unwrap_or_default())
+    }
+
+    /// Has this profile among its own.
+    ///
+    /// # Errors
+    /// Its files could not be copied.
+    pub fn add_profile(&self, source: &Path, name: &str) -> Outcome {
+        let profiles = Path::new("home/.config/wireshark/profiles");
+        let to = self.folder.subfolder(&profiles.join(name))?;
+        let entries = source
+            .read_dir()
+            .map_err(|e| Failure::io("read", source, &e))?;
+        for entry in entries.flatten() {
+            copy_readable(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        Ok(())
+    }
+
+    /// A folder with this program alone, as this tshark calls it: for `WIRESHARK_EXTCAP_DIR`.
+    ///
+    /// # Errors
+    /// The program could not be copied.
+    pub fn extcap_folder(&self, program: &Path) -> Outcome<PathBuf> {
+        let folder = self.folder.subfolder(Path::new("extcap"))?;
+        let copy = folder.join(program.file_name().unwrap_or_default());
+        copy_readable(program, &copy)?;
+        permit(&copy, 0o755)?;
+        Ok(self.system.inside(&folder))
     }
 
     /// tshark in its own environment. Files to read go through [`Tshark::readable`].

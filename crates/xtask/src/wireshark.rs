@@ -180,8 +180,25 @@ fn ask(system: &System, report: &str) -> Command {
         .args(["-G", report])
         .env("PATH", system.path())
         .env_remove("WIRESHARK_PLUGIN_DIR")
+        .env_remove("WIRESHARK_EXTCAP_DIR")
         .env_remove("WIRESHARK_RUN_FROM_BUILD_DIRECTORY");
     command
+}
+
+/// The folder that `tshark -G folders` names so, by the first of these names that it has.
+///
+/// # Errors
+/// tshark failed.
+pub fn folder(names: &[&str]) -> Outcome<Option<PathBuf>> {
+    let text = process::stdout(&mut ask(&System::HERE, "folders"))?;
+    Ok(names.iter().find_map(|name| named(&text, name)))
+}
+
+fn named(text: &str, name: &str) -> Option<PathBuf> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| *key == name)
+        .map(|(_, path)| PathBuf::from(path.trim()))
 }
 
 /// Where this Wireshark looks for plugins.
@@ -215,15 +232,9 @@ impl PluginFolders {
     }
 
     fn read(text: &str) -> Option<Self> {
-        let folder = |name: &str| {
-            text.lines()
-                .filter_map(|line| line.split_once(':'))
-                .find(|(key, _)| *key == name)
-                .map(|(_, path)| PathBuf::from(path.trim()))
-        };
         Some(Self {
-            global: folder("Global Plugins")?,
-            personal: folder("Personal Plugins")?,
+            global: named(text, "Global Plugins")?,
+            personal: named(text, "Personal Plugins")?,
         })
     }
 
@@ -250,19 +261,20 @@ pub struct Plugin {
     pub path: PathBuf,
 }
 
-/// Our plugin among those the installed Wireshark loads for this user, and what tshark said on standard error.
+/// The plugin of that file name, or the program that captures, among those the installed Wireshark loads for this user, and
+/// what tshark said on standard error.
 ///
 /// # Errors
 /// tshark failed.
-pub fn loaded_plugin() -> Outcome<(Option<Plugin>, String)> {
-    plugin_listed(&mut ask(&System::HERE, "plugins"))
+pub fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
+    listed(&mut ask(&System::HERE, "plugins"), file)
 }
 
-/// Our plugin in the list that this `tshark -G plugins` writes, and what it said on standard error.
+/// The one of that file name in the list that this `tshark -G plugins` writes, and what it said on standard error.
 ///
 /// # Errors
 /// tshark failed.
-pub fn plugin_listed(command: &mut Command) -> Outcome<(Option<Plugin>, String)> {
+pub fn listed(command: &mut Command, file: &str) -> Outcome<(Option<Plugin>, String)> {
     let output = process::output(command)?;
     if !output.status.success() {
         return Err(process::failed(command, &output));
@@ -273,7 +285,7 @@ pub fn plugin_listed(command: &mut Command) -> Outcome<(Option<Plugin>, String)>
         .filter(|line| !line.starts_with("Running as user"))
         .collect::<Vec<_>>()
         .join("\n");
-    Ok((listed.into_iter().find(|p| p.file == PLUGIN_FILE), said))
+    Ok((listed.into_iter().find(|p| p.file == file), said))
 }
 
 /// Reads `tshark -G plugins`: name, version, kind, path, with tabs between.

@@ -101,12 +101,9 @@ impl Wish<'_> {
         if let Some(points) = self.changed(VANTAGE) {
             let points = points.split(',').map(str::trim);
             let points: Vec<_> = points.filter(|point| !point.is_empty()).collect();
-            if points.is_empty() {
-                return Err(Failure::usage("no vantage point was chosen")
-                    .and(self.interface.scenario)
-                    .and("choose where packets are captured"));
+            if !points.is_empty() {
+                sets.push(format!("vantage={}", toml::Value::from(points)));
             }
-            sets.push(format!("vantage={}", toml::Value::from(points)));
         }
         let seed = self.changed(SEED).map(|text| cli::seed(&text));
         Ok(Request {

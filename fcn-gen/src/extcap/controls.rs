@@ -145,7 +145,7 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
                 .collect();
             controls.push(Control::own(
                 VANTAGE,
-                "where packets are captured: node:peer",
+                "where packets are captured (node:peer); none: at all of these",
                 &points.join(","),
                 Kind::AnyOf(points),
             ));
@@ -204,6 +204,7 @@ pub fn sentences(controls: &[Control]) -> String {
             "arg {{number={number}}}{{call=--{name}}}{{display={shown}}}{{tooltip={about}}}{{type={type_name}}}"
         );
         let _ = match kind {
+            // Wireshark takes it from the values.
             Kind::OneOf(_) | Kind::AnyOf(_) => writeln!(text),
             _ => writeln!(text, "{{default={default}}}"),
         };

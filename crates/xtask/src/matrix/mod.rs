@@ -16,7 +16,7 @@ use crate::{cargo, harness};
 use release::{RELEASES, Release};
 
 /// Tests of this package that run tshark, besides the plugin's own.
-const OTHER_TESTS: [&str; 2] = ["golden", "simulated"];
+const OTHER_TESTS: [&str; 4] = ["extcap", "golden", "profile", "simulated"];
 
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,181 @@
+//! The Wireshark profile of `dissector/profile`: into the user's settings, and out of them, with what the user changed in it kept.
+//! Not here: what is in it.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+use crate::{cargo, wireshark};
+
+/// Its name in Wireshark's list: that of its folder.
+pub const NAME: &str = "fcn";
+
+/// What Wireshark writes anew each time it is closed: nobody's change, and nobody's loss.
+const OWN: &str = "recent";
+
+/// The folder with the profile's files.
+///
+/// # Errors
+/// The project's root was not found.
+pub fn source() -> Outcome<PathBuf> {
+    Ok(cargo::root()?.join("dissector/profile").join(NAME))
+}
+
+/// Where this Wireshark looks for the profile of this user.
+///
+/// # Errors
+/// tshark failed, or did not name the folder.
+fn target() -> Outcome<PathBuf> {
+    let settings = wireshark::folder(&["Personal configuration"])?.ok_or_else(|| {
+        Failure::new("`tshark -G folders` names no folder of personal settings")
+            .todo("look at what it prints")
+    })?;
+    Ok(settings.join("profiles").join(NAME))
+}
+
+/// Installs the profile for this user, and says where, and what was there and is kept.
+///
+/// # Errors
+/// Its files cannot be read, or not be written there.
+pub fn install() -> Outcome<String> {
+    let target = target()?;
+    let kept = put(&source()?, &target)?;
+    let mut text = format!(
+        "the profile is in {}: wireshark -C {NAME}",
+        target.display()
+    );
+    for (file, kept) in kept {
+        text += &format!("\n  {file} was changed there; the old one is kept as {kept}");
+    }
+    Ok(text)
+}
+
+/// Removes the profile of this user, if there is one; says from where, and what is kept.
+///
+/// # Errors
+/// It could not be removed.
+pub fn uninstall() -> Outcome<Option<String>> {
+    let target = target()?;
+    if !target.is_dir() {
+        return Ok(None);
+    }
+    let kept = take(&source()?, &target)?;
+    Ok(Some(if kept.is_empty() {
+        format!("removed {}", target.display())
+    } else {
+        format!(
+            "removed the profile from {}; kept what is not as it was installed: {}",
+            target.display(),
+            kept.join(", ")
+        )
+    }))
+}
+
+/// Names of the files in a folder, in order.
+fn names(folder: &Path) -> Outcome<Vec<String>> {
+    let entries = folder
+        .read_dir()
+        .map_err(|e| Failure::io("read", folder, &e))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn read(file: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(file).map_err(|e| Failure::io("read", file, &e))
+}
+
+/// Puts the files of `source` into `target`; returns those that were there and different, with the names they have now.
+fn put(source: &Path, target: &Path) -> Outcome<Vec<(String, String)>> {
+    std::fs::create_dir_all(target).map_err(|e| Failure::io("create", target, &e))?;
+    let mut kept = Vec::new();
+    for name in names(source)? {
+        let (ours, place) = (read(&source.join(&name))?, target.join(&name));
+        if place.exists() {
+            if name == OWN || read(&place)? == ours {
+                continue;
+            }
+            let other = (1..)
+                .map(|number| format!("{name}.old-{number}"))
+                .find(|other| !target.join(other).exists())
+                .unwrap_or_default();
+            std::fs::rename(&place, target.join(&other))
+                .map_err(|e| Failure::io("rename", &place, &e))?;
+            kept.push((name, other));
+        }
+        std::fs::write(&place, ours).map_err(|e| Failure::io("write", &place, &e))?;
+    }
+    Ok(kept)
+}
+
+/// Takes the files of `source` out of `target` again; returns what is left there.
+fn take(source: &Path, target: &Path) -> Outcome<Vec<String>> {
+    for name in names(source)? {
+        let place = target.join(&name);
+        if place.exists() && (name == OWN || read(&place)? == read(&source.join(&name))?) {
+            std::fs::remove_file(&place).map_err(|e| Failure::io("remove", &place, &e))?;
+        }
+    }
+    let left = names(target)?;
+    if left.is_empty() {
+        std::fs::remove_dir(target).map_err(|e| Failure::io("remove", target, &e))?;
+    }
+    Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tshark::TempDir;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
+    fn text(folder: &Path, name: &str) -> String {
+        std::fs::read_to_string(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn what_the_user_changed_is_kept() {
+        let folder = TempDir::new(false).unwrap();
+        let (source, target) = (folder.path().join("source"), folder.path().join("a/target"));
+        write(&source, "colours", "ours");
+        write(&source, OWN, "ours");
+        assert_eq!(put(&source, &target), Ok(Vec::new()));
+        assert_eq!(text(&target, "colours"), "ours");
+        assert_eq!(put(&source, &target), Ok(Vec::new()));
+        for number in 1..=2 {
+            write(&target, "colours", &format!("theirs {number}"));
+            write(&target, OWN, "Wireshark's");
+            let name = format!("colours.old-{number}");
+            let kept = vec![("colours".to_owned(), name.clone())];
+            assert_eq!(put(&source, &target), Ok(kept));
+            assert_eq!(text(&target, "colours"), "ours");
+            assert_eq!(text(&target, OWN), "Wireshark's");
+            assert_eq!(text(&target, &name), format!("theirs {number}"));
+        }
+        let left = ["colours.old-1", "colours.old-2"].map(str::to_owned);
+        assert_eq!(take(&source, &target), Ok(left.to_vec()));
+        assert_eq!(names(&target).unwrap(), left);
+    }
+
+    #[test]
+    fn what_nobody_changed_goes_altogether() {
+        let folder = TempDir::new(false).unwrap();
+        let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+        write(&source, "colours", "ours");
+        write(&source, OWN, "ours");
+        put(&source, &target).unwrap();
+        write(&target, OWN, "Wireshark's");
+        assert_eq!(take(&source, &target), Ok(Vec::new()));
+        assert!(!target.exists());
+        put(&source, &target).unwrap();
+        write(&target, "colours", "theirs");
+        assert_eq!(take(&source, &target), Ok(vec!["colours".to_owned()]));
+        assert_eq!(text(&target, "colours"), "theirs");
+    }
+}

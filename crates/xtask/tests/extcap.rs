@@ -1,0 +1,153 @@
+//! The real tshark with this build of `fcn-gen` in its extcap folder: it lists the scenarios, and captures from them what
+//! `fcn-gen write` writes. What is said and done without Wireshark is tested in `fcn-gen`.
+
+use pcap_file::pcapng::{Block, PcapNgReader};
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use xtask::system::System;
+use xtask::tshark::Tshark;
+use xtask::{cargo, process};
+
+/// tshark, the folder with the program, as tshark calls it, and the program; `None` where there is no tshark, which is said.
+fn ready() -> Option<(Tshark, PathBuf, PathBuf)> {
+    // tshark has another program capture, which need not come with it.
+    for program in ["tshark", "dumpcap"] {
+        if System::of_tests().is_here() && process::which(program).is_none() {
+            println!("SKIPPED: capturing from scenarios needs {program}");
+            return None;
+        }
+    }
+    let tshark = Tshark::stock().unwrap();
+    let program = cargo::build_tool(cargo::GENERATOR, false).unwrap();
+    let folder = tshark.extcap_folder(&program).unwrap();
+    Some((tshark, folder, program))
+}
+
+fn run(tshark: &Tshark, folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = tshark.command();
+    command.env("WIRESHARK_EXTCAP_DIR", folder).args(arguments);
+    process::output(&mut command).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Interface, time stamp, octets of each packet.
+fn packets(capture: &[u8]) -> Vec<(u32, std::time::Duration, Vec<u8>)> {
+    let mut reader = PcapNgReader::new(Cursor::new(capture)).unwrap();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(packet) = block.unwrap().0 {
+            let data = packet.data.into_owned();
+            packets.push((packet.interface_id, packet.timestamp, data));
+        }
+    }
+    packets
+}
+
+#[test]
+fn every_scenario_is_an_interface() {
+    let Some((tshark, folder, program)) = ready() else {
+        return;
+    };
+    let listed = run(&tshark, &folder, &["-D"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let scenarios = process::stdout(Command::new(program).arg("list")).unwrap();
+    assert!(scenarios.lines().count() > 10);
+    for line in scenarios.lines() {
+        let (name, about) = line.split_once(' ').unwrap();
+        let interface = format!(". fcn-gen-{name} ({})\n", about.trim());
+        assert!(listed.contains(&interface), "{interface} in {listed}");
+    }
+}
+
+#[test]
+fn a_capture_with_parameters_has_the_packets_that_are_written() {
+    let Some((tshark, folder, program)) = ready() else {
+        return;
+    };
+    let captured = run(
+        &tshark,
+        &folder,
+        &[
+            "-i",
+            "fcn-gen-incast",
+            "-o",
+            "extcap.fcn_gen_incast.pace:1",
+            "-o",
+            "extcap.fcn_gen_incast.senders:3",
+            "-o",
+            "extcap.fcn_gen_incast.mechanism:cnp",
+            "-o",
+            "extcap.fcn_gen_incast.lossless:false",
+            "-w",
+            "-",
+        ],
+    );
+    assert!(captured.status.success(), "{}", said(&captured));
+    let written = process::output(Command::new(program).args([
+        "write",
+        "incast",
+        "-o",
+        "-",
+        "--set",
+        "senders=3",
+        "--set",
+        "mechanism=cnp",
+        "--set",
+        "lossless=false",
+    ]))
+    .unwrap();
+    let (captured, written) = (packets(&captured.stdout), packets(&written.stdout));
+    assert!(written.len() > 100);
+    assert_eq!(captured.len(), written.len());
+    assert!(captured == written);
+}
+
+#[test]
+fn a_capture_that_is_stopped_early_is_none_that_failed() {
+    let Some((tshark, folder, _)) = ready() else {
+        return;
+    };
+    // Nothing but the stop ends it.
+    let arguments = [
+        "-i",
+        "fcn-gen-stress-cnp",
+        "-o",
+        "extcap.fcn_gen_stress_cnp.count:until-stopped",
+        "-c",
+        "10",
+        "-w",
+        "-",
+    ];
+    let output = run(&tshark, &folder, &arguments);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("10 packets captured"), "{said}");
+    assert!(!said.contains("extcap pipe"), "{said}");
+}
+
+#[test]
+fn wireshark_shows_what_is_wrong() {
+    let Some((tshark, folder, _)) = ready() else {
+        return;
+    };
+    for (arguments, expected) in [
+        (
+            &["-o", "extcap.fcn_gen_incast.senders:many"][..],
+            "bad scenario: incast.toml: --set senders=many: ",
+        ),
+        (&["-f", "udp"], "scenarios take no capture filter"),
+    ] {
+        let output = run(
+            &tshark,
+            &folder,
+            &[&["-i", "fcn-gen-incast", "-w", "-"], arguments].concat(),
+        );
+        let said = said(&output);
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains(&format!("fcn-gen: {expected}")), "{said}");
+    }
+}

@@ -1,0 +1,244 @@
+//! The Wireshark profile, with the real tshark and this build of the plugin: every field, filter, column and colour in it is
+//! there and says something.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use xtask::tshark::Tshark;
+use xtask::{captures, install_plugin, packages, process, profile};
+
+/// tshark with the plugin and the profile; `None` where it cannot be built, which is said.
+fn ready() -> Option<Tshark> {
+    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    if !lacking.is_empty() {
+        println!(
+            "SKIPPED: the profile needs {}",
+            packages::describe(&lacking)
+        );
+        return None;
+    }
+    let tshark = Tshark::with_this_plugin().unwrap();
+    tshark
+        .add_profile(&profile::source().unwrap(), profile::NAME)
+        .unwrap();
+    Some(tshark)
+}
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(profile::source().unwrap().join(name)).unwrap()
+}
+
+/// The committed captures of that name, or that begin so.
+fn samples(beginning: &str) -> Vec<PathBuf> {
+    let folder: PathBuf = captures::folder().unwrap();
+    let mut files: Vec<PathBuf> = folder
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "pcapng"))
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with(beginning)
+        })
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no capture {beginning}");
+    files
+}
+
+/// What stands between quotes in a line of one of Wireshark's tables.
+fn columns(line: &str) -> Vec<String> {
+    let line = line.trim().trim_matches('"');
+    let columns = line.split("\",\"");
+    columns.map(|text| text.replace("\\x22", "\"")).collect()
+}
+
+fn table(name: &str) -> Vec<Vec<String>> {
+    let text = file(name);
+    let lines = text.lines().filter(|line| line.starts_with('"'));
+    lines.map(columns).collect()
+}
+
+/// Name and filter of every colouring rule.
+fn colours() -> Vec<(String, String)> {
+    let text = file("colorfilters");
+    let lines = text.lines().filter(|line| line.starts_with('@'));
+    let rules = lines.map(|line| {
+        let (name, rest) = line[1..].split_once('@').unwrap();
+        let (filter, _) = rest.rsplit_once('@').unwrap();
+        (name.to_owned(), filter.to_owned())
+    });
+    rules.collect()
+}
+
+/// Every filter of the profile, with what it belongs to.
+fn filters() -> Vec<(String, String)> {
+    let mut all = colours();
+    for line in table("dfilter_buttons") {
+        let [_, label, filter, tooltip] = line.try_into().unwrap();
+        assert!(!tooltip.is_empty(), "{label} has no tooltip");
+        all.push((label, filter));
+    }
+    for line in table("io_graphs") {
+        let [_, name, filter, _, _, _, field, _, _] = line.try_into().unwrap();
+        if !field.is_empty() {
+            all.push((name.clone(), field));
+        }
+        all.push((name, filter));
+    }
+    all
+}
+
+#[test]
+fn every_filter_is_one_and_every_field_is_there() {
+    let Some(tshark) = ready() else {
+        return;
+    };
+    let fields = process::stdout(tshark.command().args(["-G", "fields"])).unwrap();
+    let fields: BTreeSet<&str> = fields
+        .lines()
+        .filter_map(|line| line.split('\t').nth(2))
+        .collect();
+    // All in one statistic, in which they stand between commas.
+    let mut statistic = "io,stat,0".to_owned();
+    for (name, filter) in filters() {
+        assert!(!filter.contains(','), "{name}: {filter}");
+        statistic += &format!(",{filter}");
+        // A filter with a field that is not there is refused; the name of a whole protocol may be ours, too.
+        let ours = filter
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
+            .filter(|word| word.starts_with("fcn") || word.starts_with("rocev2"));
+        for word in ours {
+            assert!(fields.contains(word), "{name}: {word}");
+        }
+    }
+    let capture = &samples("formats-cnp")[0];
+    let arguments = ["-C", profile::NAME, "-q", "-z", &statistic];
+    let output = tshark.run(capture, &arguments).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let text = file("preferences");
+    let custom = text.lines().filter_map(|line| line.split_once("%Cus:"));
+    let mut count = 0;
+    for (title, column) in custom {
+        let (names, _) = column.split_once(':').unwrap();
+        for name in names.split(" or ") {
+            assert!(fields.contains(name), "{title}: {name}");
+            count += 1;
+        }
+    }
+    assert!(count > 8, "{count} fields in columns");
+}
+
+/// A capture in which each colour is seen.
+const SEEN: &[(&str, &str)] = &[
+    ("Bad ICRC", "malformed-cnp"),
+    ("Breaks a rule of a draft", "malformed-fast-cnp"),
+    ("Departs from a recommendation", "malformed-cnp"),
+    (
+        "Sender answers that it does not know Fast CNP",
+        "formats-unaware-sender",
+    ),
+    ("Fast CNP, option 1", "fast-cnp."),
+    ("Fast CNP, option 2", "fast-cnp-ioam-incremental"),
+    ("Notification to a proxy node", "proxy-config"),
+    ("FCN to an ingress PE", "wan-fcn-vxlan"),
+    ("CNP", "receiver-cnp-ipv4"),
+    ("Pause (PFC)", "pfc"),
+    ("Marked CE", "receiver-cnp-ipv4"),
+    (
+        "Connection set up or taken down (RDMA CM)",
+        "formats-rdma-cm",
+    ),
+    ("RoCEv2", "incast"),
+    ("Routing", "proxy-isis"),
+    ("UDP", "malformed-wan-fcn"),
+];
+
+/// Wireshark colours by the first rule that fits; a rule that never comes to it is none.
+#[test]
+fn every_colour_is_seen_in_a_sample_capture() {
+    let Some(tshark) = ready() else {
+        return;
+    };
+    let mut earlier = String::new();
+    for (name, filter) in colours() {
+        let seen = SEEN.iter().find(|(rule, _)| *rule == name);
+        let (_, capture) = seen.unwrap_or_else(|| panic!("where is {name} seen?"));
+        let first = format!("({filter}){earlier}");
+        let arguments = ["-C", profile::NAME, "-Y", &first];
+        let shown = tshark.decode(&samples(capture)[0], &arguments).unwrap();
+        assert!(!shown.is_empty(), "{name} is not seen in {capture}");
+        earlier += &format!(" && !({filter})");
+    }
+}
+
+/// Title and value of each column that is filled in the packets that `filter` lets through.
+fn filled(tshark: &Tshark, capture: &Path, filter: &str) -> BTreeSet<String> {
+    let output = tshark
+        .run(capture, &["-C", profile::NAME, "-T", "psml", "-Y", filter])
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let sections = |part: &str| -> Vec<String> {
+        let parts = part.split("<section>").skip(1);
+        let parts = parts.map(|part| part.split("</section>").next().unwrap_or_default());
+        parts.map(str::to_owned).collect()
+    };
+    let (head, packets) = text.split_once("</structure>").unwrap();
+    let titles = sections(head);
+    let mut filled = BTreeSet::new();
+    for packet in packets.split("<packet>").skip(1) {
+        let values = sections(packet);
+        assert_eq!(values.len(), titles.len());
+        let some = titles
+            .iter()
+            .zip(values)
+            .filter(|(_, value)| !value.is_empty());
+        filled.extend(some.map(|(title, _)| title.clone()));
+    }
+    filled
+}
+
+#[test]
+fn columns_are_filled_and_nothing_is_complained_of() {
+    let Some(tshark) = ready() else {
+        return;
+    };
+    for (beginning, filter, titles) in [
+        (
+            "receiver-cnp-ipv4",
+            "fcn",
+            &["At", "Kind", "Notifier", "To slow down", "QP"][..],
+        ),
+        (
+            "fast-cnp.",
+            "fcn",
+            &["Kind", "Notifier", "To slow down", "QP"],
+        ),
+        (
+            "fast-cnp-ioam-preallocated",
+            "fcn",
+            &["Kind", "Notifier", "QP", "Queue"],
+        ),
+        (
+            "proxy-config",
+            "proxycn",
+            &["Kind", "Notifier", "To slow down", "Level"],
+        ),
+        ("wan-fcn-srv6", "wanfcn", &["Kind", "Notifier", "Level"]),
+        (
+            "receiver-cnp-ipv6",
+            "!fcn",
+            &["No.", "Time", "At", "Source", "Protocol", "Info"],
+        ),
+    ] {
+        let filled = filled(&tshark, &samples(beginning)[0], filter);
+        for title in titles {
+            assert!(
+                filled.contains(*title),
+                "{beginning}: {title} in {filled:?}"
+            );
+        }
+    }
+}
