@@ -209,7 +209,15 @@ fn columns_are_filled_and_nothing_is_complained_of() {
         (
             "receiver-cnp-ipv4",
             "fcn",
-            &["At", "Kind", "Notifier", "To slow down", "QP"][..],
+            &[
+                "At",
+                "Kind",
+                "Notifier",
+                "To slow down",
+                "QP",
+                "Sender's QP",
+                "Interval",
+            ][..],
         ),
         (
             "fast-cnp.",
