@@ -500,29 +500,21 @@ fn data_and_translated_notifications_link_back_in_the_second_pass() {
         let all = shown(&tshark, &path, SECOND_PASS, &fields);
         let mut led: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut translated: BTreeMap<usize, usize> = BTreeMap::new();
-        for (frame, columns) in &forward {
-            match number(&columns[1]) {
-                Some(notice) => {
+        for (frame, columns) in &all {
+            match (number(&columns[0]), number(&columns[1])) {
+                (_, Some(notice)) => {
                     translated.entry(notice).or_insert(*frame);
                 }
-                None => led
-                    .entry(number(&columns[0]).unwrap())
-                    .or_default()
-                    .push(*frame),
+                (Some(data), None) => led.entry(data).or_default().push(*frame),
+                (None, None) => {}
             }
         }
-        let back = shown(
-            &tshark,
-            &path,
-            SECOND_PASS,
-            &["fcn.notified_by", "fcn.translated_by"],
-        );
         let mut got_led = BTreeMap::new();
         let mut got_translated = BTreeMap::new();
-        for (frame, columns) in &back {
-            if !columns[0].is_empty() {
+        for (frame, columns) in &all {
+            if !columns[2].is_empty() {
                 let frames: Vec<usize> =
-                    columns[0].split(',').map(|f| f.parse().unwrap()).collect();
+                    columns[2].split(',').map(|f| f.parse().unwrap()).collect();
                 got_led.insert(*frame, frames);
             }
             if let Some(by) = number::<usize>(&columns[3]) {
@@ -706,6 +698,10 @@ fn rules_that_several_packets_break_are_those_of_the_audit() {
         }
     }
     assert!(frames.iter().all(|count| *count > 3), "{frames:?}");
+    // Where nobody looks into the tree, either.
+    let statistics = [&["-q", "-z", "expert"][..], &preferences].concat();
+    let said = decode(&tshark, &capture("attack"), &statistics);
+    assert!(said.contains(Rule::FastCnpUntrusted.info().text), "{said}");
     // Nobody is suspected without a list, nor is a scenario's rate above the limit's default.
     for rule in experts {
         assert!(matches(&tshark, &capture("fast-cnp"), rule).is_empty());
@@ -866,16 +862,8 @@ fn merged_captures_are_linked_in_whatever_order() {
 
 /// What sharkd answers, one line a request.
 fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
-    let command = tshark.command();
-    let mut sharkd = std::process::Command::new("sharkd");
-    sharkd.env_clear();
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            sharkd.env(name, value);
-        }
-    }
-    as_nobody(&mut sharkd);
-    let started = sharkd
+    let started = tshark
+        .program("sharkd")
         .arg("-")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -890,25 +878,21 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     };
     let mut input = child.stdin.take().unwrap();
     for request in requests {
-        writeln!(input, "{request}").unwrap();
+        // One that does not run reads nothing.
+        let _ = writeln!(input, "{request}");
     }
     drop(input);
     let output = child.wait_with_output().unwrap();
+    if !output.status.success() && output.stdout.is_empty() {
+        println!("SKIPPED: sharkd does not run, so no second file was opened");
+        return None;
+    }
     let text = String::from_utf8(output.stdout).unwrap();
     Some(
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect(),
     )
-}
-
-/// As root, Wireshark ignores the folder of plugins.
-fn as_nobody(command: &mut std::process::Command) {
-    use std::os::unix::fs::MetadataExt;
-    use std::os::unix::process::CommandExt;
-    if std::fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0) {
-        command.uid(65534).gid(65534);
-    }
 }
 
 #[test]

@@ -144,8 +144,14 @@ impl Tshark {
     /// tshark in its own environment. Files to read go through [`Tshark::readable`].
     #[must_use]
     pub fn command(&self) -> Command {
+        self.program("tshark")
+    }
+
+    /// Another program of the same Wireshark (sharkd), in the same environment.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Command {
         let folder = self.system.inside(self.folder.path());
-        let mut command = self.system.command("tshark", true);
+        let mut command = self.system.command(name, true);
         command
             .env_clear()
             .env("PATH", self.system.path())

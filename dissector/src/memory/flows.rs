@@ -15,8 +15,8 @@ use std::net::IpAddr;
 const DATA: usize = 8;
 /// Frames marked CE, likewise.
 const MARKED: usize = 4;
-/// Notifications about a flow whose rate is being measured: more than come in 10 ms at the rate limit's default.
-const WAITING: usize = 256;
+/// Notifications about a flow after which its rate is being measured: more than come in 1 ms at the rate limit's default.
+const WAITING: usize = 32;
 /// Notifications about a flow that data found later, but sent earlier, may belong to.
 const CORRECTABLE: usize = 8;
 

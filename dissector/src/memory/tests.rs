@@ -192,6 +192,17 @@ fn more_notifications_than_are_shown_are_counted() {
     assert_eq!((led.frames, led.count), ([1, 2, 4, 5, 6, 7, 0], 8));
 }
 
+#[test]
+fn entries_are_as_small_as_the_limits_say() {
+    assert!(
+        size_of::<flows::Flow>() <= 320,
+        "{}",
+        size_of::<flows::Flow>()
+    );
+    assert!(size_of::<Notice>() <= 216, "{}", size_of::<Notice>());
+    assert!(size_of::<Led>() <= 36, "{}", size_of::<Led>());
+}
+
 proptest! {
     /// Whatever comes in which order, within what is kept: links are those that a look at everything finds.
     #[test]
