@@ -173,13 +173,24 @@ impl Whole {
                 receiver: tuple.destination,
                 receiver_qp: receiver_qp?,
             }),
-            Subject::FlowLabel(_) => self
-                .packets
-                .iter()
-                .filter(|packet| packet.number < notice.number && has_label(packet, gist))
-                .last()?
-                .flow(),
+            Subject::FlowLabel(_) => {
+                let by_pe = self.is_by_pe(notice);
+                self.packets
+                    .iter()
+                    .filter(|packet| packet.number < notice.number)
+                    .filter(|packet| label(packet, gist) == Some(by_pe))
+                    .last()?
+                    .flow()
+            }
         }
+    }
+
+    /// Whether the label of a WAN FCN was seen in a tunnel of the PE that it is sent to.
+    fn is_by_pe(&self, notice: &Read) -> bool {
+        let before = &self.packets[..notice.number];
+        before
+            .iter()
+            .any(|packet| label(packet, notice.gist().unwrap()) == Some(true))
     }
 
     /// The last of those that are not later than `notice`.
@@ -249,9 +260,10 @@ impl Whole {
             Some(marked.number)
         } else {
             let tunnelled = gist.kind == Kind::WanFcn;
+            let by_pe = self.is_by_pe(notice);
             self.last_before(
                 notice,
-                of_flow().filter(|packet| !tunnelled || has_label(packet, gist)),
+                of_flow().filter(|packet| !tunnelled || label(packet, gist) == Some(by_pe)),
             )
             .map(|packet| packet.number)
         };
@@ -295,17 +307,17 @@ impl Whole {
     }
 }
 
-fn has_label(packet: &Read, fcn: &Gist) -> bool {
-    let (
-        Subject::FlowLabel(label),
-        What::Data {
-            outer: Some(outer), ..
-        },
-    ) = (fcn.subject, &packet.what)
-    else {
-        return false;
+/// Whether data is in a tunnel with the label that a WAN FCN names, and whether that tunnel begins at the PE which is told:
+/// with SR-MPLS nothing says so.
+fn label(packet: &Read, fcn: &Gist) -> Option<bool> {
+    let (Subject::FlowLabel(label), What::Data { outer, .. }) = (fcn.subject, &packet.what) else {
+        return None;
     };
-    outer.flow_label == label && outer.ingress.is_none_or(|ingress| fcn.told == ingress)
+    let outer = outer.filter(|outer| outer.flow_label == label)?;
+    match outer.ingress {
+        Some(ingress) => (fcn.told == ingress).then_some(true),
+        None => Some(false),
+    }
 }
 
 /// What tshark shows of the fields, by frame number; frames that show none are left out.
@@ -798,7 +810,8 @@ fn frames_out_of_order_and_cut_are_linked_by_their_time() {
     for (name, interface, cut) in [
         ("fast-cnp", 0, usize::MAX),
         ("fast-cnp", 0, 134),
-        ("incast", 0, usize::MAX),
+        ("incast", 1, usize::MAX),
+        ("attack", 0, 134),
         ("receiver-cnp-ipv6", 0, usize::MAX),
         ("receiver-cnp-ipv4", 0, 60),
     ] {

@@ -40,7 +40,8 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<Strin
                 "frame.number in {{{}}}",
                 telling(tshark, capture)?.join(",")
             );
-            let details = tshark.decode(capture, &["-O", &protocols, "-Y", &filter])?;
+            // In the second pass a packet is shown with what followed from it.
+            let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", &filter])?;
             Ok(format!("{lines}\n{details}"))
         }
     }
