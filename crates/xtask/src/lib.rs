@@ -16,6 +16,7 @@ pub mod install_plugin;
 pub mod lab;
 pub mod licences;
 pub mod matrix;
+pub mod mutate;
 pub mod packages;
 pub mod process;
 pub mod profile;
@@ -75,6 +76,8 @@ pub enum Chore {
         #[arg(long, value_name = "PART")]
         part: Vec<bench_link::Part>,
     },
+    /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
+    Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Lab(lab::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
@@ -115,6 +118,7 @@ impl Cli {
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
             Chore::Bench { name, rounds, part } => bench::run(&name, rounds, &part)?,
+            Chore::Mutate(options) => mutate::run(&options)?,
             Chore::Lab(options) => return lab::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,

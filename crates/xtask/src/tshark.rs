@@ -150,8 +150,34 @@ impl Tshark {
     /// Another program of the same Wireshark (sharkd), in the same environment.
     #[must_use]
     pub fn program(&self, name: &str) -> Command {
-        let folder = self.system.inside(self.folder.path());
+        self.in_its_environment(self.system.command(name, true))
+    }
+
+    /// The same under another program of its system, which is given tshark as its last argument.
+    #[must_use]
+    pub fn command_under(&self, program: &[&str]) -> Command {
+        let name = program.first().unwrap_or(&"env");
         let mut command = self.system.command(name, true);
+        command.args(program.iter().skip(1)).arg("tshark");
+        self.in_its_environment(command)
+    }
+
+    /// A folder that goes with this tshark; it can read what is put there, by the path that [`Tshark::inside`] gives.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn scratch(&self) -> Outcome<PathBuf> {
+        self.folder.subfolder(Path::new("scratch"))
+    }
+
+    /// What its system calls a file of this machine.
+    #[must_use]
+    pub fn inside(&self, path: &Path) -> PathBuf {
+        self.system.inside(path)
+    }
+
+    fn in_its_environment(&self, mut command: Command) -> Command {
+        let folder = self.system.inside(self.folder.path());
         command
             .env_clear()
             .env("PATH", self.system.path())

@@ -1,0 +1,190 @@
+//! Packets out of the fuzz targets' corpora: what made the fuzzers find new paths, put where Wireshark meets it.
+//! Not here: the corpora (`crates/wire/fuzz/corpus`), nor what their targets make of them.
+
+use std::fs;
+use std::path::Path;
+
+use super::packets::Packet;
+use crate::failure::{Failure, Outcome};
+
+/// Link types of the frame targets, in the order of their first octet.
+const LINKS: [u32; 5] = [ETHERNET, 101, 113, 276, 0];
+/// Link type, profile, octets missing, cut.
+const FRAME_PREFIX: usize = 5;
+const ETHERNET: u32 = 1;
+
+const IPV4: [u8; 2] = [0x08, 0x00];
+const IPV6: [u8; 2] = [0x86, 0xDD];
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+const UDP: u8 = 17;
+const DESTINATION_OPTIONS: u8 = 60;
+const ROCE: u16 = 4791;
+const PROXY_CN: u16 = 1021;
+const WAN_FCN: u16 = 1022;
+
+/// A packet for every entry of the corpora in `folder` that can be carried by one.
+///
+/// # Errors
+/// A corpus cannot be read.
+pub fn packets(folder: &Path) -> Outcome<Vec<Packet>> {
+    let mut packets = Vec::new();
+    for target in sorted(folder)? {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        for entry in sorted(&target)? {
+            let data = fs::read(&entry).map_err(|e| Failure::io("read", &entry, &e))?;
+            packets.extend(carried(&name, &data));
+        }
+    }
+    Ok(packets)
+}
+
+fn sorted(folder: &Path) -> Outcome<Vec<std::path::PathBuf>> {
+    let entries = folder
+        .read_dir()
+        .map_err(|e| Failure::io("read", folder, &e))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The packets that carry an entry of a target's corpus.
+fn carried(target: &str, data: &[u8]) -> Vec<Packet> {
+    let first = data.first().copied().unwrap_or(0);
+    let from = |at: usize| data.get(at..).unwrap_or_default();
+    match target {
+        "frame" | "notification" | "rewrite" => {
+            let link = LINKS[usize::from(first) % LINKS.len()];
+            vec![Packet::whole(link, from(FRAME_PREFIX).to_vec())]
+        }
+        "ipv6_options" => vec![
+            ethernet(IPV6, data),
+            ipv6(DESTINATION_OPTIONS, data),
+            ipv6(0, data),
+        ],
+        "fast_cnp" => vec![behind_option(first, from(2))],
+        "ioam" => vec![behind_option(0x9F, data), behind_option(0x31, data)],
+        "proxy_address" => vec![behind_option(0x1E, data)],
+        "roce" | "icrc" => vec![udp6(ROCE, data), udp4(ROCE, data)],
+        "proxy_cn" => vec![udp6(PROXY_CN, from(1)), udp4(PROXY_CN, from(1))],
+        "wan_fcn" => vec![udp6(WAN_FCN, data)],
+        "pfc" => vec![ethernet(MAC_CONTROL, data)],
+        "isis" => {
+            let mut llc = vec![0xFE, 0xFE, 0x03];
+            llc.extend(data);
+            let len = (llc.len() as u16).min(1500).to_be_bytes();
+            vec![ethernet(len, &llc)]
+        }
+        "ospf2" => vec![ipv4(89, data)],
+        "ospf3" => vec![ipv6(89, data)],
+        "bgp" => vec![ipv4(6, &tcp(data)), ipv6(6, &tcp(data))],
+        _ => Vec::new(),
+    }
+}
+
+fn ethernet(kind: [u8; 2], payload: &[u8]) -> Packet {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    bytes.extend(kind);
+    bytes.extend(payload);
+    Packet::whole(ETHERNET, bytes)
+}
+
+fn ipv4(protocol: u8, payload: &[u8]) -> Packet {
+    let len = (20 + payload.len()) as u16;
+    let mut bytes = vec![0x45, 0];
+    bytes.extend(len.to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+    bytes.extend([192, 0, 2, 1, 198, 51, 100, 1]);
+    bytes.extend(payload);
+    ethernet(IPV4, &bytes)
+}
+
+fn ipv6(next: u8, payload: &[u8]) -> Packet {
+    let mut bytes = vec![0x60, 0, 0, 0];
+    bytes.extend((payload.len() as u16).to_be_bytes());
+    bytes.extend([next, 64]);
+    for host in [3, 1] {
+        bytes.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+    }
+    bytes.extend(payload);
+    ethernet(IPV6, &bytes)
+}
+
+fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0xC0, 0];
+    bytes.extend(port.to_be_bytes());
+    bytes.extend(((8 + payload.len()) as u16).to_be_bytes());
+    bytes.extend([0, 0]);
+    bytes.extend(payload);
+    bytes
+}
+
+fn udp4(port: u16, payload: &[u8]) -> Packet {
+    ipv4(UDP, &udp(port, payload))
+}
+
+fn udp6(port: u16, payload: &[u8]) -> Packet {
+    ipv6(UDP, &udp(port, payload))
+}
+
+fn tcp(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![
+        0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0xFF, 0xFF,
+    ];
+    bytes.extend([0, 0, 0, 0]);
+    bytes.extend(payload);
+    bytes
+}
+
+/// A CNP behind a Destination Options header with this one option, padded with PadN as it must be.
+fn behind_option(kind: u8, data: &[u8]) -> Packet {
+    let data = &data[..data.len().min(255)];
+    let mut header = vec![UDP, 0, kind, data.len() as u8];
+    header.extend(data);
+    match (8 - header.len() % 8) % 8 {
+        0 => {}
+        1 => header.push(0),
+        pad => {
+            header.extend([1, (pad - 2) as u8]);
+            header.resize(header.len() + pad - 2, 0);
+        }
+    }
+    header[1] = (header.len() / 8 - 1) as u8;
+    let mut cnp = vec![0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 0x11, 0, 0, 0, 0];
+    cnp.extend([0; 20]);
+    header.extend(udp(ROCE, &cnp));
+    ipv6(DESTINATION_OPTIONS, &header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_padded() {
+        for len in [0, 1, 2, 3, 4, 16, 20, 200, 255, 300] {
+            let packet = behind_option(0x9E, &vec![7; len]);
+            let header = &packet.bytes[14 + 40..];
+            let header_len = (usize::from(header[1]) + 1) * 8;
+            assert_eq!(
+                header[header_len + 2..header_len + 4],
+                [0x12, 0xB7],
+                "{len}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_corpus_of_a_message_is_carried() {
+        let folder = crate::cargo::root()
+            .unwrap()
+            .join("crates/wire/fuzz/corpus");
+        for target in sorted(&folder).unwrap() {
+            let name = target.file_name().unwrap().to_string_lossy().into_owned();
+            let carried = carried(&name, &[0; 64]);
+            // A profile is a file of settings, a MAD lies deeper in packets than is put together here.
+            let not = ["profile", "rdma_cm"].contains(&&*name);
+            assert_eq!(carried.is_empty(), not, "{name}");
+        }
+        assert!(packets(&folder).unwrap().len() > 300);
+    }
+}
