@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, ink};
-use crate::{bench_link, bench_monitor, cargo, process};
+use crate::{bench_link, bench_monitor, bench_plugin, cargo, process};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,6 +28,8 @@ pub enum Bench {
     Drawing,
     /// fcn-top against tshark on a file, and on a link at top speed (needs root)
     Monitor,
+    /// tshark with the plugin against tshark without, and against a dissector in Lua
+    Plugin,
     /// Frames over a link: top speed, exact rates, replay, against a bare AF_XDP loop and other programs (needs root)
     Link,
 }
@@ -43,24 +45,35 @@ impl Bench {
             Self::CaptureReader => Some(("fcn-link", "capture_reader")),
             Self::Monitoring => Some(("fcn-top", "monitor")),
             Self::Drawing => Some(("fcn-top", "draw")),
-            Self::Monitor | Self::Link => None,
+            Self::Monitor | Self::Plugin | Self::Link => None,
         }
     }
 }
 
-/// Runs the benchmarks named, or all; `rounds` of each comparison over the link, of which only `parts` where some are named.
+/// Rounds of each comparison where none are asked for.
+const ROUNDS: usize = 7;
+/// A round of tshark over a million packets takes minutes.
+const SLOW_ROUNDS: usize = 3;
+
+/// Runs the benchmarks named, or all; `rounds` of each comparison with other programs, over the link only `parts` where some
+/// are named, and `packets` through tshark.
 ///
 /// # Errors
 /// One cannot be built or fails.
-pub fn run(named: &[Bench], rounds: usize, parts: &[bench_link::Part]) -> Outcome {
+pub fn run(
+    named: &[Bench],
+    rounds: Option<usize>,
+    parts: &[bench_link::Part],
+    packets: u64,
+) -> Outcome {
     let all = Bench::value_variants();
     let chosen = if named.is_empty() { all } else { named };
     for bench in chosen {
         let Some((package, target)) = bench.target() else {
-            if *bench == Bench::Monitor {
-                bench_monitor::run(rounds)?;
-            } else {
-                bench_link::run(rounds, parts)?;
+            match bench {
+                Bench::Monitor => bench_monitor::run(rounds.unwrap_or(ROUNDS))?,
+                Bench::Plugin => bench_plugin::run(rounds.unwrap_or(SLOW_ROUNDS), packets)?,
+                _ => bench_link::run(rounds.unwrap_or(ROUNDS), parts)?,
             }
             continue;
         };

@@ -6,6 +6,7 @@ pub mod apt;
 pub mod bench;
 pub mod bench_link;
 pub mod bench_monitor;
+pub mod bench_plugin;
 pub mod captures;
 pub mod cargo;
 pub mod demo;
@@ -69,9 +70,12 @@ pub enum Chore {
     Bench {
         /// Only these
         name: Vec<bench::Bench>,
-        /// Rounds of each comparison with other programs
-        #[arg(long, value_name = "N", default_value_t = 7)]
-        rounds: usize,
+        /// Rounds of each comparison with other programs [default: 7, of the plugin 3]
+        #[arg(long, value_name = "N")]
+        rounds: Option<usize>,
+        /// Packets that tshark reads in each run of the plugin's
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        packets: u64,
         /// Only this part of the benchmark over the link
         #[arg(long, value_name = "PART")]
         part: Vec<bench_link::Part>,
@@ -117,7 +121,12 @@ impl Cli {
                 });
             }
             Chore::Captures { check } => println!("{}", captures::run(check)?),
-            Chore::Bench { name, rounds, part } => bench::run(&name, rounds, &part)?,
+            Chore::Bench {
+                name,
+                rounds,
+                packets,
+                part,
+            } => bench::run(&name, rounds, &part, packets)?,
             Chore::Mutate(options) => mutate::run(&options)?,
             Chore::Lab(options) => return lab::run(&options),
             Chore::InstallPlugin {

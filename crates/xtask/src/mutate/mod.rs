@@ -45,6 +45,9 @@ pub struct Options {
     /// Further captures, and folders of captures, besides the samples and those in FCN_CAPTURES
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
+    /// This build of the plugin, made before; tshark has to be of its version
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
     /// Run so many packets of each batch under valgrind instead, with every mode
     #[arg(long, value_name = "N")]
     pub valgrind: Option<usize>,
@@ -129,11 +132,13 @@ impl Bench {
         let file = self.file(packets)?;
         let lines = mode.line_a_packet.then_some(packets.len());
         let amiss = modes::run(&self.with, &mode.with, lines, &file, LIMIT)?;
-        let stock = if amiss.is_empty() {
-            Amiss::new()
-        } else {
-            modes::run(&self.without, &mode.without, lines, &file, LIMIT)?
-        };
+        let mut stock = Amiss::new();
+        if !amiss.is_empty() {
+            stock = modes::run(&self.without, &mode.without, lines, &file, LIMIT)?;
+            // The plugin gives the port of RoCEv2 to InfiniBand whatever the other port; this makes stock do so.
+            let as_roce = [&mode.without[..], &modes::as_roce()].concat();
+            stock.extend(modes::run(&self.without, &as_roce, lines, &file, LIMIT)?);
+        }
         // A scratch file that stays goes with its folder.
         let _ = std::fs::remove_file(file);
         Ok((amiss, stock))
@@ -379,8 +384,14 @@ fn captures(path: &Path) -> Outcome<Vec<PathBuf>> {
 /// # Errors
 /// Something is amiss with the plugin, or could not be tried.
 pub fn run(options: &Options) -> Outcome {
-    crate::packages::ensure(&crate::install_plugin::needs()?)?;
-    let library = cargo::build_plugin(options.valgrind.is_none())?;
+    let library = match &options.plugin {
+        Some(library) => library.clone(),
+        None => {
+            crate::packages::ensure(&crate::install_plugin::needs()?)?;
+            // Valgrind names lines where there are any.
+            cargo::build_plugin(options.valgrind.is_none())?
+        }
+    };
     let (with, without) = (Tshark::with_plugin(&library)?, Tshark::stock()?);
     if let Some(count) = options.memory {
         return memory::run(&with, &without, count);

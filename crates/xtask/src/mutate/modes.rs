@@ -87,6 +87,12 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// The arguments that make stock Wireshark take a packet for RoCEv2 by one of its ports, whatever the other.
+#[must_use]
+pub fn as_roce() -> Vec<String> {
+    words(&["-d", "udp.port==4791,infiniband"])
+}
+
 /// Every way of running tshark.
 #[must_use]
 pub fn all(added: &Additions) -> Vec<Mode> {
