@@ -354,10 +354,13 @@ fn messages_in_fragments_and_cut_ones_count_once() {
     let file = TempCapture::new("taps-cut", cut.iter().map(|(b, len)| (b.as_slice(), *len)));
     let as_packets: Vec<Packet> = cut
         .into_iter()
-        .map(|(bytes, wire_len)| Packet {
+        .zip(0..)
+        .map(|((bytes, wire_len), second)| Packet {
             link: fcn_wire::frame::LinkType::Ethernet,
             bytes,
             wire_len,
+            at: second * 1_000_000_000,
+            interface: 0,
         })
         .collect();
     let (gists, _) = self::gists(&as_packets);
