@@ -53,7 +53,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "pnc",
-        about: "Proxy Node Capability advertised by IS-IS, OSPFv2, OSPFv3 and BGP (the plugin shows routing as Wireshark does)",
+        about: "Proxy Node Capability advertised by IS-IS, OSPFv2, OSPFv3 and BGP",
         compose: pnc::compose,
     },
     Family {
