@@ -111,7 +111,7 @@ fn columns(ours: &Ours, tabs: &str) -> String {
     tabs.lines().filter_map(row).collect()
 }
 
-/// A line for each field of ours, below that of its frame, as deep as fields of ours hold it.
+/// A line for each field of ours, below that of its frame, as deep as fields of ours hold it one in the other.
 fn fields(ours: &Ours, pdml: &str) -> String {
     let mut text = String::new();
     let mut open: Vec<Element> = Vec::new();
@@ -130,7 +130,10 @@ fn fields(ours: &Ours, pdml: &str) -> String {
         if ours.has(&element.name) {
             // Frames without anything of ours are not named.
             text += &core::mem::take(&mut frame);
-            let depth = 1 + open.iter().filter(|around| ours.has(&around.name)).count();
+            let around = open.iter().rev().map(|around| around.name.as_str());
+            // Up to the first item of Wireshark's: what holds that one is not the same everywhere.
+            let around = around.take_while(|name| ours.has(name) || *name == EXPERT);
+            let depth = 1 + around.filter(|name| ours.has(name)).count();
             let place = match open.last() {
                 Some(around) if around.name == EXPERT => {
                     let (grave, _) = around.text.split_once(": ").unwrap_or((&around.text, ""));
@@ -247,6 +250,9 @@ mod tests {
       </field>
     </field>
     <field name="cnp.none" show="x" size="1" pos="1"/>
+    <field name="ip" show="IP" size="1" pos="1">
+      <field name="rocev2.fecn" show="y" size="1" pos="2"/>
+    </field>
   </proto>
 </packet>
 <packet>
@@ -263,6 +269,7 @@ mod tests {
     cnp.qp  67+3 hidden  QP: 1
       Expert Info (Warning/Protocol) > cnp.bad  67+0  no
     cnp.none  1+1  x
+  ip > rocev2.fecn  2+1  y
 "
         );
     }
