@@ -215,7 +215,7 @@ fn columns_are_filled_and_nothing_is_complained_of() {
                 "Notifier",
                 "To slow down",
                 "QP",
-                "Sender's QP",
+                "Sender QP",
                 "Interval",
             ][..],
         ),
