@@ -32,11 +32,23 @@ const SHOWN: u32 = 4;
 /// What is said by whatever breaks.
 const SAID: &str = "this bug was made for a test";
 
-/// What breaks, whose keys make it do so, and the exit code and last words that follow.
-const CASES: [(&str, &[&str], &str, &str); 3] = [
+type Case = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+);
+
+/// What breaks; the keys that make it do so, each with what is shown before; and the exit code and words that follow.
+const CASES: [Case; 3] = [
     // The first thread of the program: it ends as Rust ends it.
     ("drawing", &[], "101", SAID),
-    ("key", &["j", "x", "Enter"], "101", SAID),
+    (
+        "key",
+        &[("2 QPs", "Enter"), ("row 1", "x"), ("fcn-top-qp-", "Enter")],
+        "101",
+        SAID,
+    ),
     (
         "capture",
         &[],
@@ -173,7 +185,7 @@ impl Drop for Terminal {
     }
 }
 
-fn breaks((what, keys, code, last): (&str, &[&str], &str, &str)) {
+fn breaks((what, keys, code, last): Case) {
     let this = std::env::current_exe().unwrap();
     let capture = common::captures().join("receiver-cnp-ipv4.pcapng");
     let run = format!(
@@ -190,9 +202,9 @@ fn breaks((what, keys, code, last): (&str, &[&str], &str, &str)) {
         terminal.shows("notif/s");
         assert_eq!(terminal.state("#{alternate_on} #{mouse_any_flag}"), "1 1");
     }
-    for key in keys {
+    for (shown, key) in keys {
+        terminal.shows(shown);
         terminal.output(&["send-keys", key]);
-        thread::sleep(STEP);
     }
     let left = terminal.shows("CODE");
     terminal.shows("SAME");
