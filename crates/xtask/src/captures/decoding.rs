@@ -11,10 +11,11 @@ use crate::failure::Outcome;
 use crate::tshark::Tshark;
 
 /// What details show in full: our protocols, and those that they stand in.
-const DETAILS: &str = "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn,fcn";
+const DETAILS: &str =
+    "pkt_comment,ipv6,infiniband,rocev2,cnp,fastcnp,proxycn,wanfcn,fcn,pnc,isis.lsp,ospf,bgp";
 
 /// What a simulation has besides.
-const DETAILS_AROUND: &str = "icmpv6,isis.lsp,ospf,bgp,macc";
+const DETAILS_AROUND: &str = "icmpv6,macc";
 
 /// Notifications of one kind from one source, and other packets that are no data of their kind, that are shown in detail.
 const EACH: usize = 2;
