@@ -182,7 +182,14 @@ impl Element {
         let number = |name| attribute(line, name).unwrap_or_default();
         let hidden = attribute(line, "hide").map_or("", |_| " hidden");
         let (at, size) = (number("pos"), number("size"));
-        format!("{at}+{size}{hidden}  {}", cut(&self.text))
+        let text = match self.text.split_once(": ") {
+            // "0.000000080 seconds" or "80 nanoseconds", by version.
+            Some((name, span)) if span.ends_with("seconds") => {
+                format!("{name}: {} s", number("show"))
+            }
+            _ => cut(&self.text),
+        };
+        format!("{at}+{size}{hidden}  {text}")
     }
 }
 
@@ -250,6 +257,7 @@ mod tests {
       </field>
     </field>
     <field name="cnp.none" show="x" size="1" pos="1"/>
+    <field name="cnp.delay" showname="Delay: 80 nanoseconds" show="0.000000080" size="0" pos="1"/>
     <field name="ip" show="IP" size="1" pos="1">
       <field name="rocev2.fecn" show="y" size="1" pos="2"/>
     </field>
@@ -269,6 +277,7 @@ mod tests {
     cnp.qp  67+3 hidden  QP: 1
       Expert Info (Warning/Protocol) > cnp.bad  67+0  no
     cnp.none  1+1  x
+    cnp.delay  1+0  Delay: 0.000000080 s
   ip > rocev2.fecn  2+1  y
 "
         );
