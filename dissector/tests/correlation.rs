@@ -178,8 +178,7 @@ impl Whole {
                 self.packets
                     .iter()
                     .filter(|packet| packet.number < notice.number)
-                    .filter(|packet| label(packet, gist) == Some(by_pe))
-                    .last()?
+                    .rfind(|packet| label(packet, gist) == Some(by_pe))?
                     .flow()
             }
         }
@@ -238,13 +237,12 @@ impl Whole {
             .packets
             .iter()
             .filter(|earlier| is_cnp && earlier.number < notice.number)
-            .filter(|earlier| {
+            .rfind(|earlier| {
                 earlier.gist().is_some_and(|gist| {
                     matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn)
                         && self.flow_of(earlier) == Some(flow)
                 })
             })
-            .last()
             .filter(|earlier| {
                 let told = earlier.gist().unwrap();
                 let own = gist.notifier == told.told;

@@ -28,6 +28,7 @@ fn is_ours(line: &str) -> bool {
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])
         || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
+        || top && text.starts_with("[Congestion notification: ")
         || top && text.starts_with("RoCEv2 Congestion Notification Packet")
         || Rule::ALL.iter().any(|rule| {
             // With its section or a detail behind it; a packet comment may begin with the same words.
