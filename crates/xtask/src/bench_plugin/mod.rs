@@ -9,7 +9,7 @@ use crate::bench_link::{median, table};
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, ink};
 use crate::tally::SKIP_MARK;
-use crate::tshark::{TempDir, Tshark};
+use crate::tshark::Tshark;
 use crate::{cargo, install_plugin, packages, process};
 
 /// Data and notifications of every kind, 19 to 1.
@@ -98,15 +98,15 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
         Tshark::with_plugin(&cargo::build_plugin(true)?)?,
         Tshark::stock()?,
     );
-    let scratch = TempDir::new(process::is_root())?;
+    let scratch = with.scratch()?;
     let file = |name: &str, text: &str| -> Outcome<PathBuf> {
-        let path = scratch.path().join(name);
+        let path = scratch.join(name);
         std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
         Ok(path)
     };
     let scenario = file("mix.toml", SCENARIO)?;
     let peer = file("peer.lua", PEER)?;
-    let capture = scratch.path().join("mix.pcapng");
+    let capture = scratch.join("mix.pcapng");
     let mut command = Command::new(generator);
     command.arg("run").arg(&scenario);
     command.args(["--count", &count.to_string(), "--quiet", "--output"]);

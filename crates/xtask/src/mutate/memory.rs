@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::bench_link::table;
 use crate::failure::{Failure, Outcome};
 use crate::report::Took;
-use crate::tshark::{TempDir, Tshark};
+use crate::tshark::Tshark;
 use crate::{cargo, process};
 
 /// Few flows and QPs, so that what Wireshark keeps of conversations is soon complete; every second packet is a
@@ -54,10 +54,10 @@ const PARTS: usize = 5;
 /// A program fails.
 pub fn run(with: &Tshark, without: &Tshark, count: u64) -> Outcome {
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
-    let scratch = TempDir::new(process::is_root())?;
-    let scenario = scratch.path().join("few.toml");
+    let scratch = with.scratch()?;
+    let scenario = scratch.join("few.toml");
     std::fs::write(&scenario, SCENARIO).map_err(|e| Failure::io("write", &scenario, &e))?;
-    let capture = scratch.path().join("few.pcapng");
+    let capture = scratch.join("few.pcapng");
     let mut command = Command::new(generator);
     command.arg("run").arg(&scenario);
     command.args(["--count", &count.to_string(), "--quiet", "--output"]);
@@ -93,7 +93,8 @@ pub fn run(with: &Tshark, without: &Tshark, count: u64) -> Outcome {
 /// Octets of memory resident, each moment of a run.
 fn watched(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Outcome<(Vec<u64>, Duration)> {
     let mut command = tshark.command();
-    command.args(["-n", "-r"]).arg(capture).args(arguments);
+    command.args(["-n", "-r"]).arg(tshark.inside(capture));
+    command.args(arguments);
     let line = process::command_line(&command);
     let began = Instant::now();
     let mut child = command
@@ -116,6 +117,10 @@ fn watched(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Outcome<(Vec<
     if !ended.success() || seen.is_empty() {
         return Err(Failure::new(format!("`{line}` failed: {ended}")));
     }
+    // What it gives back while it ends tells nothing of packets.
+    let most = seen.iter().copied().max();
+    let end = seen.iter().position(|octets| Some(*octets) == most);
+    seen.truncate(end.map_or(0, |end| end + 1));
     Ok((seen, began.elapsed()))
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, Took, ink};
-use crate::tshark::{TempDir, Tshark};
+use crate::tshark::Tshark;
 use crate::{cargo, process};
 use change::Change;
 use modes::{Additions, Amiss, Mode};
@@ -31,13 +31,13 @@ use random::Random;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Damage at least so many packets
-    #[arg(long, value_name = "N", default_value_t = 400_000)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().packets)]
     pub packets: usize,
     /// Where the random numbers begin
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = Self::default().seed)]
     pub seed: u64,
     /// Runs of tshark at a time
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().jobs)]
     pub jobs: usize,
     /// Only modes with this in their names
     #[arg(long, value_name = "TEXT")]
@@ -45,15 +45,26 @@ pub struct Options {
     /// Further captures, and folders of captures, besides the samples and those in FCN_CAPTURES
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
-    /// This build of the plugin, made before; tshark has to be of its version
-    #[arg(long, value_name = "FILE")]
-    pub plugin: Option<PathBuf>,
     /// Run so many packets of each batch under valgrind instead, with every mode
     #[arg(long, value_name = "N")]
     pub valgrind: Option<usize>,
     /// Instead, watch tshark's memory over so many undamaged packets
     #[arg(long, value_name = "N", conflicts_with_all = ["valgrind", "with"])]
     pub memory: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            packets: 400_000,
+            seed: 1,
+            jobs: 2,
+            mode: None,
+            with: Vec::new(),
+            valgrind: None,
+            memory: None,
+        }
+    }
 }
 
 /// What a batch may take; the longest without a fault takes a tenth.
@@ -95,7 +106,7 @@ pub struct Bench {
     with: Tshark,
     without: Tshark,
     modes: Vec<Mode>,
-    scratch: TempDir,
+    scratch: PathBuf,
     next: AtomicUsize,
 }
 
@@ -108,9 +119,9 @@ impl Bench {
         let added = Additions::ask(&with, &without)?;
         Ok(Self {
             modes: modes::all(&added),
+            scratch: with.scratch()?,
             with,
             without,
-            scratch: TempDir::new(process::is_root())?,
             next: AtomicUsize::new(0),
         })
     }
@@ -122,7 +133,7 @@ impl Bench {
 
     fn file(&self, packets: &[Packet]) -> Outcome<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = self.scratch.path().join(format!("{number}.pcapng"));
+        let path = self.scratch.join(format!("{number}.pcapng"));
         packets::write(&path, packets)?;
         Ok(path)
     }
@@ -384,12 +395,11 @@ fn captures(path: &Path) -> Outcome<Vec<PathBuf>> {
 /// # Errors
 /// Something is amiss with the plugin, or could not be tried.
 pub fn run(options: &Options) -> Outcome {
-    let library = match &options.plugin {
-        Some(library) => library.clone(),
+    let library = match crate::system::plugin_of_tests() {
+        Some(library) => library,
         None => {
             crate::packages::ensure(&crate::install_plugin::needs()?)?;
-            // Valgrind names lines where there are any.
-            cargo::build_plugin(options.valgrind.is_none())?
+            cargo::build_plugin(true)?
         }
     };
     let (with, without) = (Tshark::with_plugin(&library)?, Tshark::stock()?);

@@ -201,7 +201,8 @@ pub fn run(
     limit: Duration,
 ) -> Outcome<Amiss> {
     let mut command = tshark.command_under(&BOUNDED);
-    command.arg("-r").arg(capture).args(arguments);
+    command.arg("-r").arg(tshark.inside(capture));
+    command.args(arguments);
     watched(&mut command, lines, limit)
 }
 
