@@ -102,10 +102,19 @@ fn finish(root: &Path) -> Outcome {
                 .map_err(|e| Failure::io("link", &link, &e))?;
         }
     }
+    // Wireshark starts other programs with it as their input; one that is empty does as well, and takes no rights to make.
+    let (dev, null) = (root.join("dev"), root.join("dev/null"));
+    std::fs::create_dir_all(&dev).map_err(|e| Failure::io("make", &dev, &e))?;
     let tmp = root.join("tmp");
-    std::fs::create_dir_all(&tmp)
-        .and_then(|()| std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o1777)))
-        .map_err(|e| Failure::io("make", &tmp, &e))
+    std::fs::create_dir_all(&tmp).map_err(|e| Failure::io("make", &tmp, &e))?;
+    if !null.exists() {
+        std::fs::write(&null, []).map_err(|e| Failure::io("make", &null, &e))?;
+    }
+    for (path, mode) in [(null, 0o666), (tmp, 0o1777)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))
+            .map_err(|e| Failure::io("open to everybody", &path, &e))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
