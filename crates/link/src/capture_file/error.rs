@@ -17,14 +17,12 @@ pub struct Error {
 pub enum ErrorKind {
     /// The file could not be created.
     Create(io::Error),
-    /// The octets could not be written; the file is not there.
+    /// The octets could not be written, now or earlier; the file is not there.
     Write(io::Error),
     /// The finished file could not be given its name; it is not there.
     Rename(io::Error),
     /// The path does not name a file.
     NoFileName,
-    /// An earlier packet could not be written, so that this file has a hole.
-    Broken,
     /// A text of the file or of an interface cannot be written, for this reason.
     Text(String),
     /// A packet of an interface that the file does not have.
@@ -98,7 +96,6 @@ impl fmt::Display for Error {
             ErrorKind::NoFileName => {
                 f.write_str("this names no file; name one, in a folder that exists")
             }
-            ErrorKind::Broken => f.write_str("an earlier packet could not be written; start anew"),
             ErrorKind::Text(reason) => {
                 write!(f, "cannot describe the file or an interface: {reason}")
             }

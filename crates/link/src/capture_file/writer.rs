@@ -4,7 +4,7 @@ use super::block::{self, HEADER_LEN, Head};
 use super::error::{Error, ErrorKind};
 use super::sink::Sink;
 use super::{Interface, MAX_COMMENT, MAX_PACKET, Options};
-use std::io::Write;
+use std::io::{self, Write};
 use std::mem;
 use std::path::Path;
 
@@ -32,8 +32,8 @@ pub struct CaptureWriter<'w> {
     /// Octets kept of a packet, for each interface.
     snap_lens: Box<[usize]>,
     summary: Summary,
-    /// Whether octets were lost.
-    broken: bool,
+    /// Why octets were lost, where they were.
+    broken: Option<io::Error>,
 }
 
 impl CaptureWriter<'static> {
@@ -85,7 +85,7 @@ impl<'w> CaptureWriter<'w> {
             filled: 0,
             snap_lens: interfaces.iter().map(snap_len).collect(),
             summary: Summary::default(),
-            broken: false,
+            broken: None,
         };
         writer.write(&head)?;
         Ok(writer)
@@ -242,16 +242,27 @@ impl<'w> CaptureWriter<'w> {
     }
 
     fn write(&mut self, octets: &[u8]) -> Result<(), Error> {
-        // Broken until proven whole: a writer that panics has lost octets, too.
-        if mem::replace(&mut self.broken, true) {
-            return Err(self.error(ErrorKind::Broken));
+        if let Some(first) = &self.broken {
+            return Err(self.error(ErrorKind::Write(again(first))));
         }
+        // Broken until proven whole: a writer that panics has lost octets, too.
+        self.broken = Some(io::ErrorKind::Other.into());
         if let Err(e) = self.sink.write_all(octets) {
+            self.broken = Some(again(&e));
             return Err(self.error(ErrorKind::Write(e)));
         }
-        self.broken = false;
+        self.broken = None;
         self.summary.octets_of_file += octets.len() as u64;
         Ok(())
+    }
+}
+
+/// The same error, for whoever asks again: what is first said may be lost on the way.
+#[cold]
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error.kind().into(),
     }
 }
 
