@@ -12,13 +12,14 @@ use crate::tally::SKIP_MARK;
 use crate::tshark::Tshark;
 use crate::{cargo, install_plugin, packages, process};
 
-/// Data and notifications of every kind, 19 to 1.
+/// Data and notifications of every kind, 19 to 1. About 100 packets a QP: more QPs than the plugin remembers, in turn, would
+/// measure how it forgets.
 const SCENARIO: &str = "about = \"RoCEv2 with 5 % notifications\"
 demonstrates = \"What a dissector costs.\"
 seed = 1
 [stress]
 flows = 10000
-qps = 100000
+qps = 10000
 payload = 1024
 ce = 0.1
 trace_nodes = 4
