@@ -37,6 +37,7 @@ const FUNCTIONS: &[&str] = &[
     "find_dissector_table",
     "find_protocol_by_id",
     "find_tap_id",
+    "get_data_source_tvb",
     "have_tap_listener",
     "p_add_proto_data",
     "p_get_proto_data",

@@ -1,5 +1,6 @@
 //! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
 
+use core::hash::{Hash, Hasher};
 use fcn_wire::bth::Transport;
 use fcn_wire::ioam::OptType;
 use fcn_wire::{Frame, Layer, Message, Opcode, Qp};
@@ -54,7 +55,7 @@ pub struct Outer {
 }
 
 /// What identifies a flow to every role: the data packet's addresses and its DestQP, the QP at the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     /// The data sender.
     pub sender: IpAddr,
@@ -62,6 +63,31 @@ pub struct FlowKey {
     pub receiver: IpAddr,
     /// The QP at the receiver.
     pub receiver_qp: Qp,
+}
+
+/// Five words: tables look flows up at every packet.
+impl Hash for FlowKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for address in [&self.sender, &self.receiver] {
+            let [first, second] = words(address);
+            state.write_u64(first);
+            state.write_u64(second);
+        }
+        state.write_u64(self.receiver_qp.get().into());
+    }
+}
+
+/// An address as two words. Those of an IPv4 address may be an IPv6 address's, too.
+#[inline]
+pub(crate) fn words(address: &IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            [(bits >> 64) as u64, bits as u64]
+        }
+    }
 }
 
 /// A RoCEv2 data packet.

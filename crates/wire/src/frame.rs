@@ -188,6 +188,8 @@ pub struct Frame<'a> {
     wire_len: usize,
     profile: &'a Profile,
     spans: ArrayVec<Span, MAX_LAYERS>,
+    /// Whether the innermost IP packet has an options header: most have none.
+    has_options: bool,
     ip: Option<Ip>,
     upper: Upper<'a>,
     end: End,
@@ -218,6 +220,7 @@ impl<'a> Frame<'a> {
             wire_len: 0,
             profile,
             spans: ArrayVec::new(),
+            has_options: false,
             ip: None,
             upper: Upper::Other,
             end: End::Complete,
@@ -232,6 +235,7 @@ impl<'a> Frame<'a> {
         self.bytes = bytes;
         self.wire_len = wire_len.max(bytes.len());
         self.spans.clear();
+        self.has_options = false;
         self.ip = None;
         self.upper = Upper::Other;
         self.end = End::Complete;
@@ -337,14 +341,12 @@ impl<'a> Frame<'a> {
     }
 
     /// The Hop-by-Hop and Destination Options headers of the innermost IP packet.
+    #[inline]
     pub fn options_headers(&self) -> impl Iterator<Item = OptionsHeader<'a>> {
         let (bytes, start) = (self.bytes, self.ip.map_or(usize::MAX, |ip| ip.start));
-        let innermost = self
-            .spans
-            .iter()
-            .position(|span| span.start == start)
-            .unwrap_or(self.spans.len());
-        self.spans[innermost..].iter().filter_map(move |span| {
+        let spans: &[Span] = if self.has_options { &self.spans } else { &[] };
+        let innermost = spans.iter().skip_while(move |span| span.start != start);
+        innermost.filter_map(move |span| {
             if !matches!(span.layer, Layer::HopByHop | Layer::DestinationOptions) {
                 return None;
             }
@@ -712,6 +714,7 @@ impl<'a> Walk<'_, 'a> {
         );
         self.push(Layer::Ipv4, header, end)?;
         self.frame.ip = Some(ip);
+        self.frame.has_options = false;
         if more || offset != 0 {
             return Err(End::Fragment { offset, more });
         }
@@ -748,6 +751,7 @@ impl<'a> Walk<'_, 'a> {
         };
         self.push(Layer::Ipv6, 40, end)?;
         self.frame.ip = Some(ip);
+        self.frame.has_options = false;
         loop {
             let wire = end.min(self.frame.bytes.len());
             let packet = self.frame.bytes.get(..wire).unwrap_or_default();
@@ -779,6 +783,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Sees whether an option runs past its header; what they say is read later.
     fn options(&mut self, header: &ExtHeader) {
+        self.frame.has_options = true;
         let (start, end) = (header.start, header.start + header.len);
         let bytes = self.frame.bytes.get(start..end).unwrap_or_default();
         if let Some(e) = Options::new(header.layer, bytes).find_map(Result::err) {

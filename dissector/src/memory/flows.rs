@@ -1,7 +1,8 @@
 //! The data flows: what is remembered of each, so that a notification finds the data that it is about.
 
 use super::Settings;
-use super::rate::Window;
+use super::log::Log;
+use super::rate::{self, Steps};
 use super::recent::{Moment, Recent};
 use fcn_node::FlowKey;
 use fcn_node::watch::rules::Beside;
@@ -10,10 +11,8 @@ use fcn_wire::Kind;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// Data frames of a flow that a notification may be about: more than the last one, as those of several interfaces may lie
-/// in the file out of order.
-const DATA: usize = 8;
-/// Frames marked CE, likewise.
+/// Frames marked CE that a notification may be about: more than the last one, as those of several interfaces may lie in the
+/// file out of order.
 const MARKED: usize = 4;
 /// Notifications about a flow after which its rate is being measured: more than come in 1 ms at the rate limit's default.
 const WAITING: usize = 32;
@@ -35,39 +34,65 @@ pub struct Data {
     pub octets: u64,
     /// Whether it is marked CE.
     pub ce: bool,
-    /// Whether its sender is known to obey Fast CNPs.
+    /// Whether its sender is known to obey Fast CNPs; asked of marked ones alone.
     pub able: bool,
 }
 
 /// A flow of which data was seen.
+///
+/// Tshark's own work leaves nothing in the caches from one packet of a flow to the next, so what every packet changes lies
+/// in one line of them, and the table's key in the next.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Flow {
     first: u64,
     /// The latest time on any interface.
     latest: u64,
+    /// The frame of that time.
+    frame: u32,
+    /// Its last frame in the file.
+    logged: u32,
     /// Octets are counted on this interface alone: on another they are the same ones.
     interface: u32,
+    /// Packet sequence number of the last one in the file.
+    psn: u32,
     /// The latest time on that interface.
     last: u64,
-    /// The latest time of a notification about it.
-    noticed: u64,
-    source_port: u16,
-    psn: u32,
     octets: u64,
-    window: Window,
-    recent: Recent<DATA>,
-    marked: Recent<MARKED>,
-    beside: Beside,
-    told: Option<Box<Told>>,
+    /// Octets in the step of the rate's window that `last` lies in.
+    in_step: u32,
+    source_port: u16,
+    /// Whether a notification's window is not over.
+    is_waiting: bool,
+    rare: Option<Box<Rare>>,
 }
 
-/// What only flows need that somebody was notified about.
-#[derive(Debug, Default)]
-struct Told {
+/// What not every packet of a flow changes: a flow needs it once it is marked, or notified about, or dense.
+#[derive(Debug)]
+struct Rare {
+    steps: Steps,
+    marked: Recent<MARKED>,
+    beside: Beside,
+    /// The latest time of a notification about it.
+    noticed: u64,
     waiting: VecDeque<Waiting>,
     /// Frames of the last notifications, newest last.
     notices: VecDeque<u32>,
     translatable: Option<Translatable>,
+}
+
+impl Default for Rare {
+    fn default() -> Self {
+        Self {
+            steps: Steps::NEW,
+            marked: Recent::NEW,
+            beside: Beside::default(),
+            noticed: 0,
+            waiting: VecDeque::new(),
+            notices: VecDeque::new(),
+            translatable: None,
+        }
+    }
 }
 
 /// A notification after which the rate is being measured.
@@ -100,95 +125,140 @@ pub struct Effect {
 
 impl Flow {
     fn new(data: &Data) -> Self {
+        let Moment { at, frame } = data.moment;
         Self {
-            first: data.moment.at,
-            latest: data.moment.at,
+            first: at,
+            latest: at,
+            frame,
+            logged: 0,
             interface: data.interface,
-            last: data.moment.at,
-            noticed: 0,
-            source_port: 0,
             psn: 0,
+            last: at,
             octets: 0,
-            window: Window::NEW,
-            recent: Recent::NEW,
-            marked: Recent::NEW,
-            beside: Beside::default(),
-            told: None,
+            in_step: 0,
+            source_port: 0,
+            is_waiting: false,
+            rare: None,
         }
     }
 
-    /// Takes in a data packet; `measured` is told of each notification whose window is over, and the octets in it.
+    /// Takes in a data packet, which is in `log` from now on; `measured` is told of each notification whose window is over,
+    /// and the octets in it. `noticed` is the latest time of any notification.
+    #[inline]
     fn data(
         &mut self,
         data: &Data,
         settings: &Settings,
+        log: &mut Log,
+        noticed: u64,
         mut measured: impl FnMut(u32, u64),
     ) -> Effect {
-        self.latest = data.moment.at.max(self.latest);
-        self.recent.push(data.moment);
-        if data.ce {
-            self.marked.push(data.moment);
+        let Moment { at, frame } = data.moment;
+        if at >= self.latest {
+            (self.latest, self.frame) = (at, frame);
         }
+        log.push(data.moment, self.logged);
+        self.logged = frame;
         self.source_port = data.source_port;
         self.psn = data.psn;
         if data.interface == self.interface {
-            let at = data.moment.at.max(self.last);
-            if let Some(told) = &mut self.told {
-                told.close(at, settings.window, self.octets, &mut measured);
+            self.count(at.max(self.last), data.octets, settings, &mut measured);
+        }
+        let mut effect = Effect::default();
+        if data.ce {
+            let rare = self.rare.get_or_insert_default();
+            rare.marked.push(data.moment);
+            effect.also_marked = rare.beside.is_broken(self.latest, true, data.able);
+        }
+        // In a file that is in order no flow has to be asked.
+        if at < noticed {
+            effect.late = self.rare.as_ref().is_some_and(|rare| at < rare.noticed);
+        }
+        effect
+    }
+
+    /// Counts octets at `at`, which is not before the last time.
+    #[inline]
+    fn count(
+        &mut self,
+        at: u64,
+        octets: u64,
+        settings: &Settings,
+        measured: &mut impl FnMut(u32, u64),
+    ) {
+        if self.is_waiting
+            && let Some(rare) = &mut self.rare
+        {
+            rare.close(at, settings.window, self.octets, measured);
+            self.is_waiting = !rare.waiting.is_empty();
+        }
+        self.octets = self.octets.saturating_add(octets);
+        if at != self.last {
+            let (from, to) = (self.last / settings.step, at / settings.step);
+            if from != to {
+                if Steps::matters(from, to) {
+                    let steps = &mut self.rare.get_or_insert_default().steps;
+                    steps.close(from, self.in_step);
+                }
+                self.in_step = 0;
             }
-            self.octets = self.octets.saturating_add(data.octets);
-            (self.window).add(settings.step, self.last, at, data.octets);
             self.last = at;
         }
-        Effect {
-            also_marked: (self.beside).is_broken(self.latest, data.ce, data.able),
-            late: data.moment.at < self.noticed,
-        }
+        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        self.in_step = self.in_step.saturating_add(octets);
     }
 
     /// Takes in a notification about it.
     pub fn notified(&mut self, moment: Moment, beside: bool, translatable: Option<Translatable>) {
+        let rare = self.rare.get_or_insert_default();
         if beside {
-            self.beside.notified(moment.at.max(self.latest));
+            rare.beside.notified(moment.at.max(self.latest));
         }
-        self.noticed = self.noticed.max(moment.at);
-        let told = self.told.get_or_insert_default();
-        if told.waiting.len() < WAITING {
-            told.waiting.push_back(Waiting {
+        rare.noticed = rare.noticed.max(moment.at);
+        if rare.waiting.len() < WAITING {
+            rare.waiting.push_back(Waiting {
                 moment,
                 octets: self.octets,
             });
+            self.is_waiting = true;
         }
-        if told.notices.len() == CORRECTABLE {
-            told.notices.pop_front();
+        if rare.notices.len() == CORRECTABLE {
+            rare.notices.pop_front();
         }
-        told.notices.push_back(moment.frame);
+        rare.notices.push_back(moment.frame);
         if translatable.is_some() {
-            told.translatable = translatable;
+            rare.translatable = translatable;
         }
     }
 
     /// The last data frame that is not later than `at`.
-    pub fn before(&self, at: u64) -> Option<Moment> {
-        self.recent.before(at)
+    fn before(&self, log: &Log, at: u64) -> Option<Moment> {
+        if self.latest <= at {
+            return Some(Moment {
+                at: self.latest,
+                frame: self.frame,
+            });
+        }
+        log.before(self.logged, at)
     }
 
     /// The last data frame marked CE that is not later than `at`.
     pub fn marked_before(&self, at: u64) -> Option<Moment> {
-        self.marked.before(at)
+        self.rare.as_ref()?.marked.before(at)
     }
 
     /// Octets in the window before `at`; `None` where the flow is too young to say.
     pub fn octets_before(&self, at: u64, settings: &Settings) -> Option<f64> {
         let at = at.max(self.last);
-        let octets = self.window.before(settings.step, self.last, at);
+        let steps = self.rare.as_ref().map(|rare| &rare.steps);
+        let octets = rate::before(steps, self.in_step, settings.step, self.last, at);
         let age = at.saturating_sub(self.first);
         fcn_node::watch::rules::of_window(octets, age, settings.window)
     }
 
     /// Octets in the window after the notification in `frame`, if that is over at `now`.
     pub fn octets_after(&self, frame: u32, now: u64, settings: &Settings) -> Option<u64> {
-        let waiting = &self.told.as_ref()?.waiting;
+        let waiting = &self.rare.as_ref()?.waiting;
         let waiting = waiting.iter().find(|w| w.moment.frame == frame)?;
         let over = now > waiting.moment.at.saturating_add(settings.window);
         over.then(|| self.octets.saturating_sub(waiting.octets))
@@ -196,17 +266,17 @@ impl Flow {
 
     /// Frames of the last notifications about it.
     pub fn notices(&self) -> impl Iterator<Item = u32> + '_ {
-        let told = self.told.iter();
-        told.flat_map(|told| told.notices.iter().copied())
+        let rare = self.rare.iter();
+        rare.flat_map(|rare| rare.notices.iter().copied())
     }
 
     /// The last notification about it that a node is to translate.
     pub fn translatable(&self) -> Option<Translatable> {
-        self.told.as_ref()?.translatable
+        self.rare.as_ref()?.translatable
     }
 }
 
-impl Told {
+impl Rare {
     /// Measures the notifications whose window is over when a packet comes at `at`, which is not among `octets` yet.
     fn close(&mut self, at: u64, window: u64, octets: u64, measured: &mut impl FnMut(u32, u64)) {
         while let Some(first) = self.waiting.front() {
@@ -224,6 +294,9 @@ impl Told {
 pub struct Flows {
     table: Bounded<FlowKey, Flow>,
     pairs: Pairs,
+    log: Log,
+    /// The latest time of a notification about any of them.
+    noticed: u64,
 }
 
 impl Flows {
@@ -232,6 +305,8 @@ impl Flows {
         Self {
             table: Bounded::new(limit),
             pairs: Pairs::new(limit),
+            log: Log::default(),
+            noticed: 0,
         }
     }
 
@@ -255,7 +330,7 @@ impl Flows {
             },
             |slot, key, _| pairs.unlink(slot, key.sender, key.receiver),
         );
-        let effect = flow.data(data, settings, measured);
+        let effect = flow.data(data, settings, &mut self.log, self.noticed, measured);
         if new {
             self.pairs.link(slot, key.sender, key.receiver);
         }
@@ -267,9 +342,12 @@ impl Flows {
         self.table.get(key)
     }
 
-    /// The flow called `key`, to be changed.
-    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
-        self.table.get_mut(key)
+    /// The flow called `key`, for a notification about it at `at`, and its last data frame that is not later.
+    pub fn notified(&mut self, key: &FlowKey, at: u64) -> Option<(&mut Flow, Option<Moment>)> {
+        self.noticed = self.noticed.max(at);
+        let flow = self.table.get_mut(key)?;
+        let before = flow.before(&self.log, at);
+        Some((flow, before))
     }
 
     /// Of the flows from one host to another that came from that UDP port last, the one seen last.

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod flows;
+mod log;
 mod rate;
 mod recent;
 #[cfg(test)]
@@ -333,7 +334,7 @@ impl Memory {
             psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
             octets: (ip.end - ip.start) as u64,
             ce,
-            able: access::lists(&settings.able, data.source),
+            able: ce && access::lists(&settings.able, data.source),
         };
         let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&Number(notice)) {
@@ -458,7 +459,7 @@ impl Memory {
             at: data.at,
             frame: data.frame,
         });
-        let Some(flow) = self.flows.get_mut(key) else {
+        let Some((flow, before)) = self.flows.notified(key, at) else {
             return;
         };
         let mut translated = None;
@@ -480,7 +481,7 @@ impl Memory {
             let earlier = self.notices.get(&Number(earlier.moment.frame));
             notice.data = earlier.and_then(|earlier| earlier.data);
         }
-        notice.data = notice.data.or(labelled).or_else(|| flow.before(at));
+        notice.data = notice.data.or(labelled).or(before);
         notice.rate_before = flow
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));

@@ -1,14 +1,8 @@
 //! How much a flow carried in the window before a moment: an estimate by steps, since single packets are not kept.
 
-/// Steps that a window is made of. One more is kept: the oldest one lies in the window by a part.
+/// Steps that a window is made of.
 const STEPS: u64 = 16;
-const KEPT: usize = STEPS as usize + 1;
-
-/// Octets in the last steps of a window. Times do not go back; the owner hands in the last one.
-#[derive(Clone, Copy, Debug)]
-pub struct Window {
-    octets: [u32; KEPT],
-}
+const KEPT: usize = STEPS as usize;
 
 /// Length of a step, so that a window is a whole number of them.
 pub const fn step_of(window: u64) -> u64 {
@@ -16,40 +10,62 @@ pub const fn step_of(window: u64) -> u64 {
     if step == 0 { 1 } else { step }
 }
 
-impl Window {
+/// Octets in the steps that are over; together with those of the step of the last addition, which the owner keeps, they
+/// are what a window may hold. The oldest one lies in the window by a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Steps {
+    octets: [u32; KEPT],
+    /// Number of the last step that is among them.
+    newest: u64,
+}
+
+impl Steps {
     /// Nothing yet.
-    pub const NEW: Self = Self { octets: [0; KEPT] };
+    pub const NEW: Self = Self {
+        octets: [0; KEPT],
+        newest: 0,
+    };
 
-    /// Adds `octets` at `at`, which is not before `last`, the time of the last addition.
+    /// Whether what a step held is still of interest when the step `to` has begun.
     #[inline]
-    pub fn add(&mut self, step: u64, last: u64, at: u64, octets: u64) {
-        let (from, to) = (last / step, at / step);
-        if from != to {
-            let gone = (to - from).min(KEPT as u64);
-            for number in to - gone + 1..=to {
-                self.octets[(number % KEPT as u64) as usize] = 0;
-            }
-        }
-        let sum = &mut self.octets[(to % KEPT as u64) as usize];
-        *sum = sum.saturating_add(u32::try_from(octets).unwrap_or(u32::MAX));
+    pub const fn matters(step: u64, to: u64) -> bool {
+        to - step <= STEPS
     }
 
-    /// Octets in the window before `now`. Of the oldest step counts the part that lies in it, as if its octets were
-    /// spread evenly.
-    pub fn before(&self, step: u64, last: u64, now: u64) -> f64 {
-        let (latest, newest) = (last / step, now / step);
-        let of = |number: u64| match latest.checked_sub(number) {
-            Some(back) if back < KEPT as u64 => {
-                f64::from(self.octets[(number % KEPT as u64) as usize])
-            }
-            _ => 0.0,
-        };
-        let Some(oldest) = newest.checked_sub(STEPS) else {
-            return (0..=newest).map(of).sum();
-        };
-        let part = (step - now % step) as f64 / step as f64;
-        of(oldest) * part + (oldest + 1..=newest).map(of).sum::<f64>()
+    /// Takes in what a step held that is over. Steps do not go back.
+    pub fn close(&mut self, number: u64, octets: u32) {
+        let gone = (number - self.newest).min(STEPS);
+        for empty in number - gone + 1..number {
+            self.octets[(empty % STEPS) as usize] = 0;
+        }
+        self.octets[(number % STEPS) as usize] = octets;
+        self.newest = number;
     }
+
+    fn of(&self, number: u64) -> u32 {
+        match self.newest.checked_sub(number) {
+            Some(back) if back < STEPS => self.octets[(number % STEPS) as usize],
+            _ => 0,
+        }
+    }
+}
+
+/// Octets in the window before `now`, of a flow whose last octets, `current` of them, were counted in the step of `last`. Of
+/// the oldest step counts the part that lies in the window, as if its octets were spread evenly.
+pub fn before(steps: Option<&Steps>, current: u32, step: u64, last: u64, now: u64) -> f64 {
+    let (latest, newest) = (last / step, now / step);
+    let of = |number: u64| {
+        f64::from(match number.cmp(&latest) {
+            core::cmp::Ordering::Less => steps.map_or(0, |steps| steps.of(number)),
+            core::cmp::Ordering::Equal => current,
+            core::cmp::Ordering::Greater => 0,
+        })
+    };
+    let Some(oldest) = newest.checked_sub(STEPS) else {
+        return (0..=newest).map(of).sum();
+    };
+    let part = (step - now % step) as f64 / step as f64;
+    of(oldest) * part + (oldest + 1..=newest).map(of).sum::<f64>()
 }
 
 #[cfg(test)]
@@ -65,11 +81,18 @@ mod tests {
             window in 16u64..20_000, later in 0u64..30_000, start in 0u64..1_000_000,
         ) {
             let step = step_of(window);
-            let mut it = Window::NEW;
+            let (mut steps, mut current) = (Steps::NEW, 0);
             let (mut at, mut last, mut all) = (start, start, Vec::new());
             for (gap, octets) in gaps {
                 at += gap;
-                it.add(step, last, at, octets);
+                let (from, to) = (last / step, at / step);
+                if from != to {
+                    if Steps::matters(from, to) {
+                        steps.close(from, current);
+                    }
+                    current = 0;
+                }
+                current += octets as u32;
                 last = at;
                 all.push((at, octets));
             }
@@ -78,7 +101,7 @@ mod tests {
             let length = step * STEPS;
             let least = since((now.saturating_sub(length) / step + 1) * step);
             let most = since(now.saturating_sub(length) / step * step);
-            let got = it.before(step, last, now);
+            let got = before(Some(&steps), current, step, last, now);
             prop_assert!(least - 1e-6 <= got && got <= most + 1e-6, "{} {} {}", least, got, most);
         }
     }

@@ -143,6 +143,21 @@ pub unsafe fn time(pinfo: *mut sys::packet_info) -> Option<u64> {
     }
 }
 
+/// The frame's own octets, among the sources that a packet's data is taken from; null where there are none.
+///
+/// # Safety
+/// `pinfo` comes from Wireshark.
+pub unsafe fn frame_tvb(pinfo: *mut sys::packet_info) -> *mut sys::tvbuff_t {
+    // SAFETY: `pinfo` is live, and so are its sources, of which the frame is the first.
+    unsafe {
+        let first = (*pinfo).data_src;
+        if first.is_null() {
+            return core::ptr::null_mut();
+        }
+        sys::get_data_source_tvb((*first).data.cast())
+    }
+}
+
 /// The number of the interface that the frame was captured on; 0 where the file does not say.
 ///
 /// # Safety

@@ -4,22 +4,19 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
-use super::{
-    addresses, bytes, compat, guard, memory, register, room, routing, scratch, source, sys, taps,
-};
+use super::notes::{self, Notes};
+use super::{addresses, bytes, compat, guard, memory, register, room, routing, source, sys, taps};
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
+use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::MaybeUninit;
 use core::ptr;
+use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;
 use fcn_wire::{Frame, Profile};
 use std::net::IpAddr;
-
-/// Most messages noted in one frame; more than that is no traffic but an attack.
-const MAX_NOTES: usize = 16;
 
 /// What a wrapper saw.
 #[derive(Clone, Copy)]
@@ -53,56 +50,47 @@ enum NoteKind {
     Void,
 }
 
-/// The notes of one packet, in its pool.
-#[derive(Clone, Copy)]
-struct Notes {
-    len: usize,
-    list: [MaybeUninit<Note>; MAX_NOTES],
-}
-
-impl Notes {
-    /// Copies of the notes, in their order.
-    fn iter(&self) -> impl Iterator<Item = Note> + '_ {
-        self.list.iter().take(self.len).map(|note| {
-            // SAFETY: `note` writes the first `len`.
-            unsafe { note.assume_init_read() }
-        })
-    }
-}
-
 /// The packet's notes, or null.
-unsafe fn notes(pinfo: *mut sys::packet_info) -> *mut Notes {
-    // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
-    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, register::protocol(P::Roce), 0).cast() }
+unsafe fn notes(pinfo: *mut sys::packet_info) -> *mut Notes<Note> {
+    // SAFETY: `pinfo` is live, and this protocol's notes are of that type.
+    unsafe { notes::of(pinfo, P::Roce) }
 }
 
 /// Notes something, and gives its place; null where there are too many.
 unsafe fn note(pinfo: *mut sys::packet_info, new: Note) -> *mut Note {
-    // SAFETY: `pinfo` is live; the memory is the packet's, and `len` never exceeds the list.
+    // SAFETY: as above.
+    unsafe { notes::note(pinfo, P::Roce, new) }
+}
+
+thread_local! {
+    /// The data packet that was met last, and its frame: most packets are that alone, and nothing of them is shown. A note
+    /// in the packet's pool would cost more than all the rest.
+    static PLAIN: Cell<Option<(u32, Note)>> = const { Cell::new(None) };
+}
+
+/// Whether nothing but what is remembered will be asked of a RoCEv2 packet: no CNP, nobody looks, and it lies in the
+/// frame itself, from where the postdissector finds it again.
+unsafe fn is_plain(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, new: &Note) -> bool {
+    // SAFETY: the pointers are live.
     unsafe {
-        let mut all = notes(pinfo);
-        if all.is_null() {
-            all = scratch::<Notes>(pinfo, 1).as_mut_ptr().cast();
-            all.write(Notes {
-                len: 0,
-                list: [const { MaybeUninit::uninit() }; MAX_NOTES],
-            });
-            sys::p_add_proto_data(
-                (*pinfo).pool,
-                pinfo,
-                register::protocol(P::Roce),
-                0,
-                all.cast(),
-            );
-        }
-        let len = (*all).len;
-        if len == MAX_NOTES {
-            return ptr::null_mut();
-        }
-        (*all).len = len + 1;
-        let place = (&raw mut (*all).list).cast::<Note>().add(len);
-        place.write(new);
-        place
+        tree.is_null()
+            && !new.quoted
+            && bytes(new.ds)
+                .get(new.start)
+                .is_some_and(|opcode| *opcode != CNP_OPCODE)
+            && compat::frame_tvb(pinfo) == new.ds
+            && !compat::is_true(sys::have_tap_listener(register::expert_tap()))
+            && !notes::any(pinfo)
+    }
+}
+
+/// The packet that [`PLAIN`] holds, if it is of this frame. Whatever else was noted is further in, or is asked more of.
+unsafe fn take_plain(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> Option<Note> {
+    let (frame, seen) = PLAIN.take()?;
+    // SAFETY: the pointers are live. The data source is this frame's own, whatever became of that of the note.
+    unsafe {
+        let ds = sys::tvb_get_ds_tvb(tvb);
+        (frame == (*pinfo).num).then_some(Note { ds, ..seen })
     }
 }
 
@@ -152,13 +140,20 @@ pub unsafe extern "C" fn roce(
             port: port as u16,
             returned: false,
         };
-        let noted = note(pinfo, new);
+        let noted = if is_plain(pinfo, tree, &new) {
+            PLAIN.set(memory::is_on().then_some(((*pinfo).num, new)));
+            ptr::null_mut()
+        } else {
+            note(pinfo, new)
+        };
         let done = call_original(&register::ROCE, tvb, pinfo, tree, data);
         if !noted.is_null() {
             (*noted).returned = true;
             if done == 0 {
                 (*noted).kind = NoteKind::Void;
             }
+        } else if done == 0 {
+            PLAIN.set(None);
         }
         if done != 0 && !new.quoted {
             columns(pinfo, &new);
@@ -417,9 +412,17 @@ pub unsafe extern "C" fn post(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers.
     unsafe {
-        routing::post(pinfo, tree);
-        let all = notes(pinfo);
+        let plain = take_plain(tvb, pinfo);
+        let mut all = ptr::null_mut();
+        if notes::any(pinfo) {
+            notes::done();
+            routing::post(pinfo, tree);
+            all = notes(pinfo);
+        }
         if all.is_null() {
+            if let Some(seen) = plain {
+                remember(tvb, pinfo, &seen);
+            }
             return 0;
         }
         for seen in (*all).iter() {
@@ -432,7 +435,9 @@ pub unsafe extern "C" fn post(
                 _ => {}
             }
         }
-        remember(tvb, pinfo, &*all);
+        if let Some(seen) = innermost(&*all).or(plain) {
+            remember(tvb, pinfo, &seen);
+        }
         let tapped = taps::is_heard();
         let shown =
             is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
@@ -544,15 +549,14 @@ unsafe fn add_summary(
 /// Room for steps and texts of the summary of a notification, and of what is known beside it.
 pub const SUMMARY_PLAN: (usize, usize) = (64, 2048);
 
-/// Has the frame remembered, if it is dissected for the first time.
-unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, all: &Notes) {
+/// Has the frame remembered for its innermost message, if it is dissected for the first time.
+unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, seen: &Note) {
     // SAFETY: the pointers are live.
     unsafe {
         let Some(frame_seen) = memory::first_visit(pinfo) else {
             return;
         };
-        let Some(seen) = innermost(all) else { return };
-        if let Some(gist) = said(pinfo, &seen) {
+        if let Some(gist) = said(pinfo, seen) {
             guard(|| memory::notified(frame_seen, &gist));
         } else if seen.kind == NoteKind::Roce {
             let (inner, wire_len) = (bytes(seen.ds), sys::tvb_reported_length(seen.ds) as usize);
@@ -560,18 +564,16 @@ unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, all: &
             let link = compat::link_type(pinfo).filter(|_| sys::tvb_get_ds_tvb(tvb) == seen.ds);
             let profile = register::profile(seen.port);
             guard(|| {
-                let whole = link.map(|link| Frame::parse(inner, wire_len, link, &profile));
-                let payload = |frame: &Frame<'_>| Some(frame.datagram()?.payload_at());
-                match whole {
-                    Some(whole) if payload(&whole) == Some(seen.start) => {
-                        memory::passed(frame_seen, &whole);
+                if let Some(link) = link {
+                    let mut whole = Frame::empty(&profile);
+                    whole.renew(inner, wire_len, link);
+                    if whole.datagram().map(Datagram::payload_at) == Some(seen.start) {
+                        return memory::passed(frame_seen, &whole);
                     }
-                    _ => {
-                        let scene = scene(inner, wire_len, &profile, &seen);
-                        if let Some(frame) = show::frame(&scene, &roce_at(&seen, OptionNoted::No)) {
-                            memory::passed(frame_seen, &frame);
-                        }
-                    }
+                }
+                let scene = scene(inner, wire_len, &profile, seen);
+                if let Some(frame) = show::frame(&scene, &roce_at(seen, OptionNoted::No)) {
+                    memory::passed(frame_seen, &frame);
                 }
             });
         }
@@ -579,7 +581,7 @@ unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, all: &
 }
 
 /// The innermost message of a frame that is not quoted.
-fn innermost(all: &Notes) -> Option<Note> {
+fn innermost(all: &Notes<Note>) -> Option<Note> {
     let is_message = |kind| matches!(kind, NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan);
     all.iter()
         .filter(|seen| !seen.quoted && is_message(seen.kind))
@@ -587,7 +589,7 @@ fn innermost(all: &Notes) -> Option<Note> {
 }
 
 /// Adds what a data frame led to.
-unsafe fn add_effects(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, all: &Notes) {
+unsafe fn add_effects(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, all: &Notes<Note>) {
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
         let number = (*pinfo).num;
@@ -641,7 +643,11 @@ pub(super) unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
 }
 
 /// Adds the protocols alone, to a tree that nobody looks into: statistics of the protocol hierarchy count them.
-unsafe fn add_protocols(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, all: &Notes) {
+unsafe fn add_protocols(
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    all: &Notes<Note>,
+) {
     // SAFETY: the pointers are live; start and length are within what was captured.
     unsafe {
         let mut has_fast = false;

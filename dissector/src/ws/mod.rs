@@ -7,6 +7,7 @@ mod compat;
 pub mod draw;
 pub mod hooks;
 mod memory;
+mod notes;
 pub mod register;
 pub mod routing;
 mod statistics;

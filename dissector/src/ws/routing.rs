@@ -6,20 +6,17 @@
 
 use super::draw::{Canvas, draw};
 use super::hooks::{call_original, is_wanted};
+use super::notes::{self, Notes};
 use super::register::{self, Callback, Wrapped};
-use super::{addresses, bytes, compat, guard, room, scratch, source, sys};
+use super::{addresses, bytes, compat, guard, room, source, sys};
 use crate::names::P;
 use crate::plan::{Op, Plan};
 use crate::show::pnc::{self, Extent, Routing};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use fcn_wire::Profile;
 use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
-
-/// Most messages noted in one frame: a frame holds one, or the few pieces that TCP hands over.
-const MAX_SEEN: usize = 16;
 
 /// A message that a wrapper saw.
 #[derive(Clone, Copy)]
@@ -35,60 +32,10 @@ struct Seen {
     refused: bool,
 }
 
-/// The messages of one packet, in its pool.
-#[derive(Clone, Copy)]
-struct List {
-    len: usize,
-    /// How many more there were.
-    lost: u32,
-    list: [MaybeUninit<Seen>; MAX_SEEN],
-}
-
-impl List {
-    /// Copies of the messages, in their order.
-    fn iter(&self) -> impl Iterator<Item = Seen> + '_ {
-        self.list.iter().take(self.len).map(|seen| {
-            // SAFETY: `note` writes the first `len`.
-            unsafe { seen.assume_init_read() }
-        })
-    }
-}
-
-/// The packet that something was noted of last: all others need not look for notes.
-static NOTED: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
-
-/// The packet's messages, or null.
-unsafe fn list(pinfo: *mut sys::packet_info) -> *mut List {
-    // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
-    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, register::protocol(P::Pnc), 0).cast() }
-}
-
 /// Notes a message, and gives its place; null where there are too many.
 unsafe fn note(pinfo: *mut sys::packet_info, new: Seen) -> *mut Seen {
-    // SAFETY: `pinfo` is live; the memory is the packet's, and `len` never exceeds the list.
-    unsafe {
-        let mut all = list(pinfo);
-        if all.is_null() {
-            all = scratch::<List>(pinfo, 1).as_mut_ptr().cast();
-            all.write(List {
-                len: 0,
-                lost: 0,
-                list: [const { MaybeUninit::uninit() }; MAX_SEEN],
-            });
-            let id = register::protocol(P::Pnc);
-            sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, all.cast());
-            NOTED.store(pinfo, Ordering::Relaxed);
-        }
-        let len = (*all).len;
-        if len == MAX_SEEN {
-            (*all).lost = (*all).lost.saturating_add(1);
-            return ptr::null_mut();
-        }
-        (*all).len = len + 1;
-        let place = (&raw mut (*all).list).cast::<Seen>().add(len);
-        place.write(new);
-        place
-    }
+    // SAFETY: `pinfo` is live, and this protocol's notes are of that type.
+    unsafe { notes::note(pinfo, P::Pnc, new) }
 }
 
 /// Which message `tvb` holds, if it is one that can advertise prefixes.
@@ -208,13 +155,9 @@ unsafe extern "C" fn bgp_session(
 /// # Safety
 /// Called as a postdissector is.
 pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
-    if NOTED.load(Ordering::Relaxed) != pinfo {
-        return;
-    }
-    NOTED.store(ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the pointers are live.
     unsafe {
-        let all = list(pinfo);
+        let all: *mut Notes<Seen> = notes::of(pinfo, P::Pnc);
         let protocol = sys::find_protocol_by_id(register::protocol(P::Pnc));
         if all.is_null() || !compat::is_true(sys::proto_is_protocol_enabled(protocol)) {
             return;
@@ -228,7 +171,7 @@ pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
         for seen in (*all).iter().filter(|seen| !seen.refused) {
             add(pinfo, tree, &seen, &profile);
         }
-        let lost = (*all).lost;
+        let lost = (*all).lost();
         if lost > 0 {
             let (ops, store) = (room(pinfo, 4, Op::Close), room(pinfo, 0, 0));
             let mut plan = Plan::new(ops, store);

@@ -60,7 +60,7 @@ struct Entry<K, V> {
 
 /// At most so many values, by key; each with the time at which it was touched last.
 ///
-/// Memory: an entry's key and value, and 16 to 24 octets. Nothing is allocated for an entry once the table is full, but
+/// Memory: an entry's key and value, and 20 to 28 octets. Nothing is allocated for an entry once the table is full, but
 /// 16 octets an entry for as long as a batch is being chosen.
 #[derive(Clone, Debug)]
 pub struct Bounded<K, V> {
@@ -263,7 +263,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         if self.len() >= self.limit {
             self.evict(gone);
         }
-        if self.len() >= self.heads.len() {
+        // Twice as many chains as entries: each entry that is not the one may be a line of memory more.
+        if self.len() * 2 >= self.heads.len() {
             self.spread();
         }
         let slot = self.free.pop().unwrap_or_else(|| {

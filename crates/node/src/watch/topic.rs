@@ -1,6 +1,6 @@
 //! Which notifications are about the same: one sender's QP or flow, told by one kind.
 
-use crate::data::FlowKey;
+use crate::data::{FlowKey, words};
 use fcn_wire::notification::Side;
 use fcn_wire::{Gist, Kind, Qp, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,17 +30,6 @@ const SENDER_QP: u64 = 0;
 const RECEIVER_QP: u64 = 1;
 const NO_QP: u64 = 2;
 const FLOW_LABEL: u64 = 3;
-
-#[inline]
-fn words(address: IpAddr) -> [u64; 2] {
-    match address {
-        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
-        IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            [(bits >> 64) as u64, bits as u64]
-        }
-    }
-}
 
 fn address([high, low]: [u64; 2], v4: bool) -> IpAddr {
     if v4 {
@@ -76,8 +65,8 @@ impl RowKey {
             rest |= RECEIVER_V4;
         }
         Self {
-            sender: words(sender),
-            receiver: receiver.map_or([0; 2], words),
+            sender: words(&sender),
+            receiver: receiver.as_ref().map_or([0; 2], words),
             rest,
         }
     }
