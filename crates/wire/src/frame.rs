@@ -5,7 +5,9 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::icrc::{self, Verdict};
-use crate::ipv6_ext::{ExtHeader, Ipv6Option, Options, next_header, read_header};
+use crate::ipv6_ext::{
+    ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header, read_header,
+};
 use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
@@ -21,6 +23,7 @@ use std::net::IpAddr;
 pub const MAX_LAYERS: usize = 40;
 /// Most IP headers inside one another.
 pub const MAX_TUNNELS: usize = 6;
+const _: () = assert!(MAX_LAYERS < 1 << 8 && MAX_OPTIONS_HEADER < 1 << 16);
 
 /// EtherType of MPLS with a unicast label.
 pub const ETHERTYPE_MPLS: u16 = 0x8847;
@@ -181,6 +184,26 @@ pub enum Upper<'a> {
     Other,
 }
 
+/// What the walk has noted of the innermost IP packet's options, so that nobody need look for them again. Numbers fit: of
+/// layers there are [`MAX_LAYERS`], and a header has [`MAX_OPTIONS_HEADER`] octets at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Noted {
+    /// The place of its first options header among the layers; beyond them where there is none.
+    first: u8,
+    /// The place of the header that has its first Fast CNP option; beyond them where there is none.
+    fast_cnp: u8,
+    /// Where that option begins in its header.
+    offset: u16,
+}
+
+impl Noted {
+    const NONE: Self = Self {
+        first: MAX_LAYERS as u8,
+        fast_cnp: MAX_LAYERS as u8,
+        offset: 0,
+    };
+}
+
 /// The layers of one frame.
 #[derive(Clone, Debug)]
 pub struct Frame<'a> {
@@ -188,9 +211,8 @@ pub struct Frame<'a> {
     wire_len: usize,
     profile: &'a Profile,
     spans: ArrayVec<Span, MAX_LAYERS>,
-    /// Whether the innermost IP packet has an options header: most have none.
-    has_options: bool,
     ip: Option<Ip>,
+    options: Noted,
     upper: Upper<'a>,
     end: End,
     /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
@@ -220,8 +242,8 @@ impl<'a> Frame<'a> {
             wire_len: 0,
             profile,
             spans: ArrayVec::new(),
-            has_options: false,
             ip: None,
+            options: Noted::NONE,
             upper: Upper::Other,
             end: End::Complete,
             overlong: None,
@@ -235,8 +257,8 @@ impl<'a> Frame<'a> {
         self.bytes = bytes;
         self.wire_len = wire_len.max(bytes.len());
         self.spans.clear();
-        self.has_options = false;
         self.ip = None;
+        self.options = Noted::NONE;
         self.upper = Upper::Other;
         self.end = End::Complete;
         self.overlong = None;
@@ -245,24 +267,15 @@ impl<'a> Frame<'a> {
 
     /// Finds the layers. Apart from [`parse`](Self::parse), so that a frame is made where the caller wants it, and not moved.
     fn walk(&mut self, link: LinkType) {
-        let limit = self.wire_len;
         let mut walk = Walk {
-            frame: self,
             at: 0,
-            limit,
+            limit: self.wire_len,
             tunnels: 0,
         };
-        let mut next = Next::Link(link);
-        // Each round locates at least one layer or stops, and `push` stops at MAX_LAYERS.
-        loop {
-            match walk.step(next) {
-                Ok(Next::Stop) => break,
-                Ok(following) => next = following,
-                Err(end) => {
-                    walk.frame.end = end;
-                    break;
-                }
-            }
+        let mut next = walk.link(self, link);
+        // Each round locates at least one layer or is the last, and `push` ends the walk at MAX_LAYERS.
+        while let Ok(here) = next {
+            next = walk.step(self, here);
         }
     }
 
@@ -340,23 +353,70 @@ impl<'a> Frame<'a> {
             .is_some_and(|datagram| datagram.destination_port == self.profile.rocev2_port)
     }
 
+    /// Notes the options header located last, whether it has a Fast CNP option, and whether an option runs past it; what
+    /// they say is read later.
+    fn note_options(&mut self, header: &ExtHeader) {
+        let place = (self.spans.len() - 1) as u8;
+        let profile = self.profile;
+        let Noted {
+            mut first,
+            mut fast_cnp,
+            mut offset,
+        } = self.options;
+        first = first.min(place);
+        let mut fast = |at: usize| {
+            if usize::from(fast_cnp) == MAX_LAYERS {
+                (fast_cnp, offset) = (place, at as u16);
+            }
+        };
+        let (start, end) = (header.start, header.start + header.len);
+        let bytes = self.bytes.get(start..end).unwrap_or_default();
+        let mut options = Options::new(header.layer, bytes);
+        for option in options.by_ref() {
+            match option {
+                Ok(option) if option.is_padding() => {}
+                Ok(option) if profile.is_fast_cnp(option.kind) => fast(option.offset),
+                Ok(_) => {}
+                Err(e) => overlong(self, e.at(start)),
+            }
+        }
+        // One that runs past its header is no less meant to be one; a type without a length is the end of the header.
+        let overrun = options.failed_at().filter(|at| at + 2 <= bytes.len());
+        if let Some(at) = overrun.filter(|at| profile.is_fast_cnp(u8_at(bytes, *at))) {
+            fast(at);
+        }
+        self.options = Noted {
+            first,
+            fast_cnp,
+            offset,
+        };
+    }
+
     /// The Hop-by-Hop and Destination Options headers of the innermost IP packet.
     #[inline]
     pub fn options_headers(&self) -> impl Iterator<Item = OptionsHeader<'a>> {
-        let (bytes, start) = (self.bytes, self.ip.map_or(usize::MAX, |ip| ip.start));
-        let spans: &[Span] = if self.has_options { &self.spans } else { &[] };
-        let innermost = spans.iter().skip_while(move |span| span.start != start);
-        innermost.filter_map(move |span| {
-            if !matches!(span.layer, Layer::HopByHop | Layer::DestinationOptions) {
-                return None;
-            }
-            let bytes = bytes.get(span.start..span.header_end)?;
-            Some(OptionsHeader {
-                layer: span.layer,
-                start: span.start,
-                bytes,
-            })
+        let first = usize::from(self.options.first);
+        let spans = self.spans.get(first..).unwrap_or_default();
+        spans.iter().filter_map(|span| self.options_header(span))
+    }
+
+    fn options_header(&self, span: &Span) -> Option<OptionsHeader<'a>> {
+        if !matches!(span.layer, Layer::HopByHop | Layer::DestinationOptions) {
+            return None;
+        }
+        let bytes = self.bytes.get(span.start..span.header_end)?;
+        Some(OptionsHeader {
+            layer: span.layer,
+            start: span.start,
+            bytes,
         })
+    }
+
+    /// The innermost packet's first Fast CNP option: its header, and where it begins in that. It may run past the header.
+    #[inline]
+    pub(crate) fn fast_cnp_option(&self) -> Option<(OptionsHeader<'a>, usize)> {
+        let header = self.spans.get(usize::from(self.options.fast_cnp))?;
+        Some((self.options_header(header)?, self.options.offset.into()))
     }
 
     /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] where there is none, or not all of the packet.
@@ -402,23 +462,21 @@ impl<'a> OptionsHeader<'a> {
     }
 }
 
-/// What the walk does next.
+/// What stands where the walk has come to.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    Link(LinkType),
     Ethernet,
-    EtherType(u16),
+    /// What an EtherType says.
+    EtherType(EtherType),
     Mpls,
+    /// IP of either version.
     Ip,
-    Ipv4,
-    Ipv6,
-    Protocol,
-    Stop,
 }
 
-struct Walk<'f, 'a> {
-    /// Borrowed, as it is too large to be moved for nothing.
-    frame: &'f mut Frame<'a>,
+/// Where the walk is. What it finds is the frame's; this is small and stays in registers, and so is handed by value to
+/// whatever is called seldom.
+#[derive(Clone, Copy)]
+struct Walk {
     /// First octet not yet located.
     at: usize,
     /// Octet behind what the carrier holds on the wire.
@@ -426,81 +484,148 @@ struct Walk<'f, 'a> {
     tunnels: usize,
 }
 
-type Step = Result<Next, End>;
+/// The walk is over, and its frame says why.
+#[derive(Clone, Copy)]
+struct Stopped;
 
-impl<'a> Walk<'_, 'a> {
-    fn step(&mut self, next: Next) -> Step {
-        match next {
-            Next::Link(link) => self.link(link),
-            Next::Ethernet => self.ethernet(),
-            Next::EtherType(number) => self.ether_type(number),
-            Next::Mpls => self.mpls(),
-            Next::Ip => match self
-                .have(Layer::Ipv4, 1)?
-                .first()
-                .map_or(0, |octet| octet >> 4)
-            {
-                4 => Ok(Next::Ipv4),
-                6 => Ok(Next::Ipv6),
-                version => Err(self.value(Layer::Ipv4, 0, "version", version, "4 or 6")),
-            },
-            Next::Ipv4 => self.ipv4(),
-            Next::Ipv6 => self.ipv6(),
-            Next::Protocol => self.protocol(),
-            Next::Stop => Ok(Next::Stop),
+type Step = Result<Next, Stopped>;
+
+/// Where something has turned out wrong.
+impl Walk {
+    /// A layer needs `need` octets from here on, more than there are.
+    #[cold]
+    fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> Stopped {
+        let (want, have) = (self.at + need, frame.bytes.len());
+        if want <= self.limit {
+            let need = want;
+            frame.end = End::Cut { layer, need, have };
+        } else {
+            let room = self.limit.saturating_sub(self.at);
+            frame.end = End::Malformed(Error::short(layer, need, room).at(self.at));
         }
+        Stopped
     }
 
-    /// The octets from here on as far as carrier and capture go, at least `need` of them.
-    fn have(&self, layer: Layer, need: usize) -> Result<&'a [u8], End> {
-        let want = self.at + need;
-        if want > self.limit {
-            return Err(End::Malformed(
-                Error::short(layer, need, self.limit.saturating_sub(self.at)).at(self.at),
-            ));
+    /// An extension header ends too late: cut where the wire had more than was captured, else malformed.
+    #[cold]
+    fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> Stopped {
+        let have = frame.bytes.len();
+        let ErrorKind::Short { need, .. } = e.kind else {
+            return malformed(frame, e);
+        };
+        let (layer, end) = (e.layer, e.offset + need);
+        if end <= self.limit && end > have {
+            let need = end;
+            frame.end = End::Cut { layer, need, have };
+            return Stopped;
         }
-        let bytes = self.frame.bytes;
-        if want > bytes.len() {
-            return Err(End::Cut {
-                layer,
-                need: want,
-                have: bytes.len(),
-            });
-        }
-        Ok(bytes
-            .get(self.at..self.limit.min(bytes.len()))
-            .unwrap_or_default())
+        let room = self.limit.saturating_sub(e.offset);
+        malformed(frame, Error::short(layer, need, room).at(e.offset))
     }
 
+    #[cold]
     fn value(
-        &self,
+        self,
+        frame: &mut Frame<'_>,
         layer: Layer,
-        offset: usize,
         field: &'static str,
         value: u8,
         expected: &'static str,
-    ) -> End {
-        End::Malformed(Error::value(
-            layer,
-            self.at + offset,
-            field,
-            u64::from(value),
-            expected,
-        ))
+    ) -> Stopped {
+        let error = Error::value(layer, self.at, field, u64::from(value), expected);
+        malformed(frame, error)
+    }
+}
+
+#[cold]
+fn malformed(frame: &mut Frame<'_>, error: Error) -> Stopped {
+    frame.end = End::Malformed(error);
+    Stopped
+}
+
+#[cold]
+fn fragment(frame: &mut Frame<'_>, offset: usize, more: bool) -> Stopped {
+    frame.end = End::Fragment { offset, more };
+    Stopped
+}
+
+/// A length field claims too much; the first one counts.
+#[cold]
+fn overlong(frame: &mut Frame<'_>, error: Error) {
+    frame.overlong.get_or_insert(error);
+}
+
+impl Walk {
+    #[inline]
+    fn step<'a>(&mut self, frame: &mut Frame<'a>, next: Next) -> Step {
+        let number = match next {
+            Next::Ethernet => self.ethernet(frame)?,
+            Next::EtherType(number) => number,
+            Next::Mpls => return self.mpls(frame),
+            Next::Ip => match self.array::<1>(frame, Layer::Ipv4)?[0] >> 4 {
+                4 => EtherType::IPV4,
+                6 => EtherType::IPV6,
+                version => {
+                    return Err(self.value(frame, Layer::Ipv4, "version", version, "4 or 6"));
+                }
+            },
+        };
+        self.ether_type(frame, number)
+    }
+
+    /// The octets from here on as far as carrier and capture go.
+    #[inline]
+    fn here<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
+        let end = self.limit.min(frame.bytes.len());
+        frame.bytes.get(self.at..end).unwrap_or_default()
+    }
+
+    /// The first `N` octets from here on.
+    #[inline]
+    fn array<'a, const N: usize>(
+        &self,
+        frame: &mut Frame<'a>,
+        layer: Layer,
+    ) -> Result<&'a [u8; N], Stopped> {
+        match self.here(frame).first_chunk() {
+            Some(octets) => Ok(octets),
+            None => Err(self.short(frame, layer, N)),
+        }
+    }
+
+    /// The octets from here on, of which a header takes `need`, or the header has none.
+    #[inline]
+    fn have<'a>(
+        &self,
+        frame: &mut Frame<'a>,
+        layer: Layer,
+        need: usize,
+    ) -> Result<&'a [u8], Stopped> {
+        let here = self.here(frame);
+        if here.len() < need || self.at > frame.bytes.len() {
+            return Err(self.short(frame, layer, need));
+        }
+        Ok(here)
     }
 
     /// Locates a layer of `header` octets here and goes behind its header; its content ends at `end`.
-    fn push(&mut self, layer: Layer, header: usize, end: usize) -> Result<(), End> {
+    #[inline]
+    fn push(
+        &mut self,
+        frame: &mut Frame<'_>,
+        layer: Layer,
+        header: usize,
+        end: usize,
+    ) -> Result<(), Stopped> {
         let span = Span {
             layer,
             start: self.at,
             header_end: self.at + header,
             end,
         };
-        if self.frame.spans.try_push(span).is_err() {
-            return Err(End::Malformed(Error::limit(
-                layer, self.at, "layers", MAX_LAYERS,
-            )));
+        if frame.spans.try_push(span).is_err() {
+            let error = Error::limit(layer, self.at, "layers", MAX_LAYERS);
+            return Err(malformed(frame, error));
         }
         self.at += header;
         self.limit = end;
@@ -509,8 +634,10 @@ impl<'a> Walk<'_, 'a> {
 
     /// The end that the length field `field` at `field_at` gives, within the carrier. It is at least `min`, and counts
     /// from here on without the first `uncounted` octets.
+    #[inline]
     fn bounded(
-        &mut self,
+        &self,
+        frame: &mut Frame<'_>,
         layer: Layer,
         (field, field_at): (&'static str, usize),
         value: usize,
@@ -521,181 +648,172 @@ impl<'a> Walk<'_, 'a> {
         if len > room {
             let max = room.saturating_sub(uncounted);
             let error = Error::length(layer, field_at, field, value, min, max);
-            self.frame.overlong.get_or_insert(error);
+            overlong(frame, error);
         }
         self.at + len.min(room)
     }
 
     /// Stops at a payload that ends at `end`: cut where the capture ends before.
-    fn payload(&self, layer: Layer, end: usize) -> Step {
-        let have = self.frame.bytes.len();
+    #[inline]
+    fn payload(frame: &mut Frame<'_>, layer: Layer, end: usize) -> Step {
+        let have = frame.bytes.len();
         if end > have {
-            return Err(End::Cut {
-                layer,
-                need: end,
-                have,
-            });
+            let need = end;
+            frame.end = End::Cut { layer, need, have };
         }
-        Ok(Next::Stop)
+        Err(Stopped)
     }
 
-    fn link(&mut self, link: LinkType) -> Step {
+    #[inline]
+    fn link(&mut self, frame: &mut Frame<'_>, link: LinkType) -> Step {
         match link {
             LinkType::Ethernet => Ok(Next::Ethernet),
             LinkType::RawIp => Ok(Next::Ip),
-            LinkType::LinuxCooked => self.cooked(16, 14),
-            LinkType::LinuxCooked2 => self.cooked(20, 0),
+            LinkType::LinuxCooked => self.cooked(frame, 16, 14),
+            LinkType::LinuxCooked2 => self.cooked(frame, 20, 0),
             LinkType::Null => {
-                let family = array::<4>(self.have(Layer::Ethernet, 4)?, 0);
-                self.push(Layer::Ethernet, 4, self.limit)?;
+                let family = *self.array::<4>(frame, Layer::Ethernet)?;
+                self.push(frame, Layer::Ethernet, 4, self.limit)?;
                 // In the byte order of the capturing host; the number of IPv6 differs between systems.
                 match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
                     2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
-                    _ => Ok(Next::Stop),
+                    _ => Err(Stopped),
                 }
             }
         }
     }
 
-    fn cooked(&mut self, header: usize, protocol_at: usize) -> Step {
-        let number = u16_at(self.have(Layer::LinuxCooked, header)?, protocol_at);
-        self.push(Layer::LinuxCooked, header, self.limit)?;
+    fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {
+        let number = u16_at(self.have(frame, Layer::LinuxCooked, header)?, protocol_at);
+        self.push(frame, Layer::LinuxCooked, header, self.limit)?;
         match number {
-            LINUX_802_2 => self.llc(),
+            LINUX_802_2 => self.llc(frame),
             // Other small numbers are Linux's own, not lengths.
-            0..1536 => Ok(Next::Stop),
-            _ => Ok(Next::EtherType(number)),
+            0..1536 => Err(Stopped),
+            _ => Ok(Next::EtherType(EtherType(number))),
         }
     }
 
-    fn ethernet(&mut self) -> Step {
-        let here = self.have(Layer::Ethernet, 14)?;
-        let number =
-            Ethernet2HeaderSlice::from_slice(here).map_or(0, |header| header.ether_type().0);
-        let destination = array::<6>(here, 0);
-        self.push(Layer::Ethernet, 14, self.limit)?;
-        if number == ETHERTYPE_MAC_CONTROL {
-            let payload = self.have(Layer::Pfc, 0)?;
-            self.frame.upper = Upper::MacControl(self.at, payload, destination);
-            // What is behind the pause times is padding. Other opcodes are not read.
-            let read = match payload.first_chunk() {
-                Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
-                _ => PFC_LEN,
-            };
-            return self.payload(Layer::Pfc, self.limit.min(self.at + read));
+    #[inline]
+    fn ethernet(&mut self, frame: &mut Frame<'_>) -> Result<EtherType, Stopped> {
+        let here = self.array::<14>(frame, Layer::Ethernet)?;
+        let number = Ethernet2HeaderSlice::from_slice(here)
+            .map_or(EtherType(0), |header| header.ether_type());
+        self.push(frame, Layer::Ethernet, 14, self.limit)?;
+        if number == EtherType(ETHERTYPE_MAC_CONTROL) {
+            return self.mac_control(frame, array(here, 0)).map(|_| number);
         }
-        Ok(Next::EtherType(number))
+        Ok(number)
     }
 
-    fn ether_type(&mut self, number: u16) -> Step {
-        match EtherType(number) {
-            EtherType::IPV4 => Ok(Next::Ipv4),
-            EtherType::IPV6 => Ok(Next::Ipv6),
+    #[inline(never)]
+    fn mac_control(&mut self, frame: &mut Frame<'_>, destination: [u8; 6]) -> Step {
+        let payload = self.have(frame, Layer::Pfc, 0)?;
+        frame.upper = Upper::MacControl(self.at, payload, destination);
+        // What is behind the pause times is padding. Other opcodes are not read.
+        let read = match payload.first_chunk() {
+            Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
+            _ => PFC_LEN,
+        };
+        Self::payload(frame, Layer::Pfc, self.limit.min(self.at + read))
+    }
+
+    #[inline]
+    fn ether_type(&mut self, frame: &mut Frame<'_>, number: EtherType) -> Step {
+        match number {
+            EtherType::IPV6 => self.ipv6(frame),
+            EtherType::IPV4 => self.ipv4(frame),
             EtherType::VLAN_TAGGED_FRAME
             | EtherType::PROVIDER_BRIDGING
             | EtherType::VLAN_DOUBLE_TAGGED_FRAME => {
-                let here = self.have(Layer::Vlan, 4)?;
+                let here = self.array::<4>(frame, Layer::Vlan)?;
                 let inner = SingleVlanHeaderSlice::from_slice(here)
-                    .map_or(0, |header| header.ether_type().0);
-                self.push(Layer::Vlan, 4, self.limit)?;
+                    .map_or(EtherType(0), |header| header.ether_type());
+                self.push(frame, Layer::Vlan, 4, self.limit)?;
                 Ok(Next::EtherType(inner))
             }
             EtherType(ETHERTYPE_MPLS | ETHERTYPE_MPLS_UPSTREAM) => Ok(Next::Mpls),
             // IEEE 802.3: a length, then LLC.
             EtherType(len @ 0..=1500) => {
                 let field = ("length", self.at - 2);
-                self.limit = self.bounded(Layer::Ethernet, field, usize::from(len), (3, 0));
-                self.llc()
+                self.limit = self.bounded(frame, Layer::Ethernet, field, usize::from(len), (3, 0));
+                self.llc(frame)
             }
-            _ => Ok(Next::Stop),
+            _ => Err(Stopped),
         }
     }
 
     /// LLC: IS-IS is FE FE 03 with discriminator 83.
-    fn llc(&mut self) -> Step {
-        let here = self.have(Layer::Llc, 3)?;
+    fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
         let end = self.limit;
-        if array::<3>(here, 0) != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
-            return Ok(Next::Stop);
+        if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
+            return Err(Stopped);
         }
-        if u8_at(self.have(Layer::Llc, 4)?, 3) != 0x83 {
-            return Ok(Next::Stop);
+        if self.array::<4>(frame, Layer::Llc)?[3] != 0x83 {
+            return Err(Stopped);
         }
-        self.push(Layer::Llc, 3, end)?;
-        let pdu = self.have(Layer::IsIs, 1)?;
-        self.frame.upper = Upper::IsIs(self.at, pdu);
-        self.push(Layer::IsIs, 1, end)?;
-        self.payload(Layer::IsIs, end)
+        self.push(frame, Layer::Llc, 3, end)?;
+        let pdu = self.have(frame, Layer::IsIs, 1)?;
+        frame.upper = Upper::IsIs(self.at, pdu);
+        self.push(frame, Layer::IsIs, 1, end)?;
+        Self::payload(frame, Layer::IsIs, end)
     }
 
-    fn mpls(&mut self) -> Step {
-        let entry = u32_at(self.have(Layer::Mpls, 4)?, 0);
-        self.push(Layer::Mpls, 4, self.limit)?;
+    fn mpls(&mut self, frame: &mut Frame<'_>) -> Step {
+        let entry = u32::from_be_bytes(*self.array(frame, Layer::Mpls)?);
+        self.push(frame, Layer::Mpls, 4, self.limit)?;
         if entry & 0x100 == 0 {
             return Ok(Next::Mpls);
         }
         // RFC 4385: behind the last label, the first nibble tells IP from a pseudowire's control word (0).
-        match self
-            .have(Layer::Mpls, 1)?
-            .first()
-            .map_or(0, |octet| octet >> 4)
-        {
-            4 => Ok(Next::Ipv4),
-            6 => Ok(Next::Ipv6),
+        match self.array::<1>(frame, Layer::Mpls)?[0] >> 4 {
+            4 => Ok(Next::EtherType(EtherType::IPV4)),
+            6 => Ok(Next::EtherType(EtherType::IPV6)),
             0 => {
-                self.have(Layer::Mpls, 4)?;
+                self.array::<4>(frame, Layer::Mpls)?;
                 self.at += 4;
                 Ok(Next::Ethernet)
             }
-            _ => Ok(Next::Stop),
+            _ => Err(Stopped),
         }
     }
 
-    fn tunnel(&mut self, layer: Layer) -> Result<(), End> {
+    #[inline]
+    fn tunnel(&mut self, frame: &mut Frame<'_>, layer: Layer) -> Result<(), Stopped> {
         self.tunnels += 1;
         if self.tunnels > MAX_TUNNELS {
-            return Err(End::Malformed(Error::limit(
-                layer,
-                self.at,
-                "IP headers inside one another",
-                MAX_TUNNELS,
-            )));
+            let what = "IP headers inside one another";
+            let error = Error::limit(layer, self.at, what, MAX_TUNNELS);
+            return Err(malformed(frame, error));
         }
         Ok(())
     }
 
-    fn ipv4(&mut self) -> Step {
-        self.tunnel(Layer::Ipv4)?;
-        let here = self.have(Layer::Ipv4, 20)?;
+    fn ipv4(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Ipv4;
+        self.tunnel(frame, LAYER)?;
+        let here = self.array::<20>(frame, LAYER)?;
         let (first, total) = (u8_at(here, 0), usize::from(u16_at(here, 2)));
         if first >> 4 != 4 {
-            return Err(self.value(Layer::Ipv4, 0, "version", first >> 4, "4"));
+            return Err(self.value(frame, LAYER, "version", first >> 4, "4"));
         }
         let header = usize::from(first & 0x0F) * 4;
         if header < 20 {
-            return Err(self.value(Layer::Ipv4, 0, "IHL", first & 0x0F, "5 to 15"));
+            return Err(self.value(frame, LAYER, "IHL", first & 0x0F, "5 to 15"));
         }
-        let here = self.have(Layer::Ipv4, header)?;
-        let Ok(slice) = Ipv4HeaderSlice::from_slice(here) else {
-            return Err(self.value(Layer::Ipv4, 0, "version and IHL", first, "an IPv4 header"));
+        let Ok(slice) = Ipv4HeaderSlice::from_slice(self.have(frame, LAYER, header)?) else {
+            return Err(self.value(frame, LAYER, "version and IHL", first, "an IPv4 header"));
         };
+        let field = ("total length", self.at + 2);
         // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
         let end = match total {
             0 => self.limit,
             total if total < header => {
-                return Err(End::Malformed(Error::length(
-                    Layer::Ipv4,
-                    self.at + 2,
-                    "total length",
-                    total,
-                    header,
-                    self.limit - self.at,
-                )));
+                let room = self.limit - self.at;
+                let error = Error::length(LAYER, field.1, field.0, total, header, room);
+                return Err(malformed(frame, error));
             }
-            total => {
-                let field = ("total length", self.at + 2);
-                self.bounded(Layer::Ipv4, field, total, (header, 0))
-            }
+            total => self.bounded(frame, LAYER, field, total, (header, 0)),
         };
         let ip = Ip {
             start: self.at,
@@ -712,28 +830,29 @@ impl<'a> Walk<'_, 'a> {
             usize::from(slice.fragments_offset().value()) * 8,
             slice.more_fragments(),
         );
-        self.push(Layer::Ipv4, header, end)?;
-        self.frame.ip = Some(ip);
-        self.frame.has_options = false;
+        self.push(frame, LAYER, header, end)?;
+        frame.options = Noted::NONE;
+        frame.ip = Some(ip);
         if more || offset != 0 {
-            return Err(End::Fragment { offset, more });
+            return Err(fragment(frame, offset, more));
         }
-        Ok(Next::Protocol)
+        self.protocol(frame, ip)
     }
 
-    fn ipv6(&mut self) -> Step {
-        self.tunnel(Layer::Ipv6)?;
-        let here = self.have(Layer::Ipv6, 40)?;
+    #[inline]
+    fn ipv6(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Ipv6;
+        self.tunnel(frame, LAYER)?;
+        let here = self.array::<40>(frame, LAYER)?;
         let Ok(slice) = Ipv6HeaderSlice::from_slice(here) else {
-            return Err(self.value(Layer::Ipv6, 0, "version", u8_at(here, 0) >> 4, "6"));
+            return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
         };
-        let payload_len = usize::from(slice.payload_length());
         // 0: a jumbogram, or segmentation left to the sender's hardware.
-        let end = match payload_len {
+        let end = match usize::from(slice.payload_length()) {
             0 => self.limit,
             len => {
                 let field = ("payload length", self.at + 4);
-                self.bounded(Layer::Ipv6, field, len, (0, 40))
+                self.bounded(frame, LAYER, field, len, (0, 40))
             }
         };
         let word = u32_at(here, 0);
@@ -749,92 +868,48 @@ impl<'a> Walk<'_, 'a> {
             protocol: slice.next_header().0,
             payload: start + 40,
         };
-        self.push(Layer::Ipv6, 40, end)?;
-        self.frame.ip = Some(ip);
-        self.frame.has_options = false;
-        loop {
-            let wire = end.min(self.frame.bytes.len());
-            let packet = self.frame.bytes.get(..wire).unwrap_or_default();
-            let header = match read_header(packet, ip.protocol, self.at) {
-                None => break,
-                Some(Ok(header)) => header,
-                Some(Err(e)) => return Err(self.cut_or_malformed(e)),
+        self.push(frame, LAYER, 40, end)?;
+        frame.options = Noted::NONE;
+        frame.ip = Some(ip);
+        let wire = end.min(frame.bytes.len());
+        let packet = frame.bytes.get(..wire).unwrap_or_default();
+        while let Some(header) = read_header(packet, ip.protocol, self.at) {
+            let header = match header {
+                Ok(header) => header,
+                Err(e) => return Err(self.cut_or_malformed(frame, e)),
             };
-            self.push(header.layer, header.len, end)?;
+            self.push(frame, header.layer, header.len, end)?;
             ip.protocol = header.next;
             ip.payload = self.at;
             match header.layer {
-                Layer::Routing => self.last_segment(&header, &mut ip),
-                Layer::HopByHop | Layer::DestinationOptions => self.options(&header),
+                Layer::Routing => {
+                    ip.destination = last_segment(packet, &header).unwrap_or(ip.destination);
+                }
+                Layer::HopByHop | Layer::DestinationOptions => frame.note_options(&header),
                 _ => {}
             }
-            self.frame.ip = Some(ip);
+            frame.ip = Some(ip);
             if header.layer == Layer::Fragment {
                 let field = u16_at(packet, header.start + 2);
                 let (offset, more) = (usize::from(field & 0xFFF8), field & 1 != 0);
                 // RFC 6946: offset 0 and nothing to follow is a whole packet.
                 if offset != 0 || more {
-                    return Err(End::Fragment { offset, more });
+                    return Err(fragment(frame, offset, more));
                 }
             }
         }
-        Ok(Next::Protocol)
-    }
-
-    /// Sees whether an option runs past its header; what they say is read later.
-    fn options(&mut self, header: &ExtHeader) {
-        self.frame.has_options = true;
-        let (start, end) = (header.start, header.start + header.len);
-        let bytes = self.frame.bytes.get(start..end).unwrap_or_default();
-        if let Some(e) = Options::new(header.layer, bytes).find_map(Result::err) {
-            self.frame.overlong.get_or_insert(e.at(start));
-        }
-    }
-
-    /// Takes the final destination from a segment routing header (RFC 8754): segment 0 is the last one.
-    fn last_segment(&self, header: &ExtHeader, ip: &mut Ip) {
-        let bytes = self
-            .frame
-            .bytes
-            .get(header.start..header.start + header.len)
-            .unwrap_or_default();
-        let (kind, left) = (u8_at(bytes, 2), u8_at(bytes, 3));
-        if kind == 4 && left > 0 && bytes.len() >= 8 + 16 {
-            ip.destination = ipv6_at(bytes, 8).into();
-        }
-    }
-
-    /// An extension header that ends too late: cut where the wire had more than was captured, else malformed.
-    fn cut_or_malformed(&self, e: Error) -> End {
-        let have = self.frame.bytes.len();
-        match e.kind {
-            ErrorKind::Short { need, .. }
-                if e.offset + need <= self.limit && e.offset + need > have =>
-            {
-                End::Cut {
-                    layer: e.layer,
-                    need: e.offset + need,
-                    have,
-                }
-            }
-            ErrorKind::Short { need, .. } => {
-                let room = self.limit.saturating_sub(e.offset);
-                End::Malformed(Error::short(e.layer, need, room).at(e.offset))
-            }
-            _ => End::Malformed(e),
-        }
+        self.protocol(frame, ip)
     }
 
     /// What the IP packet located last carries.
-    fn protocol(&mut self) -> Step {
-        let Some(ip) = self.frame.ip else {
-            return Ok(Next::Stop);
-        };
+    // Always inlined, as this and `udp` are, so that `ip` need not be read again where it was just written.
+    #[inline(always)]
+    fn protocol(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
         match ip.protocol {
-            next_header::UDP => self.udp(&ip),
-            next_header::TCP => self.tcp(),
-            next_header::IPV4 => Ok(Next::Ipv4),
-            next_header::IPV6 => Ok(Next::Ipv6),
+            next_header::UDP => self.udp(frame, ip),
+            next_header::TCP => self.tcp(frame),
+            next_header::IPV4 => Ok(Next::EtherType(EtherType::IPV4)),
+            next_header::IPV6 => Ok(Next::EtherType(EtherType::IPV6)),
             next_header::ETHERNET => Ok(Next::Ethernet),
             next_header::MPLS => Ok(Next::Mpls),
             next_header::OSPF => {
@@ -843,89 +918,83 @@ impl<'a> Walk<'_, 'a> {
                 } else {
                     Layer::Ospf3
                 };
-                self.frame.upper = Upper::Ospf(ip, self.have(layer, 0)?);
-                self.payload(layer, self.limit)
+                frame.upper = Upper::Ospf(ip, self.have(frame, layer, 0)?);
+                Self::payload(frame, layer, self.limit)
             }
-            _ => Ok(Next::Stop),
+            _ => Err(Stopped),
         }
     }
 
-    fn tcp(&mut self) -> Step {
-        let here = self.have(Layer::Tcp, 20)?;
-        let header = usize::from(u8_at(here, 12) >> 4) * 4;
+    fn tcp(&mut self, frame: &mut Frame<'_>) -> Step {
+        let here = self.array::<20>(frame, Layer::Tcp)?;
+        let words = u8_at(here, 12) >> 4;
+        let header = usize::from(words) * 4;
         if header < 20 {
-            return Err(self.value(
-                Layer::Tcp,
-                12,
-                "data offset",
-                u8_at(here, 12) >> 4,
-                "5 to 15",
-            ));
+            let at = self.at + 12;
+            let error = Error::value(Layer::Tcp, at, "data offset", words.into(), "5 to 15");
+            return Err(malformed(frame, error));
         }
-        let here = self.have(Layer::Tcp, header)?;
+        self.have(frame, Layer::Tcp, header)?;
         let ports = [u16_at(here, 0), u16_at(here, 2)];
-        self.push(Layer::Tcp, header, self.limit)?;
+        self.push(frame, Layer::Tcp, header, self.limit)?;
         if ports.contains(&BGP_PORT) {
-            self.frame.upper = Upper::Bgp(self.at, self.have(Layer::Bgp, 0)?);
-            return self.payload(Layer::Bgp, self.limit);
+            frame.upper = Upper::Bgp(self.at, self.have(frame, Layer::Bgp, 0)?);
+            return Self::payload(frame, Layer::Bgp, self.limit);
         }
-        Ok(Next::Stop)
+        Err(Stopped)
     }
 
-    fn udp(&mut self, ip: &Ip) -> Step {
-        let here = self.have(Layer::Udp, 8)?;
+    #[inline(always)]
+    fn udp(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
+        let here = self.array::<8>(frame, Layer::Udp)?;
         let Ok(header) = UdpHeaderSlice::from_slice(here) else {
-            return Err(End::Malformed(
-                Error::short(Layer::Udp, 8, here.len()).at(self.at),
-            ));
+            return Err(self.short(frame, Layer::Udp, 8));
         };
         let len = usize::from(header.length());
+        let field = ("UDP length", self.at + 4);
         let end = match len {
             // RFC 2675: a jumbogram, or segmentation left to the sender's hardware.
             0 => self.limit,
             1..8 => {
                 let room = self.limit - self.at;
-                return Err(End::Malformed(Error::length(
-                    Layer::Udp,
-                    self.at + 4,
-                    "UDP length",
-                    len,
-                    8,
-                    room,
-                )));
+                let error = Error::length(Layer::Udp, field.1, field.0, len, 8, room);
+                return Err(malformed(frame, error));
             }
-            len => self.bounded(Layer::Udp, ("UDP length", self.at + 4), len, (8, 0)),
+            len => self.bounded(frame, Layer::Udp, field, len, (8, 0)),
         };
         let start = self.at;
-        self.push(Layer::Udp, 8, end)?;
+        self.push(frame, Layer::Udp, 8, end)?;
         if header.destination_port() == VXLAN_PORT {
-            return self.vxlan();
+            return self.vxlan(frame);
         }
-        let payload = self
-            .frame
-            .bytes
-            .get(self.at..end.min(self.frame.bytes.len()))
-            .unwrap_or_default();
-        let datagram = Datagram {
-            ip: *ip,
+        frame.upper = Upper::Udp(Datagram {
+            ip,
             start,
             source_port: header.source_port(),
             destination_port: header.destination_port(),
             checksum: header.checksum(),
-            payload,
+            payload: self.here(frame),
             payload_len: end - self.at,
-        };
-        self.frame.upper = Upper::Udp(datagram);
-        self.payload(Layer::Payload, end)
+        });
+        Self::payload(frame, Layer::Payload, end)
     }
 
-    fn vxlan(&mut self) -> Step {
-        let here = self.have(Layer::Vxlan, 8)?;
+    #[inline(never)]
+    fn vxlan(&mut self, frame: &mut Frame<'_>) -> Step {
+        let here = self.array::<8>(frame, Layer::Vxlan)?;
         // RFC 7348: the I flag must be set; otherwise this is not VXLAN as we know it.
         if u8_at(here, 0) & 0x08 == 0 {
-            return Ok(Next::Stop);
+            return Err(Stopped);
         }
-        self.push(Layer::Vxlan, 8, self.limit)?;
+        self.push(frame, Layer::Vxlan, 8, self.limit)?;
         Ok(Next::Ethernet)
     }
+}
+
+/// The final destination by a segment routing header that says that others come before (RFC 8754): segment 0 is the last
+/// one.
+fn last_segment(packet: &[u8], header: &ExtHeader) -> Option<IpAddr> {
+    let bytes = packet.get(header.start..header.start + header.len)?;
+    let (kind, left) = (u8_at(bytes, 2), u8_at(bytes, 3));
+    (kind == 4 && left > 0 && bytes.len() >= 8 + 16).then(|| ipv6_at(bytes, 8).into())
 }

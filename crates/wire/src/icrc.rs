@@ -11,6 +11,7 @@ use core::fmt;
 use core::ops::Range;
 use crc32fast::Hasher;
 use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// Octets of the ICRC.
 pub const ICRC_LEN: usize = 4;
@@ -114,6 +115,8 @@ pub enum Verdict {
 
 /// CRC-32 of the 8 octets of ones that stand for the missing Local Route Header: where every ICRC starts.
 const ONES_LRH: u32 = 0x2144_DF1C;
+/// What is started with: a new one asks each time anew what the processor can do.
+static START: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_with_initial(ONES_LRH));
 const UDP_LEN: usize = 8;
 /// Octets of the BTH up to and including the one with FECN and BECN, the last that is masked.
 const BTH_MASKED: usize = 5;
@@ -139,7 +142,7 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
     }
     let masked_end = udp + UDP_LEN + BTH_MASKED;
     let (headers, rest) = packet.split_at_checked(masked_end)?;
-    let mut crc = Hasher::new_with_initial(ONES_LRH);
+    let mut crc = START.clone();
     // Headers are masked in a copy on the stack and fed at once.
     match u8_at(packet, 0) >> 4 {
         4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => {
@@ -211,7 +214,7 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
         }
         _ => return None,
     }
-    let mut crc = Hasher::new_with_initial(ONES_LRH);
+    let mut crc = START.clone();
     crc.update(copy);
     Some(crc.finalize())
 }

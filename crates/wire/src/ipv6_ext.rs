@@ -66,6 +66,7 @@ pub struct ExtHeader {
 ///
 /// # Errors
 /// The header does not end within `packet`.
+#[inline]
 pub fn read_header(packet: &[u8], kind: u8, start: usize) -> Option<Result<ExtHeader>> {
     let layer = match kind {
         next_header::HOP_BY_HOP => Layer::HopByHop,
@@ -232,6 +233,13 @@ impl<'a> Options<'a> {
         }
     }
 
+    /// The options from the one on that begins at `offset` of the header.
+    #[must_use]
+    pub(crate) const fn starting_at(mut self, offset: usize) -> Self {
+        self.at = offset;
+        self
+    }
+
     /// Where the option begins that runs past the header, once the iterator has ended on it; from the header's start.
     #[must_use]
     pub const fn failed_at(&self) -> Option<usize> {
@@ -242,6 +250,7 @@ impl<'a> Options<'a> {
 impl<'a> Iterator for Options<'a> {
     type Item = Result<Ipv6Option<'a>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let offset = self.at;
         let kind = *self.header.get(offset)?;
@@ -253,32 +262,33 @@ impl<'a> Iterator for Options<'a> {
                 data: &[],
             }));
         }
-        let room = self.header.len() - offset;
-        if room < 2 {
-            self.at = self.header.len();
-            self.failed_at = Some(offset);
-            return Some(Err(Error::short(Layer::Ipv6Option, 2, room).at(offset)));
-        }
-        let len = usize::from(u8_at(self.header, offset + 1));
-        let Some(data) = self.header.get(offset + 2..offset + 2 + len) else {
-            self.at = self.header.len();
-            self.failed_at = Some(offset);
-            let field = if self.layer == Layer::HopByHop {
-                "Opt Data Len in Hop-by-Hop Options"
-            } else {
-                "Opt Data Len"
-            };
-            return Some(Err(Error::length(
-                Layer::Ipv6Option,
-                offset + 1,
-                field,
-                len,
-                0,
-                room - 2,
-            )));
+        let len = self.header.get(offset + 1).map(|len| usize::from(*len));
+        let data = len.and_then(|len| self.header.get(offset + 2..offset + 2 + len));
+        let Some(data) = data else {
+            return Some(Err(self.overrun(offset)));
         };
-        self.at += 2 + len;
+        self.at = offset + 2 + data.len();
         Some(Ok(Ipv6Option { kind, offset, data }))
+    }
+}
+
+impl Options<'_> {
+    /// Ends on the option at `offset`, which runs past the header.
+    #[cold]
+    fn overrun(&mut self, offset: usize) -> Error {
+        self.at = self.header.len();
+        self.failed_at = Some(offset);
+        let room = self.header.len() - offset;
+        let Some(len) = self.header.get(offset + 1) else {
+            return Error::short(Layer::Ipv6Option, 2, room).at(offset);
+        };
+        let field = if self.layer == Layer::HopByHop {
+            "Opt Data Len in Hop-by-Hop Options"
+        } else {
+            "Opt Data Len"
+        };
+        let len = usize::from(*len);
+        Error::length(Layer::Ipv6Option, offset + 1, field, len, 0, room - 2)
     }
 }
 

@@ -77,6 +77,7 @@ pub enum IcrcCheck {
 
 impl<'a> Frame<'a> {
     /// What the innermost packet is.
+    #[inline]
     #[must_use]
     pub fn message(&self) -> Message<'a> {
         if let Some(found) = self.fast_cnp() {
@@ -118,10 +119,10 @@ impl<'a> Frame<'a> {
         Message::Other
     }
 
+    #[inline]
     fn fast_cnp(&self) -> Option<FastCnpMessage<'a>> {
-        let (header, option, parsed) = self
-            .options_headers()
-            .find_map(|header| fast_cnp_in(header, self))?;
+        let (header, offset) = self.fast_cnp_option()?;
+        let (option, parsed) = read_fast_cnp(&header, offset, self.profile())?;
         let roce = self.datagram().filter(|_| self.is_roce());
         Some(FastCnpMessage {
             header,
@@ -329,31 +330,23 @@ fn connection_management<'a>(roce: &Roce<'a>) -> Option<(Roce<'a>, Cm<'a>)> {
     Some((*roce, cm))
 }
 
-/// The first Fast CNP option of `header`, also one that runs past it: it is no less meant to be one.
-fn fast_cnp_in<'a>(
-    header: OptionsHeader<'a>,
-    frame: &Frame<'_>,
-) -> Option<(OptionsHeader<'a>, Ipv6Option<'a>, Result<FastCnp<'a>>)> {
-    let mut options = header.options();
-    for option in options.by_ref() {
-        match option {
-            Ok(option) if option.is_padding() => {}
-            Ok(option) => {
-                if let Some(parsed) = FastCnp::parse(option.kind, option.data, frame.profile()) {
-                    return Some((header, option, parsed));
-                }
-            }
-            Err(e) => {
-                let (offset, kind) = overrunning(&header, &options)?;
-                // A type without a length is the end of the header, not an option.
-                let data = header.bytes.get(offset + 2..)?;
-                let option = Ipv6Option { kind, offset, data };
-                let is_ours = frame.profile().is_fast_cnp(kind);
-                return is_ours.then_some((header, option, Err(e)));
-            }
+/// Reads the Fast CNP option at `offset` of `header`, also one that runs past it: it is no less meant to be one.
+fn read_fast_cnp<'a>(
+    header: &OptionsHeader<'a>,
+    offset: usize,
+    profile: &Profile,
+) -> Option<(Ipv6Option<'a>, Result<FastCnp<'a>>)> {
+    match header.options().starting_at(offset).next()? {
+        Ok(option) => {
+            let parsed = FastCnp::parse(option.kind, option.data, profile)?;
+            Some((option, parsed))
+        }
+        Err(e) => {
+            let kind = *header.bytes.get(offset)?;
+            let data = header.bytes.get(offset + 2..)?;
+            Some((Ipv6Option { kind, offset, data }, Err(e)))
         }
     }
-    None
 }
 
 /// Place and type of the option on which the walk over `header` has ended.
