@@ -313,6 +313,13 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Whether the frame could be followed to its end, and no length field claims too much.
+    #[inline]
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        matches!(self.end, End::Complete) && self.overlong.is_none()
+    }
+
     /// Where the walk stopped, whatever a length field on the way may have claimed.
     pub(crate) const fn stop(&self) -> End {
         self.end

@@ -1,6 +1,6 @@
 //! Where packets come from, and how many of which sort.
 
-use super::windows::{Windows, step_of};
+use super::windows::{Step, Windows};
 use crate::packet::Packet;
 use crate::record::InterfaceRecord;
 use std::sync::Arc;
@@ -84,9 +84,9 @@ impl Interfaces {
         &mut self.list[place]
     }
 
-    /// Counts a packet.
+    /// Counts a packet, which is in `step`.
     #[inline]
-    pub fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
+    pub fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort) {
         let interface = match self.list.get_mut(packet.interface as usize) {
             Some(interface) => interface,
             None => self.entry(packet.interface),
@@ -95,7 +95,7 @@ impl Interfaces {
             *count += 1;
         }
         interface.octets += packet.wire_len as u64;
-        interface.windows.add(step_of(packet.at));
+        interface.windows.add(step);
     }
 
     /// Says what an interface is called, and what else there is to say about it.

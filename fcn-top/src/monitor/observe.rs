@@ -3,6 +3,7 @@
 use super::flows::Data;
 use super::interfaces::Sort;
 use super::notices::About;
+use super::windows::Step;
 use super::{Monitor, RowId};
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
@@ -47,8 +48,18 @@ pub const AHEAD: usize = 16;
 pub struct Ahead<'a> {
     profile: &'a Profile,
     frames: ArrayVec<Frame<'a>, AHEAD>,
-    /// What notifications say, and where their rows may be.
-    gists: ArrayVec<Option<(Gist, u32)>, AHEAD>,
+    /// What notifications say.
+    gists: ArrayVec<Option<Gist>, AHEAD>,
+    /// Their rows.
+    rows: ArrayVec<Option<Guess>, AHEAD>,
+}
+
+/// A notification's row.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    key: RowKey,
+    /// Where it may be.
+    slot: u32,
 }
 
 impl<'a> Ahead<'a> {
@@ -60,6 +71,7 @@ impl<'a> Ahead<'a> {
             profile,
             frames: ArrayVec::new(),
             gists: ArrayVec::new(),
+            rows: ArrayVec::new(),
         }
     }
 }
@@ -77,13 +89,26 @@ impl Monitor {
         let profile = self.settings.profile.clone();
         let frame = Frame::parse(packet.bytes, packet.wire_len, packet.link, &profile);
         let gist = Gist::of(&frame);
-        self.take(packet, &frame, gist.as_ref().map(|gist| (gist, NOWHERE)))
+        let guess = gist.as_ref().map(|gist| Guess {
+            key: self.key_of(packet, gist),
+            slot: NOWHERE,
+        });
+        self.take(packet, &frame, gist.as_ref().zip(guess))
+    }
+
+    /// What a notification's row is called.
+    #[inline]
+    fn key_of(&self, packet: &Packet<'_>, notification: &Gist) -> RowKey {
+        let interface = self.settings.per_interface.then_some(packet.interface);
+        RowKey::of(notification, interface)
     }
 
     /// Looks at packets, [`AHEAD`] at most, that [`observe_ahead`](Self::observe_ahead) will take in next.
     pub fn look_ahead<'a>(&self, packets: &[Packet<'a>], ahead: &mut Ahead<'a>) {
         ahead.frames.clear();
         ahead.gists.clear();
+        ahead.rows.clear();
+        // One thing at a time for all of them: what was just written can be read fast only a while later.
         for packet in packets.iter().take(AHEAD) {
             // Large: made in its place, not moved there.
             ahead.frames.push(Frame::empty(ahead.profile));
@@ -91,15 +116,20 @@ impl Monitor {
                 return;
             };
             frame.renew(packet.bytes, packet.wire_len, packet.link);
-            let gist = Gist::of(frame).map(|gist| {
-                let interface = self.settings.per_interface.then_some(packet.interface);
-                let guess = self.rows.guess(&RowKey::of(&gist, interface));
-                (gist, guess)
-            });
-            ahead.gists.push(gist);
         }
-        for (_, guess) in ahead.gists.iter().flatten() {
-            self.rows.fetch(*guess);
+        for frame in &ahead.frames {
+            ahead.gists.push(Gist::of(frame));
+        }
+        for (packet, gist) in packets.iter().zip(&ahead.gists) {
+            let guess = gist.as_ref().map(|gist| {
+                let key = self.key_of(packet, gist);
+                let slot = self.rows.guess(&key);
+                Guess { key, slot }
+            });
+            ahead.rows.push(guess);
+        }
+        for guess in ahead.rows.iter().flatten() {
+            self.rows.fetch(guess.slot);
         }
     }
 
@@ -111,21 +141,20 @@ impl Monitor {
         ahead: &Ahead<'_>,
         place: usize,
     ) -> Observed {
-        match (ahead.frames.get(place), ahead.gists.get(place)) {
-            (Some(frame), Some(gist)) => {
-                let gist = gist.as_ref().map(|(gist, guess)| (gist, *guess));
-                self.take(packet, frame, gist)
-            }
-            _ => self.observe(packet),
-        }
+        let Some(frame) = ahead.frames.get(place) else {
+            return self.observe(packet);
+        };
+        let gist = ahead.gists.get(place).and_then(Option::as_ref);
+        let guess = ahead.rows.get(place).copied().flatten();
+        self.take(packet, frame, gist.zip(guess))
     }
 
-    /// Takes in the packet of that frame, and the notification that it is, whose row may be where it is guessed to be.
+    /// Takes in the packet of that frame, and the notification that it is, with its row.
     fn take(
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
-        gist: Option<(&Gist, u32)>,
+        gist: Option<(&Gist, Guess)>,
     ) -> Observed {
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
@@ -137,9 +166,11 @@ impl Monitor {
         // Kept from packet to packet, as making a new one takes longer than clearing it.
         let mut findings = self.findings.take().unwrap_or_default();
         findings.clear();
-        let end = frame.end();
+        // Asked for only where there is something to say: it is large.
+        let end = (!frame.is_complete()).then(|| frame.end());
+        let step = Step::of(packet.at);
         let (sort, observed) = if let Some(gist) = gist {
-            let observed = self.notified(packet, frame, gist, icrc, &mut findings);
+            let observed = self.notified((packet, step), frame, gist, icrc, &mut findings);
             (Sort::Notification, observed)
         } else if let Some(data) = DataPacket::of(frame) {
             frame.check(icrc, &mut findings);
@@ -148,25 +179,25 @@ impl Monitor {
         } else {
             frame.check(icrc, &mut findings);
             let sort = match end {
-                End::Malformed(_) => Sort::Undecodable,
-                End::Cut { .. } if !self.is_readable(frame) => Sort::Cut,
+                Some(End::Malformed(_)) => Sort::Undecodable,
+                Some(End::Cut { .. }) if !self.is_readable(frame) => Sort::Cut,
                 _ => Sort::Other,
             };
             self.other(packet, frame);
             (sort, Observed::default())
         };
-        let is_bad = matches!(end, End::Malformed(_)) || sort == Sort::Cut;
-        if is_bad || !findings.is_empty() {
-            self.complain(packet, frame, &findings, is_bad.then_some(end));
+        let bad = end.filter(|end| matches!(end, End::Malformed(_)) || sort == Sort::Cut);
+        if bad.is_some() || !findings.is_empty() {
+            self.complain(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
-        self.count(packet, sort);
+        self.count(packet, step, sort);
         observed
     }
 
     #[inline]
-    fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
-        self.interfaces.count(packet, sort);
+    fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort) {
+        self.interfaces.count(packet, step, sort);
         let totals = &mut self.totals;
         totals.packets += 1;
         totals.octets += packet.wire_len as u64;
@@ -182,9 +213,9 @@ impl Monitor {
 
     fn notified(
         &mut self,
-        packet: &Packet<'_>,
+        (packet, step): (&Packet<'_>, Step),
         frame: &Frame<'_>,
-        (notification, guess): (&Gist, u32),
+        (notification, Guess { key, slot }): (&Gist, Guess),
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
@@ -196,11 +227,7 @@ impl Monitor {
             ..
         } = self;
         let at = packet.at;
-        let key = RowKey::of(
-            notification,
-            settings.per_interface.then_some(packet.interface),
-        );
-        let (id, row) = rows.entry(key, guess, notification, |gone| {
+        let (id, row) = rows.entry(key, slot, notification, |gone| {
             for notifier in gone.notifiers() {
                 points.forget_flow(notifier.point, notifier.address, notifier.origin);
             }
@@ -209,14 +236,14 @@ impl Monitor {
         row.fetch();
         frame.check(icrc, findings);
         let most = most_in_a_millisecond(settings.flow_rate);
-        let counted = row.count(at, packet.interface, notification, most);
+        let counted = row.count((at, step), packet.interface, notification, most);
         let trusted = || {
             let list = &settings.trust;
             (!list.is_empty()).then(|| access::lists(list, notification.notifier))
         };
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let (place, point) = points.entry(hint, notification, trusted);
-        point.count(at, notification);
+        point.count(at, step, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
             if notifier.total == 1 {

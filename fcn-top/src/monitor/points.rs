@@ -1,6 +1,6 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
-use super::windows::{Windows, step_of};
+use super::windows::{Step, Windows};
 use crate::record::PointRecord;
 use fcn_node::watch::bounded::{Bounded, Slot};
 use fcn_wire::{Gist, Kind, Origin};
@@ -39,15 +39,19 @@ impl Point {
         }
     }
 
-    /// Counts a notification of it.
+    /// Counts a notification of it at `at`, which is in `step`.
     #[inline]
-    pub fn count(&mut self, at: u64, notification: &Gist) {
-        self.windows.add(step_of(at));
+    pub fn count(&mut self, at: u64, step: Step, notification: &Gist) {
+        self.windows.add(step);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
-        self.level_max = self.level_max.max(notification.level);
-        self.queue_max = self.queue_max.max(notification.deepest_queue);
+        if notification.level.is_some() {
+            self.level_max = self.level_max.max(notification.level);
+        }
+        if notification.deepest_queue.is_some() {
+            self.queue_max = self.queue_max.max(notification.deepest_queue);
+        }
         self.first_seen = self.first_seen.min(at);
         self.last_seen = self.last_seen.max(at);
     }

@@ -5,7 +5,7 @@
 
 use super::gaps::Gaps;
 use super::series::Series;
-use super::windows::{Windows, step_of};
+use super::windows::{Step, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_node::watch::RowKey;
 pub use fcn_node::watch::rules::NOTIFIERS;
@@ -131,11 +131,11 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row; `most` Fast CNPs are fine in a millisecond.
+    /// Counts a notification about this row at `at`, which is in `step`; `most` Fast CNPs are fine in a millisecond.
     #[inline]
     pub fn count(
         &mut self,
-        at: u64,
+        (at, step): (u64, Step),
         interface: u32,
         notification: &Gist,
         most: u32,
@@ -149,7 +149,7 @@ impl Row {
             self.first_seen = self.first_seen.min(at);
         }
         self.last_seen = self.last_seen.max(at);
-        self.windows.add(step_of(at));
+        self.windows.add(step);
         self.series.add(at, 1);
         if notification.sender != Some(notification.told) {
             self.rare().told = Some(notification.told);

@@ -12,9 +12,30 @@ const STEPS: usize = 10;
 
 /// The step of 100 ms that `at` is in, counted from the epoch.
 #[inline]
-#[must_use]
-pub const fn step_of(at: u64) -> u64 {
+const fn step_of(at: u64) -> u64 {
     at / TENTH
+}
+
+/// A step of 100 ms. Worked out once for whatever counts a packet, as two divisions are in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Counted from the epoch.
+    number: u64,
+    /// In a ring.
+    place: usize,
+}
+
+impl Step {
+    /// The step that `at` is in.
+    #[inline]
+    #[must_use]
+    pub const fn of(at: u64) -> Self {
+        let number = step_of(at);
+        Self {
+            number,
+            place: (number % STEPS as u64) as usize,
+        }
+    }
 }
 
 /// Counts by time. What is touched for every count comes first, and is no longer than a cache line.
@@ -37,16 +58,16 @@ pub struct Windows {
 impl Windows {
     /// Counts one in `step`. One from longer ago than the rings reach counts in none of them.
     #[inline]
-    pub fn add(&mut self, step: u64) {
-        if step != self.step {
-            if step > self.step {
-                self.roll(step);
+    pub fn add(&mut self, step: Step) {
+        if step.number != self.step {
+            if step.number > self.step {
+                self.roll(step.number);
             } else {
                 self.add_late(step);
                 return;
             }
         }
-        bump(&mut self.tenths, step);
+        self.bump(step);
         self.running = self.running.saturating_add(1);
         self.summed();
     }
@@ -58,6 +79,13 @@ impl Windows {
     }
 
     #[inline]
+    fn bump(&mut self, step: Step) {
+        if let Some(count) = self.tenths.get_mut(step.place) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    #[inline]
     fn summed(&mut self) {
         self.sum = self.sum.saturating_add(1);
         self.peak = self.peak.max(self.sum);
@@ -65,15 +93,15 @@ impl Windows {
 
     /// Packets of several interfaces need not come in order.
     #[cold]
-    fn add_late(&mut self, step: u64) {
-        if self.step - step < 10 {
-            bump(&mut self.tenths, step);
+    fn add_late(&mut self, step: Step) {
+        if self.step - step.number < 10 {
+            self.bump(step);
             self.summed();
         }
-        match self.step / 10 - step / 10 {
+        match self.step / 10 - step.number / 10 {
             0 => self.running = self.running.saturating_add(1),
             1..10 => {
-                if let Some(count) = place_of(&mut self.seconds, step / 10) {
+                if let Some(count) = place_of(&mut self.seconds, step.number / 10) {
                     *count = Compact::of(count.get() + 1);
                 }
             }
@@ -146,13 +174,6 @@ fn place_of<T>(ring: &mut [T; STEPS], step: u64) -> Option<&mut T> {
     ring.get_mut((step % STEPS as u64) as usize)
 }
 
-#[inline]
-fn bump(ring: &mut [u32; STEPS], step: u64) {
-    if let Some(count) = place_of(ring, step) {
-        *count = count.saturating_add(1);
-    }
-}
-
 /// Clears the places of the steps behind `from` up to `to`.
 fn clear<T: Copy + Default>(ring: &mut [T; STEPS], from: u64, to: u64) {
     if to - from >= STEPS as u64 {
@@ -187,7 +208,7 @@ mod tests {
     fn counted(times: &[u64]) -> Windows {
         let mut windows = Windows::default();
         for at in times {
-            windows.add(step_of(*at));
+            windows.add(Step::of(*at));
         }
         windows
     }
@@ -230,10 +251,10 @@ mod tests {
     #[test]
     fn a_second_that_is_over_is_rounded_a_little() {
         let mut windows = Windows::default();
-        (0..1_000_001).for_each(|_| windows.add(0));
+        (0..1_000_001).for_each(|_| windows.add(Step::of(0)));
         assert_eq!(windows.rate_10s(SECOND - 1), 100_000.1);
         assert_eq!(windows.rate_1s(SECOND - 1), 1_000_001.0);
-        windows.add(step_of(SECOND));
+        windows.add(Step::of(SECOND));
         let error = windows.rate_10s(SECOND) / 100_000.2 - 1.0;
         assert!(error.abs() < 0.0003, "{error}");
     }
@@ -241,13 +262,13 @@ mod tests {
     #[test]
     fn one_that_comes_late_counts_in_its_own_step() {
         let mut windows = counted(&[5 * SECOND]);
-        windows.add(step_of(4 * SECOND + 5 * TENTH));
-        windows.add(step_of(0));
+        windows.add(Step::of(4 * SECOND + 5 * TENTH));
+        windows.add(Step::of(0));
         assert_eq!(windows.rate_1s(5 * SECOND), 2.0);
         assert_eq!(windows.rate_1s(5 * SECOND + 5 * TENTH), 1.0);
         assert_eq!(windows.rate_10s(5 * SECOND), 0.3);
-        windows.add(step_of(u64::MAX));
-        windows.add(step_of(0));
+        windows.add(Step::of(u64::MAX));
+        windows.add(Step::of(0));
         assert_eq!(windows.rate_1s(u64::MAX), 1.0);
     }
 
@@ -257,7 +278,7 @@ mod tests {
             times.sort_unstable();
             let (mut windows, mut peak) = (Windows::default(), 0);
             for (i, at) in times.iter().enumerate() {
-                windows.add(step_of(*at));
+                windows.add(Step::of(*at));
                 let step = step_of(*at);
                 let within = |steps: u64, unit: u64| {
                     times[..=i].iter().filter(|t| step_of(**t) / unit + steps > step / unit).count()

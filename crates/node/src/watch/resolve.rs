@@ -212,6 +212,9 @@ impl Resolver {
 
     /// The flow from that QP by acknowledgements, or by a connection taken down.
     fn guessed_flow(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
+        if self.flows.is_empty() {
+            return None;
+        }
         let (key, guess) = self.guesses.at(*self.flows.get(&(sender, qp))?)?;
         // The place may have been given to another flow.
         let holds = key.sender == sender && guess.qp == qp && guess.votes >= ENOUGH;
