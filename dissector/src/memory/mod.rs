@@ -28,7 +28,7 @@ use fcn_node::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Subject};
-use flows::{Data, Flows, Translatable};
+use flows::{Data, Flow, Flows, Translatable};
 use std::net::IpAddr;
 
 /// How long a proxy or an ingress PE may take to translate a notification, in nanoseconds: they answer at once, and the
@@ -302,6 +302,11 @@ impl Memory {
             at,
             frame: seen.frame,
         }
+    }
+
+    /// Where data flows are kept, for those who know of a packet to come.
+    pub const fn flows(&self) -> &Bounded<FlowKey, Flow> {
+        self.flows.table()
     }
 
     /// Takes in a packet that is no notification, once, in the order of the file.

@@ -195,7 +195,7 @@ fn more_notifications_than_are_shown_are_counted() {
 #[test]
 fn entries_are_as_small_as_the_limits_say() {
     // One line of the caches.
-    assert_eq!(size_of::<flows::Flow>(), 64);
+    assert_eq!(size_of::<Flow>(), 64);
     assert!(size_of::<Notice>() <= 216, "{}", size_of::<Notice>());
     assert!(size_of::<Led>() <= 36, "{}", size_of::<Led>());
 }

@@ -13,6 +13,8 @@ use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
+use fcn_node::FlowKey;
+use fcn_wire::bth::Bth;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;
 use fcn_wire::{Frame, Profile};
@@ -140,13 +142,19 @@ pub unsafe extern "C" fn roce(
             port: port as u16,
             returned: false,
         };
-        let noted = if is_plain(pinfo, tree, &new) {
-            PLAIN.set(memory::is_on().then_some(((*pinfo).num, new)));
-            ptr::null_mut()
-        } else {
-            note(pinfo, new)
-        };
+        let mut noted = ptr::null_mut();
+        let mut chain = None;
+        if !is_plain(pinfo, tree, &new) {
+            noted = note(pinfo, new);
+        } else if memory::is_on() {
+            PLAIN.set(Some(((*pinfo).num, new)));
+            let bytes = bytes(new.ds);
+            chain = guard(|| memory::expected(&flow(&new, bytes)?)).flatten();
+        }
         let done = call_original(&register::ROCE, tvb, pinfo, tree, data);
+        if let Some(chain) = chain {
+            guard(|| memory::expected_at(chain));
+        }
         if !noted.is_null() {
             (*noted).returned = true;
             if done == 0 {
@@ -160,6 +168,17 @@ pub unsafe extern "C" fn roce(
         }
         done
     }
+}
+
+/// The flow of a data packet that begins with its transport header, as it seems: tunnels are not looked for.
+fn flow(seen: &Note, bytes: &[u8]) -> Option<FlowKey> {
+    let (sender, receiver) = seen.addresses?;
+    let bth = Bth::new_checked(bytes.get(seen.start..)?).ok()?;
+    Some(FlowKey {
+        sender,
+        receiver,
+        receiver_qp: bth.dest_qp(),
+    })
 }
 
 /// Names a CNP of either kind in the columns.

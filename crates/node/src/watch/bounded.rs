@@ -7,6 +7,7 @@
 use super::hashing::Seeded;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
+use core::ptr;
 
 /// Of how many entries one leaves when the table is full.
 const BATCH: usize = 16;
@@ -34,6 +35,10 @@ impl Slot {
         Self(number)
     }
 }
+
+/// Where a search begins, as long as the table does not grow.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain(usize);
 
 /// Most octets that are reserved at a time, though not filled.
 const RESERVED: usize = 64 << 20;
@@ -115,6 +120,26 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     fn bucket<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
         // The number of heads is a power of two; without any, no number is a good one.
         self.hasher.hash_one(key) as usize & self.heads.len().wrapping_sub(1)
+    }
+
+    /// Where a search for `key` begins. Whoever knows a key some time before it is asked for can have the caches fetch what
+    /// lies [there](Self::head_place), and then [what that leads to](Self::entry_place): else a search waits for both.
+    #[must_use]
+    pub fn chain_of<Q: Hash + ?Sized>(&self, key: &Q) -> Chain {
+        Chain(self.bucket(key))
+    }
+
+    /// The place in memory that a search reads first.
+    #[must_use]
+    pub fn head_place(&self, chain: Chain) -> Option<*const u8> {
+        Some(ptr::from_ref(self.heads.get(chain.0)?).cast())
+    }
+
+    /// The place in memory that a search reads next, and how many octets lie there.
+    #[must_use]
+    pub fn entry_place(&self, chain: Chain) -> Option<(*const u8, usize)> {
+        let entry = self.entries.get(*self.heads.get(chain.0)? as usize)?;
+        Some((ptr::from_ref(entry).cast(), size_of_val(entry)))
     }
 
     /// Where the value of `key` is kept.
@@ -393,6 +418,25 @@ mod tests {
         table.get_or_insert_near(b, 'c', 4, || 30);
         assert_eq!(table.get_mut_near(b, &'b'), None);
         assert_eq!((table.get(&'a'), table.get(&'c')), (Some(&11), Some(&30)));
+    }
+
+    #[test]
+    fn a_search_reads_the_places_that_were_told() {
+        let mut table = Bounded::new(100);
+        assert_eq!(table.head_place(table.chain_of(&5)), None);
+        for key in 0..100_u64 {
+            table.get_or_insert_with(key, 0, || key);
+        }
+        let chain = table.chain_of(&5);
+        let head = ptr::from_ref(&table.heads[table.bucket(&5)]);
+        assert_eq!(table.head_place(chain), Some(head.cast()));
+        // Most chains have one entry.
+        let first = |key: &u64| {
+            let slot = table.slot_of(key)?.get() as usize;
+            let entry = ptr::from_ref(&table.entries[slot]).cast();
+            Some(table.entry_place(table.chain_of(key))?.0 == entry)
+        };
+        assert!((0..100).filter(|key| first(key) == Some(true)).count() > 50);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub mod resolve;
 pub mod rules;
 pub mod topic;
 
-pub use bounded::{Bounded, Slot};
+pub use bounded::{Bounded, Chain, Slot};
 pub use labels::Labels;
 pub use pairs::Pairs;
 pub use resolve::{Resolved, Resolver, SeenFlows};
