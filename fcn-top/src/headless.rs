@@ -25,6 +25,8 @@ use std::time::Duration;
 const WAITING: usize = 4;
 /// How often it is looked whether all is over.
 const LOOK: Duration = Duration::from_millis(20);
+/// And where only the last interval is waited for.
+const SOON: Duration = Duration::from_millis(1);
 
 /// What a run without a screen came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +126,14 @@ impl Printer {
             if asked.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
                 ended = Ended::Interrupted;
             }
-            match self.pieces.recv_timeout(LOOK) {
+            // Behind the last packet there is nothing to wait for: what it had printed has come.
+            let look = if runs { LOOK } else { Duration::ZERO };
+            match self.pieces.recv_timeout(look) {
                 Ok(piece) => {
                     print(piece);
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
+                Err(RecvTimeoutError::Disconnected) => engine.wait(look),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !runs {
@@ -140,7 +144,7 @@ impl Printer {
         thread::scope(|scope| {
             let finishing = scope.spawn(|| engine.finish());
             while !finishing.is_finished() {
-                if let Ok(piece) = self.pieces.recv_timeout(LOOK) {
+                if let Ok(piece) = self.pieces.recv_timeout(SOON) {
                     print(piece);
                 }
             }

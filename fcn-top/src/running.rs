@@ -33,10 +33,11 @@ pub fn feed<T>(
                 })
             })
             .collect();
-        scope.spawn(|| {
+        let clock = scope.spawn(|| {
             let begun = Instant::now();
             while !done.load(Ordering::Acquire) {
-                thread::sleep(TICK);
+                // Cut short at the end, which need not wait for it.
+                thread::park_timeout(TICK);
                 engine.tick();
                 let late = deadline.is_some_and(|deadline| begun.elapsed() >= deadline);
                 if late && engine.is_fresh() {
@@ -56,6 +57,7 @@ pub fn feed<T>(
             result = result.and(ended);
         }
         drop(ends);
+        clock.thread().unpark();
         (shown, result)
     })
 }

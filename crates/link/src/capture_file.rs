@@ -12,7 +12,7 @@ mod writer;
 
 pub use error::{Error, ErrorKind};
 pub use reader::{
-    CaptureReader, MAX_BLOCK, MAX_INTERFACES, Packet, Packing, ReadError, ReadErrorKind,
+    CaptureReader, MAX_BLOCK, MAX_INTERFACES, Packet, Packets, Packing, ReadError, ReadErrorKind,
     ReadInterface, Resolution,
 };
 pub use writer::{CaptureWriter, Summary};

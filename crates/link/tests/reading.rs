@@ -67,9 +67,38 @@ fn rest(reader: &mut CaptureReader<'_>) -> (Vec<Kept>, Option<ReadError>) {
 }
 
 fn read(octets: &[u8]) -> (Vec<Kept>, Option<ReadError>) {
-    match CaptureReader::from(octets, "test") {
+    let one_by_one = match CaptureReader::from(octets, "test") {
         Ok(mut reader) => rest(&mut reader),
-        Err(e) => (Vec::new(), Some(e)),
+        Err(e) => return (Vec::new(), Some(e)),
+    };
+    for most in [1, 3, 16] {
+        let mut reader = CaptureReader::from(octets, "test").unwrap();
+        let (packets, e) = rest_together(&mut reader, most);
+        assert_eq!(packets, one_by_one.0, "{most} at a time");
+        let say = |e: &Option<ReadError>| e.as_ref().map(ToString::to_string);
+        assert_eq!(say(&e), say(&one_by_one.1), "{most} at a time");
+    }
+    one_by_one
+}
+
+/// What is left in `reader`, and how it ends, where `most` are read at a time.
+fn rest_together(reader: &mut CaptureReader<'_>, most: usize) -> (Vec<Kept>, Option<ReadError>) {
+    let mut packets = Vec::new();
+    loop {
+        match reader.next_some(most) {
+            Ok(Some(some)) => {
+                let before = packets.len();
+                packets.extend(some.iter().map(Kept::new));
+                assert!((1..=most).contains(&(packets.len() - before)));
+                let known = some.interfaces().len() as u32;
+                assert!(packets.iter().all(|packet| packet.interface < known));
+            }
+            Ok(None) => return (packets, None),
+            Err(e) => {
+                assert!(reader.next().unwrap().is_none(), "a packet behind an error");
+                return (packets, Some(e));
+            }
+        }
     }
 }
 
@@ -227,6 +256,30 @@ fn pcap_of_micro_and_nanoseconds_in_both_orders() {
             assert_eq!((reader.packets(), reader.octets()), (5, file.len() as u64));
         }
     }
+}
+
+#[test]
+fn packets_are_lent_together_as_far_as_the_buffer_has_them() {
+    let packets = [
+        (0, 0, 3, &b"one"[..]),
+        (0, 1, 3, b"two"),
+        (0, 2, 5, b"three"),
+    ];
+    let file = Order::Little.pcap(0xA1B2_C3D4, 1, &packets);
+    let mut reader = CaptureReader::from(&*file, "test").unwrap();
+    // One that was asked for alone is not lent again.
+    assert_eq!(reader.next().unwrap().unwrap().bytes, b"one");
+    let some = reader.next_some(9).unwrap().unwrap();
+    let bytes: Vec<_> = some.iter().map(|packet| packet.bytes).collect();
+    assert_eq!(bytes, [&b"two"[..], b"three"]);
+    assert_eq!(reader.packets(), 3);
+    assert!(reader.next_some(9).unwrap().is_none());
+    // What is wrong behind them waits for the next.
+    let cut = &file[..file.len() - 1];
+    let mut reader = CaptureReader::from(cut, "test").unwrap();
+    assert_eq!(reader.next_some(9).unwrap().unwrap().iter().count(), 2);
+    assert!(reader.next_some(9).err().unwrap().is_cut());
+    assert!(reader.next_some(9).unwrap().is_none());
 }
 
 #[test]

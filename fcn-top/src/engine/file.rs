@@ -2,10 +2,11 @@
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
-use super::stash::Stash;
-use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
+use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, nanoseconds, wall_clock};
+use crate::monitor::AHEAD;
 use crate::packet::Packet;
-use fcn_link::capture_file::{CaptureReader, ReadError, ReadInterface};
+use arrayvec::ArrayVec;
+use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
@@ -178,77 +179,59 @@ impl FileInput {
         })
     }
 
-    /// Takes up to `most` packets in; `None`: there are no more, or no more are wanted.
-    fn batch(
-        &mut self,
-        engine: &Engine,
-        limits: (usize, &AtomicBool),
-        (scratch, stash): (&mut Vec<u8>, &mut Stash),
-    ) -> Result<Option<()>, ReadError> {
-        let mut taking = self.regular_taking(engine);
-        let done = self.fill(engine, limits, &mut taking, (scratch, stash));
+    /// Takes up to [`BATCH`] packets in; `None`: there are no more, or no more are wanted.
+    fn batch(&mut self, engine: &Engine) -> Result<Option<()>, ReadError> {
+        let mut taking = engine.taking();
         let mut more = true;
-        if let Some(mut taking) = taking {
-            more = stash.hand_over(&mut taking);
-            taking.release();
+        for _ in 0..BATCH / AHEAD {
+            let Some(some) = self.reader.next_some(AHEAD)? else {
+                return Ok(None);
+            };
+            if some.interfaces().len() > self.fate.interfaces.len() {
+                taking.release();
+                self.fate.learn(some.interfaces(), engine);
+                taking = engine.taking();
+            }
+            let fate = &mut self.fate;
+            let packets: ArrayVec<_, AHEAD> =
+                some.iter().filter_map(|lent| fate.pass(&lent)).collect();
+            more = taking.take_all(&packets);
+            if !more {
+                break;
+            }
         }
-        Ok(done?.filter(|()| more))
+        taking.release();
+        Ok(more.then_some(()))
     }
 
-    fn fill<'e>(
-        &mut self,
-        engine: &'e Engine,
-        (most, stop): (usize, &AtomicBool),
-        taking: &mut Option<Taking<'e>>,
-        (scratch, stash): (&mut Vec<u8>, &mut Stash),
-    ) -> Result<Option<()>, ReadError> {
-        for _ in 0..most {
-            let known = self.fate.interfaces.len();
-            let Some(packet) = self.reader.next()? else {
-                return Ok(None);
-            };
-            let lent = Lent {
-                at: packet.stamped.then_some(packet.at),
-                bytes: packet.bytes,
-                wire_len: packet.wire_len as usize,
-                interface: packet.interface as usize,
-            };
-            let more = if lent.interface < known {
-                self.fate.pass(&lent, engine, (taking, stash), stop)
-            } else {
-                // What the file says of its interface can be asked for once its octets are given back.
-                scratch.clear();
-                scratch.extend_from_slice(lent.bytes);
-                let lent = Lent {
-                    bytes: scratch,
-                    ..lent
-                };
-                if let Some(mut taking) = taking.take() {
-                    stash.hand_over(&mut taking);
+    /// Takes a packet in, as soon as its time has come; `None`: there are no more, or no more are wanted.
+    fn single(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<Option<()>, ReadError> {
+        let Some(some) = self.reader.next_some(1)? else {
+            return Ok(None);
+        };
+        self.fate.learn(some.interfaces(), engine);
+        for lent in some.iter() {
+            if let Some(packet) = self.fate.pass(&lent) {
+                self.fate.wait(packet.at, stop);
+                if !engine.taking().take(&packet) {
+                    return Ok(None);
                 }
-                self.fate.learn(self.reader.interfaces(), engine);
-                *taking = self.regular_taking(engine);
-                self.fate.pass(&lent, engine, (taking, stash), stop)
-            };
-            if !more {
-                return Ok(None);
             }
         }
         Ok(Some(()))
     }
 
-    /// Where reading waits for nobody, packets are taken in many at a time.
-    fn regular_taking<'e>(&self, engine: &'e Engine) -> Option<Taking<'e>> {
-        (self.regular && self.fate.choice.pace.is_none()).then(|| engine.taking())
-    }
-
     fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
-        let (mut scratch, mut stash) = (Vec::new(), Stash::default());
-        while !stop.load(Ordering::Relaxed)
-            && self
-                .batch(engine, (BATCH, stop), (&mut scratch, &mut stash))?
-                .is_some()
-        {}
+        // Where reading waits for nobody, packets are taken in many at a time.
+        let at_once = self.regular && self.fate.choice.pace.is_none();
+        let mut more = Some(());
+        while more.is_some() && !stop.load(Ordering::Relaxed) {
+            more = if at_once {
+                self.batch(engine)?
+            } else {
+                self.single(engine, stop)?
+            };
+        }
         // Interfaces without a packet.
         self.fate.learn(self.reader.interfaces(), engine);
         Ok(())
@@ -330,14 +313,6 @@ impl Input for FileInput {
     }
 }
 
-/// A packet out of the reader.
-struct Lent<'a> {
-    at: Option<u64>,
-    bytes: &'a [u8],
-    wire_len: usize,
-    interface: usize,
-}
-
 impl Fate {
     fn has_interfaces(&self) -> bool {
         self.interfaces.iter().any(|place| place.number.is_some())
@@ -386,47 +361,31 @@ impl Fate {
         }
     }
 
-    /// Takes a packet in, as soon as its time has come; says whether more are wanted.
+    /// The packet as the engine takes it; `None` where it is not wanted.
     #[inline]
-    fn pass<'e>(
-        &mut self,
-        lent: &Lent<'_>,
-        engine: &'e Engine,
-        (taking, stash): (&mut Option<Taking<'e>>, &mut Stash),
-        stop: &AtomicBool,
-    ) -> bool {
+    fn pass<'a>(&mut self, lent: &capture_file::Packet<'a>) -> Option<Packet<'a>> {
         self.number += 1;
-        let at = lent.at.unwrap_or(self.last);
-        self.last = at;
-        let Some(place) = self.interfaces.get(lent.interface) else {
-            return true;
-        };
-        let Some(interface) = place.number else {
-            return true;
-        };
+        if lent.stamped {
+            self.last = lent.at;
+        }
+        let place = self.interfaces.get(lent.interface as usize)?;
+        let interface = place.number?;
         let Some(link) = place.link else {
             self.unknown += 1;
-            return true;
+            return None;
         };
         let passes = |filter: &BpfProgram| filter.filter(lent.bytes);
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
-            return true;
+            return None;
         }
-        let packet = Packet {
-            at,
+        Some(Packet {
+            at: self.last,
             bytes: lent.bytes,
-            wire_len: lent.wire_len,
+            wire_len: lent.wire_len as usize,
             link,
             interface,
             number: self.number,
-        };
-        match taking {
-            Some(taking) => stash.put(&packet, taking),
-            None => {
-                self.wait(at, stop);
-                engine.taking().take(&packet) && !stop.load(Ordering::Relaxed)
-            }
-        }
+        })
     }
 
     /// Waits until a packet's time has come, and tells how late it is.

@@ -28,7 +28,7 @@ use fcn_node::FlowKey;
 use fcn_tool::failure::Failure;
 use fcn_wire::Severity;
 use keeper::Keeper;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 use stamps::Stamps;
 use std::path::Path;
@@ -54,6 +54,8 @@ pub struct Running<'e>(&'e Engine);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::AcqRel);
+        let _waiters = self.0.waiters.lock();
+        self.0.stopped.notify_all();
     }
 }
 
@@ -97,6 +99,9 @@ pub struct Engine {
     state: Mutex<State>,
     /// Inputs that run.
     running: AtomicUsize,
+    /// Told when one does not run any more.
+    stopped: Condvar,
+    waiters: Mutex<()>,
     /// For each source that lives by the clock, the moment before which it has told everything.
     told: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
@@ -122,6 +127,8 @@ impl Engine {
         Self {
             state: Mutex::new(state),
             running: AtomicUsize::new(0),
+            stopped: Condvar::new(),
+            waiters: Mutex::new(()),
             told: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
             private,
@@ -258,6 +265,14 @@ impl Engine {
     /// Whether inputs run.
     pub fn runs(&self) -> bool {
         self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits as long as inputs run, so long at most.
+    pub fn wait(&self, most: Duration) {
+        let mut waiters = self.waiters.lock();
+        if self.runs() {
+            self.stopped.wait_for(&mut waiters, most);
+        }
     }
 
     /// Ends the interval that runs. To be called once, behind the last packet.

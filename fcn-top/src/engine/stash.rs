@@ -71,7 +71,7 @@ impl Stash {
 
 impl Taking<'_> {
     /// Takes packets in, [`AHEAD`] at most; says whether more are wanted.
-    fn take_all(&mut self, packets: &[Packet<'_>]) -> bool {
+    pub(super) fn take_all(&mut self, packets: &[Packet<'_>]) -> bool {
         let monitor = &self.0.monitor;
         // A copy of a few octets, so that what is looked at does not borrow the monitor.
         let profile = monitor.profile().clone();

@@ -62,6 +62,37 @@ impl Packet<'_> {
     }
 }
 
+/// Packets of a capture file that stand in its reader's buffer at the same time, lent until the next are asked for.
+#[derive(Clone, Copy)]
+pub struct Packets<'a> {
+    found: &'a [Found],
+    buffer: &'a [u8],
+    interfaces: &'a [ReadInterface],
+}
+
+impl<'a> Packets<'a> {
+    /// The interfaces that the file has described so far, as [`CaptureReader::interfaces`] has them.
+    #[must_use]
+    pub const fn interfaces(&self) -> &'a [ReadInterface] {
+        self.interfaces
+    }
+
+    /// The packets in their order.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = Packet<'a>> + use<'a> {
+        let Self {
+            found,
+            buffer,
+            interfaces,
+        } = *self;
+        // Of every packet found its interface is known.
+        found.iter().filter_map(move |found| {
+            let interface = interfaces.get(found.interface)?;
+            Some(found.packet(interface, buffer))
+        })
+    }
+}
+
 /// A packet found in the window.
 struct Found {
     interface: usize,
@@ -70,6 +101,22 @@ struct Found {
     wire_len: u32,
     /// Where its octets stand in the window's buffer.
     place: Range<usize>,
+}
+
+impl Found {
+    #[inline]
+    fn packet<'a>(&self, interface: &ReadInterface, buffer: &'a [u8]) -> Packet<'a> {
+        let bytes = buffer.get(self.place.clone()).unwrap_or_default();
+        Packet {
+            interface: self.interface as u32,
+            at: self.at.unwrap_or_default(),
+            stamped: self.at.is_some(),
+            link: interface.link,
+            link_number: interface.link_number,
+            wire_len: self.wire_len.max(bytes.len() as u32),
+            bytes,
+        }
+    }
 }
 
 enum Format {
@@ -100,6 +147,10 @@ pub struct CaptureReader<'r> {
     interfaces: Vec<ReadInterface>,
     /// Packets lent.
     packets: u64,
+    /// Those that are lent together.
+    found: Vec<Found>,
+    /// What is wrong behind them.
+    failed: Option<ReadError>,
     /// Whether there are no more, at the end or behind an error.
     ended: bool,
 }
@@ -144,6 +195,8 @@ impl<'r> CaptureReader<'r> {
                 format,
                 interfaces,
                 packets: 0,
+                found: Vec::new(),
+                failed: None,
                 ended: false,
             }),
             Err(kind) => Err(ReadError::new(&name, kind, Position::START)),
@@ -161,8 +214,57 @@ impl<'r> CaptureReader<'r> {
     )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
-        if self.ended {
+        let Some(found) = self.find()? else {
             return Ok(None);
+        };
+        let interface = self.interfaces.get(found.interface);
+        Ok(interface.map(|interface| found.packet(interface, self.window.buffer())))
+    }
+
+    /// The next packets, so many at most, for who looks at several at a time; `None` behind the last one. As many as the
+    /// buffer has: nothing is waited for but the first of them.
+    ///
+    /// # Errors
+    /// As for [`next`](Self::next); in front of what is wrong, the packets are lent first.
+    #[inline]
+    pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
+        self.found.clear();
+        while let Some(found) = self.find_another()? {
+            self.found.push(found);
+            if self.found.len() >= most {
+                break;
+            }
+        }
+        Ok((!self.found.is_empty()).then_some(Packets {
+            found: &self.found,
+            buffer: self.window.buffer(),
+            interfaces: &self.interfaces,
+        }))
+    }
+
+    /// Another packet to be lent with those found, which must stay where they are.
+    #[inline]
+    fn find_another(&mut self) -> Result<Option<Found>, ReadError> {
+        if self.found.is_empty() {
+            return self.find();
+        }
+        let is_there = match &self.format {
+            Format::Pcap(pcap) => pcap.is_there(&self.window),
+            Format::PcapNg(section) => section.is_there(&self.window),
+        };
+        if !is_there {
+            return Ok(None);
+        }
+        self.find().or_else(|e| {
+            self.failed = Some(e);
+            Ok(None)
+        })
+    }
+
+    #[inline]
+    fn find(&mut self) -> Result<Option<Found>, ReadError> {
+        if self.ended {
+            return self.failed.take().map_or(Ok(None), Err);
         }
         let found = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.window),
@@ -176,21 +278,12 @@ impl<'r> CaptureReader<'r> {
             }
             Err(kind) => return Err(self.fail(kind)),
         };
-        let Some(interface) = self.interfaces.get(found.interface) else {
+        if found.interface >= self.interfaces.len() {
             let (number, count) = (found.interface as u32, self.interfaces.len());
             return Err(self.fail(ReadErrorKind::Interface { number, count }));
-        };
+        }
         self.packets += 1;
-        let bytes = self.window.lend(found.place);
-        Ok(Some(Packet {
-            interface: found.interface as u32,
-            at: found.at.unwrap_or_default(),
-            stamped: found.at.is_some(),
-            link: interface.link,
-            link_number: interface.link_number,
-            wire_len: found.wire_len.max(bytes.len() as u32),
-            bytes,
-        }))
+        Ok(Some(found))
     }
 
     #[cold]
@@ -235,6 +328,7 @@ impl<'r> CaptureReader<'r> {
     /// has changed. There are no packets then.
     pub fn rewind(&mut self) -> Result<(), ReadError> {
         self.ended = true;
+        self.failed = None;
         let restarted = self.origin.rewind().and_then(|source| {
             self.window.restart(source);
             self.interfaces.clear();

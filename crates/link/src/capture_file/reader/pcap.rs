@@ -60,6 +60,16 @@ impl Pcap {
         Ok((Self { order, part }, interface))
     }
 
+    /// Whether a whole record is next in the window.
+    #[inline]
+    pub(super) fn is_there(&self, window: &Window<'_>) -> bool {
+        let ready = window.ready();
+        let Some([_, _, captured, _]) = self.order.words(ready) else {
+            return false;
+        };
+        ready.len() - RECORD_LEN >= captured as usize
+    }
+
     /// Reads the next record.
     #[inline]
     pub(super) fn next(&self, window: &mut Window<'_>) -> Result<Option<Found>, ReadErrorKind> {

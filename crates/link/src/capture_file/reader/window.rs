@@ -87,8 +87,14 @@ impl<'r> Window<'r> {
         self.need(N)?.first_chunk().ok_or(ReadErrorKind::Cut)
     }
 
-    /// Moves behind `len` octets of those that [`need`](Self::need) has shown; returns their place for
-    /// [`lend`](Self::lend).
+    /// What stands in the buffer and is not taken.
+    #[inline]
+    pub(super) fn ready(&self) -> &[u8] {
+        self.buffer.get(self.ready.clone()).unwrap_or_default()
+    }
+
+    /// Moves behind `len` octets of those that [`need`](Self::need) has shown; returns their place in
+    /// [`buffer`](Self::buffer).
     #[inline]
     pub(super) fn take(&mut self, len: usize) -> Range<usize> {
         let start = self.ready.start;
@@ -98,10 +104,10 @@ impl<'r> Window<'r> {
         start..end
     }
 
-    /// Octets that were taken, until the next are asked for.
+    /// Has what was taken where it was, until octets are asked for that are not ready.
     #[inline]
-    pub(super) fn lend(&self, place: Range<usize>) -> &[u8] {
-        self.buffer.get(place).unwrap_or_default()
+    pub(super) fn buffer(&self) -> &[u8] {
+        &self.buffer
     }
 
     /// Moves behind `len` octets, without keeping them.
