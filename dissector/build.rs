@@ -74,6 +74,7 @@ const FUNCTIONS: &[&str] = &[
     "register_conversation_table",
     "register_init_routine",
     "register_postdissector",
+    "register_shutdown_routine",
     "register_tap",
     "report_failure",
     "stats_tree_create_node",

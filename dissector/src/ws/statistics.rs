@@ -30,7 +30,14 @@ pub fn register() {
             Some(open),
             Some(close),
         );
+        // tshark closes no tree before it ends.
+        sys::register_shutdown_routine(Some(forget));
     }
+}
+
+/// Wireshark ends, or is about to unload the plugin.
+unsafe extern "C" fn forget() {
+    guard(|| drop(OPEN.lock().unwrap_or_else(PoisonError::into_inner).take()));
 }
 
 /// A tree is opened, or emptied to count anew.
