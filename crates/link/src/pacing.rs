@@ -124,12 +124,12 @@ impl RateClock {
 pub enum CatchUp {
     /// Gaps are shortened by a twentieth until the schedule is met again: no bursts, and no large errors. Who is more than
     /// 20 ms late does as in [`Quickly`](Self::Quickly).
-    #[default]
     Gently,
     /// Gaps are shortened by two fifths until the schedule is met again: no bursts, and few errors.
     Quickly,
     /// Quickly where gaps are long, so that few are wrong; gently where they are short ([`SHORT_GAP`]), so that none is wrong
     /// by much.
+    #[default]
     ByGap,
     /// All that is late leaves at once.
     Burst,

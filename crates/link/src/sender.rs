@@ -84,7 +84,7 @@ impl Settings {
     pub const TOP: Self = Self {
         pace: Pace::Top,
         burst: BURST,
-        catch_up: CatchUp::Gently,
+        catch_up: CatchUp::ByGap,
         waiting: Waiting::Sleep,
         count: None,
         duration: None,

@@ -60,7 +60,7 @@ pub struct Manner {
     /// Hand over so many frames at once, at most [default: by the rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub burst: Option<u16>,
-    /// What to do with frames that are late [default: gently; with --spin quickly where gaps are 100 µs or more]
+    /// What to do with frames that are late [default: quickly where gaps are 100 µs or more, else gently]
     #[arg(long, value_name = "HOW")]
     pub catch_up: Option<CatchUpWanted>,
     /// Wait by spinning: a core of its own for each queue, and smaller timing errors
@@ -87,9 +87,7 @@ impl Manner {
             Some(CatchUpWanted::Gently) => CatchUp::Gently,
             Some(CatchUpWanted::Quickly) => CatchUp::Quickly,
             Some(CatchUpWanted::Burst) => CatchUp::Burst,
-            // Who spins is seldom late.
-            None if self.spin => CatchUp::ByGap,
-            None => CatchUp::Gently,
+            None => CatchUp::ByGap,
         }
     }
 
