@@ -1,6 +1,7 @@
 //! The clock, and waiting for it: by spinning, or by sleeping and spinning the rest. What to wait for is
 //! `pacing.rs`'s business.
 
+use crate::precedence::Precedence;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 use serde::Serialize;
@@ -14,6 +15,9 @@ pub trait Clock {
 
     /// Waits until `at`, or until `stop` is true; returns the time.
     fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64;
+
+    /// Something else than this clock is going to be waited for.
+    fn set_aside(&mut self) {}
 }
 
 /// How to wait.
@@ -41,6 +45,8 @@ const REMEMBERED: u32 = 512;
 pub struct Monotonic {
     waiting: Waiting,
     overslept: Overslept,
+    /// If it is to be had.
+    precedence: Option<Precedence>,
 }
 
 /// By how much sleeps took too long lately: the most, in this window of them and in the one before.
@@ -51,19 +57,27 @@ struct Overslept {
     sleeps: u32,
 }
 
+/// The most that is spun of a wait.
+fn limit(left: u64) -> u64 {
+    (left / 100 * MOST_SPUN).max(LEAST_MARGIN)
+}
+
 impl Overslept {
-    fn add(&mut self, over: u64) {
-        self.now = self.now.max(over);
+    /// A sleep took `over` longer, of which at most `limit` can be made up for by spinning. What took longer is left out: as
+    /// much would be spun after each sleep, and in vain.
+    fn add(&mut self, over: u64, limit: u64) {
+        if over <= limit {
+            self.now = self.now.max(over);
+        }
         self.sleeps += 1;
         if self.sleeps == REMEMBERED {
             (self.before, self.now, self.sleeps) = (self.now, 0, 0);
         }
     }
 
-    /// How long before its time a sleep is to end that begins `left` before it.
-    fn margin(&self, left: u64) -> u64 {
+    /// How long before its time a sleep is to end, at most `limit`.
+    fn margin(&self, limit: u64) -> u64 {
         let most = self.now.max(self.before);
-        let limit = (left / 100 * MOST_SPUN).max(LEAST_MARGIN);
         (most + most / 8).clamp(LEAST_MARGIN, limit)
     }
 }
@@ -79,10 +93,21 @@ impl Monotonic {
         Self {
             waiting,
             overslept: Overslept::default(),
+            precedence: None,
         }
     }
 
-    fn sleep(&mut self, until: u64) -> u64 {
+    /// A clock as by [`new`](Self::new) for a thread that does little but to wait for it. Where that is permitted, the thread
+    /// has precedence over other programs, under a real-time policy, as long as it sleeps longer than it spins.
+    #[must_use]
+    pub fn preceding(waiting: Waiting) -> Self {
+        Self {
+            precedence: (waiting == Waiting::Sleep).then(Precedence::default),
+            ..Self::new(waiting)
+        }
+    }
+
+    fn sleep(&mut self, until: u64, limit: u64) -> u64 {
         let request = Timespec {
             tv_sec: (until / 1_000_000_000) as i64,
             tv_nsec: (until % 1_000_000_000) as i64,
@@ -90,7 +115,7 @@ impl Monotonic {
         // Interrupted or refused: the caller looks at the clock anyway.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &request);
         let now = self.now();
-        self.overslept.add(now.saturating_sub(until));
+        self.overslept.add(now.saturating_sub(until), limit);
         now
     }
 }
@@ -105,10 +130,19 @@ impl Clock for Monotonic {
     fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64 {
         let mut now = self.now();
         if self.waiting == Waiting::Sleep {
-            let margin = self.overslept.margin(at.saturating_sub(now));
+            let left = at.saturating_sub(now);
+            let limit = limit(left);
+            let margin = self.overslept.margin(limit);
+            if let Some(precedence) = &mut self.precedence {
+                if left > 2 * margin {
+                    precedence.take(now);
+                } else {
+                    precedence.keep(now);
+                }
+            }
             while now.saturating_add(margin) < at && !stop.load(Ordering::Relaxed) {
                 let until = (at - margin).min(now + LONGEST_SLEEP);
-                now = self.sleep(until);
+                now = self.sleep(until, limit);
             }
         }
         while now < at && !stop.load(Ordering::Relaxed) {
@@ -116,6 +150,12 @@ impl Clock for Monotonic {
             now = self.now();
         }
         now
+    }
+
+    fn set_aside(&mut self) {
+        if let Some(precedence) = &mut self.precedence {
+            precedence.give_back();
+        }
     }
 }
 
@@ -125,8 +165,11 @@ mod tests {
 
     #[test]
     fn waiting_ends_not_before_its_time() {
-        for waiting in [Waiting::Sleep, Waiting::Spin] {
-            let mut clock = Monotonic::new(waiting);
+        let clocks = [Waiting::Sleep, Waiting::Spin].map(Monotonic::new);
+        for mut clock in clocks
+            .into_iter()
+            .chain([Monotonic::preceding(Waiting::Sleep)])
+        {
             for wait in [0, 1_000, 300_000, 2_000_000] {
                 let at = clock.now() + wait;
                 assert!(clock.wait_until(at, &AtomicBool::new(false)) >= at);
@@ -136,17 +179,22 @@ mod tests {
 
     #[test]
     fn what_is_spun_follows_what_sleeps_took_within_bounds() {
+        let most = limit(500_000);
+        assert_eq!((most, limit(10_000)), (150_000, LEAST_MARGIN));
         let mut overslept = Overslept::default();
-        assert_eq!(overslept.margin(500_000), LEAST_MARGIN);
-        overslept.add(120_000);
-        assert_eq!(overslept.margin(500_000), 135_000);
-        overslept.add(4_000_000);
-        assert_eq!(overslept.margin(500_000), 150_000);
-        assert_eq!(overslept.margin(10_000), LEAST_MARGIN);
+        assert_eq!(overslept.margin(most), LEAST_MARGIN);
+        // No spinning makes up for that.
+        overslept.add(4_000_000, most);
+        assert_eq!(overslept.margin(most), LEAST_MARGIN);
+        overslept.add(120_000, most);
+        assert_eq!(overslept.margin(most), 135_000);
+        overslept.add(150_000, most);
+        assert_eq!(overslept.margin(most), most);
+        assert_eq!(overslept.margin(limit(10_000)), LEAST_MARGIN);
         for _ in 0..2 * REMEMBERED {
-            overslept.add(10_000);
+            overslept.add(10_000, most);
         }
-        assert_eq!(overslept.margin(500_000), LEAST_MARGIN);
+        assert_eq!(overslept.margin(most), LEAST_MARGIN);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod file_transmit;
 pub mod interface;
 pub mod pacing;
 pub mod packet_socket;
+mod precedence;
 pub mod privilege;
 pub mod receive;
 pub mod sender;

@@ -195,6 +195,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 Peeked::End => break,
                 Peeked::Later => {
                     self.live.starved();
+                    self.clock.set_aside();
                     let pause = self.clock.now() + SOURCE_PAUSE;
                     if self.clock.wait_until(pause, self.stop) >= self.until {
                         break;
@@ -208,6 +209,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 break;
             }
             let Some(slot) = self.link.take() else {
+                self.clock.set_aside();
                 self.link.wait(PAUSE)?;
                 self.live.update(self.link);
                 if self.clock.now() >= self.until {
@@ -261,6 +263,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
 
     /// Has the kernel finish with what it has.
     fn drain(self) -> Result<(), TransmitError> {
+        self.clock.set_aside();
         let until = self.clock.now() + LAST_FRAMES.as_nanos() as u64;
         self.link.flush()?;
         while self.link.in_flight() > 0 && self.clock.now() < until {

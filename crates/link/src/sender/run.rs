@@ -3,7 +3,7 @@
 
 use super::report::{Ended, QueueReport, Report, Timing};
 use super::stats::{Live, Tick};
-use super::{Settings, Source, queue};
+use super::{Pace, Settings, Source, queue};
 use crate::backend::Queue;
 use crate::clock::{Clock, Monotonic};
 use crate::interface::{Counters, Interface, LinkEvent, LinkWatch};
@@ -206,7 +206,11 @@ fn one<T: Transmit, S: Source>(
     start: u64,
     (halt, live, timing): (&AtomicBool, &Live, &mut Timing),
 ) -> (Result<(), TransmitError>, Counts, u64) {
-    let mut clock = Monotonic::new(settings.waiting);
+    let mut clock = match settings.pace {
+        // Never sleeps.
+        Pace::Top => Monotonic::new(settings.waiting),
+        Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
+    };
     let result = queue::send(
         link,
         source,
