@@ -19,9 +19,14 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(20);
 /// Threads begin together, this long after the last was told to.
 const RUN_UP: Duration = Duration::from_millis(5);
+/// The first frame is due so long after a full millisecond. The kernel interrupts every processor that is not idle at each full
+/// millisecond or fourth, for up to 30 µs: frames at regular gaps of 100, 200, 250, 500 µs or whole milliseconds would all be clear of
+/// it, or every so many-th not, as the start happens to be.
+const PHASE: Duration = Duration::from_micros(350);
 /// How long an interface may take from down to gone.
 const SETTLE: Duration = Duration::from_millis(100);
 const TICK: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
 
 /// What stops a run: set by a signal handler, say.
 pub type Stop = Arc<AtomicBool>;
@@ -68,7 +73,7 @@ pub fn run_on<S: Source>(
     let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
     let places = processors(jobs.len());
     let halt = AtomicBool::new(false);
-    let start = Monotonic::new(crate::clock::Waiting::Spin).now() + RUN_UP.as_nanos() as u64;
+    let start = first_due(Monotonic::new(crate::clock::Waiting::Spin).now());
     let mut why = None;
 
     let done: Vec<Done<S>> = thread::scope(|scope| {
@@ -115,6 +120,12 @@ pub fn run_on<S: Source>(
     report.interface_dropped = interface_dropped;
     report.unwatched = unwatched;
     (report, rest)
+}
+
+/// When the first frame is due, `now` that threads are about to start.
+fn first_due(now: u64) -> u64 {
+    let ready = now + RUN_UP.as_nanos() as u64;
+    ready.next_multiple_of(MILLISECOND) + PHASE.as_nanos() as u64
 }
 
 /// What the interfaces say they dropped on sending; `None` where there is none, or one of them does not say.
@@ -384,4 +395,33 @@ fn pin(processor: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(processor);
     sched_setaffinity(None, &set).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_frames_keep_clear_of_the_kernels_clock() {
+        for now in [0, 5, 999_999, 123_456_789_012] {
+            let start = first_due(now);
+            assert!(start >= now + RUN_UP.as_nanos() as u64);
+            for gap in [
+                100_000,
+                200_000,
+                250_000,
+                500_000,
+                MILLISECOND,
+                7 * MILLISECOND,
+            ] {
+                for frame in 0..100 {
+                    let past = (start + frame * gap) % MILLISECOND;
+                    assert!(
+                        (50_000..=MILLISECOND - 50_000).contains(&past),
+                        "{gap} {past}"
+                    );
+                }
+            }
+        }
+    }
 }
