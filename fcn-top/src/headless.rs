@@ -144,8 +144,10 @@ impl Printer {
         thread::scope(|scope| {
             let finishing = scope.spawn(|| engine.finish());
             while !finishing.is_finished() {
-                if let Ok(piece) = self.pieces.recv_timeout(SOON) {
-                    print(piece);
+                match self.pieces.recv_timeout(SOON) {
+                    Ok(piece) => print(piece),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
         });

@@ -3,6 +3,7 @@
 use super::flows::Data;
 use super::interfaces::Sort;
 use super::notices::About;
+use super::rows::Look;
 use super::windows::Step;
 use super::{Monitor, RowId};
 use crate::packet::Packet;
@@ -120,15 +121,17 @@ impl Monitor {
         for frame in &ahead.frames {
             ahead.gists.push(Gist::of(frame));
         }
+        let mut looks: ArrayVec<Look, AHEAD> = ArrayVec::new();
         for (packet, gist) in packets.iter().zip(&ahead.gists) {
             let guess = gist.as_ref().map(|gist| {
                 let key = self.key_of(packet, gist);
-                let slot = self.rows.guess(&key);
-                Guess { key, slot }
+                looks.push(self.rows.look(&key));
+                Guess { key, slot: NOWHERE }
             });
             ahead.rows.push(guess);
         }
-        for guess in ahead.rows.iter().flatten() {
+        for (guess, look) in ahead.rows.iter_mut().flatten().zip(looks) {
+            guess.slot = self.rows.guess(look);
             self.rows.fetch(guess.slot);
         }
     }

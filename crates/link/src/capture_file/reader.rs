@@ -214,11 +214,9 @@ impl<'r> CaptureReader<'r> {
     )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
-        let Some(found) = self.find()? else {
-            return Ok(None);
-        };
-        let interface = self.interfaces.get(found.interface);
-        Ok(interface.map(|interface| found.packet(interface, self.window.buffer())))
+        self.found.clear();
+        self.find()?;
+        Ok(self.lent().iter().next())
     }
 
     /// The next packets, so many at most, for who looks at several at a time; `None` behind the last one. As many as the
@@ -229,42 +227,42 @@ impl<'r> CaptureReader<'r> {
     #[inline]
     pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
         self.found.clear();
-        while let Some(found) = self.find_another()? {
-            self.found.push(found);
-            if self.found.len() >= most {
+        self.find()?;
+        while self.found.len() < most && self.has_another() {
+            if let Err(e) = self.find() {
+                self.failed = Some(e);
                 break;
             }
         }
-        Ok((!self.found.is_empty()).then_some(Packets {
+        let lent = self.lent();
+        Ok((!lent.found.is_empty()).then_some(lent))
+    }
+
+    /// What was found.
+    #[inline]
+    fn lent(&self) -> Packets<'_> {
+        Packets {
             found: &self.found,
             buffer: self.window.buffer(),
             interfaces: &self.interfaces,
-        }))
+        }
     }
 
-    /// Another packet to be lent with those found, which must stay where they are.
+    /// Whether something was found, and another packet can be found that leaves it where it is.
     #[inline]
-    fn find_another(&mut self) -> Result<Option<Found>, ReadError> {
-        if self.found.is_empty() {
-            return self.find();
-        }
+    fn has_another(&self) -> bool {
         let is_there = match &self.format {
             Format::Pcap(pcap) => pcap.is_there(&self.window),
             Format::PcapNg(section) => section.is_there(&self.window),
         };
-        if !is_there {
-            return Ok(None);
-        }
-        self.find().or_else(|e| {
-            self.failed = Some(e);
-            Ok(None)
-        })
+        is_there && !self.found.is_empty()
     }
 
+    /// Finds the next packet, if there is one.
     #[inline]
-    fn find(&mut self) -> Result<Option<Found>, ReadError> {
+    fn find(&mut self) -> Result<(), ReadError> {
         if self.ended {
-            return self.failed.take().map_or(Ok(None), Err);
+            return self.failed.take().map_or(Ok(()), Err);
         }
         let found = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.window),
@@ -274,7 +272,7 @@ impl<'r> CaptureReader<'r> {
             Ok(Some(found)) => found,
             Ok(None) => {
                 self.ended = true;
-                return Ok(None);
+                return Ok(());
             }
             Err(kind) => return Err(self.fail(kind)),
         };
@@ -283,7 +281,8 @@ impl<'r> CaptureReader<'r> {
             return Err(self.fail(ReadErrorKind::Interface { number, count }));
         }
         self.packets += 1;
-        Ok(Some(found))
+        self.found.push(found);
+        Ok(())
     }
 
     #[cold]
