@@ -405,7 +405,8 @@ impl Taking<'_> {
         if let Some(keeper) = keeper
             && (observed.row.is_some() || observed.flow.is_some())
         {
-            keeper.keep(packet, observed.row, observed.flow);
+            let about = observed.row.and_then(|row| monitor.flow_of_row(row));
+            keeper.keep(packet, observed.row, observed.flow.or(about));
         }
         if limits.count.is_some_and(|count| *taken >= count) {
             *enough = true;

@@ -81,9 +81,6 @@ impl Flows {
 
     /// Takes in that a notification about the flow was seen at `at`. Of a flow without data so far nothing is kept.
     pub fn notified(&mut self, at: u64, key: &FlowKey, fast_from_switch: bool) {
-        if self.table.is_empty() {
-            return;
-        }
         if let Some(flow) = self.table.get_mut(key) {
             flow.notified(at, fast_from_switch);
         }

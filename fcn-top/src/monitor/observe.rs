@@ -32,7 +32,7 @@ const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
 pub struct Observed {
     /// The row that counts it, where it is a notification.
     pub row: Option<RowId>,
-    /// The flow that it belongs to or is about, where that is known.
+    /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
     /// Whether it is RoCEv2 data.
     pub data: bool,
@@ -277,15 +277,15 @@ impl Monitor {
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
-        let flow = self.flow_of(&key, notification.told);
-        if let Some(flow) = &flow {
+        if !self.flows.is_empty()
+            && let Some(flow) = self.flow_of(&key, notification.told)
+        {
             let counts = Beside::counts(kind, notification.origin);
-            self.flows.notified(at, flow, counts);
+            self.flows.notified(at, &flow, counts);
         }
         Observed {
             row: Some(id),
-            flow,
-            data: false,
+            ..Observed::default()
         }
     }
 
