@@ -123,6 +123,7 @@ pub fn all(added: &Additions) -> Vec<Mode> {
         "conv,udp",
         "endpoints,ipv6",
         "io,stat,0",
+        "ipv6_hosts,tree",
     ] {
         taps.extend(words(&["-z", tap]));
     }

@@ -17,7 +17,8 @@ use crate::tshark::Tshark;
 const VALGRIND: [&str; 7] = [
     "valgrind",
     "--leak-check=full",
-    "--show-leak-kinds=definite",
+    // Of memory that hangs together, only one part is told to be lost for itself, and not always the same one.
+    "--show-leak-kinds=definite,indirect",
     "--num-callers=60",
     // Plugins are unloaded before leaks are told.
     "--keep-debuginfo=yes",
@@ -31,6 +32,8 @@ const PLAIN_ALLOCATION: [(&str, &str); 2] = [
 ];
 /// Functions that say which code made an error.
 const INNERMOST: usize = 5;
+/// The library with Wireshark's dissection.
+const WIRESHARK: &str = "libwireshark.so";
 
 /// Runs `count` packets of each kind of damage through every mode.
 ///
@@ -59,8 +62,7 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
         let mut found: BTreeSet<Block> = with.into_iter().filter(|block| block.is_ours).collect();
         if !found.is_empty() {
             let (stock, _) = errors(&bench.without, &mode.without, &file)?;
-            let known: BTreeSet<_> = stock.into_iter().map(|block| block.innermost).collect();
-            found.retain(|block| !known.contains(&block.innermost));
+            found.retain(|block| !stock.iter().any(|known| block.is_as(known)));
         }
         println!(
             "{:>24}: {} packets, {} errors with the plugin in the stack; {whole}",
@@ -85,8 +87,19 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     innermost: Vec<String>,
+    /// What was being called below the innermost function of ours, where that is one of Wireshark's.
+    below_ours: Vec<String>,
+    frames: Vec<String>,
     is_ours: bool,
     text: String,
+}
+
+impl Block {
+    /// Whether stock Wireshark makes this error, too: at the same place, or in the same function of its own that we call.
+    fn is_as(&self, stock: &Self) -> bool {
+        let own = &self.below_ours;
+        self.innermost == stock.innermost || !own.is_empty() && stock.frames.starts_with(own)
+    }
 }
 
 /// The errors of a run, and valgrind's last word.
@@ -124,28 +137,53 @@ fn blocks(said: &str) -> Vec<Block> {
             lines.push(text);
             continue;
         }
-        let frames: Vec<&str> = lines
+        let (places, frames): (Vec<&str>, Vec<&str>) = lines
             .iter()
             .filter(|line| line.contains(" 0x"))
-            .filter_map(|line| Some(line.split_once(": ")?.1))
-            .collect();
+            .filter_map(|line| line.split_once(": "))
+            .unzip();
         if !frames.is_empty() {
+            let names = |frames: &[&str]| -> Vec<String> {
+                let name = |frame: &&str| frame.split(" (").next().unwrap_or(frame).to_owned();
+                frames.iter().map(name).collect()
+            };
+            // Of functions that were made one by the compiler, which stand at one place, only the outermost may say.
+            let ours = frames
+                .iter()
+                .position(|frame| frame.contains("fcn.so") || frame.contains("fcn_"))
+                .and_then(|at| {
+                    places
+                        .iter()
+                        .position(|place| same_place(place, places[at]))
+                });
+            let below_ours = match ours {
+                Some(at) if at > 0 && frames[at - 1].contains(WIRESHARK) => names(&frames[..at]),
+                _ => Vec::new(),
+            };
             blocks.push(Block {
-                innermost: frames
-                    .iter()
-                    .take(INNERMOST)
-                    .map(|frame| frame.split(" (").next().unwrap_or(frame).to_owned())
-                    .collect(),
-                is_ours: frames
-                    .iter()
-                    .any(|frame| frame.contains("fcn.so") || frame.contains("fcn_"))
-                    && !registered(&lines),
+                innermost: names(&frames[..frames.len().min(INNERMOST)]),
+                below_ours,
+                frames: names(&frames),
+                is_ours: ours.is_some() && !registered(&lines) && !is_indirect(&lines),
                 text: lines.join("\n"),
             });
         }
         lines.clear();
     }
     blocks
+}
+
+/// Whether two lines of a stack, "   by 0x1234", name one address.
+fn same_place(one: &str, other: &str) -> bool {
+    one.trim_start().split_once(' ').map(|(_, place)| place)
+        == other.trim_start().split_once(' ').map(|(_, place)| place)
+}
+
+/// Whether this memory is lost with other memory alone, which is told of, too.
+fn is_indirect(lines: &[&str]) -> bool {
+    lines
+        .iter()
+        .any(|line| line.contains("indirectly lost in loss record"))
 }
 
 /// Whether this is memory that was handed to Wireshark while it started, for as long as it runs: names, lists of fields.
@@ -183,5 +221,32 @@ mod tests {
         };
         assert!(!super::blocks(&lost("epan_init"))[0].is_ours);
         assert!(super::blocks(&lost("dissect_packet"))[0].is_ours);
+    }
+
+    #[test]
+    fn what_wireshark_does_wrong_for_others_too_is_not_ours() {
+        let lost = |within: &str, caller: &str| {
+            let said = format!(
+                "==7== 8 bytes are lost\n==7==    at 0x1: calloc (v.c:2)\n==7==    by 0x2: {within}\n\
+                 ==7==    by 0x3: {caller}\n==7==    by 0x4: main (x.c:3)\n==7== \n"
+            );
+            super::blocks(&said).remove(0)
+        };
+        let node = "new_node (in /usr/lib/libwireshark.so.16)";
+        let inlined =
+            "tick (statistics.rs:3)\n==7==    by 0x3: fcn_dissector::count (statistics.rs:5)";
+        let (ours, stock) = (lost(node, inlined), lost(node, "plen (packet.c:7)"));
+        assert!(ours.is_ours && !stock.is_ours);
+        assert!(ours.is_as(&stock));
+        // Memory that we ask for ourselves.
+        let plain = "g_malloc (in /usr/lib/libglib-2.0.so.0)";
+        let with_more = "==7== 8 bytes in 1 blocks are indirectly lost in loss record 1 of 2\n\
+                         ==7==    at 0x1: fcn_dissector::count (statistics.rs:5)\n==7== \n";
+        assert!(!super::blocks(with_more)[0].is_ours);
+        assert!(!lost(plain, inlined).is_as(&lost(plain, "plen (packet.c:7)")));
+        assert!(!ours.is_as(&lost(
+            "other (in /usr/lib/libwireshark.so.16)",
+            "plen (packet.c:7)"
+        )));
     }
 }
