@@ -230,7 +230,7 @@ mod tests {
                 "==7== 8 bytes are lost\n==7==    at 0x1: calloc (v.c:2)\n==7==    by 0x2: {within}\n\
                  ==7==    by 0x3: {caller}\n==7==    by 0x4: main (x.c:3)\n==7== \n"
             );
-            super::blocks(&said).remove(0)
+            blocks(&said).remove(0)
         };
         let node = "new_node (in /usr/lib/libwireshark.so.16)";
         let inlined =
@@ -242,7 +242,7 @@ mod tests {
         let plain = "g_malloc (in /usr/lib/libglib-2.0.so.0)";
         let with_more = "==7== 8 bytes in 1 blocks are indirectly lost in loss record 1 of 2\n\
                          ==7==    at 0x1: fcn_dissector::count (statistics.rs:5)\n==7== \n";
-        assert!(!super::blocks(with_more)[0].is_ours);
+        assert!(!blocks(with_more)[0].is_ours);
         assert!(!lost(plain, inlined).is_as(&lost(plain, "plen (packet.c:7)")));
         assert!(!ours.is_as(&lost(
             "other (in /usr/lib/libwireshark.so.16)",
