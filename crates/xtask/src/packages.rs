@@ -288,6 +288,19 @@ pub fn apt_command(packages: &[&Package], root: bool) -> String {
     )
 }
 
+/// What a person is told to type; who has sudo may not be allowed to use it.
+fn by_whom(packages: &[&Package], root: bool) -> String {
+    let as_root = apt_command(packages, true);
+    if root {
+        format!("run: {as_root}")
+    } else {
+        format!("run as root, then this again: {as_root}")
+    }
+}
+
+/// How apt-get exits when it fails.
+const APT_FAILED: i32 = 100;
+
 fn install(packages: &[&Package]) -> Outcome {
     let root = process::is_root();
     let by_hand = apt_command(packages, root);
@@ -309,15 +322,17 @@ fn install(packages: &[&Package]) -> Outcome {
         return Err(Failure::new(format!(
             "{missing}; installing needs root, and there is no sudo"
         ))
-        .todo(format!("as root: {}", apt_command(packages, true))));
+        .todo(by_whom(packages, root)));
     }
     println!("      {missing}\n      running: {by_hand}");
     for words in [vec!["apt-get", "update"], apt_words(packages)] {
         let mut command = apt(&words, root);
         let output = process::output(&mut command)?;
-        // A stale mirror among several fails the update, not the installation.
-        if !output.status.success() && words[1] != "update" {
-            return Err(process::failed(&command, &output).todo(format!("run: {by_hand}")));
+        // A stale mirror among several fails the update, not the installation; where sudo fails, which exits otherwise, it
+        // would only ask again.
+        let stale = words[1] == "update" && output.status.code() == Some(APT_FAILED);
+        if !output.status.success() && !stale {
+            return Err(process::failed(&command, &output).todo(by_whom(packages, root)));
         }
     }
     Ok(())
@@ -374,6 +389,10 @@ mod tests {
              pkg-config libwireshark-dev libglib2.0-dev"
         );
         assert!(apt_command(&rows, true).starts_with("apt-get update && apt-get install"));
+        assert!(
+            by_whom(&rows, false).starts_with("run as root, then this again: apt-get update &&")
+        );
+        assert!(by_whom(&rows, true).starts_with("run: apt-get update &&"));
     }
 
     #[test]
