@@ -22,7 +22,7 @@ const PAUSES: &str = "macc";
 const COMPARED: &str = "incast";
 
 /// The capture that the monitor looks at.
-const WATCHED: &str = "incast";
+const WATCHED: &str = "fast-cnp";
 
 /// The capture to look at next.
 const NEXT: &str = "fast-cnp";
@@ -155,7 +155,8 @@ fn compare(generator: &Generator) -> Outcome<String> {
 
 /// Shows who is told to slow down, by whom, and whether it obeyed.
 fn monitor(folder: &Path) -> Outcome<String> {
-    let monitor = cargo::build_tool(cargo::MONITOR, true)?;
+    // As the generator is built, so that most of it is there.
+    let monitor = cargo::build_tool(cargo::MONITOR, false)?;
     let file = folder.join(format!("{WATCHED}.pcapng"));
     let mut command = Command::new(monitor);
     command
