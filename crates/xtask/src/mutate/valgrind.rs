@@ -87,7 +87,7 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     innermost: Vec<String>,
-    /// What was being called below the innermost function of ours, where that is one of Wireshark's.
+    /// What was being called up to the innermost function of Wireshark's that has a name, where we had that called.
     below_ours: Vec<String>,
     frames: Vec<String>,
     is_ours: bool,
@@ -156,10 +156,10 @@ fn blocks(said: &str) -> Vec<Block> {
                         .iter()
                         .position(|place| same_place(place, places[at]))
                 });
-            let below_ours = match ours {
-                Some(at) if at > 0 && frames[at - 1].contains(WIRESHARK) => names(&frames[..at]),
-                _ => Vec::new(),
-            };
+            let below_ours = frames[..ours.unwrap_or(0)]
+                .iter()
+                .position(|frame| frame.contains(WIRESHARK) && !frame.starts_with("???"))
+                .map_or_else(Vec::new, |at| names(&frames[..=at]));
             blocks.push(Block {
                 innermost: names(&frames[..frames.len().min(INNERMOST)]),
                 below_ours,
