@@ -47,9 +47,9 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Octets of the ring that the kernel puts packets into [default: 64MiB]
+    /// Octets of the ring that the kernel puts packets into [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
-    buffer: Size = "\"64MiB\"";
+    buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 2048]
     #[arg(value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(128..=262_144), help_heading = "Capture")]
     snap_length: u32 = "2048";

@@ -31,7 +31,7 @@ pub enum Inputs {
 /// # Errors
 /// One cannot be opened.
 pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<Inputs> {
-    let buffer = preferences.buffer.map_or(64 << 20, |size| size.0);
+    let buffer = preferences.buffer.map_or(16 << 20, |size| size.0);
     if !BUFFER.contains(&buffer) {
         return Err(Failure::usage("--buffer").and("give 1MiB or more, and less than 2GiB"));
     }

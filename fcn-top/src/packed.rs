@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Rows in a chunk.
 const ROWS: usize = 256;
+/// A chunk's octets have room for multiples of so many: doubling it would leave up to half of it empty.
+const ROOM: usize = 8 << 10;
 /// Octets that no packed row is longer than: every field at its longest.
 const LONGEST: usize = 1024;
 /// In place of a number's length: there is none.
@@ -32,6 +34,31 @@ struct Chunk {
     /// Where each row ends.
     ends: Vec<u32>,
     octets: Vec<u8>,
+}
+
+impl Chunk {
+    /// With room for as many octets as the chunk before it took.
+    fn behind(before: Option<&Self>) -> Self {
+        let Some(before) = before else {
+            return Self::default();
+        };
+        Self {
+            ids: Vec::with_capacity(ROWS),
+            ends: Vec::with_capacity(ROWS),
+            octets: Vec::with_capacity(before.octets.len().next_multiple_of(ROOM)),
+        }
+    }
+
+    fn push(&mut self, id: RowId, packed: &[u8]) {
+        let len = self.octets.len() + packed.len();
+        if self.octets.capacity() < len {
+            let more = len.next_multiple_of(ROOM) - self.octets.len();
+            self.octets.reserve_exact(more);
+        }
+        self.ids.push(id);
+        self.octets.extend_from_slice(packed);
+        self.ends.push(self.octets.len() as u32);
+    }
 }
 
 /// What QPs are told: rows in some order, each with its name.
@@ -98,14 +125,12 @@ impl QpRows {
         pack(record, interface, &mut packer);
         let place = self.len / ROWS;
         if self.chunks.len() <= place {
-            self.chunks.push(Chunk::default());
+            self.chunks.push(Chunk::behind(self.chunks.last()));
         }
         let Some(chunk) = self.chunks.get_mut(place) else {
             return;
         };
-        chunk.ids.push(id);
-        chunk.octets.extend_from_slice(packer.octets());
-        chunk.ends.push(chunk.octets.len() as u32);
+        chunk.push(id, packer.octets());
         self.len += 1;
     }
 

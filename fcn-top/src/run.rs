@@ -177,6 +177,7 @@ fn metrics(
     let tables = move || {
         engine.tables(Wanted {
             qps: true,
+            first: prometheus::order().map(|order| (order, rows)),
             points: true,
             ..Wanted::default()
         })

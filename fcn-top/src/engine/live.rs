@@ -5,7 +5,7 @@ use super::export::Described;
 use super::kernel_filter::{PacketFilter, said};
 use super::opener::Opener;
 use super::stash::Stash;
-use super::{BATCH, Engine, Input, wall_clock};
+use super::{Engine, Input, wall_clock};
 use crate::packet::Packet;
 use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
@@ -36,6 +36,9 @@ const WATCHING: Duration = Duration::from_millis(100);
 const COUNTING: Duration = Duration::from_secs(1);
 /// How often it is tried to open an interface that is not there, or down.
 const RETRYING: Duration = Duration::from_millis(250);
+/// Packets taken in before others may have a look, where so many are waiting: rows are copied out for less time than that
+/// takes, and each handing over costs two wake-ups, so that a full ring gets emptier while a table is made.
+const MANY: usize = 4_096;
 /// Packets that are still taken in at the end, at most.
 const LAST: usize = 1 << 20;
 
@@ -202,7 +205,7 @@ impl LiveInput {
         let stash = &mut self.stash;
         let mut taking = engine.taking();
         let mut number = taking.taken();
-        let taken = capture.dispatch(Some(BATCH), |packet| {
+        let taken = capture.dispatch(Some(MANY), |packet| {
             if filter.is_some_and(|filter| !filter.filter(packet.data)) {
                 return;
             }

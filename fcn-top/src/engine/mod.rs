@@ -36,10 +36,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Packets taken in before others may have a look.
+/// Packets of a file taken in before others may have a look.
 pub const BATCH: usize = 512;
-/// Rows copied out before packets may come in.
-const ROWS: usize = 4_096;
+/// Rows copied out before packets may come in: a fraction of a millisecond's work, so that packets get most of the time.
+const ROWS: usize = 256;
+/// Where not all rows are wanted, so many are gathered before those that need not be kept are let go.
+const GATHERED: usize = 4_096;
 /// How long an interval waits for packets that were captured in it, where nothing comes that shows it to be over.
 const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
@@ -325,7 +327,9 @@ impl Watched for Engine {
             let guard = self.state.lock();
             next = guard.monitor.rows_from(place, ROWS, &mut rows);
             MutexGuard::unlock_fair(guard);
-            if let Some((order, most)) = wanted.first {
+            if let Some((order, most)) = wanted.first
+                && (next.is_none() || rows.len() >= most.saturating_add(GATHERED))
+            {
                 rows = rows.first(&order, most);
             }
         }

@@ -134,7 +134,7 @@ impl Monitor {
     /// Adds rows to `rows`, at most so many, from a place on; returns the place from which on there are more. Places begin
     /// with 0, and a row keeps its own for as long as it is kept.
     pub fn rows_from(&self, place: u32, most: usize, rows: &mut QpRows) -> Option<u32> {
-        let mut behind = self.rows.iter().skip_while(|(id, _)| id.place() < place);
+        let mut behind = self.rows.from(place);
         rows.extend(
             behind
                 .by_ref()

@@ -299,8 +299,18 @@ impl Rows {
 
     /// Those rows that were used since there were so many [`ticks`](Self::ticks).
     pub fn used_since(&self, ticks: u64) -> impl Iterator<Item = (RowId, &Row)> {
+        self.used_from(0, ticks)
+    }
+
+    /// The rows kept from a [place](RowId::place) on.
+    pub fn from(&self, place: u32) -> impl Iterator<Item = (RowId, &Row)> {
+        self.used_from(place, 0)
+    }
+
+    fn used_from(&self, place: u32, ticks: u64) -> impl Iterator<Item = (RowId, &Row)> {
         let slots = self.slots.iter().zip(&self.used).zip(0..);
         slots
+            .skip(place as usize)
             .filter(move |((_, used), _)| **used > ticks)
             .map(|((row, _), slot)| (id(slot, row.generation()), row))
     }

@@ -16,6 +16,7 @@ mod tests;
 use super::http::{self, Answer};
 use super::metrics::{self as m, FAMILIES, Family, Page, labels};
 use super::{Selection, most_of};
+use crate::order::Order;
 use crate::record::{InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::Words;
@@ -204,7 +205,7 @@ impl Exposition {
 
     fn rows(&self, page: &mut Page, tables: &Tables) {
         let selection = Selection {
-            order: most_of("rate_10s"),
+            order: order(),
             top: Some(self.qps),
             ..Selection::default()
         };
@@ -264,6 +265,12 @@ impl Exposition {
             ("interface", &self.words.text(interface)),
         ])
     }
+}
+
+/// The order in which rows come onto a page: not all of them may.
+#[must_use]
+pub fn order() -> Option<Order> {
+    most_of("rate_10s")
 }
 
 /// The value of a row's sample, where it has one.

@@ -17,6 +17,7 @@ use fcn_tool::failure::{Failure, Result};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
+use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::panic::{self, PanicHookInfo};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(100);
 /// Inputs taken before the next picture, so that a flood of them does not hide it.
 const INPUTS: usize = 256;
-/// So many times as long as a picture took, the next one is waited for at least: packets go before pictures.
+/// So many times the processor time that a picture took, the next one is waited for at least: packets go before pictures.
 const PACE: u32 = 10;
 
 /// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
@@ -158,7 +159,7 @@ impl Screen {
         let broken = Arc::clone(&self.broken);
         while !stopped() && !broken.load(Ordering::Relaxed) {
             let wanted = app.wanted();
-            let began = Instant::now();
+            let (began, worked) = (Instant::now(), processor_time());
             let renews = began >= due || shown != Some(wanted);
             if renews {
                 // What has ended does not change any more.
@@ -177,7 +178,10 @@ impl Screen {
                 .draw(|frame| app.draw(frame))
                 .map_err(|error| unusable(&error))?;
             if renews {
-                due = began + options.refresh.max(began.elapsed() * PACE);
+                due = began
+                    + options
+                        .refresh
+                        .max(processor_time().saturating_sub(worked) * PACE);
             }
             while !stopped() && !broken.load(Ordering::Relaxed) {
                 let left = due.saturating_duration_since(Instant::now());
@@ -206,6 +210,12 @@ impl Screen {
 
 /// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
 /// and fail: the answer is read elsewhere, or never comes.
+/// What this thread has worked so far: what it waited for the packets is not its own.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
     let size = terminal.size()?;
     terminal.resize(Rect::new(0, 0, size.width, size.height))
