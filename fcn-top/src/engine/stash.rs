@@ -6,8 +6,8 @@ use crate::packet::Packet;
 use arrayvec::ArrayVec;
 use fcn_wire::LinkType;
 
-/// Longer packets are not copied, but taken in at once: no notification is longer, but for those that quote a packet.
-const LONGEST: usize = 512;
+/// Longer packets are not copied, but taken in at once: what is kept of a packet is no longer, unless it was asked for.
+const LONGEST: usize = 2_048;
 
 /// Where a packet put by is, and what is known of it.
 struct Kept {

@@ -12,6 +12,7 @@ mod steps;
 pub use flow::Flow;
 
 use fcn_node::FlowKey;
+use fcn_node::watch::bounded::Chain;
 use fcn_node::watch::{Bounded, Pairs, pairs};
 use std::net::IpAddr;
 
@@ -83,6 +84,29 @@ impl Flows {
     pub fn notified(&mut self, at: u64, key: &FlowKey, fast_from_switch: bool) {
         if let Some(flow) = self.table.get_mut(key) {
             flow.notified(at, fast_from_switch);
+        }
+    }
+
+    /// Where a flow is looked for.
+    #[must_use]
+    pub fn look(&self, key: &FlowKey) -> Chain {
+        self.table.chain_of(key)
+    }
+
+    /// Has that place fetched from memory.
+    pub fn fetch_head(&self, chain: Chain) {
+        self.table.fetch_head(chain);
+    }
+
+    /// Has the room fetched from memory that the `nth` next new flow gets, counted from 0.
+    pub fn fetch_room(&self, nth: usize) {
+        self.table.fetch_room(nth);
+    }
+
+    /// Has the flow that is looked for there fetched from memory.
+    pub fn fetch(&self, chain: Chain) {
+        if let Some(flow) = self.table.first_in(chain) {
+            flow.fetch();
         }
     }
 

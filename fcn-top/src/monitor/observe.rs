@@ -9,6 +9,7 @@ use super::{Monitor, RowId};
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
 use fcn_node::watch::RowKey;
+use fcn_node::watch::bounded::Chain;
 use fcn_node::watch::resolve::acknowledges;
 use fcn_node::watch::rules::{Beside, is_checked, most_in_a_millisecond};
 use fcn_node::{DataPacket, Ecn, FlowKey, access};
@@ -130,10 +131,40 @@ impl Monitor {
             });
             ahead.rows.push(guess);
         }
+        let flows = self.look_for_flows(ahead);
+        // Nothing but that, so that as many as possible are on their way at once.
+        for look in &looks {
+            self.rows.fetch_place(*look);
+        }
+        for chain in &flows {
+            self.flows.fetch_head(*chain);
+        }
         for (guess, look) in ahead.rows.iter_mut().flatten().zip(looks) {
             guess.slot = self.rows.guess(look);
             self.rows.fetch(guess.slot);
         }
+        for (nth, chain) in flows.into_iter().enumerate() {
+            self.flows.fetch(chain);
+            self.flows.fetch_room(nth);
+        }
+    }
+
+    /// Looks for the flows that packets are data of or notifications about, as far as those say it themselves.
+    #[inline]
+    fn look_for_flows(&self, ahead: &Ahead<'_>) -> ArrayVec<Chain, AHEAD> {
+        let mut chains = ArrayVec::new();
+        let packets = ahead.frames.iter().zip(&ahead.rows);
+        for (frame, guess) in packets {
+            let flow = match guess {
+                Some(_) if self.flows.is_empty() => None,
+                Some(guess) => guess.key.flow(|_| None, |_, _| None),
+                None => DataPacket::of(frame).map(|data| data.flow()),
+            };
+            if let Some(flow) = flow {
+                chains.push(self.flows.look(&flow));
+            }
+        }
+        chains
     }
 
     /// Takes in the packet that was the `place`th of those looked at.

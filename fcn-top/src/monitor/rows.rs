@@ -100,14 +100,18 @@ impl Rows {
             .is_some_and(|row| row.key() == key)
     }
 
-    /// Where a key's row is looked for; has the place fetched from memory.
+    /// Where a key's row is looked for.
     #[inline]
     #[must_use]
     pub fn look(&self, key: &RowKey) -> Look {
-        let tag = self.tag(key);
+        Look(self.tag(key))
+    }
+
+    /// Has that place fetched from memory.
+    #[inline]
+    pub fn fetch_place(&self, Look(tag): Look) {
         let mask = self.places.len() - 1;
         core::hint::black_box(self.places[tag as usize & mask].slot);
-        Look(tag)
     }
 
     /// The slot of a key's row, as far as can be told without a look at it; where there is none, none.

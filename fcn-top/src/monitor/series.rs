@@ -55,6 +55,12 @@ impl<N: Sum> Series<N> {
         }
     }
 
+    /// Something of what [`add`](Self::add) touches.
+    #[inline]
+    pub const fn fetched(&self) -> u64 {
+        self.first ^ self.steps[STEPS - 1].fetched() as u64
+    }
+
     /// Whether nothing was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -50,6 +50,14 @@ impl Flow {
         self.beside.is_broken(at, data.ce, data.able)
     }
 
+    /// Reads from every part that [`data`](Self::data) is going to touch, so that all are fetched at once, while the caller
+    /// does something else.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        let fetched = self.first ^ self.octets ^ self.rate.fetched() ^ self.obedience.fetched();
+        core::hint::black_box(fetched ^ self.series.fetched());
+    }
+
     pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {
         let at = at.max(self.last);
         self.obedience.notified(self.first, self.last, at);

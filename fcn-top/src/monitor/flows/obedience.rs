@@ -78,6 +78,12 @@ impl Obedience {
         }
     }
 
+    /// Something of what [`data`](Self::data) touches.
+    #[inline]
+    pub const fn fetched(&self) -> u64 {
+        self.pending.at ^ self.sums.measured as u64
+    }
+
     /// Data of so many octets at `at`; `last` is when there was some before. Neither goes back.
     pub fn data(&mut self, last: u64, at: u64, octets: u64) {
         self.fine.add(last, at, octets);

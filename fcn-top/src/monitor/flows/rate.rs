@@ -20,6 +20,12 @@ fn place(number: u64) -> usize {
 }
 
 impl Rate {
+    /// Something of what [`add`](Self::add) touches.
+    #[inline]
+    pub const fn fetched(&self) -> u64 {
+        self.running ^ self.steps[STEPS - 1].to_bits() as u64
+    }
+
     /// Adds `octets` at `at`, which is not before `last`, the time of the last addition.
     pub fn add(&mut self, last: u64, at: u64, octets: u64) {
         let (from, to) = (last / STEP, at / STEP);
