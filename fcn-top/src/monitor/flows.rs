@@ -103,6 +103,11 @@ impl Flows {
         self.table.fetch_room(nth);
     }
 
+    /// Has the entry that is looked at first fetched from memory: where it begins.
+    pub fn fetch_first(&self, chain: Chain) {
+        self.table.fetch_first(chain);
+    }
+
     /// Has the flow that is looked for there fetched from memory.
     pub fn fetch(&self, chain: Chain) {
         if let Some(flow) = self.table.first_in(chain) {

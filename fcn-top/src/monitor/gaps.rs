@@ -3,6 +3,8 @@
 //! A histogram of eight buckets an octave, each 9 % wide. Few rows see more than a few octaves, so only those that occur
 //! have counters: four of them in place, others apart.
 
+use fcn_node::watch::fetch::fetch;
+
 /// Buckets in an octave.
 const BUCKETS: usize = 8;
 /// Octaves with a place of their own.
@@ -83,10 +85,11 @@ impl Gaps {
         }
     }
 
-    /// Something of what [`add`](Self::add) touches.
+    /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
-    pub const fn fetched(&self) -> u64 {
-        self.min ^ self.counts[0][0] as u64
+    pub fn fetch(&self) {
+        fetch(&self.min);
+        fetch(&self.counts[1]);
     }
 
     #[inline]

@@ -126,26 +126,24 @@ impl Monitor {
         for (packet, gist) in packets.iter().zip(&ahead.gists) {
             let guess = gist.as_ref().map(|gist| {
                 let key = self.key_of(packet, gist);
-                looks.push(self.rows.look(&key));
+                let look = self.rows.look(&key);
+                self.rows.fetch_place(look);
+                looks.push(look);
                 Guess { key, slot: NOWHERE }
             });
             ahead.rows.push(guess);
         }
         let flows = self.look_for_flows(ahead);
-        // Nothing but that, so that as many as possible are on their way at once.
-        for look in &looks {
-            self.rows.fetch_place(*look);
-        }
-        for chain in &flows {
-            self.flows.fetch_head(*chain);
+        for (nth, chain) in flows.iter().enumerate() {
+            self.flows.fetch_first(*chain);
+            self.flows.fetch_room(nth);
         }
         for (guess, look) in ahead.rows.iter_mut().flatten().zip(looks) {
             guess.slot = self.rows.guess(look);
             self.rows.fetch(guess.slot);
         }
-        for (nth, chain) in flows.into_iter().enumerate() {
+        for chain in flows {
             self.flows.fetch(chain);
-            self.flows.fetch_room(nth);
         }
     }
 
@@ -161,7 +159,9 @@ impl Monitor {
                 None => DataPacket::of(frame).map(|data| data.flow()),
             };
             if let Some(flow) = flow {
-                chains.push(self.flows.look(&flow));
+                let chain = self.flows.look(&flow);
+                self.flows.fetch_head(chain);
+                chains.push(chain);
             }
         }
         chains

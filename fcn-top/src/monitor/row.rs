@@ -8,6 +8,7 @@ use super::series::Series;
 use super::windows::{Step, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_node::watch::RowKey;
+use fcn_node::watch::fetch::fetch;
 pub use fcn_node::watch::rules::NOTIFIERS;
 use fcn_node::watch::rules::{NotifierRate, is_limited};
 use fcn_wire::{Gist, Kind, Origin, Qp};
@@ -183,12 +184,14 @@ impl Row {
         }
     }
 
-    /// Reads from every part that [`count`](Self::count) is going to touch, so that all are fetched at once, while the caller
-    /// does something else.
+    /// Has every part fetched from memory that [`count`](Self::count) is going to touch.
     #[inline]
     pub fn fetch(&self) {
-        let fetched = self.total ^ self.main.total ^ self.gaps.fetched() ^ self.windows.fetched();
-        core::hint::black_box(fetched ^ self.series.step());
+        fetch(&self.total);
+        fetch(&self.main.total);
+        self.gaps.fetch();
+        self.windows.fetch();
+        self.series.fetch();
     }
 
     /// Counts findings about a notification of this row.

@@ -7,6 +7,7 @@ use super::RowId;
 use super::row::Row;
 use fcn_node::watch::RowKey;
 use fcn_node::watch::bounded::reserve;
+use fcn_node::watch::fetch::fetch;
 use fcn_node::watch::hashing::Seeded;
 use fcn_wire::Gist;
 
@@ -111,7 +112,7 @@ impl Rows {
     #[inline]
     pub fn fetch_place(&self, Look(tag): Look) {
         let mask = self.places.len() - 1;
-        core::hint::black_box(self.places[tag as usize & mask].slot);
+        fetch(&self.places[tag as usize & mask]);
     }
 
     /// The slot of a key's row, as far as can be told without a look at it; where there is none, none.
@@ -223,7 +224,7 @@ impl Rows {
         for some in leaving.chunks(BATCH) {
             // Several places at once are on their way from memory.
             for place in some {
-                core::hint::black_box(self.places[place.tag as usize & mask].slot);
+                fetch(&self.places[place.tag as usize & mask]);
             }
             for place in some {
                 self.take_out(*place);

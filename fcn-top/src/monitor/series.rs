@@ -1,6 +1,7 @@
 //! One quantity over time in 64 steps, whose length grows with the time told of.
 
 use super::sums::{Compact, Sum};
+use fcn_node::watch::fetch::fetch;
 
 /// Steps kept.
 pub const STEPS: usize = 64;
@@ -55,10 +56,12 @@ impl<N: Sum> Series<N> {
         }
     }
 
-    /// Something of what [`add`](Self::add) touches.
+    /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
-    pub const fn fetched(&self) -> u64 {
-        self.first ^ self.steps[STEPS - 1].fetched() as u64
+    pub fn fetch(&self) {
+        fetch(&self.first);
+        fetch(&self.steps[STEPS / 2]);
+        fetch(&self.steps[STEPS - 1]);
     }
 
     /// Whether nothing was added yet.

@@ -50,12 +50,6 @@ const MAX_SHIFT: u32 = (1 << (u16::BITS - MANTISSA)) - 2;
 pub struct Compact(u16);
 
 impl Compact {
-    /// As it stands in memory.
-    #[inline]
-    pub const fn fetched(self) -> u16 {
-        self.0
-    }
-
     /// The number that is nearest to `sum`.
     #[inline]
     #[must_use]

@@ -4,6 +4,7 @@
 //! seconds that are over are exact up to 4096, and within 0.03 % beyond.
 
 use super::sums::Compact;
+use fcn_node::watch::fetch::fetch;
 
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;
@@ -72,10 +73,11 @@ impl Windows {
         self.summed();
     }
 
-    /// Something of what [`add`](Self::add) touches.
+    /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
-    pub const fn fetched(&self) -> u64 {
-        self.step ^ self.tenths[STEPS - 1] as u64
+    pub fn fetch(&self) {
+        fetch(&self.step);
+        fetch(&self.tenths[STEPS - 1]);
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
 //! business.
 
+use super::fetch::fetch;
 use super::hashing::Seeded;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -149,7 +150,9 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     /// Has what a search reads first fetched from memory.
     #[inline]
     pub fn fetch_head(&self, chain: Chain) {
-        core::hint::black_box(self.heads.get(chain.0).copied());
+        if let Some(head) = self.heads.get(chain.0) {
+            fetch(head);
+        }
     }
 
     /// Has the place fetched from memory that the `nth` next new entry gets, counted from 0, where an old one has left it.
@@ -157,7 +160,18 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     pub fn fetch_room(&self, nth: usize) {
         let slot = (self.free.len().checked_sub(nth + 1)).and_then(|at| self.free.get(at));
         let entry = slot.and_then(|slot| self.entries.get(*slot as usize));
-        core::hint::black_box(entry.is_some_and(Option::is_some));
+        if let Some(entry) = entry {
+            fetch(entry);
+        }
+    }
+
+    /// Has the entry that a search comes to first fetched from memory: where it begins.
+    #[inline]
+    pub fn fetch_first(&self, chain: Chain) {
+        let slot = self.heads.get(chain.0);
+        if let Some(entry) = slot.and_then(|slot| self.entries.get(*slot as usize)) {
+            fetch(entry);
+        }
     }
 
     /// The value that a search comes to first, whatever its key.
@@ -368,9 +382,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
                 }
             };
             chains(self, Self::fetch_head);
-            chains(self, |table, chain| {
-                core::hint::black_box(table.first_in(chain).is_some());
-            });
+            chains(self, Self::fetch_first);
             for (_, slot) in some {
                 if let Some(entry) = self.take(*slot) {
                     self.evicted += 1;

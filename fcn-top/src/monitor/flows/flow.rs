@@ -4,6 +4,7 @@ use super::Data;
 use super::obedience::Obedience;
 use super::rate::Rate;
 use crate::monitor::series::Series;
+use fcn_node::watch::fetch::fetch;
 use fcn_node::watch::rules::Beside;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
@@ -50,12 +51,14 @@ impl Flow {
         self.beside.is_broken(at, data.ce, data.able)
     }
 
-    /// Reads from every part that [`data`](Self::data) is going to touch, so that all are fetched at once, while the caller
-    /// does something else.
+    /// Has every part fetched from memory that [`data`](Self::data) is going to touch.
     #[inline]
     pub(super) fn fetch(&self) {
-        let fetched = self.first ^ self.octets ^ self.rate.fetched() ^ self.obedience.fetched();
-        core::hint::black_box(fetched ^ self.series.fetched());
+        fetch(&self.first);
+        fetch(&self.octets);
+        self.rate.fetch();
+        self.obedience.fetch();
+        self.series.fetch();
     }
 
     pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {

@@ -1,6 +1,7 @@
 //! Does a flow slow down after a notification? Octets before and after, over 1 ms and 10 ms.
 
 use super::steps::Steps;
+use fcn_node::watch::fetch::fetch;
 use fcn_node::watch::rules::of_window;
 
 /// A millisecond.
@@ -78,10 +79,11 @@ impl Obedience {
         }
     }
 
-    /// Something of what [`data`](Self::data) touches.
+    /// Has the parts fetched from memory that [`data`](Self::data) touches.
     #[inline]
-    pub const fn fetched(&self) -> u64 {
-        self.pending.at ^ self.sums.measured as u64
+    pub fn fetch(&self) {
+        fetch(&self.pending.at);
+        fetch(&self.sums.measured);
     }
 
     /// Data of so many octets at `at`; `last` is when there was some before. Neither goes back.

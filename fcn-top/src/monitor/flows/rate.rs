@@ -1,5 +1,7 @@
 //! Octets in the last second, however many those are.
 
+use fcn_node::watch::fetch::fetch;
+
 /// A step, in nanoseconds.
 const STEP: u64 = 100_000_000;
 /// Steps in a second.
@@ -20,10 +22,11 @@ fn place(number: u64) -> usize {
 }
 
 impl Rate {
-    /// Something of what [`add`](Self::add) touches.
+    /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
-    pub const fn fetched(&self) -> u64 {
-        self.running ^ self.steps[STEPS - 1].to_bits() as u64
+    pub fn fetch(&self) {
+        fetch(&self.running);
+        fetch(&self.steps[STEPS - 1]);
     }
 
     /// Adds `octets` at `at`, which is not before `last`, the time of the last addition.
