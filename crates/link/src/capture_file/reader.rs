@@ -104,6 +104,13 @@ struct Found {
 }
 
 impl Found {
+    /// What it was counted from stands at `start` of the buffer.
+    #[inline]
+    const fn shift(&mut self, start: usize) {
+        self.place.start += start;
+        self.place.end += start;
+    }
+
     #[inline]
     fn packet<'a>(&self, interface: &ReadInterface, buffer: &'a [u8]) -> Packet<'a> {
         let bytes = buffer.get(self.place.clone()).unwrap_or_default();
@@ -228,6 +235,7 @@ impl<'r> CaptureReader<'r> {
     pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
         self.found.clear();
         self.find()?;
+        self.find_more(most);
         while self.found.len() < most && self.has_another() {
             if let Err(e) = self.find() {
                 self.failed = Some(e);
@@ -245,6 +253,18 @@ impl<'r> CaptureReader<'r> {
             found: &self.found,
             buffer: self.window.buffer(),
             interfaces: &self.interfaces,
+        }
+    }
+
+    /// Finds those that stand behind what was found, as long as they are of the usual kind.
+    #[inline]
+    fn find_more(&mut self, most: usize) {
+        let before = self.found.len();
+        if before > 0
+            && let Format::PcapNg(section) = &self.format
+        {
+            section.more(&mut self.window, &self.interfaces, most, &mut self.found);
+            self.packets += (self.found.len() - before) as u64;
         }
     }
 

@@ -120,6 +120,60 @@ impl Section {
     ) -> Result<Found, ReadErrorKind> {
         let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
         let block = whole(window, self.order, len)?;
+        let mut found = self.found(block, interfaces, layout)?;
+        found.shift(window.take(len).start);
+        Ok(found)
+    }
+
+    /// Finds packets in the window for as long as one enhanced packet block, whole and as it should be, follows the other,
+    /// until there are `most`: nearly all of a file are. Where that ends, [`next`](Self::next) has to look.
+    #[inline]
+    pub(super) fn more(
+        &self,
+        window: &mut Window<'_>,
+        interfaces: &[ReadInterface],
+        most: usize,
+        found: &mut Vec<Found>,
+    ) {
+        let start = window.start();
+        let ready = window.ready();
+        let mut at = 0;
+        while found.len() < most {
+            let octets = ready.get(at..).unwrap_or_default();
+            let Some((len, mut one)) = self.regular(octets, interfaces) else {
+                break;
+            };
+            one.shift(start + at);
+            found.push(one);
+            at += len;
+        }
+        window.take(at);
+    }
+
+    /// The length of the enhanced packet block that stands in front, and its packet, where all is as it should be.
+    #[inline]
+    fn regular(&self, octets: &[u8], interfaces: &[ReadInterface]) -> Option<(usize, Found)> {
+        let [kind, len] = self.order.words(octets)?;
+        if kind != ENHANCED_PACKET_BLOCK {
+            return None;
+        }
+        let len = block_len(len, HEADER_LEN + TRAILER_LEN).ok()?;
+        let block = octets.get(..len)?;
+        if !says_again(self.order, block) {
+            return None;
+        }
+        Some((len, self.found(block, interfaces, enhanced).ok()?))
+    }
+
+    /// The packet of a whole block; its place is counted from the block's first octet.
+    #[inline]
+    fn found(
+        &self,
+        block: &[u8],
+        interfaces: &[ReadInterface],
+        layout: impl Fn(Order, &[u8], &[ReadInterface]) -> Option<Layout>,
+    ) -> Result<Found, ReadErrorKind> {
+        let len = block.len();
         let own = interfaces.get(self.first..).unwrap_or_default();
         let front = block.get(..len - TRAILER_LEN).unwrap_or_default();
         let Some(layout) = layout(self.order, front, own) else {
@@ -146,12 +200,11 @@ impl Section {
                 at => at,
             },
         };
-        let start = window.take(len).start + layout.header_len;
         Ok(Found {
             interface: self.first + layout.interface as usize,
             at,
             wire_len: layout.wire_len,
-            place: start..start + captured,
+            place: layout.header_len..layout.header_len + captured,
         })
     }
 
@@ -258,10 +311,20 @@ fn whole<'w>(
     len: usize,
 ) -> Result<&'w [u8], ReadErrorKind> {
     let block = window.need(len)?;
-    let again = block.last_chunk().map_or(0, |word| order.word(*word));
-    if again as usize != len {
-        let len = len as u32;
+    if !says_again(order, block) {
+        let (len, again) = (len as u32, last_word(order, block));
         return Err(ReadErrorKind::Lengths { len, again });
     }
     Ok(block)
+}
+
+/// Whether a block says its length at its end.
+#[inline]
+fn says_again(order: Order, block: &[u8]) -> bool {
+    last_word(order, block) as usize == block.len()
+}
+
+#[inline]
+fn last_word(order: Order, block: &[u8]) -> u32 {
+    block.last_chunk().map_or(0, |word| order.word(*word))
 }

@@ -93,6 +93,12 @@ impl<'r> Window<'r> {
         self.buffer.get(self.ready.clone()).unwrap_or_default()
     }
 
+    /// Where in [`buffer`](Self::buffer) that begins.
+    #[inline]
+    pub(super) const fn start(&self) -> usize {
+        self.ready.start
+    }
+
     /// Moves behind `len` octets of those that [`need`](Self::need) has shown; returns their place in
     /// [`buffer`](Self::buffer).
     #[inline]
