@@ -335,6 +335,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             reserve(&mut self.entries, self.limit);
+            reserve(&mut self.touched, self.limit);
             self.entries.push(None);
             self.touched.push(0);
             self.entries.len() as u32 - 1
