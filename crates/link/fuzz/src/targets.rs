@@ -4,8 +4,8 @@
 //! An input is a capture file. A function panics where the reader breaks a promise.
 
 use fcn_link::capture_file::{
-    CaptureReader, CaptureWriter, Interface, MAX_INTERFACES, MAX_PACKET, Options, ReadError,
-    ReadErrorKind, ReadInterface,
+    CaptureReader, CaptureWriter, Interface, MAX_INTERFACES, MAX_PACKET, Options, Packet,
+    ReadError, ReadErrorKind, ReadInterface,
 };
 use fcn_wire::LinkType;
 use pcap_file::pcap::PcapParser;
@@ -34,16 +34,29 @@ struct Kept {
     bytes: Vec<u8>,
 }
 
+impl Kept {
+    fn of(packet: &Packet<'_>) -> Self {
+        Self {
+            interface: packet.interface,
+            at: packet.stamped.then_some(packet.at),
+            wire_len: packet.wire_len,
+            bytes: packet.bytes.to_vec(),
+        }
+    }
+}
+
 /// What a reader gave: packets, how it ended, and the interfaces.
 #[derive(Debug, Default)]
 struct Content {
     packets: Vec<Kept>,
     error: Option<ReadError>,
     interfaces: Vec<ReadInterface>,
+    /// Whether all of it was read.
+    ended: bool,
 }
 
 /// Reads a capture file: bounded and well-formed packets, the same however the octets come, the same as pcap-file's, and
-/// the same again from a file written of them.
+/// the same again from a file written of them, and the same where several are asked for at a time.
 pub fn capture(data: &[u8]) {
     let whole = read(data);
     let piecemeal = read(Piecemeal {
@@ -51,6 +64,11 @@ pub fn capture(data: &[u8]) {
         piece: data.len(),
     });
     assert_same(&whole, &piecemeal);
+    let together = read_together(data);
+    assert!((whole.packets.iter().zip(&together.packets)).all(|(a, b)| a == b));
+    if whole.ended && together.ended {
+        assert_same(&whole, &together);
+    }
     for (ours, theirs) in whole.packets.iter().zip(by_pcap_file(data)) {
         let at = ours.at.map(u128::from);
         assert_eq!((at, ours.wire_len, ours.bytes.clone()), theirs);
@@ -87,6 +105,7 @@ fn read<R: Read + Send>(octets: R) -> Content {
         Ok(reader) => reader,
         Err(e) => {
             check(&e, 0);
+            content.ended = true;
             content.error = Some(e);
             return content;
         }
@@ -99,14 +118,10 @@ fn read<R: Read + Send>(octets: R) -> Content {
                 assert!(packet.wire_len as usize >= packet.bytes.len());
                 assert!(packet.stamped || packet.at == 0);
                 assert_eq!(packet.link, LinkType::from_pcap(packet.link_number));
-                content.packets.push(Kept {
-                    interface: packet.interface,
-                    at: packet.stamped.then_some(packet.at),
-                    wire_len: packet.wire_len,
-                    bytes: packet.bytes.to_vec(),
-                });
+                content.packets.push(Kept::of(&packet));
             }
             ended => {
+                content.ended = true;
                 content.error = ended.err();
                 let again = reader.next().expect("no error behind the end");
                 assert!(again.is_none(), "a packet behind the end");
@@ -131,6 +146,34 @@ fn read<R: Read + Send>(octets: R) -> Content {
     for packet in &content.packets {
         assert!((packet.interface as usize) < content.interfaces.len());
     }
+    content
+}
+
+/// Reads sixteen packets at a time.
+fn read_together(octets: &[u8]) -> Content {
+    let mut content = Content::default();
+    let mut reader = match CaptureReader::from(octets, "data") {
+        Ok(reader) => reader,
+        Err(e) => {
+            content.error = Some(e);
+            content.ended = true;
+            return content;
+        }
+    };
+    while content.packets.len() < MOST && reader.octets() < MOST_OCTETS {
+        match reader.next_some(16) {
+            Ok(Some(some)) => content
+                .packets
+                .extend(some.iter().map(|packet| Kept::of(&packet))),
+            ended => {
+                content.ended = true;
+                content.error = ended.err();
+                break;
+            }
+        }
+    }
+    assert_eq!(reader.packets(), content.packets.len() as u64);
+    content.interfaces = reader.interfaces().to_vec();
     content
 }
 
