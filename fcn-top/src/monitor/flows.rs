@@ -42,7 +42,8 @@ pub struct Data {
 #[derive(Debug)]
 pub struct Flows {
     table: Bounded<FlowKey, Flow>,
-    pairs: Pairs,
+    /// From when on they were asked for: new flows need not wait for an index that nobody looks into.
+    pairs: Option<Pairs>,
 }
 
 impl Flows {
@@ -51,7 +52,7 @@ impl Flows {
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
-            pairs: Pairs::new(limit),
+            pairs: None,
         }
     }
 
@@ -71,11 +72,15 @@ impl Flows {
                 new = true;
                 Flow::new(at)
             },
-            |slot, key, _| pairs.unlink(slot, key.sender, key.receiver),
+            |slot, key, _| {
+                if let Some(pairs) = pairs {
+                    pairs.unlink(slot, key.sender, key.receiver);
+                }
+            },
         );
         let marked = flow.data(at, data);
-        if new {
-            self.pairs.link(slot, data.key.sender, data.key.receiver);
+        if new && let Some(pairs) = &mut self.pairs {
+            pairs.link(slot, data.key.sender, data.key.receiver);
         }
         marked
     }
@@ -121,14 +126,32 @@ impl Flows {
         self.table.get(key)
     }
 
-    /// The flows from one host to another: [`MAX_PER_PAIR`] at most, those that came first of those still kept.
+    /// The flows, with an index of pairs of hosts from now on.
+    pub fn paired(&mut self) -> &Self {
+        if self.pairs.is_none() {
+            let mut pairs = Pairs::new(self.limit());
+            let mut all: Vec<_> = (self.table.slots())
+                .map(|(slot, key, flow)| (flow.first_seen(), slot, key))
+                .collect();
+            // Slot by slot where it is the same moment.
+            all.sort_by_key(|(first, _, _)| *first);
+            for (_, slot, key) in all {
+                pairs.link(slot, key.sender, key.receiver);
+            }
+            self.pairs = Some(pairs);
+        }
+        self
+    }
+
+    /// The flows from one host to another: [`MAX_PER_PAIR`] at most, those that came first of those still kept. None before
+    /// they are [`paired`](Self::paired).
     pub fn between(
         &self,
         sender: IpAddr,
         receiver: IpAddr,
     ) -> impl Iterator<Item = (&FlowKey, &Flow)> {
-        self.pairs
-            .chain(sender, receiver)
+        (self.pairs.iter())
+            .flat_map(move |pairs| pairs.chain(sender, receiver))
             .filter_map(|slot| self.table.at(slot))
             .filter(move |(key, _)| key.sender == sender && key.receiver == receiver)
     }

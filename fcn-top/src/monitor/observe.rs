@@ -388,7 +388,8 @@ impl Monitor {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
                 if let Some(ip) = frame.ip() {
                     let (from, to) = (ip.source, ip.destination);
-                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), &self.flows);
+                    let flows = self.flows.paired();
+                    (self.resolver).acknowledged(from, to, bth.dest_qp(), bth.psn(), flows);
                 }
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),

@@ -316,6 +316,15 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         (Slot(slot), &mut entry.value)
     }
 
+    /// Every key and value by slot, the lowest first.
+    pub fn slots(&self) -> impl Iterator<Item = (Slot, &K, &V)> {
+        let entries = self.entries.iter().zip(0..);
+        entries.filter_map(|(entry, slot)| {
+            let entry = entry.as_ref()?;
+            Some((Slot(slot), &entry.key, &entry.value))
+        })
+    }
+
     /// Every key and value, in no useful order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries

@@ -51,7 +51,7 @@ impl Net {
     fn ack(&mut self, sender: u8, qp: u32, psn: u32) {
         let qp = Qp::truncate(qp);
         self.resolver
-            .acknowledged(host(100), host(sender), qp, psn, &self.flows);
+            .acknowledged(host(100), host(sender), qp, psn, self.flows.paired());
     }
 
     fn qp(&self, key: FlowKey) -> Option<u32> {
@@ -170,7 +170,8 @@ fn play(name: &str, cm: bool) -> Net {
             net.flows.data(packet.at, &data);
         } else if bth.opcode() == Opcode::RC_ACKNOWLEDGE {
             let (from, to, qp, psn) = (ip.source, ip.destination, bth.dest_qp(), bth.psn());
-            net.resolver.acknowledged(from, to, qp, psn, &net.flows);
+            net.resolver
+                .acknowledged(from, to, qp, psn, net.flows.paired());
         }
     }
     net
