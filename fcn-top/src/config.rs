@@ -50,9 +50,9 @@ preferences! {
     /// Octets of the ring that the kernel puts packets into [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
-    /// Octets captured of each packet [default: 2048]
+    /// Octets captured of each packet [default: 512]
     #[arg(value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(128..=262_144), help_heading = "Capture")]
-    snap_length: u32 = "2048";
+    snap_length: u32 = "512";
     /// Leave the interface as it is: packets for other hosts may stay away
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_promiscuous: bool = "false";

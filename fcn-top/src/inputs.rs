@@ -37,7 +37,7 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
     }
     let how = Capturing {
         buffer,
-        snap_len: preferences.snap_length.unwrap_or(2_048),
+        snap_len: preferences.snap_length.unwrap_or(512),
         promiscuous: !preferences.no_promiscuous.unwrap_or(false),
         filter: filter(cli, preferences)?,
         profile: profile.clone(),

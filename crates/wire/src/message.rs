@@ -291,11 +291,19 @@ impl<'a> Frame<'a> {
     }
 
     fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
-        if !datagram.is_whole() {
-            return;
-        }
         let profile = self.profile();
         let (port, payload) = (datagram.destination_port, datagram.payload);
+        if !datagram.is_whole() {
+            let outer = Family::of(datagram.ip.source);
+            if port == profile.proxy_cn_port
+                && let Ok(message) = ProxyCn::new_checked(payload, outer)
+            {
+                findings.within(datagram.payload_at(), |findings| {
+                    message.check_front(outer, datagram.ip.end - datagram.ip.start, findings);
+                });
+            }
+            return;
+        }
         findings.within(datagram.payload_at(), |findings| {
             if port == profile.rocev2_port {
                 check_roce(payload, findings);

@@ -199,16 +199,21 @@ impl<'a> ProxyCn<'a> {
         self.bytes.get(self.invoking_at()..).unwrap_or_default()
     }
 
-    /// Adds the rules that the message breaks; offsets from its start. `outer_len` is the length in octets of the IP
-    /// packet around it, and `outer` that packet's version.
-    pub fn check(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
+    /// The part of [`check`](Self::check) that holds for a message whose end was not captured, too.
+    pub fn check_front(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
         if self.reserved() != 0 {
             findings.push(Rule::ProxyCnReserved, self.level_at(), 3);
         }
-        let room = outer.max_packet();
-        if outer_len > room {
+        if outer_len > outer.max_packet() {
             findings.push(Rule::ProxyCnTooLong, 0, self.bytes.len());
         }
+    }
+
+    /// Adds the rules that the message breaks; offsets from its start. `outer_len` is the length in octets of the IP
+    /// packet around it, and `outer` that packet's version.
+    pub fn check(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
+        self.check_front(outer, outer_len, findings);
+        let room = outer.max_packet();
         let (at, invoking) = (self.invoking_at(), self.invoking_packet());
         if invoking.is_empty() {
             findings.push(Rule::ProxyCnInvokingNone, at, 0);

@@ -456,6 +456,21 @@ fn lengths_of_messages_that_lie() {
 }
 
 #[test]
+fn what_the_front_of_a_proxy_notification_breaks_is_found_where_its_end_was_not_captured() {
+    let mut bytes = sample("proxy_cn_v6").behind(&[]);
+    let whole = bytes.len();
+    let more = 1_300_u16;
+    for length_at in [14 + 4, 54 + 4] {
+        let length = u16::from_be_bytes([bytes[length_at], bytes[length_at + 1]]) + more;
+        bytes[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+    let frame = read(&bytes, whole + usize::from(more));
+    assert!(matches!(frame.end(), End::Cut { .. }));
+    let found: Vec<Rule> = findings(&frame).into_iter().map(|f| f.rule).collect();
+    assert_eq!(found, [Rule::ProxyCnTooLong]);
+}
+
+#[test]
 fn ioam_traces_that_lie() {
     // Both carry their trace in the same place: the header at 54, the option at 58, the trace at 62.
     let in_data = sample("data_v6_ioam_proxy_address").behind(&[]);

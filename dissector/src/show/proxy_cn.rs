@@ -93,18 +93,20 @@ pub fn proxy_cn(
     let frame = scene
         .frame_of_payload(start, addresses.map(|(source, _)| source))
         .map(|(_, frame)| frame);
+    let ip = frame.as_ref().and_then(|frame| frame.ip());
+    let outer_len = match (ip, outer) {
+        (Some(ip), _) => ip.end - ip.start,
+        (None, Family::V4) => 20 + 8 + reported,
+        (None, Family::V6) => 40 + 8 + reported,
+    };
+    let mut findings = Findings::new();
     if captured == reported {
-        let ip = frame.as_ref().and_then(|frame| frame.ip());
-        let outer_len = match (ip, outer) {
-            (Some(ip), _) => ip.end - ip.start,
-            (None, Family::V4) => 20 + 8 + reported,
-            (None, Family::V6) => 40 + 8 + reported,
-        };
-        let mut findings = Findings::new();
         message.check(outer, outer_len, &mut findings);
-        for finding in &findings {
-            plan.expert(finding.rule, at(finding.offset, finding.len));
-        }
+    } else {
+        message.check_front(outer, outer_len, &mut findings);
+    }
+    for finding in &findings {
+        plan.expert(finding.rule, at(finding.offset, finding.len));
     }
     let invoking = message.invoking_packet();
     if !invoking.is_empty() {
