@@ -128,11 +128,11 @@ pub trait Watched {
     }
 
     /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
-    /// returns how many.
+    /// returns how many, and how many packets of whatever row had left before.
     ///
     /// # Errors
     /// What failed, on what, and what to do.
-    fn export(&self, row: RowId, to: &Path) -> Result<u64, String>;
+    fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String>;
 
     /// What has come to an end, where all input has: "end of file", or why it broke off.
     fn ended(&self) -> Option<String>;

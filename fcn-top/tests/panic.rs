@@ -88,7 +88,7 @@ impl Watched for Fragile<'_> {
         self.engine.tables_in(wanted, room)
     }
 
-    fn export(&self, _: RowId, _: &Path) -> core::result::Result<u64, String> {
+    fn export(&self, _: RowId, _: &Path) -> core::result::Result<(u64, u64), String> {
         panic!("{SAID}");
     }
 

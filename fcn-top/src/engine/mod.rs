@@ -345,9 +345,9 @@ impl Watched for Engine {
         }
     }
 
-    fn export(&self, row: RowId, to: &Path) -> Result<u64, String> {
+    fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String> {
         let rows = std::iter::once(row).collect();
-        self.export_rows(&rows, to).map(|(packets, _)| packets)
+        self.export_rows(&rows, to)
     }
 
     fn ended(&self) -> Option<String> {

@@ -213,9 +213,19 @@ impl<'a> App<'a> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes how an export of packets went: how many there were, or what failed.
-    pub fn exported(&mut self, to: &Path, done: Result<u64, String>) {
-        self.tell(to, "packet", done);
+    /// Takes how an export of packets went: how many there were, and how many had left before, or what failed.
+    pub fn exported(&mut self, to: &Path, done: Result<(u64, u64), String>) {
+        let gone = done.as_ref().map_or(0, |(_, gone)| *gone);
+        self.tell(to, "packet", done.map(|(count, _)| count));
+        if let Some((text, tone)) = &mut self.message
+            && gone > 0
+        {
+            *text += &format!(
+                "; {} older ones of all rows had left (--keep)",
+                fcn_tool::quantity::grouped(gone)
+            );
+            *tone = Tone::Warn;
+        }
     }
 
     /// Takes how writing a table went: how many lines there were, or what failed.

@@ -185,10 +185,12 @@ pub(super) fn how_much(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
 pub(super) fn verdict(record: &QpRecord, look: Look<'_>) -> (String, Tone) {
     let words = look.words;
     let Some(obeyed) = record.obeyed.filter(|_| record.measured > 0) else {
-        return (
-            "Whether it obeys is not known: no data of it seen around a notification".to_owned(),
-            Tone::Dim,
-        );
+        let why = match record.data_packets {
+            None => "no data of it was seen",
+            // What there is no data before, or not yet 10 ms after, is not measured.
+            Some(_) => "no notification has data in the 10 ms before it, and 10 ms after it",
+        };
+        return (format!("Whether it obeys is not known: {why}"), Tone::Dim);
     };
     let says = match obeyed {
         share if share >= 0.7 => "Obeys",

@@ -185,7 +185,10 @@ impl App<'_> {
                 said(interface)
             )
         };
-        let mut pieces = vec![
+        let mut pieces = self.missing().map_or_else(Vec::new, |text| {
+            vec![piece(0, text, self.theme.bold(Tone::Bad))]
+        });
+        pieces.extend([
             piece(0, drops, tone(lost, Tone::Bad)),
             piece(1, format!("{pace} notif/s"), self.theme.bold(Tone::Plain)),
             piece(3, format!("{} in all", grouped(totals.notified())), plain),
@@ -195,7 +198,7 @@ impl App<'_> {
                 format!("{} evicted", grouped(totals.rows_evicted)),
                 tone(totals.rows_evicted > 0, Tone::Warn),
             ),
-        ];
+        ]);
         let unread = totals.cut + totals.undecodable;
         if unread > 0 {
             pieces.push(piece(
@@ -212,6 +215,24 @@ impl App<'_> {
             ));
         }
         put_pieces(buffer, area, pieces);
+    }
+
+    /// Which interfaces nothing comes from now.
+    fn missing(&self) -> Option<String> {
+        let live = &self.moments.live().interfaces;
+        let mut missing = live
+            .iter()
+            .filter(|one| matches!(one.state, "down" | "gone"));
+        let (first, more) = (missing.next()?, missing.count());
+        Some(if more > 0 {
+            format!("{} interfaces down or gone", more + 1)
+        } else {
+            format!(
+                "{} is {}",
+                fit::end(&self.words.text(&first.name), 16),
+                first.state
+            )
+        })
     }
 
     /// What the table below shows: how much of it, in which order, filtered by what.

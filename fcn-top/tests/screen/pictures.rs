@@ -99,7 +99,7 @@ fn states() {
         typed(&mut app, "jx");
         as_committed("export", &mut app, size);
         press(&mut app, KeyCode::Enter);
-        app.exported(Path::new("fcn-top-qp-0x1200.pcapng"), Ok(12_345));
+        app.exported(Path::new("fcn-top-qp-0x1200.pcapng"), Ok((12_345, 0)));
         as_committed("exported", &mut app, size);
 
         let mut app = busy(View::Qps, &words);
