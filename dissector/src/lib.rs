@@ -1,7 +1,7 @@
 //! Wireshark plugin that decodes RoCEv2 congestion notification: CNP, Fast CNP, notification to the proxy node, Fast
 //! CNP in the WAN, the Proxy Node Capability in routing; and FECN, BECN and ICRC of every RoCEv2 packet.
 //!
-//! Every format is read by `fcn-wire`; which frames belong together is found in `memory`, by the rules of `fcn-node`.
+//! Every format is read by `fcn-wire`; which frames belong together is found in `memory`, by the rules of `fcn-observe`.
 //! `names` lists what can be filtered, `show` decides what is shown of octets and writes it down as a `plan`; all of that
 //! is safe code that can be tested without Wireshark. `ws` is the border: it registers, is called by Wireshark, and
 //! carries plans out.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
-use fcn_node::{DataPacket, Ecn, FlowKey, Outer};
+use fcn_observe::{DataPacket, Ecn, FlowKey, Outer};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::{Gist, Kind, Profile, Qp, Rule, Subject};
@@ -671,7 +671,7 @@ fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<u
 #[test]
 fn rules_that_several_packets_break_are_those_of_the_audit() {
     let Some(tshark) = with_plugin() else { return };
-    let list = |text: &str| vec![fcn_node::access::prefix(text).unwrap()];
+    let list = |text: &str| vec![fcn_observe::access::prefix(text).unwrap()];
     let settings = Settings {
         flow_rate: 1000,
         trust: list("2001:db8:ffff::1"),

@@ -162,7 +162,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
-pub use fcn_node::watch::Resolved;
+pub use fcn_observe::Resolved;
 pub use fcn_wire::notification::Side as QpSide;
 
 records! {

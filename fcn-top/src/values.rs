@@ -79,7 +79,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn prefix(text: &str) -> Result<Prefix, String> {
-    fcn_node::access::prefix(text).ok_or_else(|| {
+    fcn_observe::access::prefix(text).ok_or_else(|| {
         format!("`{text}` is no prefix: write 10.0.0.0/8, fd00::/16, or one address")
     })
 }

@@ -1,7 +1,6 @@
 //! The roles together: a data packet meets congestion, and its sender slows down, by each of the four ways.
 
 use crate::congestion_point::{self, Ability, CongestionPoint};
-use crate::data::{DataPacket, Ecn, Outer};
 use crate::ingress_pe::{self, IngressPe};
 use crate::notification_point::{self, NotificationPoint};
 use crate::outgoing::{About, Outgoing};
@@ -10,7 +9,8 @@ use crate::reaction_point::{self, Reaction, ReactionPoint};
 use crate::testing::{
     ICRC, RECEIVER, SENDER, SWITCH, Setup, build, data, hop, trace, udp, with_frame,
 };
-use crate::time::Time;
+use fcn_observe::data::{DataPacket, Ecn, Outer};
+use fcn_observe::time::Time;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::ioam::{IoamOption, OptType};

@@ -1,14 +1,14 @@
 //! The ingress PE: labels the flows it tunnels through the WAN, and turns what comes back about a label into a CNP
 //! (draft-he-rtgwg-wan-fcn section 4.1). Encapsulating is the caller's business.
 
-use crate::access;
-use crate::connections::Connections;
-use crate::data::FlowKey;
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
-use crate::table::Table;
-use crate::time::Time;
 use core::time::Duration;
+use fcn_observe::access;
+use fcn_observe::connections::Connections;
+use fcn_observe::data::FlowKey;
+use fcn_observe::table::Table;
+use fcn_observe::time::Time;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::rdma_cm::gid_from_ip;
 use fcn_wire::wan_fcn::MAX_FLOW_LABEL;

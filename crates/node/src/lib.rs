@@ -2,7 +2,8 @@
 //!
 //! Time comes in as a [`Time`], packets as [`Frame`](fcn_wire::Frame)s or [`DataPacket`]s; out come values that say what
 //! to send ([`Outgoing`]), which rate to use, when to ask again. There are no sockets, threads, clocks or random numbers
-//! here, so that a simulator, a live tool and a test drive the same code. What the octets mean is `fcn-wire`'s business.
+//! here, so that a simulator, a live tool and a test drive the same code. What the octets mean is `fcn-wire`'s
+//! business, what packets tell of flows and connections `fcn-observe`'s.
 //!
 //! | role | module | source |
 //! |---|---|---|
@@ -12,19 +13,14 @@
 //! | reaction point: a sender that slows down | [`reaction_point`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5 |
 //! | proxy node: turns proxy notifications into CNPs | [`proxy`] | draft-xiao-rtgwg-proxy-congestion-notification section 3 |
 //! | ingress PE: labels flows, turns WAN FCNs into CNPs | [`ingress_pe`] | draft-he-rtgwg-wan-fcn section 4.1 |
-//! | who is connected to whom, read from RDMA CM in transit | [`connections`] | draft-he-rtgwg-wan-fcn section 4.1; InfiniBand volume 1, chapter 12 |
-//! | what one who looks on infers: which QP, which flow, which rules several packets break | [`watch`] | |
 //!
 //! Every feature of the drafts is off until its `Config` switches it on, as they demand. Every table is bounded, and
 //! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
 #![forbid(unsafe_code)]
 
-pub mod access;
 #[cfg(test)]
 mod chain_tests;
 pub mod congestion_point;
-pub mod connections;
-pub mod data;
 pub mod ingress_pe;
 pub mod limiter;
 pub mod notification_point;
@@ -33,19 +29,14 @@ mod prefix_map;
 pub mod proxy;
 pub mod proxy_directory;
 pub mod reaction_point;
-mod table;
 #[cfg(test)]
 mod testing;
-pub mod time;
-pub mod watch;
 
 pub use congestion_point::CongestionPoint;
-pub use connections::Connections;
-pub use data::{DataPacket, Ecn, FlowKey, Outer};
+pub use fcn_observe::{Connections, DataPacket, Ecn, FlowKey, Outer, Time, access};
 pub use ingress_pe::IngressPe;
 pub use notification_point::NotificationPoint;
 pub use outgoing::{About, Outgoing};
 pub use proxy::Proxy;
 pub use proxy_directory::ProxyDirectory;
 pub use reaction_point::ReactionPoint;
-pub use time::Time;

@@ -1,9 +1,9 @@
 //! How many notifications a node may send: a least interval for each flow, and a rate with bursts for all together.
 
-use crate::data::FlowKey;
-use crate::table::Table;
-use crate::time::{Time, nanos};
 use core::time::Duration;
+use fcn_observe::data::FlowKey;
+use fcn_observe::table::Table;
+use fcn_observe::time::{Time, nanos};
 
 /// The limits (draft-xiao-rtgwg-rocev2-fast-cnp section 5 recommends that there are some; the numbers are ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The notification point: a receiver that answers CE marks with CNPs.
 
-use crate::data::{DataPacket, Ecn};
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
-use crate::time::Time;
 use core::time::Duration;
+use fcn_observe::data::{DataPacket, Ecn};
+use fcn_observe::time::Time;
 use fcn_wire::Qp;
 
 /// The settings.

@@ -1,6 +1,6 @@
 //! What roles send: decided here as small values, written as octets only when somebody wants them.
 
-use crate::data::DataPacket;
+use fcn_observe::data::DataPacket;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -237,6 +237,26 @@ mod tests {
         qp: Qp::truncate(0x123),
         udp_source: 77,
     };
+
+    #[test]
+    fn what_a_data_packet_says_of_itself_is_quoted_without_its_tunnel() {
+        use crate::testing::{ICRC, build, ip, udp};
+        use fcn_wire::bth::BthRepr;
+        let inner = [
+            ip(SENDER.into(), RECEIVER.into()),
+            udp(4791),
+            Part::Bth(BthRepr::new(
+                fcn_wire::Opcode::RC_SEND_ONLY,
+                Qp::truncate(7),
+                1,
+            )),
+            ICRC,
+        ];
+        let bytes = build(&[&[ip(SWITCH.into(), SENDER.into())], &inner[..]].concat());
+        let frame = Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
+        let about = About::of(&DataPacket::of(&frame).unwrap(), &frame);
+        assert_eq!((about.trace, about.invoking), (None, &build(&inner)[..]));
+    }
 
     fn emitted(outgoing: Outgoing, about: &About<'_>) -> (Vec<u8>, Kind) {
         let mut out = [0; Outgoing::MAX_LEN];

@@ -1,12 +1,12 @@
 //! The proxy node: turns congestion notifications of network nodes into CNPs that every sender understands.
 
-use crate::access;
-use crate::connections::Connections;
-use crate::data::FlowKey;
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
-use crate::time::Time;
 use core::time::Duration;
+use fcn_observe::access;
+use fcn_observe::connections::Connections;
+use fcn_observe::data::FlowKey;
+use fcn_observe::time::Time;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{End, Frame, IcrcCheck, Notification, Rule, Severity, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -4,9 +4,9 @@ use super::Settings;
 use super::log::Log;
 use super::rate::{self, Steps};
 use super::recent::{Moment, Recent};
-use fcn_node::FlowKey;
-use fcn_node::watch::rules::Beside;
-use fcn_node::watch::{Bounded, Pairs, SeenFlows};
+use fcn_observe::FlowKey;
+use fcn_observe::rules::Beside;
+use fcn_observe::{Bounded, Pairs, SeenFlows};
 use fcn_wire::Kind;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -253,7 +253,7 @@ impl Flow {
         let steps = self.rare.as_ref().map(|rare| &rare.steps);
         let octets = rate::before(steps, self.in_step, settings.step, self.last, at);
         let age = at.saturating_sub(self.first);
-        fcn_node::watch::rules::of_window(octets, age, settings.window)
+        fcn_observe::rules::of_window(octets, age, settings.window)
     }
 
     /// Octets in the window after the notification in `frame`, if that is over at `now`.

@@ -4,7 +4,7 @@
 //! Frames come in once, in the order of the file ([`Memory::passed`], [`Memory::notified`]); what has been found about one is asked for whenever it
 //! is shown ([`Memory::context`]). What is known only later (the notification that a data frame led to, the rate after
 //! it) is there when the frame is shown again: in the second pass, or in Wireshark's window. Which flow is meant and which
-//! rules several packets break is decided by `fcn_node::watch`; Wireshark is called in `ws/memory.rs`.
+//! rules several packets break is decided by `fcn_observe`; Wireshark is called in `ws/memory.rs`.
 //!
 //! Bounded, see [`Limits`]: what was used longest ago leaves, and what then cannot be told is said to be forgotten.
 #![forbid(unsafe_code)]
@@ -19,12 +19,12 @@ mod tests;
 use recent::Moment;
 
 use core::hash::{Hash, Hasher};
-use fcn_node::watch::resolve::acknowledges;
-use fcn_node::watch::rules::{
+use fcn_observe::resolve::acknowledges;
+use fcn_observe::rules::{
     self, Beside, FLOW_RATE, NOTIFIERS, NotifierRate, is_limited, most_in_a_millisecond,
 };
-use fcn_node::watch::{Bounded, Labels, Resolved, Resolver, RowKey};
-use fcn_node::{DataPacket, Ecn, FlowKey, access};
+use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey};
+use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Subject};

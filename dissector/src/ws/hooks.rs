@@ -13,7 +13,7 @@ use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
-use fcn_node::FlowKey;
+use fcn_observe::FlowKey;
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;

@@ -5,7 +5,7 @@
 
 use crate::monitor::RowId;
 use crate::packet::Packet;
-use fcn_node::FlowKey;
+use fcn_observe::FlowKey;
 use std::collections::VecDeque;
 use std::mem::size_of;
 

@@ -24,7 +24,7 @@ use crate::record::EventRecord;
 use crate::tables::{Tables, Wanted, Watched};
 use beat::Beat;
 use export::{Chosen, Described};
-use fcn_node::FlowKey;
+use fcn_observe::FlowKey;
 use fcn_tool::failure::Failure;
 use fcn_wire::Severity;
 use keeper::Keeper;

@@ -11,9 +11,9 @@ mod steps;
 
 pub use flow::Flow;
 
-use fcn_node::FlowKey;
-use fcn_node::watch::bounded::Chain;
-use fcn_node::watch::{Bounded, Pairs, pairs};
+use fcn_observe::FlowKey;
+use fcn_observe::bounded::Chain;
+use fcn_observe::{Bounded, Pairs, pairs};
 use std::net::IpAddr;
 
 /// Flows of one pair of hosts that [`Flows::between`] finds at most.

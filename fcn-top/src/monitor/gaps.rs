@@ -3,7 +3,7 @@
 //! A histogram of eight buckets an octave, each 9 % wide. Few rows see more than a few octaves, so only those that occur
 //! have counters: four of them in place, others apart.
 
-use fcn_node::watch::fetch::fetch;
+use fcn_observe::fetch::fetch;
 
 /// Buckets in an octave.
 const BUCKETS: usize = 8;

@@ -2,7 +2,7 @@
 
 use crate::record::HopRecord;
 use arrayvec::ArrayVec;
-use fcn_node::watch::Bounded;
+use fcn_observe::Bounded;
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace};
 
 /// Most hops of a path; of a longer trace the first ones count.

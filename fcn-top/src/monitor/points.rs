@@ -2,7 +2,7 @@
 
 use super::windows::{Step, Windows};
 use crate::record::PointRecord;
-use fcn_node::watch::bounded::{Bounded, Slot};
+use fcn_observe::bounded::{Bounded, Slot};
 use fcn_wire::{Gist, Kind, Origin};
 use std::net::IpAddr;
 

@@ -1,8 +1,8 @@
-//! What is known of the flows, as [`fcn_node`]'s resolver of QPs at the sender asks for it.
+//! What is known of the flows, as [`fcn_observe`]'s resolver of QPs at the sender asks for it.
 
 use super::flows::Flows;
-use fcn_node::FlowKey;
-pub use fcn_node::watch::{Resolver, SeenFlows};
+use fcn_observe::FlowKey;
+pub use fcn_observe::{Resolver, SeenFlows};
 use std::net::IpAddr;
 
 impl SeenFlows for Flows {

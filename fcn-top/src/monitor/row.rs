@@ -7,10 +7,10 @@ use super::gaps::Gaps;
 use super::series::Series;
 use super::windows::{Step, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
-use fcn_node::watch::RowKey;
-use fcn_node::watch::fetch::fetch;
-pub use fcn_node::watch::rules::NOTIFIERS;
-use fcn_node::watch::rules::{NotifierRate, is_limited};
+use fcn_observe::RowKey;
+use fcn_observe::fetch::fetch;
+pub use fcn_observe::rules::NOTIFIERS;
+use fcn_observe::rules::{NotifierRate, is_limited};
 use fcn_wire::{Gist, Kind, Origin, Qp};
 use std::net::IpAddr;
 

@@ -5,10 +5,10 @@
 
 use super::RowId;
 use super::row::Row;
-use fcn_node::watch::RowKey;
-use fcn_node::watch::bounded::reserve;
-use fcn_node::watch::fetch::fetch;
-use fcn_node::watch::hashing::Seeded;
+use fcn_observe::RowKey;
+use fcn_observe::bounded::reserve;
+use fcn_observe::fetch::fetch;
+use fcn_observe::hashing::Seeded;
 use fcn_wire::Gist;
 
 /// What part of the rows leaves at a time.

@@ -1,7 +1,7 @@
 //! One quantity over time in 64 steps, whose length grows with the time told of.
 
 use super::sums::{Compact, Sum};
-use fcn_node::watch::fetch::fetch;
+use fcn_observe::fetch::fetch;
 
 /// Steps kept.
 pub const STEPS: usize = 64;

@@ -1,6 +1,6 @@
 //! What the monitor is told before it begins. Where the values come from (command line, file) is not its business.
 
-use fcn_node::watch::rules::FLOW_RATE;
+use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 

@@ -3,7 +3,7 @@
 use super::{Limits, Monitor, Observed, RowId, Settings};
 use crate::packet::Packet;
 use crate::record::{QpRecord, QpSide, Resolved};
-use fcn_node::watch::RowKey;
+use fcn_observe::RowKey;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;

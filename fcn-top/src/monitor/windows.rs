@@ -4,7 +4,7 @@
 //! seconds that are over are exact up to 4096, and within 0.03 % beyond.
 
 use super::sums::Compact;
-use fcn_node::watch::fetch::fetch;
+use fcn_observe::fetch::fetch;
 
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;

@@ -21,12 +21,12 @@ mod tests;
 
 pub use config::{Ability, Config, Counters, Marking};
 
-use crate::data::{DataPacket, Ecn};
 use crate::limiter::{Limiter, Suppressed};
 use crate::outgoing::{About, Outgoing};
 use crate::prefix_map::PrefixMap;
 use crate::proxy_directory::ProxyDirectory;
-use crate::time::Time;
+use fcn_observe::data::{DataPacket, Ecn};
+use fcn_observe::time::Time;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Profile};
 use std::net::IpAddr;

@@ -1,9 +1,9 @@
 //! The congestion point by lists of packets and the exact verdict on each.
 
 use super::*;
-use crate::data::Outer;
 use crate::limiter::Limits;
 use core::time::Duration;
+use fcn_observe::data::Outer;
 use fcn_wire::Qp;
 use fcn_wire::fast_cnp::MAX_TRACE_LEN;
 use fcn_wire::ioam::OptType;

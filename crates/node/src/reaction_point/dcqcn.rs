@@ -14,8 +14,8 @@
 //! never falls below R_min. That CNPs come at most every N = 50 µs is the notification point's business. Between calls
 //! nothing runs: [`Dcqcn::advance`] applies what the timers owe.
 
-use crate::time::{Time, nanos};
 use core::time::Duration;
+use fcn_observe::time::{Time, nanos};
 
 /// Most timer steps that one [`Dcqcn::advance`] applies; the others stay owed. From R_min to 400 Gbit/s takes 10 000
 /// additive steps by the defaults.

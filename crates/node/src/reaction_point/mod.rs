@@ -7,9 +7,9 @@
 pub mod dcqcn;
 pub mod telemetry;
 
-use crate::access;
-use crate::time::Time;
 use dcqcn::Dcqcn;
+use fcn_observe::access;
+use fcn_observe::time::Time;
 use fcn_wire::icrc::Verdict;
 use fcn_wire::ioam::Trace;
 use fcn_wire::message::FastCnpMessage;

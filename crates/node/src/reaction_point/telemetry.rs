@@ -12,8 +12,8 @@
 //! - A notification without telemetry (option 1, a plain CNP, a trace without [`HopLoad`]s) multiplies R_C by a fixed
 //!   factor, likewise at most once per T \[choice\].
 
-use crate::time::{Time, nanos};
 use core::time::Duration;
+use fcn_observe::time::{Time, nanos};
 use fcn_wire::ioam::{NOT_AVAILABLE, Node, Trace, Value};
 
 /// Closer to the line rate than this, in bit/s, counts as there.

@@ -4,8 +4,8 @@ use super::Data;
 use super::obedience::Obedience;
 use super::rate::Rate;
 use crate::monitor::series::Series;
-use fcn_node::watch::fetch::fetch;
-use fcn_node::watch::rules::Beside;
+use fcn_observe::fetch::fetch;
+use fcn_observe::rules::Beside;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Does a flow slow down after a notification? Octets before and after, over 1 ms and 10 ms.
 
 use super::steps::Steps;
-use fcn_node::watch::fetch::fetch;
-use fcn_node::watch::rules::of_window;
+use fcn_observe::fetch::fetch;
+use fcn_observe::rules::of_window;
 
 /// A millisecond.
 const MS: u64 = 1_000_000;

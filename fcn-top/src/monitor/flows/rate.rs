@@ -1,6 +1,6 @@
 //! Octets in the last second, however many those are.
 
-use fcn_node::watch::fetch::fetch;
+use fcn_observe::fetch::fetch;
 
 /// A step, in nanoseconds.
 const STEP: u64 = 100_000_000;

@@ -4,7 +4,7 @@ use super::*;
 use crate::monitor::flows::Data;
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
-use fcn_node::DataPacket;
+use fcn_observe::DataPacket;
 use fcn_wire::{Frame, Message, Opcode, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;

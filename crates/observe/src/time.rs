@@ -30,7 +30,7 @@ impl Time {
 }
 
 /// A duration in whole nanoseconds; more than 584 years count as that.
-pub(crate) fn nanos(duration: Duration) -> u64 {
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -4,7 +4,7 @@
 //! Told by the RDMA CM exchange that set the connection up, where it was seen; else by acknowledgements, which are
 //! addressed to the sender's QP and carry the PSNs of the data that they acknowledge.
 
-use super::bounded::{Bounded, Slot};
+use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::time::Time;

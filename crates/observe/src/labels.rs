@@ -1,8 +1,8 @@
 //! Which flow a WAN FCN means: the flow label of the outer header, as the data packets of an ingress PE carry it
 //! (draft-he-rtgwg-wan-fcn section 4.1).
 
-use super::hashing::Seeded;
 use crate::data::Outer;
+use crate::hashing::Seeded;
 use std::collections::HashMap;
 use std::net::IpAddr;
 

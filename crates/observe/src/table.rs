@@ -6,13 +6,15 @@ use lru::LruCache;
 
 /// Least recently used entries leave when it is full. Grows as needed; a capacity of 0 counts as 1.
 #[derive(Debug)]
-pub(crate) struct Table<K: Hash + Eq, V> {
+pub struct Table<K: Hash + Eq, V> {
     entries: LruCache<K, V>,
     capacity: NonZeroUsize,
 }
 
 impl<K: Hash + Eq, V> Table<K, V> {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// An empty table.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
         Self {
             // The cache would take room for all its entries at once; there may be many tables, and most stay small.
             entries: LruCache::unbounded(),
@@ -21,24 +23,25 @@ impl<K: Hash + Eq, V> Table<K, V> {
     }
 
     /// Entry of `key`, which counts as used.
-    pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
+    pub fn get(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key)
     }
 
     /// Entry of `key`, which does not count as used.
-    pub(crate) fn peek(&self, key: &K) -> Option<&V> {
+    pub fn peek(&self, key: &K) -> Option<&V> {
         self.entries.peek(key)
     }
 
     /// Sets the entry of `key`. Returns the other entry that had to leave for it.
-    pub(crate) fn put(&mut self, key: K, value: V) -> Option<(K, V)> {
+    pub fn put(&mut self, key: K, value: V) -> Option<(K, V)> {
         let full = self.entries.len() >= self.capacity.get() && !self.entries.contains(&key);
         let evicted = if full { self.entries.pop_lru() } else { None };
         self.entries.put(key, value);
         evicted
     }
 
-    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+    /// Takes the entry of `key` out.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
         self.entries.pop(key)
     }
 

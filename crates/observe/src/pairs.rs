@@ -1,8 +1,8 @@
 //! Which flows a pair of hosts has, without a look at all of them: chains through the slots of the table of flows.
 
-use super::bounded::Slot;
-use super::hashing::Seeded;
+use crate::bounded::Slot;
 use crate::data::words;
+use crate::hashing::Seeded;
 use std::net::IpAddr;
 
 /// So many flows of a chain are looked at for an acknowledgement.

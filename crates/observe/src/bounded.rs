@@ -4,8 +4,8 @@
 //! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
 //! business.
 
-use super::fetch::fetch;
-use super::hashing::Seeded;
+use crate::fetch::fetch;
+use crate::hashing::Seeded;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::ptr;
