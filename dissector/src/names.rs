@@ -273,7 +273,7 @@ fields! {
     ProxyInvoking = ProxyCn, "proxycn.invoking_packet", "Invoking packet", Kind::Node;
 
     WanFlowLabel = WanFcn, "wanfcn.flow_label", "Flow label of the outer IPv6 header", Kind::Hex(32), mask 0xFFFF_F000;
-    WanLevel = WanFcn, "wanfcn.level", "Congestion level (1 lowest, 7 highest, 0 not used)", Kind::Dec(32), mask 0x0E00;
+    WanLevel = WanFcn, "wanfcn.level", "Congestion level (1 lowest, 7 highest)", Kind::Dec(32), mask 0x0E00;
     WanReserved = WanFcn, "wanfcn.reserved", "Reserved", Kind::Hex(32), mask 0x01FF;
     WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
 
@@ -342,6 +342,8 @@ fields! {
     PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings left out here", Kind::Dec(32);
     PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages of this frame left out", Kind::Dec(32);
     FcnForgotten = Fcn, "fcn.forgotten", "Not known any more", Kind::Text;
+    FcnFinding = Fcn, "fcn.finding", "Rule that is broken", Kind::Text;
+    FcnFindingSeverity = Fcn, "fcn.finding.severity", "How bad that is (error, warning or note)", Kind::Text;
 }
 
 impl F {
@@ -364,21 +366,27 @@ impl F {
     ];
 }
 
-/// The name under which Wireshark filters the expert item of `rule`.
-///
-/// It is the rule's own id; the rules of formats that are no protocol here stand under the one that shows them.
-pub fn expert_name(rule: Rule) -> (P, String) {
-    let info = rule.info();
-    match info.family {
-        Family::Cnp => (P::Cnp, info.id.to_owned()),
-        Family::FastCnp => (P::FastCnp, info.id.to_owned()),
-        Family::Ioam => (P::FastCnp, format!("fastcnp.{}", info.id)),
-        Family::ProxyCn => (P::ProxyCn, info.id.to_owned()),
-        Family::ProxyAddress => (P::ProxyOption, info.id.to_owned()),
-        Family::WanFcn => (P::WanFcn, info.id.to_owned()),
-        Family::Roce => (P::Roce, info.id.to_owned()),
-        Family::Pfc => (P::Roce, format!("rocev2.{}", info.id)),
-        Family::Pnc => (P::Pnc, info.id.to_owned()),
+/// The protocol that the expert item of `rule` is about; rules of formats that are no protocol here stand under the one
+/// that shows them.
+pub const fn expert_protocol(rule: Rule) -> P {
+    match rule.info().family {
+        Family::Cnp => P::Cnp,
+        Family::FastCnp | Family::Ioam => P::FastCnp,
+        Family::ProxyCn => P::ProxyCn,
+        Family::ProxyAddress => P::ProxyOption,
+        Family::WanFcn => P::WanFcn,
+        Family::Roce | Family::Pfc => P::Roce,
+        Family::Pnc => P::Pnc,
+    }
+}
+
+/// The name under which Wireshark filters the expert item of `rule`: the rule's own id, behind the protocol's name where it
+/// does not begin with that.
+pub fn expert_name(rule: Rule) -> String {
+    let id = rule.info().id;
+    match rule.info().family {
+        Family::Ioam | Family::Pfc => format!("{}.{id}", expert_protocol(rule).def().filter),
+        _ => id.to_owned(),
     }
 }
 
@@ -460,7 +468,7 @@ mod tests {
             assert!(names.insert(def.filter.to_owned()), "{} twice", def.filter);
         }
         for rule in Rule::ALL {
-            let (protocol, name) = expert_name(*rule);
+            let (protocol, name) = (expert_protocol(*rule), expert_name(*rule));
             assert!(
                 name.starts_with(&format!("{}.", protocol.def().filter)),
                 "{name}"
@@ -475,7 +483,7 @@ mod tests {
         for name in F::ALL
             .iter()
             .map(|f| f.def().filter.to_owned())
-            .chain(Rule::ALL.iter().map(|r| expert_name(*r).1))
+            .chain(Rule::ALL.iter().map(|r| expert_name(*r)))
         {
             assert!(
                 [

@@ -124,6 +124,8 @@ pub enum Op {
     Icrc(u32, u32, bool),
     /// Add expert info for a broken rule here; a text of no length stands for the rule's own.
     Expert(Rule, At, Stored),
+    /// Note a broken rule whose expert info Wireshark adds itself, for filters on all of ours.
+    Found(Rule, At),
 }
 
 const NO_TEXT: Stored = Stored { start: 0, len: 0 };

@@ -8,7 +8,7 @@ use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::time::Time;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{End, Frame, IcrcCheck, Notification, Rule, Severity, Subject};
+use fcn_wire::{Claim, End, Frame, IcrcCheck, Notification, Rule, Severity, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The settings.
@@ -179,10 +179,11 @@ impl Proxy {
 
     /// The flow that the notification in `frame` is about, if it is to be believed.
     fn subject(&self, frame: &Frame<'_>) -> Result<FlowKey, Refused> {
-        let port = frame.profile().proxy_cn_port;
+        let profile = frame.profile();
         let datagram = frame
             .datagram()
-            .filter(|datagram| datagram.destination_port == port)
+            .filter(|datagram| datagram.destination_port == profile.proxy_cn_port)
+            .filter(|datagram| datagram.claim(profile) != Claim::Others)
             .ok_or(Refused::NotANotification)?;
         let told = datagram.ip.destination;
         if told != self.config.address && self.config.address4.is_none_or(|own| told != own) {

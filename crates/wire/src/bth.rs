@@ -181,6 +181,7 @@ opcodes! {
     UC_WRITE_ONLY_IMM = 0x2B, "UC RDMA WRITE Only with Immediate", [Reth, ImmDt];
     UD_SEND_ONLY = 0x64, "UD SEND Only", [Deth];
     UD_SEND_ONLY_IMM = 0x65, "UD SEND Only with Immediate", [Deth, ImmDt];
+    IB_CNP = 0x80, "InfiniBand Congestion Notification Packet", [];
     CNP = 0x81, "Congestion Notification Packet", [];
 }
 
@@ -669,7 +670,7 @@ mod tests {
             assert_eq!(opcode.extended_len(), Some(len), "{opcode}");
         }
         assert_eq!(Opcode(0x15).extended_len(), None);
-        assert_eq!(Opcode::KNOWN.len(), 23 + 12 + 2 + 1);
+        assert_eq!(Opcode::KNOWN.len(), 23 + 12 + 2 + 2);
     }
 
     #[test]

@@ -107,8 +107,8 @@ rules! {
         "The ICRC matches no known reading of the packet";
     RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
         "The transport header version is not 0";
-    RoceIcrcReading = "rocev2.icrc.reading", Roce, Note, "IBTA vol. 1 Annex A17.3.3",
-        "No specification says how the ICRC treats IPv6 extension headers; a reading other than the default matches";
+    RoceIbCnp = "rocev2.opcode.infiniband_cnp", Roce, Error, "IBTA vol. 1 Annex A17.9.3",
+        "Opcode 0x80 is the CNP of InfiniBand (Annex A10); that of RoCEv2 is 0x81";
 
     CnpMalformed = "cnp.malformed", Cnp, Error, "IBTA vol. 1 Annex A17.9.3",
         "The CNP is not BTH, 16 reserved octets and ICRC";
@@ -244,6 +244,14 @@ impl Rule {
         Self::FastCnpMarked,
         Self::FastCnpUntrusted,
     ];
+}
+
+impl Rule {
+    /// Whether what breaks it cannot be read.
+    #[must_use]
+    pub fn is_malformed(self) -> bool {
+        self.info().id.ends_with("malformed")
+    }
 }
 
 impl fmt::Display for Rule {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bth;
+pub mod claim;
 pub mod cnp;
 pub mod compose;
 pub mod emit;
@@ -35,6 +36,7 @@ pub mod template;
 pub mod wan_fcn;
 
 pub use bth::{Opcode, Qp};
+pub use claim::Claim;
 pub use error::{Error, ErrorKind, Result};
 pub use finding::{Finding, Findings, Rule, Severity};
 pub use frame::{End, Frame, LinkType};

@@ -4,6 +4,7 @@
 //! is in `notification.rs`.
 
 use crate::bth::{Bth, Opcode, Qp, Roce};
+use crate::claim::Claim;
 use crate::cnp::Cnp;
 use crate::error::Result;
 use crate::fast_cnp::FastCnp;
@@ -109,14 +110,15 @@ impl<'a> Frame<'a> {
                 None => Message::Roce(bth, roce),
             };
         }
+        if datagram.claim(profile) != Claim::Ours {
+            return Message::Other;
+        }
         if port == profile.proxy_cn_port {
             let outer = Family::of(datagram.ip.source);
-            return ProxyCn::new_checked(payload, outer).map_or(Message::Other, Message::ProxyCn);
+            ProxyCn::new_checked(payload, outer).map_or(Message::Other, Message::ProxyCn)
+        } else {
+            WanFcn::new_checked(payload).map_or(Message::Other, Message::WanFcn)
         }
-        if port == profile.wan_fcn_port {
-            return WanFcn::new_checked(payload).map_or(Message::Other, Message::WanFcn);
-        }
-        Message::Other
     }
 
     #[inline]
@@ -293,6 +295,9 @@ impl<'a> Frame<'a> {
     fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
         let profile = self.profile();
         let (port, payload) = (datagram.destination_port, datagram.payload);
+        if port != profile.rocev2_port && datagram.claim(profile) == Claim::Others {
+            return;
+        }
         if !datagram.is_whole() {
             let outer = Family::of(datagram.ip.source);
             if port == profile.proxy_cn_port
@@ -381,6 +386,7 @@ pub fn check_roce(payload: &[u8], findings: &mut Findings) {
             Ok(cnp) => cnp.check(findings),
             Err(_) => findings.push(Rule::CnpMalformed, 0, payload.len()),
         },
+        Ok(bth) if bth.opcode() == Opcode::IB_CNP => findings.push(Rule::RoceIbCnp, 0, 1),
         Ok(_) => match Roce::new_checked(payload) {
             Ok(roce) => roce.check(findings),
             Err(_) => findings.push(Rule::RoceMalformed, 0, payload.len()),
@@ -391,12 +397,7 @@ pub fn check_roce(payload: &[u8], findings: &mut Findings) {
 
 /// Adds what an ICRC's verdict shows, for a packet of `len` octets from the BTH on; offsets from the BTH.
 pub fn check_icrc(verdict: Verdict, len: usize, findings: &mut Findings) {
-    let at = len.saturating_sub(4);
-    match verdict {
-        Verdict::Bad { .. } => findings.push(Rule::RoceIcrcBad, at, 4),
-        Verdict::Good(Some(reading)) if reading != crate::icrc::Reading::default() => {
-            findings.push(Rule::RoceIcrcReading, at, 4);
-        }
-        Verdict::Good(_) | Verdict::Unchecked => {}
+    if matches!(verdict, Verdict::Bad { .. }) {
+        findings.push(Rule::RoceIcrcBad, len.saturating_sub(4), 4);
     }
 }

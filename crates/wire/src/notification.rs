@@ -166,7 +166,7 @@ pub struct Notification {
     pub sender: Option<IpAddr>,
     /// The QP or flow that is to slow down.
     pub subject: Subject,
-    /// Congestion level, where the format has one: 0 or 1 lowest to 7 highest.
+    /// Congestion level, where one is given: 0 (proxy notification) or 1 (WAN FCN) lowest to 7 highest.
     pub level: Option<u8>,
     /// Deepest queue of the IOAM trace, in the unit of its namespace.
     pub deepest_queue: Option<u32>,
@@ -227,7 +227,7 @@ pub struct Gist {
     pub sender: Option<IpAddr>,
     /// The QP or flow that is to slow down.
     pub subject: Subject,
-    /// Congestion level, where the format has one: 0 or 1 lowest to 7 highest.
+    /// Congestion level, where one is given: 0 (proxy notification) or 1 (WAN FCN) lowest to 7 highest.
     pub level: Option<u8>,
     /// Deepest queue of the IOAM trace, in the unit of its namespace.
     pub deepest_queue: Option<u32>,
@@ -293,7 +293,7 @@ impl Gist {
                 }
             }
             Message::WanFcn(message) => Self {
-                level: Some(message.level()),
+                level: message.given_level(),
                 ..plain(
                     Kind::WanFcn,
                     Origin::Switch,
@@ -370,8 +370,10 @@ impl fmt::Display for Notification {
             }
             Subject::FlowLabel(label) => write!(f, ", flow label {label:#07x}")?,
         }
-        if let Some(level) = self.level {
-            write!(f, ", level {level}")?;
+        match (self.level, self.kind) {
+            (Some(level), _) => write!(f, ", level {level}")?,
+            (None, Kind::WanFcn) => f.write_str(", level not given")?,
+            (None, _) => {}
         }
         if let Some(depth) = self.deepest_queue {
             write!(f, ", deepest queue {depth}")?;

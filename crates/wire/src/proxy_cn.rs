@@ -9,6 +9,7 @@ use crate::finding::{Findings, Rule};
 use crate::ipv6_ext::{ExtHeaders, next_header};
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, ipv6_at, put, put_u24, u8_at, u16_at, u24_at};
+use core::cmp::Ordering;
 use std::net::IpAddr;
 
 /// Octets behind the two addresses and in front of the invoking packet: protocol, two ports, level and reserved.
@@ -88,13 +89,15 @@ pub struct FiveTuple {
     pub destination_port: u16,
 }
 
-/// How sure the family of the five-tuple is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FamilyFrom {
-    /// The invoking packet's version and addresses agree with it.
-    InvokingPacket,
-    /// The invoking packet does not tell; it is the outer header's version.
-    OuterHeader,
+/// How far the invoking packet agrees with the five-tuple's family and addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Agreement {
+    /// It does not, or nothing is quoted: the family is the outer header's version.
+    None,
+    /// By its version; too little is quoted to compare addresses.
+    Version,
+    /// By version and addresses.
+    Addresses,
 }
 
 /// View of the message.
@@ -102,22 +105,23 @@ pub enum FamilyFrom {
 pub struct ProxyCn<'a> {
     bytes: &'a [u8],
     family: Family,
-    from: FamilyFrom,
+    agreement: Agreement,
 }
 
 impl<'a> ProxyCn<'a> {
     /// The message in `bytes`, which is the whole UDP payload; `outer` is the version of the IP header around it.
     ///
     /// The family is read from the invoking packet at octet 16 or 40: the one whose version nibble and addresses (as far
-    /// as quoted) agree with the five-tuple, where exactly one does; else it is `outer`.
+    /// as quoted) agree better with the five-tuple; where neither does, it is `outer`.
     ///
     /// # Errors
     /// Too short for the five-tuple and the level.
     pub fn new_checked(bytes: &'a [u8], outer: Family) -> Result<Self> {
-        let (family, from) = match (agrees(bytes, Family::V4), agrees(bytes, Family::V6)) {
-            (true, false) => (Family::V4, FamilyFrom::InvokingPacket),
-            (false, true) => (Family::V6, FamilyFrom::InvokingPacket),
-            _ => (outer, FamilyFrom::OuterHeader),
+        let (v4, v6) = (agreement(bytes, Family::V4), agreement(bytes, Family::V6));
+        let (family, agreement) = match v4.cmp(&v6) {
+            Ordering::Greater => (Family::V4, v4),
+            Ordering::Less => (Family::V6, v6),
+            Ordering::Equal => (outer, Agreement::None),
         };
         if bytes.len() < family.header_len() {
             return Err(Error::short(
@@ -129,7 +133,7 @@ impl<'a> ProxyCn<'a> {
         Ok(Self {
             bytes,
             family,
-            from,
+            agreement,
         })
     }
 
@@ -139,10 +143,10 @@ impl<'a> ProxyCn<'a> {
         self.family
     }
 
-    /// How the family was found.
+    /// How far the invoking packet vouches for the family and the addresses.
     #[must_use]
-    pub const fn family_from(&self) -> FamilyFrom {
-        self.from
+    pub const fn agreement(&self) -> Agreement {
+        self.agreement
     }
 
     fn address(&self, at: usize) -> IpAddr {
@@ -219,7 +223,7 @@ impl<'a> ProxyCn<'a> {
             findings.push(Rule::ProxyCnInvokingNone, at, 0);
             return;
         }
-        if self.from == FamilyFrom::OuterHeader {
+        if self.agreement == Agreement::None {
             findings.push(Rule::ProxyCnFamily, at, 1);
         }
         if !tuple_agrees(&self.five_tuple(), invoking) {
@@ -231,24 +235,21 @@ impl<'a> ProxyCn<'a> {
     }
 }
 
-/// Whether `bytes` read as `family` has an invoking packet of that version with the five-tuple's addresses.
-fn agrees(bytes: &[u8], family: Family) -> bool {
-    let at = family.header_len();
+/// How far the invoking packet agrees with the five-tuple, where `bytes` are read as of `family`.
+fn agreement(bytes: &[u8], family: Family) -> Agreement {
     let (version, source_at) = match family {
         Family::V4 => (4, 12),
         Family::V6 => (6, 8),
     };
     let len = 2 * family.address_len();
-    match (
-        bytes.get(..len),
-        bytes
-            .get(at..)
-            .and_then(|packet| packet.get(source_at..source_at + len)),
-    ) {
-        (Some(tuple), Some(packet)) => u8_at(bytes, at) >> 4 == version && tuple == packet,
-        // Too little is quoted to compare addresses: the version is all there is.
-        (Some(_), None) => bytes.get(at).is_some_and(|octet| octet >> 4 == version),
-        _ => false,
+    let invoking = bytes.get(family.header_len()..).unwrap_or_default();
+    if invoking.first().is_none_or(|octet| octet >> 4 != version) {
+        return Agreement::None;
+    }
+    match invoking.get(source_at..source_at + len) {
+        None => Agreement::Version,
+        Some(addresses) if bytes.starts_with(addresses) => Agreement::Addresses,
+        Some(_) => Agreement::None,
     }
 }
 

@@ -46,6 +46,12 @@ impl<'a> WanFcn<'a> {
         (self.word() >> 9 & 7) as u8
     }
 
+    /// The level, if one is given: 1 lowest to 7 highest.
+    #[must_use]
+    pub fn given_level(&self) -> Option<u8> {
+        Some(self.level()).filter(|level| *level != 0)
+    }
+
     /// The nine reserved bits.
     #[must_use]
     pub fn reserved(&self) -> u16 {

@@ -17,7 +17,7 @@ pub use connection::ends;
 pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
-pub use proxy_cn::proxy_cn;
+pub use proxy_cn::{claim, proxy_cn};
 pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};
 pub use summary::{MessageAt, gist, summary};
 pub use wan_fcn::wan_fcn;

@@ -6,6 +6,7 @@ use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::notification::Notification;
 use fcn_wire::proxy_cn::{Family, ProxyCn};
+use fcn_wire::{Claim, Profile};
 use std::net::IpAddr;
 
 /// What the caller does once the plan is carried out.
@@ -19,6 +20,31 @@ pub struct ProxyShown {
     pub missing: Option<usize>,
 }
 
+/// Whose the datagram is with this payload, as far as captured, of `reported` octets on the wire.
+pub fn claim(
+    payload: &[u8],
+    reported: usize,
+    addresses: Option<(IpAddr, IpAddr)>,
+    profile: &Profile,
+) -> Claim {
+    let outer = version(addresses);
+    fcn_wire::claim::proxy_cn(payload, outer, shortest(outer, reported), profile)
+}
+
+/// Version of the IP packet around the message; 6 where it is not known.
+fn version(addresses: Option<(IpAddr, IpAddr)>) -> Family {
+    addresses.map_or(Family::V6, |(source, _)| Family::of(source))
+}
+
+/// Octets of an IP packet of that version around a UDP payload, without options.
+const fn shortest(outer: Family, payload: usize) -> usize {
+    let header = match outer {
+        Family::V4 => 20,
+        Family::V6 => 40,
+    };
+    header + 8 + payload
+}
+
 /// Plans the message whose UDP payload begins at `start` of the data source, `captured` octets of `reported`.
 ///
 /// The plan's offsets are counted from the start of the payload. The tree stays open for the invoking packet.
@@ -30,7 +56,7 @@ pub fn proxy_cn(
     addresses: Option<(IpAddr, IpAddr)>,
 ) -> ProxyShown {
     let payload = scene.slice(start, captured);
-    let outer = addresses.map_or(Family::V6, |(source, _)| Family::of(source));
+    let outer = version(addresses);
     plan.push(Op::Goto(Anchor::Root));
     plan.push(Op::Protocol(P::ProxyCn, at(0, payload.len()), Mark::Plain));
     let message = match ProxyCn::new_checked(payload, outer) {
@@ -50,7 +76,7 @@ pub fn proxy_cn(
                     if cut {
                         "cut short by the capture"
                     } else {
-                        "too short"
+                        "too short [Malformed]"
                     }
                 )),
                 invoking: None,
@@ -94,11 +120,7 @@ pub fn proxy_cn(
         .frame_of_payload(start, addresses.map(|(source, _)| source))
         .map(|(_, frame)| frame);
     let ip = frame.as_ref().and_then(|frame| frame.ip());
-    let outer_len = match (ip, outer) {
-        (Some(ip), _) => ip.end - ip.start,
-        (None, Family::V4) => 20 + 8 + reported,
-        (None, Family::V6) => 40 + 8 + reported,
-    };
+    let outer_len = ip.map_or(shortest(outer, reported), |ip| ip.end - ip.start);
     let mut findings = Findings::new();
     if captured == reported {
         message.check(outer, outer_len, &mut findings);

@@ -9,7 +9,7 @@ use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::icrc::{ICRC_LEN, Verdict};
 use fcn_wire::ioam::IoamOption;
-use fcn_wire::message::{Message, check_icrc, check_roce};
+use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
 use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
 
@@ -305,13 +305,9 @@ fn icrc(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt, frame: Option<&F
     let mut findings = Findings::new();
     check_icrc(verdict, place.captured, &mut findings);
     for finding in &findings {
-        // A bad one is named by Wireshark's own checksum item, with this rule's expert info.
-        if finding.rule != Rule::RoceIcrcBad {
-            plan.expert(
-                finding.rule,
-                at(place.payload + finding.offset, finding.len),
-            );
-        }
+        // Wireshark's own checksum item has this rule's expert info.
+        let here = at(place.payload + finding.offset, finding.len);
+        plan.push(Op::Found(finding.rule, here));
     }
 }
 
@@ -335,11 +331,39 @@ pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
         return None;
     }
     let found = scene.frame_of_payload(place.payload, place.addresses.map(|(source, _)| source));
-    let line = line(found.as_ref().map(|(_, frame)| frame), place, Some(bth))?;
+    let frame = found.as_ref().map(|(_, frame)| frame);
+    let line = line(frame, place, Some(bth))?;
+    let damage = damage(scene, place, frame);
     Some((
         if line.fast { P::FastCnp } else { P::Cnp },
-        ColumnText::new(format_args!("{line}")),
+        ColumnText::new(format_args!("{line}{damage}")),
     ))
+}
+
+/// What is wrong with a packet so that what its line says may be wrong, too: a text that goes behind it.
+fn damage(scene: &Scene<'_>, place: &RoceAt, frame: Option<&Frame<'_>>) -> &'static str {
+    let mut findings = Findings::new();
+    match frame {
+        Some(frame) => {
+            let icrc = if scene.check_icrc {
+                IcrcCheck::On
+            } else {
+                IcrcCheck::Off
+            };
+            frame.check(icrc, &mut findings);
+        }
+        None if place.is_whole() => {
+            check_roce(scene.slice(place.payload, place.captured), &mut findings);
+        }
+        None => {}
+    }
+    let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed());
+    match (malformed, findings.has(Rule::RoceIcrcBad)) {
+        (false, false) => "",
+        (true, false) => " [Malformed]",
+        (false, true) => " [ICRC incorrect]",
+        (true, true) => " [Malformed] [ICRC incorrect]",
+    }
 }
 
 /// `text`, with the remark in brackets that ends what is in the Info column at present.

@@ -6,6 +6,18 @@ use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn};
 use std::net::IpAddr;
 
+/// A level, or that none is given.
+struct Level(Option<u8>);
+
+impl core::fmt::Display for Level {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some(level) => write!(f, "{level}"),
+            None => f.write_str("not given"),
+        }
+    }
+}
+
 /// Plans the message in `payload`, of which there were `reported` octets on the wire; gives the Info column's text.
 ///
 /// Offsets are counted from the start of the payload.
@@ -32,17 +44,23 @@ pub fn wan_fcn(
             let how = if cut {
                 "cut short by the capture"
             } else {
-                "too short"
+                "too short [Malformed]"
             };
             return ColumnText::new(format_args!("WAN FCN, {how}"));
         }
     };
     let (label, level) = (message.flow_label(), message.level());
-    plan.append(format_args!(", flow label {label:#07x}, level {level}"));
+    let level_said = Level(message.given_level());
+    plan.append(format_args!(
+        ", flow label {label:#07x}, level {level_said}"
+    ));
     let word = label << 12 | u32::from(level) << 9 | u32::from(message.reserved());
     let here = at(0, WAN_FCN_LEN);
     plan.uint(F::WanFlowLabel, here, word);
     plan.uint(F::WanLevel, here, word);
+    if level == 0 {
+        plan.append(format_args!(" (not given)"));
+    }
     plan.uint(F::WanReserved, here, word);
     if payload.len() > WAN_FCN_LEN {
         plan.push(Op::Bytes(
@@ -57,10 +75,10 @@ pub fn wan_fcn(
     }
     match addresses {
         Some((source, destination)) => ColumnText::new(format_args!(
-            "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level}"
+            "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level_said}"
         )),
         None => ColumnText::new(format_args!(
-            "WAN FCN, flow label {label:#07x}, level {level}"
+            "WAN FCN, flow label {label:#07x}, level {level_said}"
         )),
     }
 }

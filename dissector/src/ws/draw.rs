@@ -4,11 +4,11 @@
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::{register, sys};
-use crate::names::{F, P};
+use crate::names::{F, P, expert_protocol};
 use crate::plan::{Anchor, At, Mark, Op, Plan, Stored};
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
-use fcn_wire::finding::Rule;
+use fcn_wire::finding::{Rule, Severity};
 
 /// Where a plan is carried out.
 #[derive(Clone, Copy)]
@@ -234,9 +234,15 @@ impl Pen<'_> {
                         self.added(item, Mark::Plain);
                     }
                 }
+                Op::Found(rule, at) => self.found(rule, at),
                 Op::Expert(rule, at, text) => {
                     let (start, len) = self.clamp(at);
                     let expert = register::expert(rule);
+                    // Wireshark takes for the item's protocol whatever is being dissected.
+                    let about = register::protocol(expert_protocol(rule));
+                    let before = (*pinfo).current_proto;
+                    (*pinfo).current_proto =
+                        sys::proto_get_protocol_short_name(sys::find_protocol_by_id(about));
                     if text.len == 0 {
                         sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
                     } else {
@@ -251,7 +257,31 @@ impl Pen<'_> {
                             self.stored(text),
                         );
                     }
+                    (*pinfo).current_proto = before;
+                    self.found(rule, at);
                 }
+            }
+        }
+    }
+
+    /// Adds, unseen, what finds the broken rules of all protocols by one name.
+    unsafe fn found(&mut self, rule: Rule, at: At) {
+        let (start, len) = self.clamp(at);
+        let severity = match rule.info().severity {
+            Severity::Error => c"error",
+            Severity::Warning => c"warning",
+            Severity::Note => c"note",
+        };
+        let (tree, tvb) = (self.tree(), self.canvas.tvb);
+        for (field, text) in [
+            (F::FcnFinding, register::rule_id(rule)),
+            (F::FcnFindingSeverity, severity.as_ptr()),
+        ] {
+            // SAFETY: as in `step`.
+            unsafe {
+                let id = register::field(field);
+                let item = sys::proto_tree_add_string(tree, id, tvb, start, len, text);
+                set_flag(item, sys::FI_HIDDEN);
             }
         }
     }

@@ -17,7 +17,7 @@ use fcn_observe::FlowKey;
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;
-use fcn_wire::{Frame, Profile};
+use fcn_wire::{Claim, Frame, Profile};
 use std::net::IpAddr;
 
 /// What a wrapper saw.
@@ -48,6 +48,8 @@ enum NoteKind {
     MacControl,
     Proxy,
     Wan,
+    /// Meant as a message of ours, as it seems, but broken, so that others were asked first.
+    Broken(P),
     /// The original refused the packet.
     Void,
 }
@@ -447,6 +449,7 @@ pub unsafe extern "C" fn post(
         for seen in (*all).iter() {
             match seen.kind {
                 NoteKind::Roce if !seen.returned && !seen.quoted => columns(pinfo, &seen),
+                NoteKind::Broken(_) => add_broken(pinfo, tree, &seen),
                 NoteKind::Options {
                     hop_by_hop,
                     fast: true,
@@ -691,7 +694,11 @@ unsafe fn add_protocols(
                     }
                     false
                 }
-                NoteKind::MacControl | NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => false,
+                NoteKind::MacControl
+                | NoteKind::Proxy
+                | NoteKind::Wan
+                | NoteKind::Broken(_)
+                | NoteKind::Void => false,
             };
             if is_cnp && matches!(cnp_text(pinfo, &seen), Some((P::Cnp, _))) {
                 add(P::Cnp);
@@ -703,8 +710,8 @@ unsafe fn add_protocols(
 /// Adds what is to be shown of one note.
 unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
     let size = match seen.kind {
-        // Their own dissectors show them.
-        NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => return,
+        // Shown already.
+        NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) | NoteKind::Void => return,
         NoteKind::Roce | NoteKind::MacControl => ROCE_PLAN,
         NoteKind::Options { .. } => options_plan(seen.captured),
     };
@@ -741,11 +748,17 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
                     let cut = seen.captured < seen.reported;
                     show::mac_control(&mut plan, frame, cut, destination, seen.start);
                 }
-                NoteKind::Proxy | NoteKind::Wan | NoteKind::Void => {}
+                NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) | NoteKind::Void => {}
             }
             plan
         });
         if let Some(plan) = plan {
+            // A CNP's own line says so whoever looks; for data the ICRC is computed only where details are asked for.
+            let is_data = seen.kind == NoteKind::Roce && bytes.get(seen.start) != Some(&CNP_OPCODE);
+            if is_data && !seen.quoted && plan.ops().any(|op| matches!(op, Op::Found(..))) {
+                let said = c" [ICRC incorrect]".as_ptr();
+                sys::col_append_str((*pinfo).cinfo, compat::COL_INFO, said);
+            }
             let canvas = Canvas {
                 pinfo,
                 root: tree,
@@ -785,25 +798,76 @@ pub const fn options_plan(len: usize) -> (usize, usize) {
     (96 + 30 * options + 2 * len, 1536 + 160 * options + 16 * len)
 }
 
-/// Notes a message that has a dissector of its own.
-unsafe fn note_message(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, kind: NoteKind) {
+/// Whose a datagram is that Wireshark hands to the dissector of `protocol`, and notes it unless it is others'.
+///
+/// Ours, it is shown in place. Where it is broken, its own dissector refuses it, so that Wireshark asks whoever is known for
+/// the other port, and everybody's heuristics; the postdissector shows it if nobody took it. A user who has chosen the port,
+/// by Decode As or by the preference, has chosen this: then whatever goes there is shown in place.
+unsafe fn claim(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, protocol: P) -> Claim {
     // SAFETY: the pointers are live.
     unsafe {
+        let port = (*pinfo).destport;
+        if port != (*pinfo).match_uint {
+            return Claim::Others;
+        }
         let (ds, start) = source(tvb);
-        let new = Note {
-            kind,
+        let mut new = Note {
+            kind: NoteKind::Broken(protocol),
             ds,
             start,
             captured: sys::tvb_captured_length(tvb) as usize,
             reported: sys::tvb_reported_length(tvb) as usize,
             addresses: addresses(pinfo),
             quoted: compat::in_error(pinfo),
-            port: (*pinfo).destport as u16,
+            port: port as u16,
             returned: true,
         };
-        note(pinfo, new);
+        let here = bytes(tvb);
+        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        let found = guard(|| match protocol {
+            P::WanFcn => fcn_wire::claim::wan_fcn(here, new.reported),
+            _ => show::claim(here, new.reported, new.addresses, &profile),
+        });
+        let claim = if register::is_chosen_udp_port(port) {
+            Claim::Ours
+        } else {
+            found.unwrap_or(Claim::Others)
+        };
+        if claim == Claim::Ours {
+            new.kind = match protocol {
+                P::WanFcn => NoteKind::Wan,
+                _ => NoteKind::Proxy,
+            };
+        }
+        if claim != Claim::Others {
+            note(pinfo, new);
+        }
+        claim
     }
 }
+
+/// Shows a broken message of ours that nobody else took.
+unsafe fn add_broken(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
+    // SAFETY: the pointers are live; the part of the data source is what the dissector was handed.
+    unsafe {
+        if seen.quoted || !compat::is_true(sys::proto_is_frame_protocol((*pinfo).layers, DATA)) {
+            return;
+        }
+        let tvb = sys::tvb_new_subset_length_caplen(
+            seen.ds,
+            seen.start as c_int,
+            seen.captured as c_int,
+            seen.reported as c_int,
+        );
+        match seen.kind {
+            NoteKind::Broken(P::WanFcn) => show_wan_fcn(tvb, pinfo, tree),
+            _ => show_proxy_cn(tvb, pinfo, tree, false),
+        };
+    }
+}
+
+/// What Wireshark names octets that nobody knows.
+const DATA: *const core::ffi::c_char = c"data".as_ptr();
 
 /// The dissector of notifications to the proxy node.
 pub unsafe extern "C" fn proxy_cn(
@@ -812,9 +876,24 @@ pub unsafe extern "C" fn proxy_cn(
     tree: *mut sys::proto_tree,
     _data: *mut c_void,
 ) -> c_int {
-    // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
+    // SAFETY: Wireshark calls with live pointers.
     unsafe {
-        note_message(tvb, pinfo, NoteKind::Proxy);
+        match claim(tvb, pinfo, P::ProxyCn) {
+            Claim::Ours => show_proxy_cn(tvb, pinfo, tree, true),
+            Claim::Broken | Claim::Others => 0,
+        }
+    }
+}
+
+/// Shows the notification to the proxy node in `tvb`, and dissects what it quotes if asked to.
+unsafe fn show_proxy_cn(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    with_quoted: bool,
+) -> c_int {
+    // SAFETY: the pointers are live; what is lent to the plan lives as long as the packet.
+    unsafe {
         let (ds, start) = source(tvb);
         let lengths = (
             sys::tvb_captured_length(tvb) as usize,
@@ -852,11 +931,13 @@ pub unsafe extern "C" fn proxy_cn(
             tvb,
         };
         let open = draw(canvas, &plan);
-        if let Some((at, ipv6)) = shown.invoking {
-            invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6));
-        }
-        if let Some(need) = shown.missing {
-            demand(tvb, need);
+        if with_quoted {
+            if let Some((at, ipv6)) = shown.invoking {
+                invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6));
+            }
+            if let Some(need) = shown.missing {
+                demand(tvb, need);
+            }
         }
         accepted(lengths.0)
     }
@@ -909,9 +990,31 @@ pub unsafe extern "C" fn wan_fcn(
     tree: *mut sys::proto_tree,
     _data: *mut c_void,
 ) -> c_int {
-    // SAFETY: Wireshark calls with live pointers; what is lent to the plan lives as long as the packet.
+    // SAFETY: Wireshark calls with live pointers.
     unsafe {
-        note_message(tvb, pinfo, NoteKind::Wan);
+        if claim(tvb, pinfo, P::WanFcn) != Claim::Ours {
+            return 0;
+        }
+        let done = show_wan_fcn(tvb, pinfo, tree);
+        let (captured, reported) = (
+            sys::tvb_captured_length(tvb) as usize,
+            sys::tvb_reported_length(tvb) as usize,
+        );
+        if captured < reported && captured < fcn_wire::wan_fcn::WAN_FCN_LEN {
+            demand(tvb, fcn_wire::wan_fcn::WAN_FCN_LEN);
+        }
+        done
+    }
+}
+
+/// Shows the FCN in `tvb`.
+unsafe fn show_wan_fcn(
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+) -> c_int {
+    // SAFETY: the pointers are live; what is lent to the plan lives as long as the packet.
+    unsafe {
         let (ops, store) = (room(pinfo, 32, Op::Close), room(pinfo, 2048, 0));
         let payload = bytes(tvb);
         let reported = sys::tvb_reported_length(tvb) as usize;
@@ -931,9 +1034,6 @@ pub unsafe extern "C" fn wan_fcn(
             tvb,
         };
         draw(canvas, &plan);
-        if payload.len() < reported && payload.len() < fcn_wire::wan_fcn::WAN_FCN_LEN {
-            demand(tvb, fcn_wire::wan_fcn::WAN_FCN_LEN);
-        }
         accepted(payload.len())
     }
 }

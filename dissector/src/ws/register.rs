@@ -2,7 +2,8 @@
 
 use super::compat::{self, BoolPreference};
 use super::{hooks, memory, routing, statistics, sys, tables, taps};
-use crate::names::{F, Field, Kind, Link, P, expert_name};
+use crate::names::{F, Field, Kind, Link, P, expert_name, expert_protocol};
+use crate::plan::ColumnText;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -24,6 +25,9 @@ static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PR
 static ANCHOR_IDS: [AtomicI32; ANCHORS] = [const { AtomicI32::new(-1) }; ANCHORS];
 static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
 static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
+
+/// The rules' identifiers, as C has them.
+static RULE_IDS: [AtomicPtr<c_char>; RULES] = [const { AtomicPtr::new(ptr::null_mut()) }; RULES];
 
 struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
 
@@ -143,6 +147,11 @@ pub fn expert(rule: Rule) -> *mut sys::expert_field {
     EXPERT_IDS.0[rule as usize].get()
 }
 
+/// The identifier of a rule, as C has it.
+pub fn rule_id(rule: Rule) -> *const c_char {
+    RULE_IDS[rule as usize].load(Ordering::Relaxed)
+}
+
 /// Wireshark's number of the tap that collects expert infos.
 pub fn expert_tap() -> c_int {
     EXPERT_TAP.load(Ordering::Relaxed)
@@ -158,11 +167,14 @@ pub fn referable() -> impl Iterator<Item = c_int> {
 
 /// The code points by the preferences; the RoCEv2 port is the one that a packet was handed over by.
 pub fn profile(rocev2_port: u16) -> Profile {
-    let octet = |preference: &AtomicU32| (preference.load(Ordering::Relaxed) & 0xFF) as u8;
+    // What is out of range was refused when it was set.
+    let octet = |preference: &AtomicU32, default| {
+        u8::try_from(preference.load(Ordering::Relaxed)).unwrap_or(default)
+    };
     Profile {
-        fast_cnp_option1: octet(&OPTION1),
-        fast_cnp_option2: octet(&OPTION2),
-        proxy_address_option: octet(&PROXY_OPTION),
+        fast_cnp_option1: octet(&OPTION1, Profile::DEFAULT.fast_cnp_option1),
+        fast_cnp_option2: octet(&OPTION2, Profile::DEFAULT.fast_cnp_option2),
+        proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
         rocev2_port,
         bgp_pnc_characteristic: routing::characteristic(),
         ..Profile::DEFAULT
@@ -303,16 +315,14 @@ fn value_strings(def: &Field) -> *const c_void {
 fn register_experts(protocol_of: P) {
     let records: Vec<sys::ei_register_info> = Rule::ALL
         .iter()
-        .filter_map(|rule| {
-            let (of, name) = expert_name(*rule);
-            (of == protocol_of).then_some((rule, name))
-        })
-        .map(|(rule, name)| {
+        .filter(|rule| expert_protocol(**rule) == protocol_of)
+        .map(|rule| {
             let info = rule.info();
+            RULE_IDS[*rule as usize].store(forever(info.id).cast_mut(), Ordering::Relaxed);
             // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
             let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
             record.ids = expert(*rule);
-            record.eiinfo.name = forever(&name);
+            record.eiinfo.name = forever(&expert_name(*rule));
             record.eiinfo.group = group(*rule) as c_int;
             record.eiinfo.severity = match info.severity {
                 Severity::Note => sys::PI_NOTE,
@@ -340,7 +350,7 @@ fn register_experts(protocol_of: P) {
 fn group(rule: Rule) -> u32 {
     if rule == Rule::RoceIcrcBad {
         sys::PI_CHECKSUM
-    } else if rule.info().id.ends_with("malformed") {
+    } else if rule.is_malformed() {
         sys::PI_MALFORMED
     } else {
         sys::PI_PROTOCOL
@@ -356,6 +366,51 @@ fn register_subtrees() {
     let places = places.leak();
     // SAFETY: the places live forever.
     unsafe { sys::proto_register_subtree_array(places.as_ptr(), places.len() as c_int) };
+}
+
+/// Refuses a preference that is more than `most`: says so, and takes the default.
+///
+/// # Safety
+/// Called by Wireshark when preferences were changed.
+pub unsafe fn refuse_above(name: &str, place: &AtomicU32, most: u32, default: u32) {
+    let value = place.load(Ordering::Relaxed);
+    if value <= most {
+        return;
+    }
+    place.store(default, Ordering::Relaxed);
+    let text = super::guard(|| {
+        ColumnText::new(format_args!(
+            "Preference {name}: {value:#x} ({value}) is refused, for it is more than {most:#x} ({most}). The default, {default:#x} ({default}), is used."
+        ))
+    });
+    if let Some(text) = text {
+        // SAFETY: two texts that end with a NUL, as the format says.
+        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+    }
+}
+
+/// Refuses option types that are no octets. Called by Wireshark.
+unsafe extern "C" fn applied() {
+    for (name, place, default) in [
+        (
+            "fastcnp.option1_type",
+            &OPTION1,
+            Profile::DEFAULT.fast_cnp_option1,
+        ),
+        (
+            "fastcnp.option2_type",
+            &OPTION2,
+            Profile::DEFAULT.fast_cnp_option2,
+        ),
+        (
+            "proxycn.option_type",
+            &PROXY_OPTION,
+            Profile::DEFAULT.proxy_address_option,
+        ),
+    ] {
+        // SAFETY: Wireshark calls this when preferences were changed.
+        unsafe { refuse_above(name, place, 0xFF, default.into()) };
+    }
 }
 
 fn register_preferences() {
@@ -392,7 +447,7 @@ fn register_preferences() {
     let modules = [P::Roce, P::FastCnp, P::ProxyCn].map(|p| {
         // SAFETY: the protocol was registered just now.
         (p, unsafe {
-            sys::prefs_register_protocol(protocol(p), None)
+            sys::prefs_register_protocol(protocol(p), Some(applied))
         })
     });
     for (p, name, title, description, place) in OPTIONS {
@@ -538,6 +593,18 @@ pub unsafe fn has_udp_port(port: u32) -> bool {
     }
 }
 
+/// Whether a user has chosen what dissects UDP port `port`, by Decode As or by a preference.
+///
+/// # Safety
+/// Called while a packet is dissected.
+pub unsafe fn is_chosen_udp_port(port: u32) -> bool {
+    // SAFETY: lookups in tables that exist since start.
+    unsafe {
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        !table.is_null() && compat::is_true(sys::dissector_is_uint_changed(table, port))
+    }
+}
+
 unsafe extern "C" fn hook_again() {
     // SAFETY: Wireshark calls this between packets; the tap is registered only after all handoffs.
     unsafe {
@@ -603,7 +670,37 @@ pub(super) type Callback = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// Puts the wrapper in front of InfiniBand's handle at the port that InfiniBand's own preference names.
+/// The numbers in a dissector table at which that handle is.
+///
+/// # Safety
+/// Called while Wireshark starts, or between packets; `table` is one of numbers.
+pub(super) unsafe fn numbers_of(table: &CStr, handle: sys::dissector_handle_t) -> Vec<u32> {
+    unsafe extern "C" fn collect(
+        _table: *const c_char,
+        _kind: sys::ftenum_t,
+        key: *mut c_void,
+        entry: *mut c_void,
+        found: *mut c_void,
+    ) {
+        // SAFETY: Wireshark hands over an entry of the table and what it was given below.
+        unsafe {
+            let found: *mut (sys::dissector_handle_t, Vec<u32>) = found.cast();
+            if sys::dtbl_entry_get_handle(entry.cast()) == (*found).0 {
+                // Tables of numbers keep them in place of the key's address.
+                (*found).1.push(key.addr() as u32);
+            }
+        }
+    }
+    let mut found = (handle, Vec::new());
+    // SAFETY: the callback is given the address of `found`, which outlives the call.
+    unsafe {
+        sys::dissector_table_foreach(table.as_ptr(), Some(collect), (&raw mut found).cast());
+    }
+    found.1
+}
+
+/// Puts the wrapper in front of InfiniBand's handle at the port that InfiniBand's own preference names, and at those that a
+/// user has chosen for it by Decode As.
 ///
 /// It is put there the way that Decode As does, which UDP tries before a protocol that claims the other port: so
 /// RoCEv2 wins over whatever is known for its source port, which RoCEv2 uses for entropy. What a user has chosen by
@@ -630,6 +727,12 @@ unsafe fn hook_roce() {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if table.is_null() {
             return;
+        }
+        let original = ROCE.original();
+        if !original.is_null() {
+            for chosen in numbers_of(UDP_PORT, original) {
+                sys::dissector_change_uint(UDP_PORT.as_ptr(), chosen, ours);
+            }
         }
         let present = sys::dissector_get_uint_handle(table, port);
         if present.is_null() || present == ours {

@@ -12,7 +12,7 @@ use super::{addresses, bytes, compat, guard, room, source, sys};
 use crate::names::P;
 use crate::plan::{Op, Plan};
 use crate::show::pnc::{self, Extent, Routing};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use fcn_wire::Profile;
@@ -327,8 +327,7 @@ pub unsafe fn hook(when: When) {
 
 /// Puts the BGP wrapper in front of BGP at the ports that a user has chosen for it.
 unsafe fn hook_chosen_ports() {
-    let mut ports: Vec<u32> = Vec::new();
-    // SAFETY: the callback is given the address of `ports`, which outlives the call; tables as in `hook`.
+    // SAFETY: tables as in `hook`.
     unsafe {
         let hook = &HOOKS[HOOKS.len() - 1];
         let ours = hook
@@ -337,28 +336,8 @@ unsafe fn hook_chosen_ports() {
         if BGP.original().is_null() {
             return;
         }
-        let place = (&raw mut ports).cast();
-        sys::dissector_table_foreach(TCP_PORT.as_ptr(), Some(collect), place);
-        for port in ports {
+        for port in register::numbers_of(TCP_PORT, BGP.original()) {
             sys::dissector_change_uint(TCP_PORT.as_ptr(), port, ours);
-        }
-    }
-}
-
-/// Collects the ports at which BGP's own handle is.
-unsafe extern "C" fn collect(
-    _table: *const c_char,
-    _kind: sys::ftenum_t,
-    key: *mut c_void,
-    entry: *mut c_void,
-    ports: *mut c_void,
-) {
-    // SAFETY: Wireshark hands over an entry of the table and what `hook_chosen_ports` gave it.
-    unsafe {
-        if sys::dtbl_entry_get_handle(entry.cast()) == BGP.original() {
-            let ports: *mut Vec<u32> = ports.cast();
-            // Tables of numbers keep them in place of the key's address.
-            (*ports).push(key.addr() as u32);
         }
     }
 }
@@ -368,14 +347,23 @@ static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_chara
 
 /// Code of the PNC characteristic, by the preference.
 pub fn characteristic() -> u16 {
-    (CHARACTERISTIC.load(Ordering::Relaxed) & 0xFFFF) as u16
+    // What is out of range was refused when it was set.
+    u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
+        .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic)
+}
+
+/// Refuses a code that does not fit. Called by Wireshark.
+unsafe extern "C" fn applied() {
+    let default = Profile::DEFAULT.bgp_pnc_characteristic.into();
+    // SAFETY: Wireshark calls this when preferences were changed.
+    unsafe { register::refuse_above("pnc.bgp_characteristic", &CHARACTERISTIC, 0xFFFF, default) };
 }
 
 /// Registers the protocol's preferences.
 pub fn register_preferences() {
     // SAFETY: the protocol was registered before; texts and place live forever.
     unsafe {
-        let module = sys::prefs_register_protocol(register::protocol(P::Pnc), None);
+        let module = sys::prefs_register_protocol(register::protocol(P::Pnc), Some(applied));
         sys::prefs_register_uint_preference(
             module,
             c"bgp_characteristic".as_ptr(),

@@ -3,7 +3,7 @@
 
 use fcn_wire::frame::{ETHERTYPE_MPLS, ETHERTYPE_MPLS_UPSTREAM};
 use fcn_wire::profile::VXLAN_PORT;
-use fcn_wire::{LinkType, Profile};
+use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
 use std::fmt::Write;
 
@@ -101,7 +101,8 @@ pub(super) fn said(error: pcap::Error) -> String {
 }
 
 /// An expression in tcpdump's language that lets through whatever may be a notification, RoCEv2, or have them inside:
-/// without tags, and with one and two VLAN tags.
+/// without tags, and with one and two VLAN tags. Whose a datagram is that passes is decided behind it, by
+/// [`Datagram::claim`](fcn_wire::frame::Datagram::claim).
 #[must_use]
 pub fn expression(profile: &Profile, link: LinkType) -> String {
     let packet = packet(profile, link);
@@ -119,17 +120,19 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     const TUNNELS: [u8; 4] = [4, 41, 137, 143];
     // Hop-by-Hop, routing, fragment, Destination Options.
     const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
-    let ports = [
-        profile.rocev2_port,
-        profile.proxy_cn_port,
-        profile.wan_fcn_port,
-        VXLAN_PORT,
-    ];
-    let ports: Vec<String> = ports
-        .iter()
-        .map(|port| format!("dst port {port}"))
-        .collect();
-    let mut text = format!("(udp and ({}))", ports.join(" or "));
+    let mut text = format!(
+        "(udp and (dst port {} or dst port {} or dst port {VXLAN_PORT} or (dst port {}",
+        profile.rocev2_port, profile.proxy_cn_port, profile.wan_fcn_port
+    );
+    if profile.wan_fcn_port == Profile::DEFAULT.wan_fcn_port {
+        // Others take that port, too, and with longer messages: an NFS server's answers need not come up here.
+        let longest = 8 + claim::WAN_FCN_LONGEST;
+        let _ = write!(
+            text,
+            " and ((ip and udp[4:2] <= {longest}) or (ip6 and ip6[44:2] <= {longest}))"
+        );
+    }
+    text.push_str(")))");
     for tunnel in TUNNELS {
         // Writing to a string does not fail.
         let _ = write!(text, " or (ip and ip[9] = {tunnel})");
@@ -198,6 +201,13 @@ mod tests {
         header
     }
 
+    /// A datagram with 40 octets behind its header.
+    fn answer(from: u16, to: u16) -> Vec<u8> {
+        let mut datagram = ports(from, to);
+        datagram[5] = 48;
+        datagram
+    }
+
     #[test]
     fn what_matters_passes_behind_any_tags_and_the_rest_does_not() {
         let program = program(1, LinkType::Ethernet);
@@ -232,6 +242,10 @@ mod tests {
                 (0x86DD, ipv6(17, &ports(53, 50_000))),
                 // An answer to a port that happens to be RoCEv2's at the other side.
                 (0x0800, ipv4(17, &ports(4791, 53))),
+                // An NFS server's, to a port that is that of WAN FCNs, and what comes from there.
+                (0x0800, ipv4(17, &answer(2049, 1022))),
+                (0x86DD, ipv6(17, &answer(2049, 1022))),
+                (0x0800, ipv4(17, &ports(1022, 2049))),
                 (0x0800, ipv4(1, &[8, 0, 0, 0])),
                 (0x86DD, ipv6(58, &[135, 0, 0, 0])),
                 (0x0806, vec![0, 1, 8, 0, 6, 4, 0, 1]),

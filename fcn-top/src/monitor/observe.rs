@@ -16,7 +16,9 @@ use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
-use fcn_wire::{End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule};
+use fcn_wire::{
+    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule,
+};
 use std::net::IpAddr;
 
 /// Next header number of ICMPv6.
@@ -368,16 +370,11 @@ impl Monitor {
 
     /// Whether a packet cut off by the capture is all the same one that nothing more need be known of.
     fn is_readable(&self, frame: &Frame<'_>) -> bool {
-        let profile = &self.settings.profile;
-        let ours = [
-            profile.rocev2_port,
-            profile.proxy_cn_port,
-            profile.wan_fcn_port,
-        ];
         match frame.message() {
             Message::Roce(..) => true,
-            Message::Other => (frame.datagram())
-                .is_some_and(|datagram| !ours.contains(&datagram.destination_port)),
+            Message::Other => (frame.datagram()).is_some_and(|datagram| {
+                !frame.is_roce() && datagram.claim(&self.settings.profile) == Claim::Others
+            }),
             _ => false,
         }
     }

@@ -30,7 +30,6 @@ impl Checked {
     fn left_out(self) -> impl Iterator<Item = (Rule, &'static str)> {
         let wanting = [
             (Rule::RoceIcrcBad, "ICRCs are not verified", self.icrc),
-            (Rule::RoceIcrcReading, "ICRCs are not verified", self.icrc),
             (Rule::FastCnpMarked, "give --able", self.able),
             (Rule::FastCnpUntrusted, "give --trust", self.trust),
         ];

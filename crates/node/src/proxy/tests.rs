@@ -153,9 +153,9 @@ fn what_it_refuses_is_counted_by_its_reason() {
     );
     let quote_less = emit(outgoing, &packet[..48]);
     let mut too_short = good();
-    too_short.truncate(40 + 8 + 20);
-    too_short[5] = 8 + 20;
-    too_short[45] = 8 + 20;
+    too_short.truncate(40 + 8 + 39);
+    too_short[5] = 8 + 39;
+    too_short[45] = 8 + 39;
     let steps = [
         (
             data(

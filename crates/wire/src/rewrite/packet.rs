@@ -6,6 +6,7 @@
 use super::checksums::{Canvas, Icrc, Pseudo, Sum};
 use super::{IcrcWas, Rules, cm, icmp, link};
 use crate::bth::{BTH_LEN, Bth, ExtendedHeader, Opcode, Qp};
+use crate::claim::Claim;
 use crate::fast_cnp::FastCnp;
 use crate::frame::{Datagram, End, Frame, Ip, LinkType, Span, Upper};
 use crate::icrc::{ICRC_LEN, Verdict};
@@ -262,14 +263,17 @@ impl Walk<'_, '_> {
         let (at, payload) = (datagram.payload_at(), datagram.payload);
         if port == profile.rocev2_port {
             self.roce(at, payload, datagram.payload_len);
-        } else if port == profile.proxy_cn_port {
+            return;
+        }
+        if datagram.claim(profile) != Claim::Ours {
+            return;
+        }
+        if port == profile.proxy_cn_port {
             let outer = Family::of(datagram.ip.source);
             if let Ok(message) = ProxyCn::new_checked(payload, outer) {
                 self.proxy_cn(frame, at, &message);
             }
-        } else if port == profile.wan_fcn_port
-            && let Ok(message) = WanFcn::new_checked(payload)
-        {
+        } else if let Ok(message) = WanFcn::new_checked(payload) {
             let label = self.rules.flow_label(message.flow_label());
             let word = u32_at(payload, 0) & 0x0FFF | label << 12;
             self.write(at, word.to_be_bytes());

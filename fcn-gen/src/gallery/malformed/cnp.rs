@@ -35,6 +35,7 @@ fn fields(scene: &mut Scene) -> Result<()> {
         ),
         ("A reserved octet is not 0", 20, 1, Rule::CnpReserved),
         ("Transport version 1", 1, 1, Rule::RoceTver),
+        ("InfiniBand's own opcode", 0, 0x80, Rule::RoceIbCnp),
     ] {
         scene
             .say(comment, &good)?

@@ -82,7 +82,6 @@ fn over_v4(scene: &mut Scene) -> Result<()> {
 }
 
 fn over_v6(scene: &mut Scene) -> Result<()> {
-    tell(scene, "Empty", IP6, &[], &[Rule::ProxyCnMalformed])?;
     let quoted = scene.invoking(DATA_V6)?;
     let mut other = proxy_cn(scene.tuple6(), 5, &quoted)?;
     other[35] ^= 1;

@@ -19,7 +19,6 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
         ),
         ("UDP length 16", &long, &[Rule::WanFcnLength]),
         ("UDP length 11", &good[..3], &[Rule::WanFcnMalformed]),
-        ("UDP length 8: empty", &[], &[Rule::WanFcnMalformed]),
     ] {
         scene
             .say(comment, &[FCN_V6, scene.fcn_udp(), Part::Bytes(bytes)])?

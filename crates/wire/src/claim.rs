@@ -1,0 +1,217 @@
+//! Whose a UDP datagram is that goes to the port of proxy notifications or of FCNs in the WAN.
+//!
+//! Both ports are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
+//! So a datagram is ours only when it goes *to* the port and its content leaves no doubt; one that comes *from* the
+//! port never is. What doubt remains is decided for the other protocol. Every tool asks here.
+//!
+//! | | ours | ours, but broken |
+//! |---|---|---|
+//! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive | UDP length 11, or 13 to 16 |
+//! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
+//!
+//! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
+//! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
+
+use crate::frame::Datagram;
+use crate::octets::{u8_at, u16_at};
+use crate::profile::Profile;
+use crate::proxy_cn::{Agreement, Family, ProxyCn};
+use crate::wan_fcn::WAN_FCN_LEN;
+
+/// Whose a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// A message of ours, beyond doubt.
+    Ours,
+    /// Meant as one, as it seems, but broken: shown as such where nobody else knows what it is.
+    Broken,
+    /// Anybody's.
+    Others,
+}
+
+/// Longest UDP payload that is taken for a broken FCN. Whatever else takes such a port (RPC, RADIUS, DNS, SIP) has longer
+/// messages; the one or two octets that keep a translation of addresses alive are left alone, too.
+pub const WAN_FCN_LONGEST: usize = 8;
+
+/// What keeps a SIP connection alive (RFC 5626 section 4.4.1): as an FCN it would have reserved bits that no node sets.
+const SIP_KEEP_ALIVE: [u8; WAN_FCN_LEN] = *b"\r\n\r\n";
+
+/// Whether a datagram to the port of WAN FCNs is one: its payload as far as captured, and that one's length on the wire.
+#[must_use]
+pub fn wan_fcn(payload: &[u8], len: usize) -> Claim {
+    match len {
+        _ if payload == SIP_KEEP_ALIVE => Claim::Others,
+        WAN_FCN_LEN => Claim::Ours,
+        3..=WAN_FCN_LONGEST => Claim::Broken,
+        _ => Claim::Others,
+    }
+}
+
+/// Whether a datagram to the port of proxy notifications is one: its payload as far as captured, the version of the IP
+/// packet around it, that packet's length in octets, and the code points in use.
+#[must_use]
+pub fn proxy_cn(payload: &[u8], outer: Family, outer_len: usize, profile: &Profile) -> Claim {
+    let Ok(message) = ProxyCn::new_checked(payload, outer) else {
+        return names_roce(payload, profile);
+    };
+    if message.agreement() != Agreement::Addresses {
+        return names_roce(payload, profile);
+    }
+    if outer_len <= outer.max_packet() && parses(message.invoking_packet()) {
+        Claim::Ours
+    } else {
+        Claim::Broken
+    }
+}
+
+/// [`Claim::Broken`] where the five-tuple is RoCEv2's, in front of reserved bits that are 0 as far as captured.
+fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
+    let is_roce = |family: Family| {
+        let Some(behind) = payload.get(2 * family.address_len()..) else {
+            return false;
+        };
+        behind.len() >= 5
+            && u8_at(behind, 0) == 17
+            && u16_at(behind, 3) == profile.rocev2_port
+            && behind.get(5).is_none_or(|octet| octet & 0x1F == 0)
+            && behind.iter().skip(6).take(2).all(|octet| *octet == 0)
+    };
+    if is_roce(Family::V4) || is_roce(Family::V6) {
+        Claim::Broken
+    } else {
+        Claim::Others
+    }
+}
+
+/// Whether the IP header at the start of `packet`, of which 20 or 40 octets are there, can be one.
+fn parses(packet: &[u8]) -> bool {
+    let first = u8_at(packet, 0);
+    let header = usize::from(first & 0x0F) * 4;
+    first >> 4 != 4 || header >= 20 && usize::from(u16_at(packet, 2)) >= header
+}
+
+impl Datagram<'_> {
+    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    #[must_use]
+    pub fn claim(&self, profile: &Profile) -> Claim {
+        let (claim, default) = if self.destination_port == profile.proxy_cn_port {
+            let outer = Family::of(self.ip.source);
+            let outer_len = self.ip.end - self.ip.start;
+            (
+                proxy_cn(self.payload, outer, outer_len, profile),
+                Profile::DEFAULT.proxy_cn_port,
+            )
+        } else if self.destination_port == profile.wan_fcn_port {
+            (
+                wan_fcn(self.payload, self.payload_len),
+                Profile::DEFAULT.wan_fcn_port,
+            )
+        } else {
+            return Claim::Others;
+        };
+        if claim == Claim::Others && self.destination_port != default {
+            return Claim::Broken;
+        }
+        claim
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, LinkType};
+    use proptest::prelude::*;
+
+    /// An IPv4 packet with a UDP datagram.
+    fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0];
+        packet.extend((28 + payload.len() as u16).to_be_bytes());
+        packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend(ports.0.to_be_bytes());
+        packet.extend(ports.1.to_be_bytes());
+        packet.extend((8 + payload.len() as u16).to_be_bytes());
+        packet.extend([0, 0]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn claim(ports: (u16, u16), payload: &[u8], profile: &Profile) -> Claim {
+        let packet = udp(ports, payload);
+        let frame = Frame::parse(&packet, packet.len(), LinkType::RawIp, profile);
+        frame.datagram().unwrap().claim(profile)
+    }
+
+    /// A notification about `quoted` bytes of a packet of RoCEv2 over IPv4.
+    fn notification(quoted: usize) -> Vec<u8> {
+        let invoking = udp((50_000, 4791), &[7; 40]);
+        let mut message = invoking[12..20].to_vec();
+        message.extend([17, 0xC3, 0x50, 0x12, 0xB7, 5 << 5, 0, 0]);
+        message.extend(&invoking[..quoted]);
+        message
+    }
+
+    #[test]
+    fn only_what_goes_to_the_port_and_has_the_length_is_a_wan_fcn() {
+        let of = |ports, len| claim(ports, &vec![0; len], &Profile::DEFAULT);
+        assert_eq!(of((1, 1022), 4), Claim::Ours);
+        assert_eq!(of((1022, 1), 4), Claim::Others);
+        for (len, expected) in [
+            (0, Claim::Others),
+            (2, Claim::Others),
+            (3, Claim::Broken),
+            (8, Claim::Broken),
+            (9, Claim::Others),
+            (28, Claim::Others),
+        ] {
+            assert_eq!(of((1, 1022), len), expected, "{len}");
+        }
+        assert_eq!(
+            claim((5060, 1022), b"\r\n\r\n", &Profile::DEFAULT),
+            Claim::Others
+        );
+        let mut other = Profile::DEFAULT;
+        other.set("wan_fcn_port=900", false).unwrap();
+        assert_eq!(claim((1, 900), &[0; 28], &other), Claim::Broken);
+        assert_eq!(claim((1, 1022), &[0; 4], &other), Claim::Others);
+    }
+
+    #[test]
+    fn a_proxy_notification_quotes_a_packet_with_its_own_addresses() {
+        let of = |bytes: &[u8]| claim((1, 1021), bytes, &Profile::DEFAULT);
+        let good = notification(28);
+        assert_eq!(of(&good), Claim::Ours);
+        assert_eq!(of(&notification(20)), Claim::Ours);
+        assert_eq!(claim((1021, 1), &good, &Profile::DEFAULT), Claim::Others);
+        for len in [13, 15, 16, 17, 35] {
+            assert_eq!(of(&good[..len]), Claim::Broken, "{len}");
+        }
+        for len in [0, 4, 12] {
+            assert_eq!(of(&good[..len]), Claim::Others, "{len}");
+        }
+        let with = |at: usize, value: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = value;
+            of(&bytes)
+        };
+        // Ports or protocol that differ are worth a finding; reserved bits, too.
+        assert_eq!(with(8, 6), Claim::Ours);
+        assert_eq!(with(9, 0), Claim::Ours);
+        assert_eq!(with(15, 1), Claim::Ours);
+        // Another address, no header length, a total length below it.
+        assert_eq!(with(3, 99), Claim::Broken);
+        assert_eq!(with(16, 0x43), Claim::Broken);
+        let long = [&good[..], &[0; 576]].concat();
+        assert_eq!(of(&long), Claim::Broken);
+        let mut tcp = good.clone();
+        (tcp[3], tcp[8]) = (99, 6);
+        assert_eq!(of(&tcp), Claim::Others);
+    }
+
+    proptest! {
+        #[test]
+        fn longer_messages_of_others_are_theirs(payload in proptest::collection::vec(any::<u8>(), 20..600), wan: bool) {
+            let port = if wan { 1022 } else { 1021 };
+            prop_assert_eq!(claim((2049, port), &payload, &Profile::DEFAULT), Claim::Others);
+        }
+    }
+}
