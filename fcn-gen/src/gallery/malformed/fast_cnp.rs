@@ -7,7 +7,7 @@ use crate::gallery::scene::Scene;
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
 use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::fast_cnp::FastCnpRepr;
-use fcn_wire::icrc::{Policy, Reading};
+use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::OptType;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::{Result, Rule};
