@@ -19,9 +19,9 @@
 //! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
 #![forbid(unsafe_code)]
 
+pub mod border;
 #[cfg(test)]
 mod chain_tests;
-pub mod border;
 pub mod congestion_point;
 pub mod ingress_pe;
 pub mod limiter;

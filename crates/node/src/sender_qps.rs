@@ -180,7 +180,10 @@ mod tests {
         for psn in [100, 101] {
             pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
             // Another flow between the same hosts, whose PSNs are far away.
-            pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x333, psn + 100_000));
+            pass(
+                &mut qps,
+                &packet(Opcode::RC_SEND_ONLY, 0x333, psn + 100_000),
+            );
             assert_eq!(qps.of(&flow(0x222)), None, "one vote is not enough");
             pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x111, psn));
         }

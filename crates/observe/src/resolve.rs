@@ -241,9 +241,7 @@ impl Resolver {
             .use_sender_qp(key.sender, key.receiver, key.receiver_qp);
         match told {
             Some(qp) => Some((qp, Resolved::Cm)),
-            None => self
-                .sender_qp(key)
-                .filter(|(_, by)| *by == Resolved::Acks),
+            None => self.sender_qp(key).filter(|(_, by)| *by == Resolved::Acks),
         }
     }
 

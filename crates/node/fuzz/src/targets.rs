@@ -11,8 +11,8 @@ use fcn_node::limiter::Limits;
 use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control, FlowId, Reaction, ReactionPoint, dcqcn, telemetry};
 use fcn_node::{
-    About, Border, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy, Time,
-    ingress_pe, notification_point, proxy,
+    About, Border, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy,
+    Time, ingress_pe, notification_point, proxy,
 };
 use fcn_wire::bth::{BthRepr, Deth};
 use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};

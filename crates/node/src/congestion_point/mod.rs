@@ -351,12 +351,7 @@ impl CongestionPoint {
     }
 
     /// Whether the limits allow it; counts it.
-    fn admit(
-        &mut self,
-        now: Time,
-        topic: Topic,
-        outgoing: &Outgoing,
-    ) -> Result<(), Suppressed> {
+    fn admit(&mut self, now: Time, topic: Topic, outgoing: &Outgoing) -> Result<(), Suppressed> {
         let admitted = self.limiter.admit(now, topic);
         self.counters.flows_evicted = self.limiter.evicted();
         match (admitted, outgoing) {
