@@ -10,7 +10,7 @@ use fcn_wire::finding::Findings;
 use fcn_wire::frame::Upper;
 use fcn_wire::ioam::Trace;
 use fcn_wire::{End, Frame, IcrcCheck, Kind, LinkType, Message, Notification, Profile, Subject};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::net::IpAddr;
 
@@ -31,6 +31,8 @@ struct Decoder {
     depths: Vec<u32>,
     told: BTreeMap<Told, u64>,
     levels: BTreeMap<(usize, u8), u64>,
+    /// UDP source ports of each flow, at all vantage points.
+    ports: BTreeMap<(IpAddr, IpAddr, u32), BTreeSet<u16>>,
     routing: usize,
     pauses: usize,
     management: usize,
@@ -75,6 +77,8 @@ impl Decoder {
         if let (Some(data), Some(ip)) = (DataPacket::of(&frame), frame.ip()) {
             let key = (point, data.source, data.destination, data.dest_qp.get());
             let counts = self.data.entry(key).or_default();
+            let ends = (data.source, data.destination, data.dest_qp.get());
+            self.ports.entry(ends).or_default().insert(data.source_port);
             counts.0 += 1;
             counts.1 += bytes.len() as u64;
             counts.2 += u64::from(ip.ecn() == 3);
@@ -225,6 +229,203 @@ fn fast_cnp_by_what_is_known_of_the_sender() {
         "able, not known to be: {slowed:?}"
     );
     assert!(slowed.contains(&vec!["cnp"]), "unable: {slowed:?}");
+}
+
+#[test]
+fn fast_cnps_of_the_receiver() {
+    for (trace, kind) in [
+        ("trace=none", Kind::FastCnp1),
+        ("trace=preallocated", Kind::FastCnp2),
+        ("trace=incremental", Kind::FastCnp2),
+    ] {
+        let (outcome, _) = played("receiver-fast-cnp", &[trace]);
+        assert_eq!(kinds(&outcome), [kind], "{trace}");
+        for told in &outcome.truth.notifications {
+            let flow = &outcome.truth.flows[0];
+            assert_eq!(told.notifier, flow.receiver, "its own address");
+            assert_eq!(told.qp_side.as_deref(), Some("receiver"));
+        }
+        let slowed = |name: &str| {
+            outcome
+                .truth
+                .flows
+                .iter()
+                .map(|f| f.slowed_by.get(name))
+                .collect::<Vec<_>>()
+        };
+        assert!(slowed(kind.id()).iter().all(Option::is_some), "{trace}");
+    }
+    let (outcome, _) = played("receiver-fast-cnp", &["form=cnp"]);
+    assert_eq!(kinds(&outcome), [Kind::Cnp]);
+}
+
+#[test]
+fn detours_before_slowing_down() {
+    let (with, decoder) = played("detour", &[]);
+    assert_eq!(kinds(&with), [Kind::FastCnp1]);
+    let detours: Vec<u64> = with.truth.flows.iter().map(|f| f.detours).collect();
+    assert!(detours.iter().any(|n| *n > 0), "{detours:?}");
+    let ports: usize = decoder.ports.values().map(BTreeSet::len).sum();
+    let flows = decoder.ports.len();
+    assert!(ports > flows, "{ports} ports of {flows} flows");
+    let (without, decoder) = played("detour", &["detours=0"]);
+    assert!(without.truth.flows.iter().all(|f| f.detours == 0));
+    assert!(decoder.ports.values().all(|ports| ports.len() == 1));
+    let delivered =
+        |outcome: &Outcome| -> u64 { outcome.truth.flows.iter().map(|f| f.octets_delivered).sum() };
+    assert!(
+        delivered(&with) > delivered(&without),
+        "the other spine has room"
+    );
+}
+
+#[test]
+fn qps_exchanged_out_of_band_are_inferred_or_configured() {
+    for (name, kind, sets) in [
+        (
+            "proxy",
+            Kind::ProxyCn,
+            &["rdma_cm=false", "known_by=config"][..],
+        ),
+        (
+            "proxy",
+            Kind::ProxyCn,
+            &["rdma_cm=false", "known_by=config", "qps=[\"load*\"]"],
+        ),
+        ("wan-fcn", Kind::WanFcn, &["rdma_cm=false"]),
+        (
+            "wan-fcn",
+            Kind::WanFcn,
+            &["rdma_cm=false", "switch.pe1.qps=[\"load1\"]"],
+        ),
+    ] {
+        let (outcome, decoder) = played(name, sets);
+        assert_eq!(decoder.management, 0, "{name} {sets:?}");
+        assert_eq!(kinds(&outcome), [Kind::Cnp, kind], "{name} {sets:?}");
+        let flows = &outcome.truth.flows;
+        assert!(
+            flows.iter().all(|f| f.slowed_by.contains_key("cnp")),
+            "{name} {sets:?}"
+        );
+    }
+}
+
+#[test]
+fn a_wan_fcn_need_not_give_a_level() {
+    let simulation = simulation("wan-fcn", &["level=false"]);
+    let outcome = play(&simulation, "wan-fcn", None, &mut |_| true).unwrap();
+    assert!(kinds(&outcome).contains(&Kind::WanFcn));
+    let told = outcome.truth.notifications;
+    assert!(told.iter().all(|entry| entry.levels.is_empty()));
+}
+
+#[test]
+fn levels_of_proxy_notifications_begin_at_0() {
+    let sets = ["known_by=config", "switch.leaf2.marking.pmax=1"];
+    let (_, decoder) = played("proxy", &sets);
+    let levels: BTreeSet<u8> = decoder.levels.keys().map(|(_, level)| *level).collect();
+    assert!(levels.contains(&0) && levels.contains(&7), "{levels:?}");
+}
+
+/// A congested switch outside the domain of proxy and ingress PE, behind a border.
+fn across_the_border(mechanism: &str, more: &str) -> Outcome {
+    let (near, far) = match mechanism {
+        "wan-fcn" => ("edge = \"srv6\"", "edge = \"srv6\""),
+        _ => ("proxy = true", ""),
+    };
+    let text = format!(
+        r#"
+about = "two domains"
+mechanism = "{mechanism}"
+duration = "2ms"
+host = [
+  {{ name = "s", count = 2, attach = "near", rate = "10G" }},
+  {{ name = "r", attach = "far", rate = "10G", domain = "outside" }},
+]
+switch = [
+  {{ name = "near", {near} }},
+  {{ name = "border", {more} }},
+  {{ name = "out", domain = "outside", border_filter = false }},
+  {{ name = "far", domain = "outside", {far} }},
+]
+link = [
+  {{ from = "near", to = "border", rate = "40G" }},
+  {{ from = "border", to = "out", rate = "40G" }},
+  {{ from = "out", to = "far", rate = "5G" }},
+]
+flow = [{{ from = "s*", to = "r" }}]
+"#
+    );
+    let source = Source::Text {
+        name: "t.toml".to_owned(),
+        text,
+    };
+    let loaded = scenario::load(&source, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let Play::Simulation(simulation) = loaded.play else {
+        panic!("no simulation");
+    };
+    play(&simulation, "t", None, &mut |_| true).unwrap()
+}
+
+#[test]
+fn the_border_stops_every_kind_and_the_lists_hold_for_all() {
+    for (mechanism, kind) in [
+        ("fast-cnp", Kind::FastCnp1),
+        ("proxy", Kind::ProxyCn),
+        ("wan-fcn", Kind::WanFcn),
+    ] {
+        let sent = |outcome: &Outcome| outcome.metrics.notifications.get(&kind).copied();
+        let cnps = |outcome: &Outcome| outcome.metrics.notifications.get(&Kind::Cnp).copied();
+        let stopped = |outcome: &Outcome| -> u64 {
+            let switches = outcome.truth.switches.iter();
+            switches.map(|s| s.stopped_at_border).sum()
+        };
+        let held = across_the_border(mechanism, "");
+        assert!(sent(&held).is_some(), "{mechanism}");
+        assert_eq!(Some(stopped(&held)), sent(&held), "{mechanism}");
+        let open = across_the_border(mechanism, "border_filter = false");
+        assert!(sent(&open).is_some() && stopped(&open) == 0, "{mechanism}");
+        if kind != Kind::FastCnp1 {
+            assert!(
+                cnps(&open).is_some() && cnps(&held).is_none(),
+                "{mechanism}"
+            );
+        }
+    }
+}
+
+#[test]
+fn access_lists_and_limits_hold_at_proxies_and_ingress_pes() {
+    for (name, node, congested, kind) in [
+        ("proxy", "leaf1", "leaf2", Kind::ProxyCn),
+        ("wan-fcn", "pe1", "p1", Kind::WanFcn),
+    ] {
+        let count = |sets: &[String]| {
+            let mut all = vec![if name == "proxy" {
+                "known_by=config"
+            } else {
+                "tunnel=srv6"
+            }];
+            all.extend(sets.iter().map(String::as_str));
+            let (outcome, _) = played(name, &all);
+            let of = |kind| outcome.metrics.notifications.get(&kind).copied();
+            (of(kind).unwrap_or(0), of(Kind::Cnp).unwrap_or(0))
+        };
+        let (sent, cnps) = count(&[]);
+        assert!(sent > 0 && cnps > 0, "{name}");
+        let (sent, cnps) = count(&[format!("switch.{node}.access_list=[\"2001:db8:9::/48\"]")]);
+        assert!(
+            sent > 0 && cnps == 0,
+            "{name}: who is not on the list is not believed"
+        );
+        let (sent, cnps) = count(&[
+            format!("switch.{node}.limits.burst=1"),
+            format!("switch.{node}.limits.per_second=1"),
+        ]);
+        assert!(sent > 1 && cnps == 1, "{name}: {sent} sent, {cnps} CNPs");
+        let (sent, _) = count(&[format!("switch.{congested}.tells=[\"2001:db8:9::/48\"]")]);
+        assert_eq!(sent, 0, "{name}: who may not be told is not");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The ingress PE: labels the flows it tunnels through the WAN, and turns what comes back about a label into a CNP
 //! (draft-he-rtgwg-wan-fcn section 4.1). Encapsulating is the caller's business.
 
-use crate::limiter::Interval;
+use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
-use core::time::Duration;
+use crate::sender_qps::{KnownBy, SenderQps};
 use fcn_observe::access;
 use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
@@ -26,12 +26,14 @@ pub struct Config {
     pub address: Ipv6Addr,
     /// Whether it answers FCNs. Default false.
     pub enabled: bool,
-    /// Least time between two CNPs of one flow. Default 50 µs.
-    pub interval: Duration,
+    /// How many FCNs it reads, and how often it tells a sender about one flow.
+    pub limits: Limits,
     /// Flows that have a label at the same time, at most half of the 2²⁰ labels. Default 65 536.
     pub flows: usize,
-    /// Connections remembered. Default 65 536.
+    /// Connections remembered, and as many flows whose acknowledgements are watched. Default 65 536.
     pub connections: usize,
+    /// QPs at senders, by flow, that need not be learnt.
+    pub qps: Vec<(FlowKey, Qp)>,
     /// Who may send FCNs. Empty: anybody, which is right only where the domain's border filters.
     pub congestion_points: Vec<Prefix>,
 }
@@ -43,9 +45,10 @@ impl Config {
         Self {
             address,
             enabled: false,
-            interval: Duration::from_micros(50),
+            limits: Limits::default(),
             flows: 65_536,
             connections: 65_536,
+            qps: Vec::new(),
             congestion_points: Vec::new(),
         }
     }
@@ -62,9 +65,11 @@ pub enum Refused {
     NotForUs,
     /// Its source is not among the congestion points.
     NotAllowed,
+    /// More FCNs came than it reads.
+    TooMany,
     /// No flow has that label (any more).
     UnknownLabel,
-    /// The connection was not seen being set up.
+    /// The QP at the sender is neither configured nor learnt.
     UnknownConnection,
     /// The last CNP of this flow was too recent.
     TooSoon,
@@ -75,6 +80,8 @@ pub enum Refused {
 pub struct Counters {
     /// CNPs sent.
     pub cnps: u64,
+    /// Of these, those about a QP that was inferred from acknowledgements.
+    pub inferred: u64,
     /// Flows that were given a label.
     pub labelled: u64,
     /// Flows that lost their label because the table was full.
@@ -87,6 +94,8 @@ pub struct Counters {
     pub not_for_us: u64,
     /// See [`Refused::NotAllowed`].
     pub not_allowed: u64,
+    /// See [`Refused::TooMany`].
+    pub too_many: u64,
     /// See [`Refused::UnknownLabel`].
     pub unknown_label: u64,
     /// See [`Refused::UnknownConnection`].
@@ -102,6 +111,7 @@ impl Counters {
             Refused::NotANotification => &mut self.not_a_notification,
             Refused::NotForUs => &mut self.not_for_us,
             Refused::NotAllowed => &mut self.not_allowed,
+            Refused::TooMany => &mut self.too_many,
             Refused::UnknownLabel => &mut self.unknown_label,
             Refused::UnknownConnection => &mut self.unknown_connection,
             Refused::TooSoon => &mut self.too_soon,
@@ -114,8 +124,9 @@ impl Counters {
 #[derive(Debug)]
 pub struct IngressPe {
     config: Config,
-    connections: Connections,
+    qps: SenderQps,
     labels: Labels,
+    read: Bucket,
     interval: Interval,
     counters: Counters,
 }
@@ -126,17 +137,28 @@ impl IngressPe {
     pub fn new(config: Config) -> Self {
         let flows = config.flows.min(MAX_FLOWS);
         Self {
-            connections: Connections::new(config.connections),
+            qps: SenderQps::new(&config.qps, config.connections),
             labels: Labels::new(flows),
-            interval: Interval::new(config.interval, flows),
+            read: Bucket::new(&config.limits),
+            interval: Interval::new(config.limits.interval, config.limits.flows),
             counters: Counters::default(),
             config,
         }
     }
 
-    /// Learns connections from an RDMA CM message that passes by.
+    /// Learns QPs at senders from a frame that passes by: RDMA CM, data and acknowledgements.
     pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
-        self.connections.learn(now, frame);
+        self.qps.learn(now, frame);
+    }
+
+    /// The same of a data packet that passes by, told by its values.
+    pub fn on_transit_data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+        self.qps.data(now, flow, psn);
+    }
+
+    /// The same of an acknowledgement, from the receiver `from` to the QP `qp` at the sender `to`.
+    pub fn on_transit_ack(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
+        self.qps.acknowledged(from, to, qp, psn);
     }
 
     /// The outer flow label for packets of a flow: 20 bits, not 0, and no other live flow's.
@@ -186,17 +208,18 @@ impl IngressPe {
         if !listed.is_empty() && !access::lists(listed, ip.source) {
             return Err(Refused::NotAllowed);
         }
+        if !self.read.admit(now) {
+            return Err(Refused::TooMany);
+        }
         let flow = self
             .labels
             .flow(fcn.flow_label())
             .ok_or(Refused::UnknownLabel)?;
-        let qp = self
-            .connections
-            .use_sender_qp(flow.sender, flow.receiver, flow.receiver_qp)
-            .ok_or(Refused::UnknownConnection)?;
+        let (qp, by) = self.qps.of(&flow).ok_or(Refused::UnknownConnection)?;
         if !self.interval.admit(now, flow) {
             return Err(Refused::TooSoon);
         }
+        self.counters.inferred += u64::from(by == KnownBy::Acknowledgements);
         Ok(Outgoing::Cnp {
             source: flow.receiver,
             destination: flow.sender,
@@ -207,7 +230,7 @@ impl IngressPe {
     /// The connections seen so far.
     #[must_use]
     pub const fn connections(&self) -> &Connections {
-        &self.connections
+        self.qps.connections()
     }
 
     /// What it has done so far.

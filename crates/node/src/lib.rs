@@ -12,12 +12,14 @@
 //! | notification point: a receiver that answers CE with CNPs | [`notification_point`] | InfiniBand volume 1, Annex A17.9; DCQCN section 3.1 |
 //! | reaction point: a sender that slows down | [`reaction_point`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5 |
 //! | proxy node: turns proxy notifications into CNPs | [`proxy`] | draft-xiao-rtgwg-proxy-congestion-notification section 3 |
+//! | border: keeps notifications inside their domain | [`border`] | draft-xiao-rtgwg-rocev2-fast-cnp section 5; draft-xiao-rtgwg-proxy-congestion-notification section 6; draft-he-rtgwg-wan-fcn section 6 |
 //! | ingress PE: labels flows, turns WAN FCNs into CNPs | [`ingress_pe`] | draft-he-rtgwg-wan-fcn section 4.1 |
 //!
 //! Every feature of the drafts is off until its `Config` switches it on, as they demand. Every table is bounded, and
 //! each says what happens when it is full. Same inputs, same outputs: nothing depends on a hash table's order.
 #![forbid(unsafe_code)]
 
+pub mod border;
 #[cfg(test)]
 mod chain_tests;
 pub mod congestion_point;
@@ -29,9 +31,11 @@ mod prefix_map;
 pub mod proxy;
 pub mod proxy_directory;
 pub mod reaction_point;
+mod sender_qps;
 #[cfg(test)]
 mod testing;
 
+pub use border::Border;
 pub use congestion_point::CongestionPoint;
 pub use fcn_observe::{Connections, DataPacket, Ecn, FlowKey, Outer, Time, access};
 pub use ingress_pe::IngressPe;
@@ -40,3 +44,4 @@ pub use outgoing::{About, Outgoing};
 pub use proxy::Proxy;
 pub use proxy_directory::ProxyDirectory;
 pub use reaction_point::ReactionPoint;
+pub use sender_qps::KnownBy;

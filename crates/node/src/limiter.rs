@@ -1,18 +1,23 @@
-//! How many notifications a node may send: a least interval for each flow, and a rate with bursts for all together.
+//! How many notifications a node may send or take in: a least interval for each flow, and a rate with bursts for all together.
 
+use core::hash::Hash;
 use core::time::Duration;
 use fcn_observe::data::FlowKey;
 use fcn_observe::table::Table;
 use fcn_observe::time::{Time, nanos};
 
-/// The limits (draft-xiao-rtgwg-rocev2-fast-cnp section 5 recommends that there are some; the numbers are ours).
+/// The limits (draft-xiao-rtgwg-rocev2-fast-cnp section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6 and
+/// draft-he-rtgwg-wan-fcn section 6 recommend that there are some; the numbers are ours).
+///
+/// A congestion point counts the notifications that it sends. A proxy node or an ingress PE counts those that it takes in, and
+/// the interval is that between its CNPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Least time between two notifications about one flow. Default 50 µs, DCQCN's interval between CNPs.
     pub interval: Duration,
     /// Notifications a second about all flows together. Default 1 000 000.
     pub per_second: u32,
-    /// Notifications that may go out at once after a pause. Default 1000.
+    /// Notifications at once after a pause. Default 1000.
     pub burst: u32,
     /// Flows remembered; where there are more, the one notified about longest ago is forgotten. Default 65 536.
     pub flows: usize,
@@ -43,7 +48,7 @@ const ONE: u64 = 1_000_000_000;
 
 /// Notifications about all flows together: a token bucket.
 #[derive(Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     per_second: u64,
     capacity: u64,
     credit: u64,
@@ -51,7 +56,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         let capacity = u64::from(limits.burst).saturating_mul(ONE);
         Self {
             per_second: limits.per_second.into(),
@@ -71,6 +76,15 @@ impl Bucket {
     fn take_one(&mut self) {
         self.credit = self.credit.saturating_sub(ONE);
     }
+
+    /// Whether there may be one more now; if so it counts.
+    pub(crate) fn admit(&mut self, now: Time) -> bool {
+        let has_one = self.has_one(now);
+        if has_one {
+            self.take_one();
+        }
+        has_one
+    }
 }
 
 /// The least time between two notifications about one flow.
@@ -78,13 +92,13 @@ impl Bucket {
 /// Remembers a bounded number of flows. Where there are more, the one notified about longest ago is forgotten, and may
 /// be notified about too early: the limit in total then is the one that holds.
 #[derive(Debug)]
-pub struct Interval {
+pub struct Interval<K: Hash + Eq + Copy = FlowKey> {
     interval: Duration,
-    last: Table<FlowKey, Time>,
+    last: Table<K, Time>,
     evicted: u64,
 }
 
-impl Interval {
+impl<K: Hash + Eq + Copy> Interval<K> {
     /// Without flows.
     #[must_use]
     pub fn new(interval: Duration, flows: usize) -> Self {
@@ -97,21 +111,21 @@ impl Interval {
 
     /// Whether the interval since the last notification about `flow` has passed.
     #[must_use]
-    pub fn is_due(&self, now: Time, flow: FlowKey) -> bool {
+    pub fn is_due(&self, now: Time, flow: K) -> bool {
         self.last
             .peek(&flow)
             .is_none_or(|last| now.since(*last) >= self.interval)
     }
 
     /// Remembers that one is sent now.
-    pub fn sent(&mut self, now: Time, flow: FlowKey) {
+    pub fn sent(&mut self, now: Time, flow: K) {
         if self.last.put(flow, now).is_some() {
             self.evicted += 1;
         }
     }
 
     /// Whether a notification about `flow` may be sent now; if so it counts as sent.
-    pub fn admit(&mut self, now: Time, flow: FlowKey) -> bool {
+    pub fn admit(&mut self, now: Time, flow: K) -> bool {
         let due = self.is_due(now, flow);
         if due {
             self.sent(now, flow);
@@ -128,12 +142,12 @@ impl Interval {
 
 /// Counts what may be sent.
 #[derive(Debug)]
-pub struct Limiter {
-    flows: Interval,
+pub struct Limiter<K: Hash + Eq + Copy = FlowKey> {
+    flows: Interval<K>,
     total: Bucket,
 }
 
-impl Limiter {
+impl<K: Hash + Eq + Copy> Limiter<K> {
     /// With a full burst to begin with.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
@@ -147,14 +161,13 @@ impl Limiter {
     ///
     /// # Errors
     /// Which limit forbids it. A notification that is not sent uses up nothing.
-    pub fn admit(&mut self, now: Time, flow: FlowKey) -> Result<(), Suppressed> {
+    pub fn admit(&mut self, now: Time, flow: K) -> Result<(), Suppressed> {
         if !self.flows.is_due(now, flow) {
             return Err(Suppressed::Flow);
         }
-        if !self.total.has_one(now) {
+        if !self.total.admit(now) {
             return Err(Suppressed::Total);
         }
-        self.total.take_one();
         self.flows.sent(now, flow);
         Ok(())
     }

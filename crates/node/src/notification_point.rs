@@ -1,4 +1,5 @@
-//! The notification point: a receiver that answers CE marks with CNPs.
+//! The notification point: a receiver that answers CE marks with CNPs, or with Fast CNPs of its own
+//! (draft-xiao-rtgwg-rocev2-fast-cnp section 4 leaves open whether it needs to, and does not exclude it).
 
 use crate::limiter::Interval;
 use crate::outgoing::Outgoing;
@@ -6,6 +7,8 @@ use core::time::Duration;
 use fcn_observe::data::{DataPacket, Ecn};
 use fcn_observe::time::Time;
 use fcn_wire::Qp;
+use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
+use std::net::IpAddr;
 
 /// The settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +17,9 @@ pub struct Config {
     pub interval: Duration,
     /// Flows remembered. Default 65 536.
     pub flows: usize,
+    /// Whether it sends Fast CNPs where data are IPv6: its own address is their source and original destination, so that
+    /// senders tell them from a switch's. Default false.
+    pub fast_cnp: bool,
 }
 
 impl Default for Config {
@@ -21,6 +27,7 @@ impl Default for Config {
         Self {
             interval: Duration::from_micros(50),
             flows: 65_536,
+            fast_cnp: false,
         }
     }
 }
@@ -32,8 +39,10 @@ pub struct Counters {
     pub packets: u64,
     /// Of these, those marked CE.
     pub marked: u64,
-    /// CNPs sent.
+    /// CNPs sent, Fast CNPs included.
     pub cnps: u64,
+    /// Fast CNPs sent.
+    pub fast_cnps: u64,
     /// CE marks not answered: the last CNP of the flow was too recent.
     pub suppressed: u64,
     /// Flows forgotten because the table was full.
@@ -43,6 +52,7 @@ pub struct Counters {
 /// A notification point.
 #[derive(Debug)]
 pub struct NotificationPoint {
+    fast_cnp: bool,
     interval: Interval,
     counters: Counters,
 }
@@ -52,12 +62,13 @@ impl NotificationPoint {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
+            fast_cnp: config.fast_cnp,
             interval: Interval::new(config.interval, config.flows),
             counters: Counters::default(),
         }
     }
 
-    /// The CNP to send, if any, for a data packet that arrived. `sender_qp` is the QP at the sender.
+    /// The CNP or Fast CNP to send, if any, for a data packet that arrived. `sender_qp` is the QP at the sender.
     ///
     /// DCQCN section 3.1: a marked packet is answered at once, unless a CNP for the flow went out less than N ago.
     pub fn on_data(
@@ -77,6 +88,18 @@ impl NotificationPoint {
         }
         self.counters.evicted = self.interval.evicted();
         self.counters.cnps += 1;
+        if let (true, IpAddr::V6(receiver), IpAddr::V6(sender)) =
+            (self.fast_cnp, packet.destination, packet.source)
+        {
+            self.counters.fast_cnps += 1;
+            return Some(Outgoing::FastCnp {
+                source: receiver,
+                destination: sender,
+                original_destination: receiver,
+                qp: packet.dest_qp,
+                udp_source: DEFAULT_UDP_SOURCE,
+            });
+        }
         Some(Outgoing::Cnp {
             source: packet.destination,
             destination: packet.source,
@@ -94,7 +117,7 @@ impl NotificationPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
+    use crate::testing::{RECEIVER, SENDER};
 
     fn data(qp: u32, ecn: Ecn) -> DataPacket<'static> {
         DataPacket {
@@ -144,10 +167,37 @@ mod tests {
             packets: 9,
             marked: 6,
             cnps: 4,
+            fast_cnps: 0,
             suppressed: 2,
             evicted: 0,
         };
         assert_eq!(node.counters(), &want);
+    }
+
+    #[test]
+    fn its_fast_cnps_are_its_own_and_for_ipv6_alone() {
+        let mut node = NotificationPoint::new(Config {
+            fast_cnp: true,
+            ..Config::default()
+        });
+        let v6 = DataPacket {
+            source: SENDER.into(),
+            destination: RECEIVER.into(),
+            ..data(1, Ecn::Ce)
+        };
+        let want = Outgoing::FastCnp {
+            source: RECEIVER,
+            destination: SENDER,
+            original_destination: RECEIVER,
+            qp: Qp::truncate(1),
+            udp_source: DEFAULT_UDP_SOURCE,
+        };
+        let sender_qp = Qp::truncate(0x101);
+        let at = |nanos| Time::from_nanos(nanos);
+        assert_eq!(node.on_data(at(0), &v6, sender_qp), Some(want));
+        assert_eq!(node.on_data(at(1), &v6, sender_qp), None, "too soon");
+        assert_eq!(node.on_data(at(2), &data(1, Ecn::Ce), sender_qp), cnp(1));
+        assert_eq!((node.counters().cnps, node.counters().fast_cnps), (2, 1));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum Outgoing {
     },
     /// A Fast CNP (draft-xiao-rtgwg-rocev2-fast-cnp section 4), option 1 or 2 as the data packet had no trace or one.
     FastCnp {
-        /// The congestion point's loopback address.
+        /// The congestion point's loopback address, or the receiver's own.
         source: Ipv6Addr,
         /// The data sender.
         destination: Ipv6Addr,
@@ -56,7 +56,7 @@ pub enum Outgoing {
         ingress: Ipv6Addr,
         /// The outer flow label of the data packet, 20 bits.
         flow_label: u32,
-        /// Congestion level, 1 to 7.
+        /// Congestion level, 1 to 7; 0: not given.
         level: u8,
         /// Whether the label also goes into the message's own IPv6 header.
         copy_flow_label: bool,

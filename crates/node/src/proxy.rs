@@ -1,15 +1,21 @@
-//! The proxy node: turns congestion notifications of network nodes into CNPs that every sender understands.
+//! The proxy node: turns congestion notifications of network nodes into CNPs that every RoCEv2 sender understands.
+//!
+//! It is told about flows of other transports too (draft-xiao-rtgwg-proxy-congestion-notification section 1). What their
+//! senders are then told is the operator's choice; here they are counted \[choice\].
 
-use crate::limiter::Interval;
+use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
-use core::time::Duration;
+use crate::sender_qps::{KnownBy, SenderQps};
 use fcn_observe::access;
 use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::time::Time;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Claim, End, Frame, IcrcCheck, Notification, Rule, Severity, Subject};
+use fcn_wire::{Claim, End, Frame, IcrcCheck, Notification, Qp, Rule, Severity, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// IP protocol number of UDP.
+const UDP: u8 = 17;
 
 /// The settings.
 #[derive(Clone, Debug)]
@@ -20,12 +26,12 @@ pub struct Config {
     pub address4: Option<Ipv4Addr>,
     /// Whether it does anything. Default false.
     pub enabled: bool,
-    /// Least time between two CNPs of one flow. Default 50 µs.
-    pub interval: Duration,
-    /// Flows remembered for that. Default 65 536.
-    pub flows: usize,
-    /// Connections remembered. Default 65 536.
+    /// How many notifications it reads, and how often it tells a sender about one flow.
+    pub limits: Limits,
+    /// Connections remembered, and as many flows whose acknowledgements are watched. Default 65 536.
     pub connections: usize,
+    /// QPs at senders, by flow, that need not be learnt.
+    pub qps: Vec<(FlowKey, Qp)>,
     /// Who may send notifications. Empty: anybody, which is right only where the domain's border filters.
     pub congestion_points: Vec<Prefix>,
 }
@@ -38,9 +44,9 @@ impl Config {
             address,
             address4: None,
             enabled: false,
-            interval: Duration::from_micros(50),
-            flows: 65_536,
+            limits: Limits::default(),
             connections: 65_536,
+            qps: Vec::new(),
             congestion_points: Vec::new(),
         }
     }
@@ -57,11 +63,15 @@ pub enum Refused {
     NotForUs,
     /// Its source is not among the congestion points.
     NotAllowed,
+    /// More notifications came than it reads.
+    TooMany,
     /// It breaks a rule of the draft gravely, or contradicts the packet it quotes.
     Malformed,
+    /// It is about a flow that is not RoCEv2.
+    NotRoce,
     /// It does not quote the packet as far as its DestQP.
     NoQp,
-    /// The connection was not seen being set up.
+    /// The QP at the sender is neither configured nor learnt.
     UnknownConnection,
     /// The sender is IPv4, and the proxy has no IPv4 address.
     NoAddress,
@@ -74,6 +84,8 @@ pub enum Refused {
 pub struct Counters {
     /// CNPs sent.
     pub cnps: u64,
+    /// Of these, those about a QP that was inferred from acknowledgements.
+    pub inferred: u64,
     /// See [`Refused::Disabled`].
     pub disabled: u64,
     /// See [`Refused::NotANotification`].
@@ -82,8 +94,12 @@ pub struct Counters {
     pub not_for_us: u64,
     /// See [`Refused::NotAllowed`].
     pub not_allowed: u64,
+    /// See [`Refused::TooMany`].
+    pub too_many: u64,
     /// See [`Refused::Malformed`].
     pub malformed: u64,
+    /// See [`Refused::NotRoce`].
+    pub not_roce: u64,
     /// See [`Refused::NoQp`].
     pub no_qp: u64,
     /// See [`Refused::UnknownConnection`].
@@ -101,7 +117,9 @@ impl Counters {
             Refused::NotANotification => &mut self.not_a_notification,
             Refused::NotForUs => &mut self.not_for_us,
             Refused::NotAllowed => &mut self.not_allowed,
+            Refused::TooMany => &mut self.too_many,
             Refused::Malformed => &mut self.malformed,
+            Refused::NotRoce => &mut self.not_roce,
             Refused::NoQp => &mut self.no_qp,
             Refused::UnknownConnection => &mut self.unknown_connection,
             Refused::NoAddress => &mut self.no_address,
@@ -115,7 +133,8 @@ impl Counters {
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
-    connections: Connections,
+    qps: SenderQps,
+    read: Bucket,
     interval: Interval,
     counters: Counters,
 }
@@ -125,16 +144,27 @@ impl Proxy {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            connections: Connections::new(config.connections),
-            interval: Interval::new(config.interval, config.flows),
+            qps: SenderQps::new(&config.qps, config.connections),
+            read: Bucket::new(&config.limits),
+            interval: Interval::new(config.limits.interval, config.limits.flows),
             counters: Counters::default(),
             config,
         }
     }
 
-    /// Learns connections from an RDMA CM message that passes by.
+    /// Learns QPs at senders from a frame that passes by: RDMA CM, data and acknowledgements.
     pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
-        self.connections.learn(now, frame);
+        self.qps.learn(now, frame);
+    }
+
+    /// The same of a data packet that passes by, told by its values.
+    pub fn on_transit_data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+        self.qps.data(now, flow, psn);
+    }
+
+    /// The same of an acknowledgement, from the receiver `from` to the QP `qp` at the sender `to`.
+    pub fn on_transit_ack(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
+        self.qps.acknowledged(from, to, qp, psn);
     }
 
     /// The CNP to send for the notification in `frame`.
@@ -157,11 +187,8 @@ impl Proxy {
         if !self.config.enabled {
             return Err(Refused::Disabled);
         }
-        let flow = self.subject(frame)?;
-        let qp = self
-            .connections
-            .use_sender_qp(flow.sender, flow.receiver, flow.receiver_qp)
-            .ok_or(Refused::UnknownConnection)?;
+        let flow = self.subject(now, frame)?;
+        let (qp, by) = self.qps.of(&flow).ok_or(Refused::UnknownConnection)?;
         let source = match flow.sender {
             IpAddr::V6(_) => Some(self.config.address.into()),
             IpAddr::V4(_) => self.config.address4.map(IpAddr::V4),
@@ -170,6 +197,7 @@ impl Proxy {
         if !self.interval.admit(now, flow) {
             return Err(Refused::TooSoon);
         }
+        self.counters.inferred += u64::from(by == KnownBy::Acknowledgements);
         Ok(Outgoing::Cnp {
             source,
             destination: flow.sender,
@@ -178,7 +206,7 @@ impl Proxy {
     }
 
     /// The flow that the notification in `frame` is about, if it is to be believed.
-    fn subject(&self, frame: &Frame<'_>) -> Result<FlowKey, Refused> {
+    fn subject(&mut self, now: Time, frame: &Frame<'_>) -> Result<FlowKey, Refused> {
         let profile = frame.profile();
         let datagram = frame
             .datagram()
@@ -193,6 +221,9 @@ impl Proxy {
         if !listed.is_empty() && !access::lists(listed, datagram.ip.source) {
             return Err(Refused::NotAllowed);
         }
+        if !self.read.admit(now) {
+            return Err(Refused::TooMany);
+        }
         let notification = Notification::of(frame, IcrcCheck::Off).ok_or(Refused::Malformed)?;
         let findings = &notification.findings;
         let broken = findings.worst() >= Some(Severity::Error)
@@ -204,6 +235,9 @@ impl Proxy {
         if broken {
             return Err(Refused::Malformed);
         }
+        if tuple.protocol != UDP || tuple.destination_port != frame.profile().rocev2_port {
+            return Err(Refused::NotRoce);
+        }
         Ok(FlowKey {
             sender: tuple.source,
             receiver: tuple.destination,
@@ -214,7 +248,7 @@ impl Proxy {
     /// The connections seen so far.
     #[must_use]
     pub const fn connections(&self) -> &Connections {
-        &self.connections
+        self.qps.connections()
     }
 
     /// What it has done so far.

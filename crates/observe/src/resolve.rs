@@ -233,6 +233,24 @@ impl Resolver {
         holds.then_some((guess.qp, guess.from))
     }
 
+    /// The same for a node that is about to tell the sender, and the connection counts as used: a connection that was taken
+    /// down is none, since its QP may have become another's.
+    pub fn use_sender_qp(&mut self, key: &FlowKey) -> Option<(Qp, Resolved)> {
+        let told = self
+            .connections
+            .use_sender_qp(key.sender, key.receiver, key.receiver_qp);
+        match told {
+            Some(qp) => Some((qp, Resolved::Cm)),
+            None => self.sender_qp(key).filter(|(_, by)| *by == Resolved::Acks),
+        }
+    }
+
+    /// The connections that RDMA CM has told of.
+    #[must_use]
+    pub const fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
     /// The flow that the QP `qp` at `sender` sends.
     #[must_use]
     pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {

@@ -89,6 +89,24 @@ pub struct FiveTuple {
     pub destination_port: u16,
 }
 
+impl FiveTuple {
+    /// The five-tuple of the IP packet in `packet`; ports are 0 where there are none, or a later fragment does not show them.
+    ///
+    /// `None` where the IP header, or what stands between it and the ports, is not there as a whole.
+    #[must_use]
+    pub fn of(packet: &[u8]) -> Option<Self> {
+        let quoted = five_tuple_of(packet)?;
+        let (source_port, destination_port) = quoted.ports.unwrap_or_default();
+        Some(Self {
+            source: quoted.source,
+            destination: quoted.destination,
+            protocol: quoted.protocol?,
+            source_port,
+            destination_port,
+        })
+    }
+}
+
 /// How far the invoking packet agrees with the five-tuple's family and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {

@@ -6,6 +6,7 @@ use super::error::Refusal;
 use super::flows::{self, Maker};
 use super::happenings;
 use super::model::{Mechanism, Simulation};
+use super::qps;
 use super::roles::Roles;
 use super::schema::{File, Maybe, MechanismText};
 use super::text::DurationText;
@@ -42,6 +43,8 @@ pub(super) fn simulation(
             "there are no flows; a scenario needs [[flow]] entries",
         ));
     }
+    let mut nodes = roles.nodes()?;
+    qps::configure(&topology, &flows, &mut nodes)?;
     let snap_len = match &file.snap_len {
         Some(len) if *len.get_ref() != 0 => {
             check::within(&file.snap_len, 0, LEAST_SNAP..=65_535, "snap_len (0: all)")?
@@ -60,7 +63,7 @@ pub(super) fn simulation(
             "time in seconds since 1970",
         )? * 1_000_000_000,
         snap_len,
-        nodes: roles.nodes()?,
+        nodes,
         vantage_points: happenings::vantage_points(file, &topology, &flows)?,
         faults: happenings::faults(file, &topology, duration)?,
         injections: happenings::injections(file, &topology, &addresses, &flows)?,

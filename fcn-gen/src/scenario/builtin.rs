@@ -10,6 +10,8 @@ embedded!(
     "receiver-cnp",
     "fast-cnp",
     "fast-cnp-ioam",
+    "receiver-fast-cnp",
+    "detour",
     "proxy",
     "wan-fcn",
     "pfc",

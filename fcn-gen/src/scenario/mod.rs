@@ -12,6 +12,7 @@ mod file;
 mod flows;
 mod happenings;
 pub mod model;
+mod qps;
 mod role_settings;
 mod roles;
 mod schema;

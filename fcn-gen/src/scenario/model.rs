@@ -102,7 +102,7 @@ pub struct Node {
     pub ipv6: Ipv6Addr,
     /// Its IPv4 address, where it has one.
     pub ipv4: Option<Ipv4Addr>,
-    /// Administrative domain. Fast CNPs that would cross from one to another are dropped there, where the switch filters.
+    /// Administrative domain. Notifications that would cross from one to another are dropped there, where the switch filters.
     pub domain: u16,
     /// What it is.
     pub kind: NodeKind,
@@ -145,7 +145,8 @@ pub struct Switch {
     pub proxy: Option<Proxying>,
     /// Provider edge: encapsulates what goes to hosts behind another provider edge.
     pub edge: Option<Edge>,
-    /// Drops Fast CNPs that would cross into or out of its domain (MUST of the Fast CNP draft, section 5).
+    /// Drops Fast CNPs (a MUST of their draft, section 5), proxy notifications and WAN FCNs that would cross into or out of its
+    /// domain.
     pub border_filter: bool,
 }
 

@@ -3,12 +3,13 @@
 use super::check;
 use super::error::Refusal;
 use super::model::Pfc;
-use super::schema::{DcqcnText, Maybe, SwitchText, TelemetryText};
+use super::schema::{DcqcnText, HostText, Maybe, SwitchText, TelemetryText};
 use super::text::{DurationText, RateText};
 use crate::units::Ps;
 use core::time::Duration;
 use fcn_node::congestion_point::Marking;
 use fcn_node::limiter::Limits;
+use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{dcqcn, telemetry};
 
 /// Kmin for each Mbit/s of the switch's slowest link; Kmax is four times as deep, and Pmax 0.2.
@@ -89,6 +90,21 @@ pub(super) fn limits(switch: &SwitchText) -> Limits {
         burst: switch.limits.burst.unwrap_or(defaults.burst),
         ..defaults
     }
+}
+
+/// How a host gets past congested switches.
+pub(super) fn detour(host: &HostText) -> Option<Detour> {
+    let defaults = Detour::default();
+    let tries = host.detours.filter(|tries| *tries > 0)?;
+    Some(Detour {
+        tries,
+        hold: host
+            .detour_hold
+            .map_or(defaults.hold, |hold| as_duration(hold.0)),
+        rest: host
+            .detour_rest
+            .map_or(defaults.rest, |rest| as_duration(rest.0)),
+    })
 }
 
 pub(super) fn pause(switch: &SwitchText, mbits: u64, queue: u64) -> Result<Pfc, Refusal> {

@@ -8,11 +8,11 @@ use super::model::{
     Edge, Host, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch, Tunnel,
 };
 use super::role_settings::{
-    dcqcn_params, limits, marking, pause, positive, queue, telemetry_params,
+    dcqcn_params, detour, limits, marking, pause, positive, queue, telemetry_params,
 };
 use super::schema::{
-    AbilityText, ControlText, File, HostText, KnownByText, Maybe, Patterns, SwitchText, TunnelText,
-    prefix,
+    AbilityText, CnpFormText, ControlText, File, HostText, KnownByText, Maybe, Patterns,
+    SwitchText, TunnelText, prefix,
 };
 use super::topology::{Entry, Topology};
 use core::cell::Cell;
@@ -34,6 +34,8 @@ pub(super) struct Roles<'t, 'a> {
     edges: Vec<NodeId>,
     wan: HashSet<NodeId>,
     ingress: Option<NodeId>,
+    /// Whether a receiver sends Fast CNPs.
+    fast_receivers: bool,
     proxies: Vec<ProxyNode>,
     /// Prefixes in lists so far.
     listed: Cell<usize>,
@@ -99,6 +101,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             edges,
             wan,
             ingress,
+            fast_receivers: file.host.iter().any(|host| answers_fast(host.get_ref())),
             proxies: Vec::new(),
             listed: Cell::new(0),
         };
@@ -123,6 +126,11 @@ impl<'t, 'a> Roles<'t, 'a> {
 
     fn fast(&self) -> bool {
         matches!(self.mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam)
+    }
+
+    /// Whether anybody sends Fast CNPs: hosts that handle them have the feature on.
+    fn fast_to_hosts(&self) -> bool {
+        self.fast() || self.fast_receivers
     }
 
     fn domain(&self, id: NodeId) -> u16 {
@@ -255,9 +263,17 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(nodes)
     }
 
-    /// Whom hosts of each domain believe: its congestion points.
+    /// Whom hosts of each domain believe: its congestion points, and its hosts that send Fast CNPs.
     fn trusted(&self) -> HashMap<u16, Vec<Prefix>> {
         let mut trusted: HashMap<u16, Vec<Prefix>> = HashMap::new();
+        for (id, named) in self.topology.nodes.iter().enumerate() {
+            if let (Entry::Host(host), Some(own)) = (named.entry, self.addresses.get(id))
+                && answers_fast(host)
+            {
+                let list = trusted.entry(self.domain(id)).or_default();
+                list.push(Prefix::host(IpAddr::V6(own.ipv6)));
+            }
+        }
         if self.fast() {
             for (id, _) in
                 switches(self.topology).filter(|(_, switch)| switch.congestion_point != Some(false))
@@ -326,9 +342,10 @@ impl<'t, 'a> Roles<'t, 'a> {
         let verify_icrc = host.verify_icrc.unwrap_or(defaults.verify_icrc);
         let reaction = reaction_point::Config {
             control,
-            fast_cnp: able && self.fast(),
+            fast_cnp: able && self.fast_to_hosts(),
             access_list,
             verify_icrc,
+            detour: detour(host),
             ..defaults
         };
         let answers_ce = host
@@ -339,6 +356,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             let defaults = notification_point::Config::default();
             notification_point::Config {
                 interval: interval.unwrap_or(defaults.interval),
+                fast_cnp: answers_fast(host),
                 ..defaults
             }
         });
@@ -376,7 +394,7 @@ impl<'t, 'a> Roles<'t, 'a> {
                 None
             },
             ioam_node: self.ioam_node(id, switch, node_ids)?,
-            proxy: self.proxying(id)?,
+            proxy: self.proxying(id, switch)?,
             edge: self.edge(id, switch)?,
             border_filter: switch.border_filter.unwrap_or(crosses),
         })
@@ -407,6 +425,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.wan_fcn = active && in_wan;
         config.mark_unknown = switch.mark_unknown.unwrap_or(config.mark_unknown);
         config.copy_flow_label = switch.copy_flow_label.unwrap_or(config.copy_flow_label);
+        config.wan_level = switch.level.unwrap_or(config.wan_level);
+        config.tells = self.list(&switch.tells)?.unwrap_or_default();
+        config.allowed_proxies = self.list(&switch.allowed_proxies)?.unwrap_or_default();
         if config.fast_cnp {
             config.senders = senders.get(&self.domain(id)).cloned().unwrap_or_default();
         }
@@ -420,6 +441,14 @@ impl<'t, 'a> Roles<'t, 'a> {
                 .map(|edge| edge.ipv6);
         }
         Ok(config)
+    }
+
+    /// A switch's own list, where it has one.
+    fn list(&self, texts: &Option<Vec<Spanned<String>>>) -> Result<Option<Vec<Prefix>>, Refusal> {
+        texts
+            .as_deref()
+            .map(|texts| self.access(texts, 1))
+            .transpose()
     }
 
     fn configured_proxies(&self) -> Vec<(Prefix, IpAddr)> {
@@ -485,7 +514,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         }
     }
 
-    fn proxying(&self, id: NodeId) -> Result<Option<Proxying>, Refusal> {
+    fn proxying(&self, id: NodeId, switch: &SwitchText) -> Result<Option<Proxying>, Refusal> {
         let Some(found) = self.proxies.iter().find(|proxy| proxy.id == id) else {
             return Ok(None);
         };
@@ -493,9 +522,12 @@ impl<'t, 'a> Roles<'t, 'a> {
         let mut config = proxy::Config::new(own.ipv6);
         config.address4 = own.ipv4;
         config.enabled = true;
-        config.congestion_points = switches(self.topology)
-            .flat_map(|(id, _)| self.prefixes(id))
-            .collect();
+        config.limits = limits(switch);
+        config.congestion_points = self.list(&switch.access_list)?.unwrap_or_else(|| {
+            switches(self.topology)
+                .flat_map(|(id, _)| self.prefixes(id))
+                .collect()
+        });
         Ok(Some(Proxying {
             config,
             known_by: found.known_by,
@@ -510,10 +542,13 @@ impl<'t, 'a> Roles<'t, 'a> {
         let own = self.address(id)?;
         let mut config = ingress_pe::Config::new(own.ipv6);
         config.enabled = self.mechanism == Mechanism::WanFcn;
-        config.congestion_points = (0..self.topology.nodes.len())
-            .filter(|id| self.wan.contains(id))
-            .flat_map(|id| self.prefixes(id))
-            .collect();
+        config.limits = limits(switch);
+        config.congestion_points = self.list(&switch.access_list)?.unwrap_or_else(|| {
+            (0..self.topology.nodes.len())
+                .filter(|id| self.wan.contains(id))
+                .flat_map(|id| self.prefixes(id))
+                .collect()
+        });
         let ordinal = self.edges.iter().position(|edge| *edge == id).unwrap_or(0) as u32 + 1;
         let label = |own: &Maybe<u32>, base: u32| {
             check::within(
@@ -553,6 +588,11 @@ fn switches<'t, 'a>(
             Entry::Switch(switch) => Some((id, switch)),
             Entry::Host(_) => None,
         })
+}
+
+/// Whether a host answers CE with Fast CNPs.
+fn answers_fast(host: &HostText) -> bool {
+    host.cnp_form == Some(CnpFormText::FastCnp)
 }
 
 /// Domains by number, in the order in which nodes name them; nodes that name none are in the first, `inside`.

@@ -159,6 +159,10 @@ words!(
     }
 );
 words!(
+    /// How a host answers CE.
+    CnpFormText { Cnp = "cnp", FastCnp = "fast-cnp" }
+);
+words!(
     /// How a host controls its rates.
     ControlText { Dcqcn = "dcqcn", Telemetry = "telemetry", Fixed = "fixed" }
 );
@@ -214,9 +218,13 @@ pub(super) struct HostText {
     pub control: Option<ControlText>,
     pub access_list: Option<Vec<Spanned<String>>>,
     pub cnp: Option<bool>,
+    pub cnp_form: Option<CnpFormText>,
     pub cnp_interval: Maybe<DurationText>,
     pub answers_unknown_options: Option<bool>,
     pub verify_icrc: Option<bool>,
+    pub detours: Option<u32>,
+    pub detour_hold: Option<DurationText>,
+    pub detour_rest: Option<DurationText>,
     #[serde(default)]
     pub dcqcn: DcqcnText,
     #[serde(default)]
@@ -275,6 +283,11 @@ pub(super) struct SwitchText {
     pub ecn: Option<bool>,
     pub mark_unknown: Option<bool>,
     pub copy_flow_label: Option<bool>,
+    pub level: Option<bool>,
+    pub tells: Option<Vec<Spanned<String>>>,
+    pub access_list: Option<Vec<Spanned<String>>>,
+    pub allowed_proxies: Option<Vec<Spanned<String>>>,
+    pub qps: Option<Vec<Spanned<String>>>,
     pub pfc: Option<bool>,
     #[serde(default)]
     pub pause: PauseText,

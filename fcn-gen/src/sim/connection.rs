@@ -4,6 +4,7 @@
 //! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the first PSN, modulo 2²⁴.
 
 use super::outcome::SAMPLES;
+use super::route::mix;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_node::reaction_point::FlowId;
@@ -45,6 +46,8 @@ pub struct Connection {
     pub sent: u64,
     /// When pacing lets the next packet go.
     pub due: Ps,
+    /// How often its packets have got other values for switches to choose by, modulo 256.
+    pub path: u8,
     /// Whether the NIC has it in a list or an event.
     pub queued: bool,
     /// When the sender gives up waiting for an acknowledgement.
@@ -70,6 +73,8 @@ pub struct Counts {
     pub delivered: u64,
     /// Data packets that arrived marked CE.
     pub ce: u64,
+    /// Fast CNPs that made it take another path.
+    pub detours: u64,
     /// Notifications that slowed it, by kind.
     pub slowed: BTreeMap<&'static str, u64>,
     /// When it was first slowed.
@@ -105,6 +110,7 @@ impl Connection {
             acknowledged: 0,
             sent: 0,
             due: Ps(0),
+            path: 0,
             queued: false,
             deadline: Ps(0),
             timer: false,
@@ -218,6 +224,21 @@ impl Connection {
         let before = (self.packets_a_message - 1) as u32;
         flow.message.saturating_sub(before.saturating_mul(mtu))
     }
+}
+
+/// UDP source port and IPv6 flow label of a flow's data packets after so many changes of path: what switches choose among
+/// equal ways by. The first are the scenario's; ports stay in the dynamic range (RFC 6335), and a label is never 0.
+pub const fn entropy(flow: &Flow, path: u8) -> (u16, u32) {
+    if path == 0 {
+        return (flow.source_port, flow.flow_label);
+    }
+    let own = (flow.source_port as u64) << 28 | (flow.flow_label as u64) << 8 | path as u64;
+    let drawn = mix(own);
+    let label = (drawn >> 32) as u32 & 0x000F_FFFF;
+    (
+        0xC000 | (drawn as u16 & 0x3FFF),
+        if label == 0 { 1 } else { label },
+    )
 }
 
 /// The PSN of packet `index`.
@@ -350,6 +371,17 @@ pub(super) mod tests {
             (6, 2, 2_500)
         );
         assert!(!c.go_back(9), "never sent");
+    }
+
+    #[test]
+    fn each_path_has_a_port_and_a_label_of_its_own() {
+        let flow = flow();
+        assert_eq!(entropy(&flow, 0), (flow.source_port, flow.flow_label));
+        let mut ports: Vec<u16> = (1..=16).map(|path| entropy(&flow, path).0).collect();
+        assert!(ports.iter().all(|port| *port >= 0xC000));
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 16);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Data and acknowledgements come from headers built once per flow and kind; what changes from packet to packet is
 //! patched, the ICRC too, so that the payload is copied and never summed. What they mean is decided elsewhere.
 
-use super::connection::{Connection, psn};
+use super::connection::{Connection, entropy, psn};
 use super::packet::{ECT0, NONE, Octets, Packet, Shelf, Trace, What};
 use crate::scenario::model::{Flow, Simulation, Tunnel};
 use etherparse::{IpNumber, Ipv6FlowLabel, Ipv6Header, UdpHeader};
@@ -95,6 +95,8 @@ impl Shape {
 
 /// The headers of a flow's packets of one kind, from IP on, with the ICRC that goes with them.
 struct Headers {
+    /// The path that they are for: after a change they are built anew.
+    path: u8,
     bytes: Box<[u8]>,
     bth: usize,
     payload: usize,
@@ -364,7 +366,7 @@ impl<'s> Frames<'s> {
         };
         let opcode = connection.opcode(packet.index);
         let payload = connection.payload(flow, packet.index);
-        let headers = self.headers(index, Shape::Data(opcode), payload)?;
+        let headers = self.headers(index, Shape::Data(opcode), packet.path, payload)?;
         let extended = headers
             .extended
             .is_some()
@@ -391,7 +393,7 @@ impl<'s> Frames<'s> {
         let Some((flow, connection)) = self.flow(packet, context) else {
             return Ok(());
         };
-        let headers = self.headers(index, Shape::Acknowledgement, 0)?;
+        let headers = self.headers(index, Shape::Acknowledgement, 0, 0)?;
         let nak = packet.what == What::Nak;
         let done = packet.index + u64::from(!nak);
         let aeth = Aeth {
@@ -432,6 +434,7 @@ impl<'s> Frames<'s> {
             Shape::Data(connection.opcode(packet.index)),
             connection.payload(flow, packet.index),
             Values {
+                path: packet.path,
                 traffic_class: flow.dscp << 2 | packet.ecn,
                 hops: packet.hops,
                 psn: psn(flow, packet.index),
@@ -445,11 +448,17 @@ impl<'s> Frames<'s> {
     }
 
     /// The headers of a kind of packet, built when first asked for.
-    fn headers(&mut self, index: usize, shape: Shape, payload: u32) -> fcn_wire::Result<&Headers> {
+    fn headers(
+        &mut self,
+        index: usize,
+        shape: Shape,
+        path: u8,
+        payload: u32,
+    ) -> fcn_wire::Result<&Headers> {
         let slot = shape.slot();
-        let missing = self.headers.get(index).is_none_or(|h| h[slot].is_none());
-        if missing {
-            let built = self.build(index, shape, payload)?;
+        let there = self.headers.get(index).and_then(|h| h[slot].as_deref());
+        if there.is_none_or(|headers| headers.path != path) {
+            let built = self.build(index, shape, path, payload)?;
             if let Some(headers) = self.headers.get_mut(index) {
                 headers[slot] = Some(Box::new(built));
             }
@@ -467,10 +476,17 @@ impl<'s> Frames<'s> {
         })
     }
 
-    fn build(&mut self, index: usize, shape: Shape, payload: u32) -> fcn_wire::Result<Headers> {
+    fn build(
+        &mut self,
+        index: usize,
+        shape: Shape,
+        path: u8,
+        payload: u32,
+    ) -> fcn_wire::Result<Headers> {
         let simulation = self.simulation;
         let flow = &simulation.flows[index];
         let values = Values {
+            path,
             traffic_class: flow.dscp << 2 | ECT0,
             hops: HOPS,
             psn: 0,
@@ -500,6 +516,7 @@ impl<'s> Frames<'s> {
         let mut icrc = [0; ICRC_LEN];
         icrc.copy_from_slice(&bytes[end..]);
         Ok(Headers {
+            path,
             bytes: bytes[..headers_end].into(),
             bth,
             payload: payload as usize,
@@ -566,6 +583,7 @@ fn address(flow: &Flow, connection: &Connection, index: u64) -> u64 {
 
 /// What changes from one packet of a kind to the next.
 struct Values {
+    path: u8,
     traffic_class: u8,
     hops: u8,
     psn: u32,
@@ -586,6 +604,7 @@ fn build(
         Shape::Data(_) => (flow.source, flow.destination),
         Shape::Acknowledgement => (flow.destination, flow.source),
     };
+    let (source_port, flow_label) = entropy(flow, values.path);
     let mut parts = Vec::with_capacity(8);
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => parts.push(Part::Ipv4 {
@@ -600,7 +619,7 @@ fn build(
             source,
             destination,
             traffic_class: values.traffic_class,
-            flow_label: flow.flow_label,
+            flow_label,
             hop_limit: values.hops,
         }),
         _ => {}
@@ -615,7 +634,7 @@ fn build(
         parts.push(Part::DestinationOptions(option));
     }
     parts.push(Part::Udp {
-        source: flow.source_port,
+        source: source_port,
         destination: ROCEV2_PORT,
         checksum: UdpChecksum::Zero,
     });

@@ -1,7 +1,7 @@
 //! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
 //! answers congestion as a notification point. Connection management is in `management.rs`.
 
-use super::connection::{Answer, Stage};
+use super::connection::{Answer, Stage, entropy};
 use super::event::Event;
 use super::frames::{Frames, HOPS};
 use super::packet::{CE, NONE, Octets, Packet, Trace, What};
@@ -142,7 +142,7 @@ impl World<'_> {
         let (index, ack_request, _) = connection.send(values);
         let payload = connection.payload(values, index);
         let opcode = connection.opcode(index);
-        let control = connection.control;
+        let (control, path) = (connection.control, connection.path);
         connection.deadline = now + values.retransmit_timeout;
         if !connection.timer {
             connection.timer = true;
@@ -166,6 +166,7 @@ impl World<'_> {
             hops: HOPS,
             outer_hops: HOPS,
             ack_request,
+            path,
             flow,
             len,
             to: values.to as u32,
@@ -288,6 +289,7 @@ impl World<'_> {
             hops: HOPS,
             outer_hops: HOPS,
             ack_request: false,
+            path: 0,
             len: Frames::ack_len(values),
             to: values.from as u32,
             came_by: NONE,
@@ -305,11 +307,12 @@ impl World<'_> {
         let view = DataPacket {
             source: values.source,
             destination: values.destination,
-            source_port: values.source_port,
+            source_port: entropy(values, packet.path).0,
             destination_port: simulation.profile.rocev2_port,
             dest_qp: values.receiver_qp,
             ecn: Ecn::Ce,
             outer: None,
+            // A Fast CNP gets it with the packet.
             trace: None,
             proxy_option: values.proxy_option,
         };
@@ -319,7 +322,7 @@ impl World<'_> {
             .and_then(|host| host.notification.as_mut())
             .and_then(|point| point.on_data(now, &view, values.sender_qp));
         if let Some(outgoing) = cnp {
-            self.notify(node, &outgoing, None, packet.flow);
+            self.notify(node, &outgoing, Some(packet), packet.flow);
         }
     }
 
@@ -387,6 +390,13 @@ impl World<'_> {
                 *counts.slowed.entry(kind).or_default() += 1;
                 counts.first_slowed.get_or_insert(at);
                 self.ledger.slowed(at);
+            }
+            Reaction::Detoured { flow, path } => {
+                if let Some(&flow) = host.flows.get(&flow) {
+                    let connection = &mut self.connections[flow as usize];
+                    connection.path = path as u8;
+                    connection.counts.detours += 1;
+                }
             }
             Reaction::Ignored(_) => {}
         }

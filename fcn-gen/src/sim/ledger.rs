@@ -290,6 +290,7 @@ impl Ledger {
                         .map(|(kind, n)| (kind.to_owned(), n))
                         .collect(),
                     first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
+                    detours: counts.detours,
                     seen: at_points,
                     rate: counts.rate,
                 }

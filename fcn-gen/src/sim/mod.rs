@@ -459,6 +459,7 @@ impl<'s> World<'s> {
             hops: HOPS,
             outer_hops: HOPS,
             ack_request: false,
+            path: 0,
             flow: NONE,
             len,
             to,
@@ -554,7 +555,8 @@ impl<'s> World<'s> {
             } => {
                 note.sender = None;
                 note.flow_label = Some(flow_label);
-                note.level = Some(level);
+                // 0 says that there is none.
+                note.level = (level != 0).then_some(level);
             }
         }
         note

@@ -94,10 +94,18 @@ pub struct FlowTruth {
     pub slowed_by: BTreeMap<String, u64>,
     /// When the sender first slowed down, in nanoseconds from the start.
     pub first_slowed_ns: Option<u64>,
+    /// Fast CNPs that made it take another path instead.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub detours: u64,
     /// Data packets at each vantage point, where there were any.
     pub seen: Vec<SeenTruth>,
     /// The sender's rate in bit/s at evenly spaced times: `[nanoseconds, rate]`.
     pub rate: Vec<(u64, u64)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A flow's data packets at one vantage point.

@@ -52,6 +52,8 @@ pub struct Packet {
     pub outer_hops: u8,
     /// Asks for an acknowledgement.
     pub ack_request: bool,
+    /// Data: changes of path before it (`connection::entropy`).
+    pub path: u8,
     /// Its flow, or [`NONE`].
     pub flow: u32,
     /// Octets of the frame as it is on this link, without FCS.

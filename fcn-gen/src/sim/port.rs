@@ -209,6 +209,7 @@ mod tests {
             hops: 64,
             outer_hops: 0,
             ack_request: false,
+            path: 0,
             flow: 0,
             len: 100,
             to: 0,

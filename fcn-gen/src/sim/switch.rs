@@ -1,5 +1,6 @@
 //! What switches do: forward, queue, mark and notify by their role, pause their neighbours, tunnel between provider edges.
 
+use super::connection::{entropy, psn};
 use super::event::Event;
 use super::frames::{HOPS, Path};
 use super::outcome::SwitchTruth;
@@ -8,11 +9,14 @@ use super::route::mix;
 use super::{State, World};
 use crate::scenario::model::{self, NodeKind};
 use crate::units::Ps;
+use fcn_node::border::Side;
 use fcn_node::reaction_point::telemetry::HopLoad;
-use fcn_node::{CongestionPoint, DataPacket, Ecn, IngressPe, Outer, Outgoing, Proxy, Time};
+use fcn_node::{
+    Border, CongestionPoint, DataPacket, Ecn, FlowKey, IngressPe, Outer, Outgoing, Proxy, Time,
+};
 use fcn_wire::ioam::{NodeValues, OptType, Trace as TraceView, fill_preallocated};
 use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_nanoseconds};
-use fcn_wire::{Frame, Kind, LinkType, Profile};
+use fcn_wire::{Frame, LinkType, Profile};
 use rand_xoshiro::rand_core::Rng;
 use std::collections::BTreeMap;
 
@@ -23,12 +27,14 @@ pub struct SwitchState {
     congestion: CongestionPoint,
     proxy: Option<Proxy>,
     edge: Option<IngressPe>,
+    border: Option<Border>,
+    /// Whether its proxy or provider edge has to know the QPs at senders.
+    learns_qps: bool,
     pub ports: Vec<u32>,
     /// Routing messages passed on: who advertised, and which time.
     pub flooded: BTreeMap<u32, u32>,
     forwarded: u64,
     dropped: u64,
-    stopped: u64,
 }
 
 impl SwitchState {
@@ -41,11 +47,13 @@ impl SwitchState {
                 .edge
                 .as_ref()
                 .map(|e| IngressPe::new(e.config.clone())),
+            border: switch.border_filter.then(Border::default),
+            learns_qps: switch.proxy.is_some()
+                || switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
             ports,
             flooded: BTreeMap::new(),
             forwarded: 0,
             dropped: 0,
-            stopped: 0,
         }
     }
 
@@ -59,7 +67,7 @@ impl SwitchState {
         let counters = self.congestion.counters();
         truth.forwarded = self.forwarded;
         truth.dropped = self.dropped;
-        truth.stopped_at_border = self.stopped;
+        truth.stopped_at_border = self.border.as_ref().map_or(0, |b| b.counters().dropped());
         truth.held_back = counters.flow_limited + counters.total_limited;
     }
 }
@@ -88,6 +96,8 @@ impl World<'_> {
                 return;
             }
             self.overhear(node, &packet);
+        } else {
+            self.overhear_flow(node, &packet);
         }
         self.leave_tunnel(node, &mut packet);
         if packet.to == node {
@@ -113,7 +123,9 @@ impl World<'_> {
     /// Sends a packet of the switch's own, be it to itself: a congestion point may be its own proxy or ingress PE.
     pub(super) fn originate(&mut self, node: u32, mut packet: Packet) {
         packet.came_by = NONE;
-        if packet.to == node {
+        if self.stops_at_border(node, NONE, &packet) {
+            self.discard(&packet);
+        } else if packet.to == node {
             self.consume(node, &packet);
             self.discard(&packet);
         } else {
@@ -127,7 +139,7 @@ impl World<'_> {
             None => packet.to as usize,
         };
         let hash = match packet.tunnel {
-            NONE => mix(u64::from(packet.flow) << 1 | u64::from(packet.what == What::Data)),
+            NONE => hash(&packet),
             // Within a tunnel the flow label is all there is to choose by (RFC 6438).
             _ => mix(u64::from(packet.label)),
         };
@@ -245,7 +257,7 @@ impl World<'_> {
         let view = DataPacket {
             source: flow.source,
             destination: flow.destination,
-            source_port: flow.source_port,
+            source_port: entropy(flow, packet.path).0,
             destination_port: simulation.profile.rocev2_port,
             dest_qp: flow.receiver_qp,
             ecn: Ecn::from_bits(ecn),
@@ -341,33 +353,69 @@ impl World<'_> {
         }
     }
 
-    /// Whether a Fast CNP is at the border of its domain, and this switch stops it there.
+    /// Whether a notification is at the border of its domain, and this switch stops it there.
     fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
-        let fast = self
-            .octets
-            .at(packet.extra)
-            .and_then(|o| o.note.as_ref())
-            .is_some_and(|note| matches!(note.kind, Kind::FastCnp1 | Kind::FastCnp2));
-        if !fast {
+        let domain = |n: u32| self.simulation.nodes.get(n as usize).map(|n| n.domain);
+        let side = |port: Option<u32>| {
+            let peer = port.and_then(|port| self.ports.get(port as usize));
+            match peer.is_some_and(|port| domain(port.peer) != domain(node)) {
+                true => Side::Outside,
+                false => Side::Inside,
+            }
+        };
+        let out = self
+            .routes
+            .port(node as usize, packet.to as usize, hash(packet));
+        let (from, to) = (side(Some(came_by)), side(out));
+        if (from, to) == (Side::Inside, Side::Inside) {
             return false;
         }
-        let domain = |n: u32| self.simulation.nodes.get(n as usize).map(|n| n.domain);
-        let here = domain(node);
-        let inbound = domain(self.ports[came_by as usize].peer) != here;
-        let out = self.routes.port(
-            node as usize,
-            packet.to as usize,
-            mix(u64::from(packet.flow) << 1),
-        );
-        let outbound = out.is_some_and(|out| domain(self.ports[out as usize].peer) != here);
-        let stops = (inbound || outbound)
-            && self
-                .switch(node)
-                .is_some_and(|(switch, _)| switch.border_filter);
-        if stops && let Some((_, state)) = self.switch(node) {
-            state.stopped += 1;
+        let (State::Switch(state), Some(octets)) =
+            (&mut self.nodes[node as usize], self.octets.at(packet.extra))
+        else {
+            return false;
+        };
+        let Some(border) = &mut state.border else {
+            return false;
+        };
+        let frame = raw(octets, &self.simulation.profile);
+        border.stops(from, to, &frame).is_some()
+    }
+
+    /// Lets proxy and provider edge see a flow's data and acknowledgements: what tells the QPs that no RDMA CM told.
+    fn overhear_flow(&mut self, node: u32, packet: &Packet) {
+        let State::Switch(state) = &mut self.nodes[node as usize] else {
+            return;
+        };
+        if !state.learns_qps {
+            return;
         }
-        stops
+        let Some(flow) = self.simulation.flows.get(packet.flow as usize) else {
+            return;
+        };
+        let psn = psn(flow, packet.index);
+        if packet.what == What::Data {
+            let key = FlowKey {
+                sender: flow.source,
+                receiver: flow.destination,
+                receiver_qp: flow.receiver_qp,
+            };
+            let now: Time = self.now.into();
+            if let Some(proxy) = &mut state.proxy {
+                proxy.on_transit_data(now, key, psn);
+            }
+            if let Some(edge) = &mut state.edge {
+                edge.on_transit_data(now, key, psn);
+            }
+        } else {
+            let (from, to) = (flow.destination, flow.source);
+            if let Some(proxy) = &mut state.proxy {
+                proxy.on_transit_ack(from, to, flow.sender_qp, psn);
+            }
+            if let Some(edge) = &mut state.edge {
+                edge.on_transit_ack(from, to, flow.sender_qp, psn);
+            }
+        }
     }
 
     /// Lets proxy and provider edge see what passes: connections being set up.
@@ -550,6 +598,12 @@ impl World<'_> {
         self.unpark(node, class);
         self.kick(port);
     }
+}
+
+/// What switches choose among equal ways by, outside of tunnels: the flow, its direction, and its path.
+const fn hash(packet: &Packet) -> u64 {
+    let data = matches!(packet.what, What::Data);
+    mix((packet.path as u64) << 40 | (packet.flow as u64) << 1 | data as u64)
 }
 
 /// Whether congestion is marked in the tunnel's own header: MPLS has none, so the packet's inside is used.

@@ -5,12 +5,14 @@
 //! together, [`connections`] for what is learnt from RDMA CM. A function panics where a role breaks a promise.
 
 use fcn_node::access::lists;
+use fcn_node::border::{Crossing, Side};
 use fcn_node::congestion_point::{self, Ability, CongestionPoint, Marking, Verdict};
 use fcn_node::limiter::Limits;
+use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control, FlowId, Reaction, ReactionPoint, dcqcn, telemetry};
 use fcn_node::{
-    About, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy, Time,
-    ingress_pe, notification_point, proxy,
+    About, Border, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy,
+    Time, ingress_pe, notification_point, proxy,
 };
 use fcn_wire::bth::{BthRepr, Deth};
 use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
@@ -277,6 +279,7 @@ pub fn roles(data: &[u8]) {
 struct Settings {
     congestion: congestion_point::Config,
     reaction: reaction_point::Config,
+    notification: notification_point::Config,
     interval: Duration,
     flows: usize,
 }
@@ -296,6 +299,7 @@ struct Node {
     reaction: ReactionPoint,
     proxy: Proxy,
     pe: IngressPe,
+    border: Border,
     open: Vec<Open>,
     /// When a role last told about a flow: congestion point and notification point.
     told: [HashMap<FlowKey, Time>; 2],
@@ -303,6 +307,13 @@ struct Node {
     /// Labels in use, that used longest ago first.
     labels: Vec<(FlowKey, u32)>,
 }
+
+/// A flow whose QP at the sender may be configured.
+const CONFIGURED: FlowKey = FlowKey {
+    sender: IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1)),
+    receiver: IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 2)),
+    receiver_qp: Qp::truncate(9),
+};
 
 /// Places in `Node::told`.
 const BY_CONGESTION_POINT: usize = 0;
@@ -388,6 +399,16 @@ fn settings(octets: &[u8; SETTINGS]) -> Settings {
             access_list,
             flows,
             verify_icrc: flag(6),
+            detour: (burst & 32 != 0).then_some(Detour {
+                tries: u32::from(burst >> 6),
+                hold: interval,
+                rest: interval * 4,
+            }),
+        },
+        notification: notification_point::Config {
+            interval,
+            flows,
+            fast_cnp: burst & 16 != 0,
         },
         interval,
         flows,
@@ -398,30 +419,37 @@ impl Node {
     fn new(octets: &[u8; SETTINGS]) -> Self {
         let settings = settings(octets);
         let own = settings.congestion.address;
-        let (interval, flows) = (settings.interval, settings.flows);
+        let flows = settings.flows;
+        let limits = settings.congestion.limits;
+        let qps = match settings.congestion.proxies.is_empty() {
+            true => Vec::new(),
+            false => vec![(CONFIGURED, qp(7))],
+        };
         let proxy = proxy::Config {
             address4: settings.congestion.address4,
             enabled: true,
-            interval,
-            flows,
+            limits,
             connections: flows,
+            qps: qps.clone(),
             ..proxy::Config::new(own)
         };
         let pe = ingress_pe::Config {
             enabled: true,
-            interval,
+            limits,
             flows,
             connections: flows,
+            qps,
             ..ingress_pe::Config::new(own)
         };
         Self {
             now: Time::default(),
             latest: Time::default(),
             congestion: CongestionPoint::new(settings.congestion.clone(), Profile::DEFAULT),
-            notification: NotificationPoint::new(notification_point::Config { interval, flows }),
+            notification: NotificationPoint::new(settings.notification),
             reaction: ReactionPoint::new(settings.reaction.clone()),
             proxy: Proxy::new(proxy),
             pe: IngressPe::new(pe),
+            border: Border::default(),
             open: Vec::new(),
             told: Default::default(),
             sent: 0,
@@ -611,7 +639,8 @@ impl Node {
     /// What the draft and the settings demand of a congestion point.
     fn judge(&mut self, packet: &DataPacket<'_>, verdict: &Verdict, depth: u64) {
         let config = &self.settings.congestion;
-        assert!((1..=7).contains(&self.congestion.level(depth)));
+        assert!((1..=7).contains(&config.marking.wan_level(depth)));
+        assert!(config.marking.proxy_level(depth) <= 7);
         assert!(verdict.congested || !verdict.mark_ce && verdict.notify.is_none());
         assert!(!verdict.mark_ce || config.ecn && packet.ecn.is_ect());
         let Some(outgoing) = verdict.notify else {
@@ -655,6 +684,12 @@ impl Node {
     /// A frame at the roles that hear, and what they send for it.
     fn receive(&mut self, frame: &Frame<'_>) {
         self.congestion.on_transit(frame);
+        let crossed = self.border.stops(Side::Outside, Side::Inside, frame);
+        let fcn = matches!(
+            frame.message(),
+            Message::FastCnp(_) | Message::ProxyCn(_) | Message::WanFcn(_)
+        );
+        assert_eq!(crossed, fcn.then_some(Crossing::Inbound));
         self.proxy.on_transit(self.now, frame);
         self.pe.on_transit(self.now, frame);
         self.react(frame);
@@ -673,12 +708,17 @@ impl Node {
     }
 
     fn react(&mut self, frame: &Frame<'_>) {
-        let Reaction::Slowed { flow, from, to } = self.reaction.on_frame(self.now, frame) else {
-            return;
+        let (flow, rates) = match self.reaction.on_frame(self.now, frame) {
+            Reaction::Slowed { flow, from, to } => (flow, vec![from, to]),
+            Reaction::Detoured { flow, .. } => {
+                assert!(self.settings.reaction.detour.is_some());
+                (flow, Vec::new())
+            }
+            Reaction::Ignored(_) => return,
         };
         let open = self.open.iter().find(|open| open.id == flow);
-        let open = open.expect("a flow that is not open was slowed");
-        for rate in [from, to] {
+        let open = open.expect("a flow that is not open was told");
+        for rate in rates {
             in_range(&self.settings.reaction.control, open.line, rate);
         }
         if let (Message::FastCnp(_), Some(ip)) = (frame.message(), frame.ip()) {

@@ -43,16 +43,26 @@ impl Marking {
         (share * self.pmax).clamp(0.0, 1.0)
     }
 
-    /// Congestion level of a queue of `depth` octets: 1 up to Kmin, in seven equal steps to 7 at Kmax \[choice\].
+    /// Congestion level of a queue of `depth` octets in a WAN FCN: 1 up to Kmin, in seven equal steps to 7 at Kmax
+    /// \[choice\]. 0 would say that none is given (draft-he-rtgwg-wan-fcn section 4.2).
     #[must_use]
-    pub fn level(&self, depth: u64) -> u8 {
+    pub fn wan_level(&self, depth: u64) -> u8 {
+        1 + self.step(depth, 7)
+    }
+
+    /// Congestion level of a queue of `depth` octets in a notification to a proxy: 0 up to Kmin, in eight equal steps to 7 at
+    /// Kmax \[choice; draft-xiao-rtgwg-proxy-congestion-notification section 4 says that 0 is the lowest and 7 the highest\].
+    #[must_use]
+    pub fn proxy_level(&self, depth: u64) -> u8 {
+        self.step(depth, 8)
+    }
+
+    /// In which of so many equal parts between Kmin and Kmax a queue of `depth` octets ends: from 0.
+    fn step(&self, depth: u64, parts: u8) -> u8 {
         let above = depth.saturating_sub(self.kmin);
         let range = self.kmax.saturating_sub(self.kmin).max(1);
-        if above >= range {
-            return if above == 0 { 1 } else { 7 };
-        }
-        let step = u128::from(above) * 7 / u128::from(range);
-        1 + u8::try_from(step).unwrap_or(6).min(6)
+        let step = u128::from(above) * u128::from(parts) / u128::from(range);
+        u8::try_from(step).unwrap_or(u8::MAX).min(parts - 1)
     }
 }
 
@@ -93,12 +103,19 @@ pub struct Config {
     pub senders: Vec<(Prefix, Ability)>,
     /// Which proxy is to be told about which senders; the longest prefix counts.
     pub proxies: Vec<(Prefix, IpAddr)>,
+    /// Which proxies are believed that routing or a data packet names. Empty: any.
+    pub allowed_proxies: Vec<Prefix>,
+    /// Who may be notified: senders, proxy nodes, ingress PEs. Empty: anybody, which is right only where the domain's border
+    /// filters.
+    pub tells: Vec<Prefix>,
     /// How many notifications may be sent.
     pub limits: Limits,
     /// UDP source port of what is sent. Default 0.
     pub udp_source: u16,
     /// Whether a WAN FCN has the flow label in its own IPv6 header too. Default false.
     pub copy_flow_label: bool,
+    /// Whether a WAN FCN gives a congestion level; else it is 0. Default true.
+    pub wan_level: bool,
     /// Prefixes that the directory of proxies learnt from routing may hold. Default 65 536.
     pub directory: usize,
 }
@@ -119,9 +136,12 @@ impl Config {
             mark_unknown: true,
             senders: Vec::new(),
             proxies: Vec::new(),
+            allowed_proxies: Vec::new(),
+            tells: Vec::new(),
             limits: Limits::default(),
             udp_source: DEFAULT_UDP_SOURCE,
             copy_flow_label: false,
+            wan_level: true,
             directory: 65_536,
         }
     }
@@ -130,7 +150,7 @@ impl Config {
 /// What a congestion point has done and left undone, and why. Packets, unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Data packets seen.
+    /// Packets seen.
     pub packets: u64,
     /// Of these, those that met congestion.
     pub congested: u64,
@@ -140,6 +160,8 @@ pub struct Counters {
     pub fast_cnps: u64,
     /// Proxy notifications sent.
     pub proxy_cns: u64,
+    /// Of these, those about flows that are not RoCEv2.
+    pub proxy_cns_other: u64,
     /// WAN FCNs sent.
     pub wan_fcns: u64,
     /// Not notified: the last notification about the flow was too recent.
@@ -152,7 +174,9 @@ pub struct Counters {
     pub able: u64,
     /// Not marked: it was to be, but the packet is not ECN-capable.
     pub unmarked_not_capable: u64,
-    /// Not notified: the data packet's source cannot be a node (unspecified, multicast or loopback).
+    /// Not notified: whoever would be told is not among those who may be.
+    pub not_to_be_told: u64,
+    /// Not notified: the packet's source cannot be a node (unspecified, multicast or loopback).
     pub sender_invalid: u64,
     /// No Fast CNP: the sender does not handle it.
     pub sender_unable: u64,
@@ -162,6 +186,8 @@ pub struct Counters {
     pub trace_left_out: u64,
     /// No proxy notification: no proxy is known for the sender.
     pub proxy_unknown: u64,
+    /// Proxies passed over that routing or the packet names: they are not on the list of those believed.
+    pub proxy_not_allowed: u64,
     /// No proxy notification: the proxy has an IPv4 address and this node none.
     pub proxy_no_source: u64,
     /// No WAN FCN: the outer ECN field is neither 01 nor 10.

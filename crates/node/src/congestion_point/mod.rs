@@ -6,12 +6,15 @@
 //! drafts do not say how they go together\]:
 //! 1. WAN FCN to the ingress PE, where a tunnel's label names the flow and its ECN field is 01 or 10
 //!    (draft-he-rtgwg-wan-fcn section 4); the packet is not marked CE.
-//! 2. Notification to the proxy node, where one is known for the sender: named by the packet, else configured, else
-//!    learnt from routing (draft-xiao-rtgwg-proxy-congestion-notification section 5); not marked CE.
+//! 2. Notification to the proxy node, where one is known for the sender (draft-xiao-rtgwg-proxy-congestion-notification
+//!    section 5); not marked CE. Configured, else learnt from routing, else named by the packet: who can write it decides,
+//!    and anybody can write an option.
 //! 3. Fast CNP to the sender (draft-xiao-rtgwg-rocev2-fast-cnp section 4): a sender that handles them gets one and its
 //!    packet MUST NOT be marked CE; one that may or may not gets one, and its packet MAY be marked; the packets of one
 //!    that does not are marked.
 //! 4. ECN CE, where the packet is ECN-capable.
+//!
+//! A packet of any other transport is notified to the proxy, or marked.
 //!
 //! What the limiter suppresses changes nothing about the marking: a flow that is notified too often knows already.
 
@@ -25,11 +28,13 @@ use crate::limiter::{Limiter, Suppressed};
 use crate::outgoing::{About, Outgoing};
 use crate::prefix_map::PrefixMap;
 use crate::proxy_directory::ProxyDirectory;
-use fcn_observe::data::{DataPacket, Ecn};
+use fcn_observe::access;
+use fcn_observe::data::{DataPacket, Ecn, FlowKey};
 use fcn_observe::time::Time;
+use fcn_wire::pnc::Prefix;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Profile};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// IP protocol number of UDP.
 const UDP: u8 = 17;
@@ -47,6 +52,24 @@ pub struct Verdict {
     pub notify: Option<Outgoing>,
 }
 
+/// A packet of a transport that is not RoCEv2.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherPacket {
+    /// Its five-tuple: the flow.
+    pub tuple: FiveTuple,
+    /// ECN field of the outermost IP header.
+    pub ecn: Ecn,
+    /// The proxy node's address in the packet's Destination Options.
+    pub proxy_option: Option<Ipv6Addr>,
+}
+
+/// What the limits count by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Topic {
+    Roce(FlowKey),
+    Other(FiveTuple),
+}
+
 /// A congestion point.
 #[derive(Debug)]
 pub struct CongestionPoint {
@@ -54,7 +77,7 @@ pub struct CongestionPoint {
     senders: PrefixMap<Ability>,
     proxies: PrefixMap<IpAddr>,
     directory: ProxyDirectory,
-    limiter: Limiter,
+    limiter: Limiter<Topic>,
     counters: Counters,
 }
 
@@ -80,28 +103,73 @@ impl CongestionPoint {
         depth: u64,
         dice: u32,
     ) -> Verdict {
-        self.counters.packets += 1;
-        let probability = self.config.marking.probability(depth);
-        if f64::from(dice) >= probability * DICE {
+        if !self.is_congested(depth, dice) {
             return Verdict::default();
         }
-        self.counters.congested += 1;
-        let (notify, mark) = self.decide(packet, self.level(depth));
-        let admitted = notify.map(|outgoing| self.admit(now, packet, &outgoing));
+        let decided = self.decide(packet, depth);
+        let verdict = self.verdict(now, Topic::Roce(packet.flow()), packet.ecn, decided);
+        if let Some(Outgoing::FastCnp { .. }) = verdict.notify {
+            let about = About {
+                trace: packet.trace,
+                ..About::default()
+            };
+            self.counters.trace_left_out += u64::from(about.loses_trace());
+        }
+        verdict
+    }
+
+    /// The same about a packet of another transport: its sender need not speak RoCEv2 to have a proxy
+    /// (draft-xiao-rtgwg-proxy-congestion-notification section 1).
+    pub fn on_other_packet(
+        &mut self,
+        now: Time,
+        packet: &OtherPacket,
+        depth: u64,
+        dice: u32,
+    ) -> Verdict {
+        if !self.is_congested(depth, dice) {
+            return Verdict::default();
+        }
+        let notify = if !can_be_a_node(packet.tuple.source) {
+            self.counters.sender_invalid += 1;
+            None
+        } else if self.config.proxy {
+            self.proxy_cn(packet.tuple, packet.proxy_option, depth)
+        } else {
+            None
+        };
+        let decided = (notify, notify.is_none());
+        let verdict = self.verdict(now, Topic::Other(packet.tuple), packet.ecn, decided);
+        self.counters.proxy_cns_other += u64::from(verdict.notify.is_some());
+        verdict
+    }
+
+    /// Whether a packet that finds `depth` octets meets congestion; counts it.
+    fn is_congested(&mut self, depth: u64, dice: u32) -> bool {
+        self.counters.packets += 1;
+        let probability = self.config.marking.probability(depth);
+        let congested = f64::from(dice) < probability * DICE;
+        self.counters.congested += u64::from(congested);
+        congested
+    }
+
+    /// What was decided, as far as the limits and the packet's ECN field allow.
+    fn verdict(
+        &mut self,
+        now: Time,
+        topic: Topic,
+        ecn: Ecn,
+        (notify, mark): (Option<Outgoing>, bool),
+    ) -> Verdict {
+        let admitted = notify.map(|outgoing| self.admit(now, topic, &outgoing));
         // Where the rate of all flows together is used up, only a mark can tell the sender; the draft forbids it beside
         // a Fast CNP alone. A flow's own interval needs none: that sender has just been told.
         let instead = admitted == Some(Err(Suppressed::Total));
         Verdict {
             congested: true,
-            mark_ce: (mark || instead) && self.may_mark(packet.ecn),
+            mark_ce: (mark || instead) && self.may_mark(ecn),
             notify: notify.filter(|_| admitted == Some(Ok(()))),
         }
-    }
-
-    /// Congestion level of a queue of `depth` octets: 1 up to Kmin, 7 from Kmax on.
-    #[must_use]
-    pub fn level(&self, depth: u64) -> u8 {
-        self.config.marking.level(depth)
     }
 
     /// Learns proxies from a routing message that passes by or is addressed to this node.
@@ -122,20 +190,27 @@ impl CongestionPoint {
     }
 
     /// What to send if the limits allow it, and whether to mark the packet.
-    fn decide(&mut self, packet: &DataPacket<'_>, level: u8) -> (Option<Outgoing>, bool) {
+    fn decide(&mut self, packet: &DataPacket<'_>, depth: u64) -> (Option<Outgoing>, bool) {
         if !can_be_a_node(packet.source) {
             self.counters.sender_invalid += 1;
             return (None, true);
         }
         if self.config.wan_fcn
-            && let Some(fcn) = self.wan_fcn(packet, level)
+            && let Some(fcn) = self.wan_fcn(packet, depth)
         {
             return (Some(fcn), false);
         }
-        if self.config.proxy
-            && let Some(notification) = self.proxy_cn(packet, level)
-        {
-            return (Some(notification), false);
+        if self.config.proxy {
+            let tuple = FiveTuple {
+                source: packet.source,
+                destination: packet.destination,
+                protocol: UDP,
+                source_port: packet.source_port,
+                destination_port: packet.destination_port,
+            };
+            if let Some(notification) = self.proxy_cn(tuple, packet.proxy_option, depth) {
+                return (Some(notification), false);
+            }
         }
         if self.config.fast_cnp {
             return self.fast_cnp(packet);
@@ -143,7 +218,7 @@ impl CongestionPoint {
         (None, true)
     }
 
-    fn wan_fcn(&mut self, packet: &DataPacket<'_>, level: u8) -> Option<Outgoing> {
+    fn wan_fcn(&mut self, packet: &DataPacket<'_>, depth: u64) -> Option<Outgoing> {
         let outer = packet.outer?;
         if !packet.ecn.is_ect() {
             self.counters.wan_not_capable += 1;
@@ -157,6 +232,14 @@ impl CongestionPoint {
             self.counters.wan_no_ingress += 1;
             return None;
         };
+        if !self.may_tell(ingress.into()) {
+            return None;
+        }
+        let level = if self.config.wan_level {
+            self.config.marking.wan_level(depth)
+        } else {
+            0
+        };
         Some(Outgoing::WanFcn {
             source: self.config.address,
             ingress,
@@ -167,8 +250,13 @@ impl CongestionPoint {
         })
     }
 
-    fn proxy_cn(&mut self, packet: &DataPacket<'_>, level: u8) -> Option<Outgoing> {
-        let Some(proxy) = self.proxy_for(packet) else {
+    fn proxy_cn(
+        &mut self,
+        tuple: FiveTuple,
+        named: Option<Ipv6Addr>,
+        depth: u64,
+    ) -> Option<Outgoing> {
+        let Some(proxy) = self.proxy_for(tuple.source, named) else {
             self.counters.proxy_unknown += 1;
             return None;
         };
@@ -180,30 +268,43 @@ impl CongestionPoint {
             self.counters.proxy_no_source += 1;
             return None;
         };
+        if !self.may_tell(proxy) {
+            return None;
+        }
         Some(Outgoing::ProxyCn {
             source,
             proxy,
-            tuple: FiveTuple {
-                source: packet.source,
-                destination: packet.destination,
-                protocol: UDP,
-                source_port: packet.source_port,
-                destination_port: packet.destination_port,
-            },
-            level,
+            tuple,
+            level: self.config.marking.proxy_level(depth),
             udp_source: self.config.udp_source,
         })
     }
 
-    fn proxy_for(&self, packet: &DataPacket<'_>) -> Option<IpAddr> {
-        let named = packet.proxy_option.map(IpAddr::V6);
-        named
-            .filter(|address| can_be_a_node(*address))
-            .or_else(|| {
-                let (_, proxy) = self.proxies.longest(packet.source)?;
-                Some(*proxy)
-            })
-            .or_else(|| self.directory.proxy_for(packet.source))
+    /// The proxy of `sender`, whose packet has `named` in its option.
+    fn proxy_for(&mut self, sender: IpAddr, named: Option<Ipv6Addr>) -> Option<IpAddr> {
+        if let Some((_, proxy)) = self.proxies.longest(sender) {
+            return Some(*proxy);
+        }
+        let named = named
+            .map(IpAddr::V6)
+            .filter(|address| can_be_a_node(*address));
+        for proxy in [self.directory.proxy_for(sender), named]
+            .into_iter()
+            .flatten()
+        {
+            if on_list(&self.config.allowed_proxies, proxy) {
+                return Some(proxy);
+            }
+            self.counters.proxy_not_allowed += 1;
+        }
+        None
+    }
+
+    /// Whether `address` may be notified; counts where not.
+    fn may_tell(&mut self, address: IpAddr) -> bool {
+        let may = on_list(&self.config.tells, address);
+        self.counters.not_to_be_told += u64::from(!may);
+        may
     }
 
     fn fast_cnp(&mut self, packet: &DataPacket<'_>) -> (Option<Outgoing>, bool) {
@@ -211,6 +312,9 @@ impl CongestionPoint {
             self.counters.not_ipv6 += 1;
             return (None, true);
         };
+        if !self.may_tell(packet.source) {
+            return (None, true);
+        }
         let ability = self.senders.longest(packet.source);
         let mark = match ability.map_or(Ability::Unknown, |(_, ability)| *ability) {
             Ability::Unable => {
@@ -247,25 +351,13 @@ impl CongestionPoint {
     }
 
     /// Whether the limits allow it; counts it.
-    fn admit(
-        &mut self,
-        now: Time,
-        packet: &DataPacket<'_>,
-        outgoing: &Outgoing,
-    ) -> Result<(), Suppressed> {
-        let admitted = self.limiter.admit(now, packet.flow());
+    fn admit(&mut self, now: Time, topic: Topic, outgoing: &Outgoing) -> Result<(), Suppressed> {
+        let admitted = self.limiter.admit(now, topic);
         self.counters.flows_evicted = self.limiter.evicted();
         match (admitted, outgoing) {
             (Err(Suppressed::Flow), _) => self.counters.flow_limited += 1,
             (Err(Suppressed::Total), _) => self.counters.total_limited += 1,
-            (Ok(()), Outgoing::FastCnp { .. }) => {
-                self.counters.fast_cnps += 1;
-                let about = About {
-                    trace: packet.trace,
-                    ..About::default()
-                };
-                self.counters.trace_left_out += u64::from(about.loses_trace());
-            }
+            (Ok(()), Outgoing::FastCnp { .. }) => self.counters.fast_cnps += 1,
             (Ok(()), Outgoing::WanFcn { .. }) => self.counters.wan_fcns += 1,
             (Ok(()), Outgoing::ProxyCn { .. }) => self.counters.proxy_cns += 1,
             // A congestion point never sends one: it does not know the sender's QP.
@@ -273,6 +365,11 @@ impl CongestionPoint {
         }
         admitted
     }
+}
+
+/// Whether `address` is on the list; without a list, everybody is.
+fn on_list(list: &[Prefix], address: IpAddr) -> bool {
+    list.is_empty() || access::lists(list, address)
 }
 
 /// Whether one node can be told something at `address` (as RFC 4443 section 2.4 asks before an error is sent).

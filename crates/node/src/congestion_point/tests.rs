@@ -161,24 +161,30 @@ fn nothing_happens_unless_the_dice_fall_under_the_probability() {
 }
 
 #[test]
-fn the_level_rises_from_1_at_kmin_to_7_at_kmax() {
-    let node = node(|config| {
-        config.marking = Marking {
-            kmin: 1000,
-            kmax: 8000,
-            pmax: 0.1,
-        };
-    });
-    let levels =
-        [0, 1000, 1999, 2000, 4500, 7000, 7999, 8000, u64::MAX].map(|depth| node.level(depth));
+fn levels_rise_from_kmin_to_kmax_from_1_in_the_wan_and_from_0_at_a_proxy() {
+    let marking = Marking {
+        kmin: 1000,
+        kmax: 8000,
+        pmax: 0.1,
+    };
+    let depths = [0, 1000, 1999, 2000, 4500, 7000, 7999, 8000, u64::MAX];
+    let levels = depths.map(|depth| marking.wan_level(depth));
     assert_eq!(levels, [1, 1, 1, 2, 4, 7, 7, 7, 7]);
+    let marking = Marking {
+        kmax: 9000,
+        ..marking
+    };
+    let depths = [0, 1999, 2000, 4500, 7999, 8000, 8999, 9000, u64::MAX];
+    let levels = depths.map(|depth| marking.proxy_level(depth));
+    assert_eq!(levels, [0, 0, 1, 3, 6, 7, 7, 7, 7]);
     let step = Marking {
         kmin: 10,
         kmax: 10,
         pmax: 0.5,
     };
     assert_eq!([10, 11].map(|depth| step.probability(depth)), [0.0, 1.0]);
-    assert_eq!([0, 10, 11].map(|depth| step.level(depth)), [1, 1, 7]);
+    assert_eq!([0, 10, 11].map(|depth| step.wan_level(depth)), [1, 1, 7]);
+    assert_eq!([0, 10, 11].map(|depth| step.proxy_level(depth)), [0, 0, 7]);
 }
 
 #[test]
@@ -362,7 +368,117 @@ fn with_labels_alone_the_ingress_is_the_configured_one() {
 }
 
 #[test]
-fn the_proxy_is_the_packets_else_the_configured_one() {
+fn a_wan_fcn_without_a_level_says_0() {
+    let mut node = node(|config| {
+        config.wan_fcn = true;
+        config.wan_level = false;
+    });
+    let packet = tunnelled(Ecn::Ect0);
+    assert_eq!(verdict(&mut node, &packet), (false, Some(wan_fcn(0))));
+}
+
+#[test]
+fn only_those_on_the_list_are_notified_the_others_are_marked() {
+    let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
+    let all = |config: &mut Config| {
+        config.wan_fcn = true;
+        config.proxy = true;
+        config.fast_cnp = true;
+        config.senders = able(Ability::Able);
+    };
+    let packet = DataPacket {
+        proxy_option: Some(PROXY),
+        ..tunnelled(Ecn::Ect0)
+    };
+    let proxied = proxy_cn(PROXY.into(), SWITCH.into(), &packet);
+    for (told, want, counted) in [
+        (PE, Some(wan_fcn(7)), 0),
+        (PROXY, Some(proxied), 1),
+        (SENDER, Some(fast_cnp()), 2),
+        (RECEIVER, None, 3),
+    ] {
+        let mut node = node(|config| {
+            all(config);
+            config.tells = list(told);
+        });
+        assert_eq!(verdict(&mut node, &packet), (want.is_none(), want));
+        assert_eq!(node.counters().not_to_be_told, counted);
+    }
+}
+
+#[test]
+fn what_a_packet_or_routing_names_as_proxy_can_be_limited() {
+    let named = DataPacket {
+        proxy_option: Some(PROXY),
+        ..data()
+    };
+    for (allowed, want, passed_over) in [
+        (PROXY, (false, true), 0),
+        // Anybody can write an option: the packet is marked instead.
+        (PE, (true, false), 1),
+    ] {
+        let mut node = node(|config| {
+            config.proxy = true;
+            config.allowed_proxies = vec![Prefix::host(allowed.into())];
+        });
+        let (mark, notify) = verdict(&mut node, &named);
+        assert_eq!((mark, notify.is_some()), want);
+        assert_eq!(node.counters().proxy_not_allowed, passed_over);
+    }
+}
+
+#[test]
+fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
+    let tuple = FiveTuple {
+        source: SENDER.into(),
+        destination: RECEIVER.into(),
+        protocol: 6,
+        source_port: 40_000,
+        destination_port: 443,
+    };
+    let packet = OtherPacket {
+        tuple,
+        ecn: Ecn::Ect0,
+        proxy_option: None,
+    };
+    let mut node = node(|config| {
+        config.proxy = true;
+        config.fast_cnp = true;
+        config.proxies = vec![(Prefix::host(SENDER.into()), PROXY.into())];
+    });
+    let mut step = |micros: u64, tuple, depth| {
+        let packet = OtherPacket { tuple, ..packet };
+        node.on_other_packet(Time::from_nanos(micros * 1000), &packet, depth, u32::MAX)
+    };
+    let told = Outgoing::ProxyCn {
+        source: SWITCH.into(),
+        proxy: PROXY.into(),
+        tuple,
+        level: 7,
+        udp_source: 0,
+    };
+    assert_eq!(step(0, tuple, 0), Verdict::default());
+    assert_eq!(step(0, tuple, FULL).notify, Some(told));
+    assert_eq!(step(49, tuple, FULL).notify, None, "the same flow");
+    let other = FiveTuple {
+        source_port: 40_001,
+        ..tuple
+    };
+    assert!(step(49, other, FULL).notify.is_some(), "another flow");
+    // Without a proxy there is nobody to tell: a Fast CNP is RoCEv2's.
+    let unserved = FiveTuple {
+        source: RECEIVER.into(),
+        ..tuple
+    };
+    let verdict = step(50, unserved, FULL);
+    assert_eq!((verdict.mark_ce, verdict.notify), (true, None));
+    let counters = node.counters();
+    assert_eq!((counters.proxy_cns, counters.proxy_cns_other), (2, 2));
+    assert_eq!((counters.flow_limited, counters.proxy_unknown), (1, 1));
+}
+
+#[test]
+fn the_proxy_is_the_configured_one_else_the_packets() {
     let (configured, wide) = (Ipv6Addr::LOCALHOST.into(), IpAddr::from(PE));
     let mut node = node(|config| {
         config.proxy = true;
@@ -375,10 +491,17 @@ fn the_proxy_is_the_packets_else_the_configured_one() {
         proxy_option: Some(PROXY),
         ..data()
     };
+    // Anybody can write the option: it does not outrank the operator.
     assert_eq!(
         verdict(&mut node, &named),
-        (false, Some(proxy_cn(PROXY.into(), SWITCH.into(), &named)))
+        (false, Some(proxy_cn(configured, SWITCH.into(), &named)))
     );
+    let elsewhere = DataPacket {
+        source: Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 1).into(),
+        ..named
+    };
+    let want = proxy_cn(PROXY.into(), SWITCH.into(), &elsewhere);
+    assert_eq!(verdict(&mut node, &elsewhere), (false, Some(want)));
     assert_eq!(
         verdict(&mut node, &data()),
         (false, Some(proxy_cn(configured, SWITCH.into(), &data())))
@@ -386,16 +509,13 @@ fn the_proxy_is_the_packets_else_the_configured_one() {
     // An option that names no node is as good as none.
     let nobody = DataPacket {
         proxy_option: Some(Ipv6Addr::UNSPECIFIED),
-        ..data()
+        ..elsewhere
     };
-    assert_eq!(
-        verdict(&mut node, &nobody).1,
-        Some(proxy_cn(configured, SWITCH.into(), &nobody))
-    );
+    assert_eq!(verdict(&mut node, &nobody), (true, None));
     // No proxy for IPv4 senders: marked.
     assert_eq!(verdict(&mut node, &data4()), (true, None));
     let counters = node.counters();
-    assert_eq!((counters.proxy_cns, counters.proxy_unknown), (3, 1));
+    assert_eq!((counters.proxy_cns, counters.proxy_unknown), (3, 2));
 }
 
 #[test]
@@ -495,8 +615,9 @@ proptest! {
         let marking = Marking { kmin, kmax: kmin + range, pmax };
         let (low, high) = (a.min(b), a.max(b));
         prop_assert!(marking.probability(low) <= marking.probability(high));
-        prop_assert!(marking.level(low) <= marking.level(high));
+        prop_assert!(marking.wan_level(low) <= marking.wan_level(high));
+        prop_assert!(marking.proxy_level(low) <= marking.proxy_level(high));
         prop_assert!((0.0..=1.0).contains(&marking.probability(a)));
-        prop_assert!((1..=7).contains(&marking.level(a)));
+        prop_assert!((1..=7).contains(&marking.wan_level(a)) && marking.proxy_level(a) <= 7);
     }
 }

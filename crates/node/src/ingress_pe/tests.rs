@@ -32,11 +32,15 @@ fn label6(pe: &mut IngressPe, qp: u32) -> u32 {
 }
 
 fn fcn(ingress: Ipv6Addr, flow_label: u32) -> Vec<u8> {
+    fcn_of_level(ingress, flow_label, 3)
+}
+
+fn fcn_of_level(ingress: Ipv6Addr, flow_label: u32, level: u8) -> Vec<u8> {
     let outgoing = Outgoing::WanFcn {
         source: SWITCH,
         ingress,
         flow_label,
-        level: 3,
+        level,
         copy_flow_label: true,
         udp_source: 0,
     };
@@ -117,17 +121,74 @@ fn what_it_refuses_is_counted_by_its_reason() {
     assert!(ask(&mut pe, 50, &fcn(PE, known)).is_ok());
     let want = Counters {
         cnps: 2,
+        inferred: 0,
         labelled: 2,
         evicted: 0,
         disabled: 0,
         not_a_notification: 1,
         not_for_us: 1,
         not_allowed: 1,
+        too_many: 0,
         unknown_label: 2,
         unknown_connection: 1,
         too_soon: 1,
     };
     assert_eq!(pe.counters(), &want);
+}
+
+#[test]
+fn no_more_fcns_are_read_than_the_limit_lets_in() {
+    let mut pe = pe(|config| {
+        config.limits.per_second = 1000;
+        config.limits.burst = 2;
+        config.limits.interval = Default::default();
+        config.congestion_points = vec![Prefix::host(SWITCH.into())];
+    });
+    let known = label6(&mut pe, 0x222);
+    let mut stranger = fcn(PE, known);
+    stranger[8] ^= 1;
+    // Who may not notify uses nothing up.
+    for (micros, message, want) in [
+        (0, &stranger, Some(Refused::NotAllowed)),
+        (0, &fcn(PE, known), None),
+        (0, &fcn(PE, known), None),
+        (999, &fcn(PE, known), Some(Refused::TooMany)),
+        (1000, &fcn(PE, known), None),
+    ] {
+        assert_eq!(ask(&mut pe, micros, message).err(), want);
+    }
+    assert_eq!((pe.counters().cnps, pe.counters().too_many), (3, 1));
+}
+
+#[test]
+fn a_level_of_0_is_none_and_slows_like_any() {
+    let mut pe = pe(|_| {});
+    let label = label6(&mut pe, 0x222);
+    assert!(ask(&mut pe, 0, &fcn_of_level(PE, label, 0)).is_ok());
+}
+
+#[test]
+fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
+    let flow = |qp| FlowKey {
+        sender: SENDER.into(),
+        receiver: RECEIVER.into(),
+        receiver_qp: Qp::truncate(qp),
+    };
+    let mut pe = pe(|config| config.qps = vec![(flow(0x888), Qp::truncate(0x887))]);
+    for (qp, want, inferred) in [(0x888, 0x887, 0), (0x999, 0x998, 1)] {
+        for psn in [5, 6] {
+            pe.on_transit_data(Time::default(), flow(qp), psn);
+            let ack = Qp::truncate(0x998);
+            pe.on_transit_ack(RECEIVER.into(), SENDER.into(), ack, psn);
+        }
+        let label = label6(&mut pe, qp);
+        let told = ask(&mut pe, 0, &fcn(PE, label));
+        assert!(
+            matches!(told, Ok(Outgoing::Cnp { qp, .. }) if qp == Qp::truncate(want)),
+            "{told:?}"
+        );
+        assert_eq!(pe.counters().inferred, inferred);
+    }
 }
 
 #[test]

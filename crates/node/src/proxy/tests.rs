@@ -190,11 +190,14 @@ fn what_it_refuses_is_counted_by_its_reason() {
     assert!(ask(&mut proxy, 50, &good()).is_ok());
     let want = Counters {
         cnps: 2,
+        inferred: 0,
         disabled: 0,
         not_a_notification: 1,
         not_for_us: 1,
         not_allowed: 1,
+        too_many: 0,
         malformed: 2,
+        not_roce: 0,
         no_qp: 1,
         unknown_connection: 1,
         no_address: 0,
@@ -249,6 +252,69 @@ fn without_an_ipv4_address_ipv4_senders_cannot_be_told() {
     let message = notification(PROXY.into(), ends4(), 0x222, |_| {});
     assert_eq!(ask(&mut proxy, 0, &message), Err(Refused::NoAddress));
     assert_eq!(proxy.counters().no_address, 1);
+}
+
+#[test]
+fn no_more_notifications_are_read_than_the_limit_lets_in() {
+    let mut proxy = proxy(|config| {
+        config.limits.per_second = 1000;
+        config.limits.burst = 2;
+        config.limits.interval = Default::default();
+        config.congestion_points = vec![Prefix::host(SWITCH.into())];
+    });
+    let mut stranger = good();
+    stranger[8] ^= 1;
+    // Who may not notify uses nothing up.
+    for (micros, message, want) in [
+        (0, &stranger, Some(Refused::NotAllowed)),
+        (0, &good(), None),
+        (0, &good(), None),
+        (999, &good(), Some(Refused::TooMany)),
+        (1000, &good(), None),
+    ] {
+        assert_eq!(ask(&mut proxy, micros, message).err(), want);
+    }
+    assert_eq!((proxy.counters().cnps, proxy.counters().too_many), (3, 1));
+}
+
+#[test]
+fn flows_of_other_transports_are_counted() {
+    let mut proxy = proxy(|_| {});
+    // TCP, and UDP to another port.
+    for (protocol, port) in [(6, 443), (17, 443), (6, 4791)] {
+        let mut packet = build(&[
+            ip(SENDER.into(), RECEIVER.into()),
+            udp(port),
+            Part::Bytes(&[0; 32]),
+        ]);
+        packet[6] = protocol;
+        let tuple = FiveTuple::of(&packet).unwrap();
+        assert_eq!((tuple.protocol, tuple.destination_port), (protocol, port));
+        let outgoing = Outgoing::ProxyCn {
+            source: SWITCH.into(),
+            proxy: PROXY.into(),
+            tuple,
+            level: 0,
+            udp_source: 0,
+        };
+        let message = emit(outgoing, &packet);
+        assert_eq!(ask(&mut proxy, 0, &message), Err(Refused::NotRoce));
+    }
+    assert_eq!(proxy.counters().not_roce, 3);
+}
+
+#[test]
+fn a_configured_qp_needs_no_connection_set_up() {
+    let flow = FlowKey {
+        sender: SENDER.into(),
+        receiver: RECEIVER.into(),
+        receiver_qp: Qp::truncate(0x777),
+    };
+    let mut proxy = proxy(|config| config.qps = vec![(flow, Qp::truncate(0x666))]);
+    let message = notification(PROXY.into(), ends6(), 0x777, |_| {});
+    let want = cnp(PROXY.into(), SENDER.into(), 0x666);
+    assert_eq!(ask(&mut proxy, 0, &message), want);
+    assert_eq!(proxy.counters().inferred, 0);
 }
 
 proptest! {

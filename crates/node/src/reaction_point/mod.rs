@@ -1,13 +1,15 @@
-//! The reaction point: a sender that slows the flow down that a CNP or Fast CNP is about
-//! (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
+//! The reaction point: a sender that slows the flow down that a CNP or Fast CNP is about, or takes it past the congested
+//! switch (draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5).
 //!
 //! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. Which rate follows from them is in
-//! `dcqcn.rs` and `telemetry.rs`.
+//! `dcqcn.rs` and `telemetry.rs`, whether another path is tried first in `detour.rs`.
 
 pub mod dcqcn;
+pub mod detour;
 pub mod telemetry;
 
 use dcqcn::Dcqcn;
+use detour::{Answer, Detour, Detours};
 use fcn_observe::access;
 use fcn_observe::time::Time;
 use fcn_wire::icrc::Verdict;
@@ -43,6 +45,8 @@ pub struct Config {
     pub flows: usize,
     /// Whether a wrong ICRC makes a notification void. Default true.
     pub verify_icrc: bool,
+    /// Whether a flow tries other paths when a switch tells it of congestion. Default not.
+    pub detour: Option<Detour>,
 }
 
 impl Default for Config {
@@ -53,6 +57,7 @@ impl Default for Config {
             access_list: Vec::new(),
             flows: 65_536,
             verify_icrc: true,
+            detour: None,
         }
     }
 }
@@ -73,6 +78,14 @@ pub enum Reaction {
         /// Rate after.
         to: f64,
     },
+    /// It was a Fast CNP of a switch, and the flow is to take another path: from now on its packets have another UDP source
+    /// port, or another flow label. The rate stays.
+    Detoured {
+        /// The flow.
+        flow: FlowId,
+        /// How often it has changed its path, this time included.
+        path: u32,
+    },
     /// Nothing, for this reason.
     Ignored(Ignored),
 }
@@ -92,6 +105,8 @@ pub enum Ignored {
     BadIcrc,
     /// It cannot be read, or a Fast CNP breaks a rule gravely.
     Malformed,
+    /// A Fast CNP of a switch, so soon after the flow has left a path that it may be about packets still there.
+    JustDetoured,
 }
 
 /// What a reaction point has done and ignored.
@@ -101,6 +116,8 @@ pub struct Counters {
     pub cnps: u64,
     /// Fast CNPs acted upon.
     pub fast_cnps: u64,
+    /// Of these, those that made a flow take another path instead of slowing down.
+    pub detours: u64,
     /// Flows opened.
     pub opened: u64,
     /// Flows not opened: the table was full.
@@ -119,6 +136,8 @@ pub struct Counters {
     pub bad_icrc: u64,
     /// See [`Ignored::Malformed`].
     pub malformed: u64,
+    /// See [`Ignored::JustDetoured`].
+    pub just_detoured: u64,
 }
 
 impl Counters {
@@ -130,6 +149,7 @@ impl Counters {
             Ignored::UnknownQp => &mut self.unknown_qp,
             Ignored::BadIcrc => &mut self.bad_icrc,
             Ignored::Malformed => &mut self.malformed,
+            Ignored::JustDetoured => &mut self.just_detoured,
         };
         *counter += 1;
     }
@@ -202,6 +222,7 @@ struct Flow {
     own_qp: Qp,
     receiver: (IpAddr, Qp),
     controller: Controller,
+    detours: Detours,
 }
 
 /// A place in the table. Its generation changes when it is reused, so that the ID of a closed flow finds nothing (until
@@ -264,6 +285,7 @@ impl ReactionPoint {
             own_qp,
             receiver,
             controller: Controller::new(self.config.control, line_rate),
+            detours: Detours::default(),
         };
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
@@ -323,7 +345,16 @@ impl ReactionPoint {
                 let receiver = self.accept(frame, &message)?;
                 let trace = message.parsed.ok().and_then(|option| option.trace());
                 let slot = self.by_receiver.get(&receiver).copied();
-                let reaction = self.slow(now, slot, trace.as_ref())?;
+                // The receiver's own Fast CNP tells of congestion, and of no switch to pass by (section 4).
+                let by_switch = frame.ip().is_some_and(|ip| ip.source != receiver.0);
+                let detoured = match self.config.detour.filter(|_| by_switch) {
+                    Some(detour) => self.detour(now, slot, &detour)?,
+                    None => None,
+                };
+                let reaction = match detoured {
+                    Some(reaction) => reaction,
+                    None => self.slow(now, slot, trace.as_ref())?,
+                };
                 self.counters.fast_cnps += 1;
                 Ok(reaction)
             }
@@ -368,6 +399,29 @@ impl ReactionPoint {
             Verdict::Bad { .. } => Err(Ignored::BadIcrc),
             // Lengths that contradict each other: nobody knows what the ICRC is to cover.
             Verdict::Unchecked => Err(Ignored::Malformed),
+        }
+    }
+
+    /// Takes the flow to another path, where it has not tried enough of them.
+    fn detour(
+        &mut self,
+        now: Time,
+        slot: Option<usize>,
+        detour: &Detour,
+    ) -> Result<Option<Reaction>, Ignored> {
+        let index = slot.ok_or(Ignored::UnknownQp)?;
+        let slot = self.slots.get_mut(index).ok_or(Ignored::UnknownQp)?;
+        let flow = slot.flow.as_mut().ok_or(Ignored::UnknownQp)?;
+        match flow.detours.on_fast_cnp(now, detour) {
+            Answer::Change => {
+                self.counters.detours += 1;
+                Ok(Some(Reaction::Detoured {
+                    flow: FlowId::new(index, slot.generation),
+                    path: flow.detours.path(),
+                }))
+            }
+            Answer::Wait => Err(Ignored::JustDetoured),
+            Answer::Slow => Ok(None),
         }
     }
 

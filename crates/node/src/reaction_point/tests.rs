@@ -74,6 +74,33 @@ fn ignored(ignored: Ignored) -> Reaction {
 }
 
 #[test]
+fn a_switchs_fast_cnp_may_detour_a_flow_a_receivers_slows_it() {
+    let (mut host, flow) = host(|config| {
+        config.access_list.push(Prefix::host(RECEIVER.into()));
+        config.detour = Some(Detour {
+            tries: 1,
+            ..Detour::default()
+        });
+    });
+    let slowed = |from, to| Reaction::Slowed { flow, from, to };
+    let by_receiver = fast_cnp_from(RECEIVER, &About::default());
+    let steps = [
+        (0, &fast_cnp(), Reaction::Detoured { flow, path: 1 }),
+        (1, &fast_cnp(), ignored(Ignored::JustDetoured)),
+        // The receiver's, and a plain CNP: nothing to pass by.
+        (1, &by_receiver, slowed(LINE, LINE / 2.0)),
+        (1, &cnp(OWN), slowed(LINE / 2.0, LINE / 4.0)),
+        (50, &fast_cnp(), slowed(LINE / 4.0, LINE / 8.0)),
+    ];
+    for (micros, bytes, want) in steps {
+        assert_eq!(react(&mut host, at(micros), bytes), want, "{micros}");
+    }
+    let counters = host.counters();
+    assert_eq!((counters.detours, counters.just_detoured), (1, 1));
+    assert_eq!((counters.fast_cnps, counters.cnps), (3, 1));
+}
+
+#[test]
 fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
     let (mut host, flow) = host(|_| {});
     let other = host
@@ -423,6 +450,7 @@ proptest! {
         for bytes in &frames {
             match react(&mut host, at(1), bytes) {
                 Reaction::Slowed { flow: slowed, from, to } => prop_assert!(slowed == flow && to <= from && to >= 40e6),
+                Reaction::Detoured { .. } => prop_assert!(false, "nobody asked for it"),
                 Reaction::Ignored(_) => seen += 1,
             }
         }

@@ -114,6 +114,19 @@ const IOAM: &[&str] = &[
     "defaults.marking.kmin=2kB",
     "duration=150us",
 ];
+const DETOUR: &[&str] = &[
+    "senders=4",
+    "mtu=256",
+    "defaults.rate=1G",
+    "link.1.rate=4G",
+    "link.wide.rate=4G",
+    "narrow=1G",
+    "host.r.rate=2500M",
+    "hold=100us",
+    "message=2KiB",
+    "defaults.marking.kmin=1kB",
+    "duration=180us",
+];
 const PROXY: &[&str] = &[
     "mtu=256",
     "rate=1G",
@@ -199,6 +212,8 @@ pub const ALL: &[Sample] = &[
         &["trace=incremental"],
         IOAM,
     ),
+    simulated("receiver-fast-cnp", "receiver-fast-cnp", &[], RECEIVER_CNP),
+    simulated("detour", "detour", &[], DETOUR),
     simulated("proxy-config", "proxy", &["known_by=config"], PROXY),
     simulated("proxy-option", "proxy", &["known_by=option"], PROXY),
     simulated("proxy-isis", "proxy", &["known_by=isis"], PROXY),

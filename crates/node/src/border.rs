@@ -1,0 +1,172 @@
+//! The border of a domain: drops fast congestion notifications that would come in or go out
+//! (draft-xiao-rtgwg-rocev2-fast-cnp section 5, a MUST for deployments; draft-xiao-rtgwg-proxy-congestion-notification
+//! section 6; draft-he-rtgwg-wan-fcn section 6 asks for a controlled domain, which the same filter keeps \[choice\]).
+//!
+//! Plain CNPs pass \[choice\]: a receiver in another domain answers its sender by them, and no draft speaks of them.
+
+use fcn_wire::{Frame, Message};
+
+/// Where a frame comes from or goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The node's own domain, the node itself included.
+    Inside,
+    /// Another.
+    Outside,
+}
+
+/// Which way a notification would have crossed the border.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Crossing {
+    /// From outside into the domain, or through it.
+    Inbound,
+    /// Out of the domain.
+    Outbound,
+}
+
+/// What a border has dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Fast CNPs.
+    pub fast_cnps: u64,
+    /// Notifications to proxy nodes.
+    pub proxy_cns: u64,
+    /// WAN FCNs.
+    pub wan_fcns: u64,
+    /// Of all, those that came from outside.
+    pub inbound: u64,
+    /// Of all, those that went out.
+    pub outbound: u64,
+}
+
+impl Counters {
+    /// All of them.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.inbound + self.outbound
+    }
+}
+
+/// The filter of a border node.
+#[derive(Clone, Debug, Default)]
+pub struct Border {
+    counters: Counters,
+}
+
+impl Border {
+    /// Which way the frame crosses, where it is to be dropped; that is counted. Well-formed or not counts nothing: a broken
+    /// Fast CNP is none of the next domain's business either.
+    pub fn stops(&mut self, from: Side, to: Side, frame: &Frame<'_>) -> Option<Crossing> {
+        let crossing = match (from, to) {
+            (Side::Outside, _) => Crossing::Inbound,
+            (Side::Inside, Side::Outside) => Crossing::Outbound,
+            (Side::Inside, Side::Inside) => return None,
+        };
+        let counter = match frame.message() {
+            Message::FastCnp(_) => &mut self.counters.fast_cnps,
+            Message::ProxyCn(_) => &mut self.counters.proxy_cns,
+            Message::WanFcn(_) => &mut self.counters.wan_fcns,
+            _ => return None,
+        };
+        *counter += 1;
+        match crossing {
+            Crossing::Inbound => self.counters.inbound += 1,
+            Crossing::Outbound => self.counters.outbound += 1,
+        }
+        Some(crossing)
+    }
+
+    /// What it has dropped so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outgoing::{About, Outgoing};
+    use crate::testing::{RECEIVER, SENDER, SWITCH, data, with_frame};
+    use fcn_wire::proxy_cn::FiveTuple;
+    use fcn_wire::{Opcode, Profile, Qp};
+
+    /// One of each kind, and what must pass: a plain CNP, and data.
+    fn frames() -> ([Vec<u8>; 3], [Vec<u8>; 2]) {
+        let data = data(
+            SENDER.into(),
+            RECEIVER.into(),
+            Opcode::RC_SEND_ONLY,
+            Qp::truncate(5),
+        );
+        let about = About {
+            trace: None,
+            invoking: &data,
+        };
+        let emit = |outgoing: Outgoing| {
+            let mut out = [0; Outgoing::MAX_LEN];
+            let (len, _) = outgoing.emit(&about, &Profile::DEFAULT, &mut out).unwrap();
+            out[..len].to_vec()
+        };
+        let fast = Outgoing::FastCnp {
+            source: SWITCH,
+            destination: SENDER,
+            original_destination: RECEIVER,
+            qp: Qp::truncate(5),
+            udp_source: 0,
+        };
+        let proxy = Outgoing::ProxyCn {
+            source: SWITCH.into(),
+            proxy: SENDER.into(),
+            tuple: FiveTuple::of(&data).unwrap(),
+            level: 0,
+            udp_source: 0,
+        };
+        let wan = Outgoing::WanFcn {
+            source: SWITCH,
+            ingress: SENDER,
+            flow_label: 7,
+            level: 1,
+            copy_flow_label: false,
+            udp_source: 0,
+        };
+        let cnp = Outgoing::Cnp {
+            source: RECEIVER.into(),
+            destination: SENDER.into(),
+            qp: Qp::truncate(6),
+        };
+        let others = [emit(cnp), data.clone()];
+        ([fast, proxy, wan].map(emit), others)
+    }
+
+    #[test]
+    fn every_kind_is_stopped_in_both_directions_and_nothing_else() {
+        let (notifications, others) = frames();
+        let ways = [
+            (Side::Outside, Side::Inside, Some(Crossing::Inbound)),
+            (Side::Outside, Side::Outside, Some(Crossing::Inbound)),
+            (Side::Inside, Side::Outside, Some(Crossing::Outbound)),
+            (Side::Inside, Side::Inside, None),
+        ];
+        let mut border = Border::default();
+        for (from, to, want) in ways {
+            for bytes in &notifications {
+                let stopped = with_frame(bytes, |frame| border.stops(from, to, frame));
+                assert_eq!(stopped, want, "{from:?} {to:?}");
+            }
+            for bytes in &others {
+                let stopped = with_frame(bytes, |frame| border.stops(from, to, frame));
+                assert_eq!(stopped, None);
+            }
+        }
+        let want = Counters {
+            fast_cnps: 3,
+            proxy_cns: 3,
+            wan_fcns: 3,
+            inbound: 6,
+            outbound: 3,
+        };
+        assert_eq!(border.counters(), &want);
+        assert_eq!(want.dropped(), 9);
+    }
+}

@@ -1,0 +1,236 @@
+//! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
+//! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
+
+use fcn_observe::connections::Connections;
+use fcn_observe::data::{DataPacket, FlowKey};
+use fcn_observe::resolve::{SeenFlows, acknowledges};
+use fcn_observe::time::Time;
+use fcn_observe::{Bounded, Pairs, Resolved, Resolver};
+use fcn_wire::{Frame, Message, Qp};
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// How the QP at the sender is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KnownBy {
+    /// By configuration, which outranks what packets say.
+    Configuration,
+    /// By the RDMA CM exchange.
+    Cm,
+    /// By acknowledgements: inferred.
+    Acknowledgements,
+}
+
+/// The QPs at senders.
+#[derive(Debug)]
+pub(crate) struct SenderQps {
+    configured: HashMap<FlowKey, Qp>,
+    resolver: Resolver,
+    seen: Seen,
+}
+
+impl SenderQps {
+    /// Knows those of `configured`, and learns those of at most `limit` connections.
+    pub(crate) fn new(configured: &[(FlowKey, Qp)], limit: usize) -> Self {
+        Self {
+            configured: configured.iter().copied().collect(),
+            resolver: Resolver::new(limit),
+            seen: Seen::new(limit),
+        }
+    }
+
+    /// Learns from a frame that passes by: RDMA CM, data, acknowledgements.
+    pub(crate) fn learn(&mut self, now: Time, frame: &Frame<'_>) {
+        match frame.message() {
+            Message::RdmaCm(..) => self.resolver.learn(now.as_nanos(), frame),
+            Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
+                if let Some(ip) = frame.ip() {
+                    self.acknowledged(ip.source, ip.destination, bth.dest_qp(), bth.psn());
+                }
+            }
+            Message::Roce(bth, _) => {
+                if let Some(packet) = DataPacket::of(frame) {
+                    self.data(now, packet.flow(), bth.psn());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A data packet of `flow` passes by.
+    pub(crate) fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+        let connections = self.resolver.connections();
+        let told = connections.sender_qp(flow.sender, flow.receiver, flow.receiver_qp);
+        // What is known needs no guess.
+        if told.is_none() && !self.configured.contains_key(&flow) {
+            self.seen.data(now, flow, psn);
+        }
+    }
+
+    /// An acknowledgement from the receiver `from` to the QP `qp` at the sender `to` passes by.
+    pub(crate) fn acknowledged(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
+        self.resolver.acknowledged(from, to, qp, psn, &self.seen);
+    }
+
+    /// The QP at the sender of `flow`; its connection counts as used.
+    pub(crate) fn of(&mut self, flow: &FlowKey) -> Option<(Qp, KnownBy)> {
+        if let Some(qp) = self.configured.get(flow) {
+            return Some((*qp, KnownBy::Configuration));
+        }
+        let (qp, by) = self.resolver.use_sender_qp(flow)?;
+        let by = match by {
+            Resolved::Acks => KnownBy::Acknowledgements,
+            Resolved::Cm | Resolved::Packet => KnownBy::Cm,
+        };
+        Some((qp, by))
+    }
+
+    pub(crate) const fn connections(&self) -> &Connections {
+        self.resolver.connections()
+    }
+}
+
+/// The flows whose data passed by, and the PSN of each one's last packet; those seen longest ago leave.
+#[derive(Debug)]
+struct Seen {
+    flows: Bounded<FlowKey, u32>,
+    pairs: Pairs,
+}
+
+impl Seen {
+    fn new(limit: usize) -> Self {
+        Self {
+            flows: Bounded::new(limit),
+            pairs: Pairs::new(limit),
+        }
+    }
+
+    fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+        if let Some(last) = self.flows.touch(&flow, now.as_nanos()) {
+            *last = psn;
+            return;
+        }
+        let pairs = &mut self.pairs;
+        let (slot, _) = self.flows.get_or_insert_evicting(
+            flow,
+            now.as_nanos(),
+            || psn,
+            |slot, gone, _| pairs.unlink(slot, gone.sender, gone.receiver),
+        );
+        pairs.link(slot, flow.sender, flow.receiver);
+    }
+}
+
+impl SeenFlows for Seen {
+    fn last_psn(&self, key: &FlowKey) -> Option<u32> {
+        self.flows.get(key).copied()
+    }
+
+    fn between(&self, sender: IpAddr, receiver: IpAddr) -> impl Iterator<Item = (FlowKey, u32)> {
+        self.pairs
+            .chain(sender, receiver)
+            .filter_map(|slot| self.flows.at(slot))
+            .filter(move |(key, _)| key.sender == sender && key.receiver == receiver)
+            .map(|(key, psn)| (*key, *psn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ICRC, RECEIVER, SENDER, Setup, build, ip, udp, with_frame};
+    use fcn_wire::Opcode;
+    use fcn_wire::bth::BthRepr;
+    use fcn_wire::compose::Part;
+
+    fn flow(qp: u32) -> FlowKey {
+        FlowKey {
+            sender: SENDER.into(),
+            receiver: RECEIVER.into(),
+            receiver_qp: Qp::truncate(qp),
+        }
+    }
+
+    /// A packet between the two hosts: data to the receiver, or an acknowledgement to the sender.
+    fn packet(opcode: Opcode, qp: u32, psn: u32) -> Vec<u8> {
+        let (from, to) = match opcode {
+            Opcode::RC_ACKNOWLEDGE => (RECEIVER, SENDER),
+            _ => (SENDER, RECEIVER),
+        };
+        build(&[
+            ip(from.into(), to.into()),
+            udp(4791),
+            Part::Bth(BthRepr::new(opcode, Qp::truncate(qp), psn)),
+            Part::Bytes(&[0; 4]),
+            ICRC,
+        ])
+    }
+
+    fn pass(qps: &mut SenderQps, bytes: &[u8]) {
+        with_frame(bytes, |frame| qps.learn(Time::default(), frame));
+    }
+
+    fn known(qp: u32, by: KnownBy) -> Option<(Qp, KnownBy)> {
+        Some((Qp::truncate(qp), by))
+    }
+
+    #[test]
+    fn acknowledgements_tell_qps_exchanged_out_of_band() {
+        let mut qps = SenderQps::new(&[], 16);
+        for psn in [100, 101] {
+            pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
+            // Another flow between the same hosts, whose PSNs are far away.
+            pass(
+                &mut qps,
+                &packet(Opcode::RC_SEND_ONLY, 0x333, psn + 100_000),
+            );
+            assert_eq!(qps.of(&flow(0x222)), None, "one vote is not enough");
+            pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x111, psn));
+        }
+        assert_eq!(
+            qps.of(&flow(0x222)),
+            known(0x111, KnownBy::Acknowledgements)
+        );
+        assert_eq!(qps.of(&flow(0x333)), None);
+    }
+
+    #[test]
+    fn the_operator_is_believed_before_rdma_cm_and_that_before_acknowledgements() {
+        let mut qps = SenderQps::new(&[(flow(0x222), Qp::truncate(7))], 16);
+        assert_eq!(qps.of(&flow(0x222)), known(7, KnownBy::Configuration));
+        let mut qps = SenderQps::new(&[], 16);
+        for psn in [1, 2] {
+            pass(&mut qps, &packet(Opcode::RC_SEND_ONLY, 0x222, psn));
+            pass(&mut qps, &packet(Opcode::RC_ACKNOWLEDGE, 0x444, psn));
+        }
+        assert_eq!(
+            qps.of(&flow(0x222)),
+            known(0x444, KnownBy::Acknowledgements)
+        );
+        for message in Setup::v6().messages() {
+            pass(&mut qps, &message);
+        }
+        assert_eq!(qps.of(&flow(0x222)), known(0x111, KnownBy::Cm));
+    }
+
+    #[test]
+    fn the_qp_of_a_connection_taken_down_is_not_told() {
+        let mut qps = SenderQps::new(&[], 16);
+        for message in Setup::v6().messages() {
+            pass(&mut qps, &message);
+        }
+        assert_eq!(qps.of(&flow(0x222)), known(0x111, KnownBy::Cm));
+        pass(&mut qps, &Setup::v6().disconnect());
+        assert_eq!(qps.of(&flow(0x222)), None);
+    }
+
+    #[test]
+    fn flows_seen_longest_ago_leave_a_full_table() {
+        let mut seen = Seen::new(2);
+        for (nanos, qp) in [(0, 1), (1, 2), (2, 1), (3, 3)] {
+            seen.data(Time::from_nanos(nanos), flow(qp), qp);
+        }
+        let left: Vec<_> = seen.between(SENDER.into(), RECEIVER.into()).collect();
+        assert_eq!(left, [(flow(1), 1), (flow(3), 3)]);
+    }
+}

@@ -1,0 +1,56 @@
+//! QPs that proxy nodes and provider edges know by configuration: those of flows that a switch's `qps` names.
+
+use super::check;
+use super::error::Refusal;
+use super::model::{Flow, Node, NodeKind};
+use super::schema::fits;
+use super::topology::{Entry, Topology};
+use fcn_node::FlowKey;
+use fcn_wire::Qp;
+
+/// Tells every node's roles the QPs that its entry names.
+pub(super) fn configure(
+    topology: &Topology<'_>,
+    flows: &[Flow],
+    nodes: &mut [Node],
+) -> Result<(), Refusal> {
+    let mut listed = 0;
+    for (named, node) in topology.nodes.iter().zip(nodes) {
+        let (Entry::Switch(text), NodeKind::Switch(switch)) = (named.entry, &mut node.kind) else {
+            continue;
+        };
+        let mut qps: Vec<(FlowKey, Qp)> = Vec::new();
+        for pattern in text.qps.iter().flatten() {
+            let before = qps.len();
+            let found = flows
+                .iter()
+                .filter(|flow| fits(pattern.get_ref(), &flow.name));
+            qps.extend(found.map(|flow| {
+                let key = FlowKey {
+                    sender: flow.source,
+                    receiver: flow.destination,
+                    receiver_qp: flow.receiver_qp,
+                };
+                (key, flow.sender_qp)
+            }));
+            if qps.len() == before {
+                let message = format!("there is no flow `{}`", pattern.get_ref());
+                return Err(Refusal::at(pattern, message));
+            }
+            listed += qps.len() - before;
+            check::count(
+                listed,
+                check::LISTED,
+                "QPs in all lists together",
+                pattern.span(),
+            )?;
+        }
+        if let Some(proxy) = &mut switch.proxy {
+            proxy.config.qps.clone_from(&qps);
+        }
+        if let Some(edge) = &mut switch.edge {
+            edge.config.qps = qps;
+        }
+    }
+    Ok(())
+}
