@@ -6,11 +6,11 @@ mod common;
 use common::{
     Packet, TempCapture, captures, decode, matches, packets, subtree, trees, with_plugin,
 };
-use fcn_wire::Profile;
 use fcn_wire::finding::{Family, Findings, Rule};
 use fcn_wire::frame::{End, Frame, LinkType};
 use fcn_wire::message::{IcrcCheck, Message};
 use fcn_wire::notification::Gist;
+use fcn_wire::{Claim, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -35,19 +35,18 @@ fn frame(packet: &Packet) -> Frame<'_> {
 /// Filter that a packet is to match alone, by fcn-wire's own reading.
 fn filter_of(frame: &Frame<'_>) -> Option<&'static str> {
     let port = frame.datagram().map(|datagram| datagram.destination_port);
-    let has_payload = frame
+    let broken = frame
         .datagram()
-        .is_some_and(|datagram| datagram.payload_len > 0);
+        .is_some_and(|datagram| datagram.claim(frame.profile()) == Claim::Broken);
     match frame.message() {
         Message::Cnp(_) => Some("cnp"),
         Message::FastCnp(_) => Some("fastcnp"),
-        // A CNP that is not well-formed is still one; so are messages on ports of their own.
+        // A CNP that is not well-formed is still one; so are messages on ports of their own that nobody else knows.
         Message::Roce(bth, _) if bth.opcode() == fcn_wire::bth::Opcode::CNP => Some("cnp"),
         Message::ProxyCn(_) => Some("proxycn"),
         Message::WanFcn(_) => Some("wanfcn"),
-        // Wireshark's UDP asks nobody about an empty payload.
-        Message::Other if port == Some(1021) && has_payload => Some("proxycn"),
-        Message::Other if port == Some(1022) && has_payload => Some("wanfcn"),
+        Message::Other if broken && port == Some(1021) => Some("proxycn"),
+        Message::Other if broken && port == Some(1022) => Some("wanfcn"),
         _ => None,
     }
 }
@@ -575,6 +574,41 @@ fn option_types_that_no_draft_allows_are_named() {
     assert!(!shown("proxycn.option_type:0x3e", "fastcnp || proxycn"));
 }
 
+#[test]
+fn a_preference_out_of_range_is_refused_and_said() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("formats-fast-cnp");
+    let run = |preference: &str| {
+        let mut command = tshark.command();
+        command
+            .arg("-r")
+            .arg(&path)
+            .args(["-Y", "fastcnp", "-o", preference]);
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (usual, _) = run("fastcnp.option1_type:0x9e");
+    for (preference, name) in [
+        (
+            "fastcnp.option1_type:0x19e",
+            "fastcnp.option1_type: 0x19e (414)",
+        ),
+        (
+            "proxycn.option_type:0x100",
+            "proxycn.option_type: 0x100 (256)",
+        ),
+        (
+            "pnc.bgp_characteristic:65536",
+            "pnc.bgp_characteristic: 0x10000 (65536)",
+        ),
+    ] {
+        let (shown, said) = run(preference);
+        assert!(said.contains(name), "{said}");
+        assert_eq!(shown, usual, "{preference}");
+    }
+}
+
 /// The RoCEv2 port is InfiniBand's own preference: the plugin follows it, and respects Decode As.
 #[test]
 fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
@@ -590,6 +624,26 @@ fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
     assert_eq!(count(&["-o", "infiniband.rroce.port:4792"]), 0);
     assert_eq!(count(&["-o", "infiniband.identify_payload:FALSE"]), all);
     assert_eq!(count(&["-d", "udp.port==4791,dns"]), 0);
+    // The port is in the headers alone, so the ICRCs do not fit any more.
+    let mut moved: Vec<Vec<u8>> = packets(&path)
+        .into_iter()
+        .map(|packet| packet.bytes)
+        .collect();
+    for bytes in &mut moved {
+        let at = (bytes
+            .windows(2)
+            .position(|two| two == 4791u16.to_be_bytes()))
+        .unwrap();
+        bytes[at..at + 2].copy_from_slice(&5000u16.to_be_bytes());
+    }
+    let file = TempCapture::new("moved", moved.iter().map(|b| (b.as_slice(), b.len())));
+    assert!(matches(&tshark, file.path(), "cnp").is_empty());
+    let chosen = |filter: &str| {
+        let arguments = ["-d", "udp.port==5000,infiniband", "-Y", filter];
+        decode(&tshark, file.path(), &arguments).lines().count()
+    };
+    assert_eq!(chosen("cnp"), all);
+    assert_eq!(chosen("cnp && rocev2.icrc.status == \"Bad\""), all);
     assert_eq!(count(&["--disable-protocol", "infiniband"]), 0);
 }
 
@@ -614,6 +668,30 @@ fn fields_are_listed_and_none_hides_one_of_wiresharks() {
         .filter(|(name, count)| stock.get(name) != Some(count))
         .collect();
     assert!(ours.len() > 150, "{}", ours.len());
+    // The command that the README gives lists them all, and no others.
+    let readme = include_str!("../../README.md");
+    let listing = (readme.split("tshark -G fields | grep -P '").nth(1))
+        .and_then(|rest| rest.split('\'').next())
+        .expect("a command in the README");
+    let all = tshark
+        .command()
+        .args(["-G", "fields"])
+        .output()
+        .unwrap()
+        .stdout;
+    let file = std::env::temp_dir().join(format!("fcn-fields-{}", std::process::id()));
+    std::fs::write(&file, &all).unwrap();
+    let grep = std::process::Command::new("grep")
+        .args(["-P", listing])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_file(&file);
+    let listed: BTreeSet<String> = String::from_utf8_lossy(&grep.stdout)
+        .lines()
+        .map(|line| line.split('\t').nth(2).unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(listed, ours.keys().cloned().collect());
     for (name, count) in &ours {
         assert_eq!(*count, 1, "{name} is registered twice");
         let first = name.split('.').next().unwrap();
@@ -671,4 +749,39 @@ fn other_ways_of_looking_agree() {
         experts.contains("More than one Fast CNP option"),
         "{experts}"
     );
+}
+
+/// Every finding of ours is found under one name, by severity, whatever protocol it is about; so the profile's filters are short.
+#[test]
+fn all_findings_stand_under_one_name_and_with_their_own_protocol() {
+    let Some(tshark) = with_plugin() else { return };
+    let profile = include_str!("../profile/fcn/dfilter_buttons");
+    let wrong =
+        "fcn.finding.severity == \\x22error\\x22 || fcn.finding.severity == \\x22warning\\x22";
+    assert!(profile.contains(wrong));
+    let wrong = wrong.replace("\\x22", "\"");
+    for name in [
+        "malformed-pnc",
+        "malformed-ioam",
+        "malformed-proxy-cn",
+        "malformed-pfc",
+    ] {
+        let path = capture(name);
+        let bad: BTreeSet<usize> = (packets(&path).iter().enumerate())
+            .filter(|(_, packet)| {
+                let mut findings = Findings::new();
+                frame(packet).check(IcrcCheck::On, &mut findings);
+                let empty = (frame(packet).datagram()).is_some_and(|d| d.payload_len == 0);
+                findings.worst() > Some(fcn_wire::Severity::Note) && !empty
+            })
+            .map(|(i, _)| i + 1)
+            .collect();
+        assert!(bad.len() > 2);
+        assert_eq!(matches(&tshark, &path, &wrong), bad, "{name}");
+    }
+    let experts = decode(&tshark, &capture("malformed-pnc"), &["-q", "-z", "expert"]);
+    let line = experts
+        .lines()
+        .find(|line| line.contains("Prefix Attribute Flags are empty"));
+    assert!(line.is_some_and(|line| line.contains(" PNC ")), "{experts}");
 }

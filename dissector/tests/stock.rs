@@ -1,8 +1,13 @@
 //! What is not ours is shown exactly as Wireshark shows it without the plugin: `tshark -V` with and without, line by line.
 
 mod common;
+#[path = "../../crates/wire/tests/others_support/mod.rs"]
+mod others_support;
 
-use common::{captures, decode, foreign_captures, stock, trees, with_plugin};
+use common::{
+    TempCapture, captures, decode, foreign_captures, stock, trees, with_plugin,
+    without_ours_captures,
+};
 use fcn_wire::finding::Rule;
 use std::path::Path;
 use xtask::tshark::Tshark;
@@ -189,6 +194,41 @@ fn captures_of_third_parties_are_shown_as_stock_wireshark_shows_them() {
         let expected = if name == "oferby_roce.pcap" { 37 } else { 0 };
         assert_eq!(compared.reclaimed, expected, "{name}");
         compare_columns(&capture, &stock, &ours, &compared);
+    }
+}
+
+/// All that `-V` and the columns show is what they show without the plugin.
+fn is_untouched(capture: &Path, stock: &Tshark, ours: &Tshark) {
+    let trees = [stock, ours].map(|tshark| trees(tshark, capture, &[]));
+    for (before, after) in trees[0].iter().zip(&trees[1]) {
+        assert_eq!(before, after, "{}", capture.display());
+    }
+    assert_eq!(trees[0].len(), trees[1].len());
+    let [before, after] = [stock, ours].map(|tshark| decode(tshark, capture, &[]));
+    assert_eq!(before, after, "{}", capture.display());
+}
+
+#[test]
+fn other_protocols_at_our_ports_stay_what_they_are() {
+    let Some((stock, ours)) = both() else { return };
+    let frames = others_support::frames();
+    let packets = frames.iter().map(|f| (f.bytes.as_slice(), f.bytes.len()));
+    let file = TempCapture::new("others", packets);
+    is_untouched(file.path(), &stock, &ours);
+    // And they are what they are meant to be.
+    for (other, tree) in frames.iter().zip(trees(&ours, file.path(), &[])) {
+        let found = protocols(&tree)
+            .split(':')
+            .any(|name| name == other.protocol);
+        assert!(found, "{}: {}", other.name, protocols(&tree));
+    }
+}
+
+#[test]
+fn captures_without_anything_of_ours_are_left_alone() {
+    let Some((stock, ours)) = both() else { return };
+    for capture in without_ours_captures() {
+        is_untouched(&capture, &stock, &ours);
     }
 }
 

@@ -52,8 +52,17 @@ pub fn captures() -> Vec<PathBuf> {
 
 /// Captures of third parties: those in the folder that `FCN_CAPTURES` names.
 pub fn foreign_captures() -> Vec<PathBuf> {
-    let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES names no folder with captures of third parties");
+    captures_of("FCN_CAPTURES")
+}
+
+/// Captures that hold nothing of ours: those in the folder that `FCN_FOREIGN` names.
+pub fn without_ours_captures() -> Vec<PathBuf> {
+    captures_of("FCN_FOREIGN")
+}
+
+fn captures_of(variable: &str) -> Vec<PathBuf> {
+    let Some(folder) = std::env::var_os(variable) else {
+        println!("SKIPPED: {variable} names no folder with captures of third parties");
         return Vec::new();
     };
     let folder = PathBuf::from(folder);

@@ -4,9 +4,9 @@ use crate::gallery::cast::{
     CE_CLASS, CNP_V6, DATA_V6, FAST_V6, OPTION1, RECEIVER, RECEIVER_QP, SENDER, v6,
 };
 use crate::gallery::scene::Scene;
+use fcn_wire::Result;
 use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::icrc::{Policy, Reading};
-use fcn_wire::Result;
 
 /// An experimental Hop-by-Hop option (RFC 4727) whose data may change on the way.
 const HOP_BY_HOP: OptionPart<'static> = OptionPart::Raw(0x3E, (1, 0), &[1, 2, 3, 4]);

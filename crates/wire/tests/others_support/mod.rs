@@ -1,0 +1,120 @@
+//! Frames of other protocols whose port happens to be one of ours, for the tests of every tool: nothing of ours is in them.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use fcn_wire::Profile;
+
+/// One frame from the Ethernet header on, and what it is.
+pub struct Other {
+    pub name: String,
+    /// What Wireshark calls it.
+    pub protocol: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+/// Calls and answers, both ways, over IPv4 and IPv6, with either port of ours at the client's side.
+pub fn frames() -> Vec<Other> {
+    let mut frames = Vec::new();
+    for client in [
+        Profile::DEFAULT.proxy_cn_port,
+        Profile::DEFAULT.wan_fcn_port,
+    ] {
+        for ipv6 in [false, true] {
+            for (index, (protocol, server, to_server, to_client)) in talks().into_iter().enumerate()
+            {
+                let number = index as u8 + 1;
+                let both = [
+                    ("to", (client, server), to_server),
+                    ("from", (server, client), to_client),
+                ];
+                for (way, ports, payload) in both {
+                    if let Some(payload) = payload {
+                        frames.push(Other {
+                            name: format!("{protocol} {way} port {server}, {client}, IPv6 {ipv6}"),
+                            protocol,
+                            bytes: frame(ports, &payload, ipv6, number),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    frames
+}
+
+type Talk = (&'static str, u16, Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn talks() -> Vec<Talk> {
+    let words =
+        |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };
+    // RFC 5531: transaction, call, version 2, program, its version, procedure 0, no credentials, no verifier.
+    let call = |id, program, version| words(&[id, 0, 2, program, version, 0, 0, 0, 0, 0]);
+    let reply = |id| words(&[id, 1, 0, 0, 0, 0]);
+    let radius = |code| [&[code, 7, 0, 20], &[0; 16][..]].concat();
+    let sip = b"OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP c\r\nFrom: <sip:a@b>\r\nTo: <sip:a@b>\r\nCall-ID: 1\r\n\
+        CSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"
+        .to_vec();
+    let question = [1, b'a', 2, b'b', b'c', 0, 0, 1, 0, 1];
+    let dns = |flags: u8| {
+        [
+            &[0x12, 0x34, flags, 0, 0, 1, 0, 0, 0, 0, 0, 0],
+            &question[..],
+        ]
+        .concat()
+    };
+    let ntp = |mode| [&[mode], &[0; 47][..]].concat();
+    let inner = frame((5000, 53), &dns(1), false, 9);
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 7, 0], &inner[..]].concat();
+    vec![
+        ("nfs", 2049, Some(call(1, 100_003, 3)), Some(reply(1))),
+        // An answer whose call was not captured is known to nobody.
+        ("data", 2049, None, Some(reply(99))),
+        ("portmap", 111, Some(call(2, 100_000, 2)), Some(reply(2))),
+        ("radius", 1812, Some(radius(1)), Some(radius(2))),
+        ("sip", 5060, Some(sip.clone()), Some(sip)),
+        ("data", 40_000, None, Some(b"\r\n\r\n".to_vec())),
+        ("vxlan", 4789, Some(vxlan), None),
+        ("dns", 53, Some(dns(1)), Some(dns(0x81))),
+        ("ntp", 123, Some(ntp(0x23)), Some(ntp(0x24))),
+        // What keeps a translation of addresses alive, a probe without anything, and something or other.
+        ("data", 40_000, Some(vec![0xFF]), Some(vec![0xFF])),
+        ("udp", 40_000, None, Some(Vec::new())),
+        ("data", 40_000, None, Some((0..60).collect())),
+        (
+            "data",
+            40_000,
+            Some(vec![0x12, 0x34, 0x5E, 0]),
+            Some(vec![0x60; 100]),
+        ),
+    ]
+}
+
+/// Ethernet, IP and UDP without a checksum, between two hosts numbered `number`.
+fn frame(ports: (u16, u16), payload: &[u8], ipv6: bool, number: u8) -> Vec<u8> {
+    let len = 8 + payload.len() as u16;
+    let mut frame = vec![2; 12];
+    if ipv6 {
+        frame.extend([0x86, 0xDD, 0x60, 0, 0, 0]);
+        frame.extend(len.to_be_bytes());
+        frame.extend([17, 64]);
+        for _ in 0..2 {
+            frame.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number]);
+        }
+    } else {
+        let mut header = vec![0x45, 0];
+        header.extend((20 + len).to_be_bytes());
+        header.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, number, 10, 0, 0, number]);
+        let sum: u32 = (header.chunks(2))
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+            .sum();
+        let sum = !((sum & 0xFFFF) + (sum >> 16)) as u16;
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        frame.extend([8, 0]);
+        frame.extend(header);
+    }
+    for word in [ports.0, ports.1, len, 0] {
+        frame.extend(word.to_be_bytes());
+    }
+    frame.extend(payload);
+    frame
+}
