@@ -320,6 +320,53 @@ fn a_wan_fcn_need_not_give_a_level() {
 }
 
 #[test]
+fn flows_of_other_transports_are_notified_to_the_proxy_and_end_there() {
+    let base = scenario::builtin::text("proxy").unwrap();
+    let text = format!(
+        r#"{base}
+[[inject]]
+from = "s1"
+what = "tcp"
+flow = "load2"
+start = "100us"
+count = 200
+interval = "5us"
+"#
+    );
+    for ip in ["ip=6", "ip=4"] {
+        let source = Source::Text {
+            name: "t.toml".to_owned(),
+            text: text.clone(),
+        };
+        let sets = ["known_by=config".to_owned(), ip.to_owned()];
+        let loaded = scenario::load(&source, &sets).unwrap_or_else(|error| panic!("{error}"));
+        let Play::Simulation(simulation) = loaded.play else {
+            panic!("no simulation");
+        };
+        let mut decoder = Decoder::default();
+        let outcome = play(&simulation, "t", Some(&mut decoder), &mut |_| true).unwrap();
+        decoder.agrees(&outcome, ip);
+        assert!(decoder.broken.is_empty(), "{ip}: {:#?}", decoder.broken);
+        let told = &outcome.truth.notifications;
+        let foreign: u64 = told
+            .iter()
+            .filter(|entry| entry.kind == "proxy_cn" && entry.qp.is_none())
+            .map(|entry| entry.total)
+            .sum();
+        assert!(foreign > 0, "{ip}: the proxy is told");
+        // Every CNP is about a QP of a flow: none is made up for what has none.
+        let cnps = told.iter().filter(|entry| entry.kind == "cnp");
+        let flows = &outcome.truth.flows;
+        assert!(
+            cnps.clone().count() > 0
+                && cnps
+                    .clone()
+                    .all(|entry| flows.iter().any(|f| entry.qp == Some(f.sender_qp)))
+        );
+    }
+}
+
+#[test]
 fn levels_of_proxy_notifications_begin_at_0() {
     let sets = ["known_by=config", "switch.leaf2.marking.pmax=1"];
     let (_, decoder) = played("proxy", &sets);

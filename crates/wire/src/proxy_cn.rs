@@ -503,6 +503,33 @@ mod tests {
     }
 
     #[test]
+    fn a_packets_five_tuple_has_ports_where_it_shows_them() {
+        let mut packet = [0; 24];
+        packet[..4].copy_from_slice(&[0x45, 0, 0, 24]);
+        packet[9] = 6;
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        packet[20..24].copy_from_slice(&[0x9C, 0x40, 0x01, 0xBB]);
+        let tuple = FiveTuple {
+            source: [10, 0, 0, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            protocol: 6,
+            source_port: 40_000,
+            destination_port: 443,
+        };
+        assert_eq!(FiveTuple::of(&packet), Some(tuple));
+        let without = FiveTuple {
+            source_port: 0,
+            destination_port: 0,
+            ..tuple
+        };
+        assert_eq!(FiveTuple::of(&packet[..23]), Some(without));
+        packet[7] = 1;
+        assert_eq!(FiveTuple::of(&packet), Some(without), "a later fragment");
+        assert_eq!(FiveTuple::of(&packet[..19]), None);
+        assert_eq!(FiveTuple::of(&[]), None);
+    }
+
+    #[test]
     fn both_families_are_told_apart_under_either_outer_header() {
         for family in [Family::V4, Family::V6] {
             for outer in [Family::V4, Family::V6] {

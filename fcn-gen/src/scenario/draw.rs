@@ -181,6 +181,12 @@ impl<'a> Drawing<'a> {
         if host.answers_unknown_options {
             notes.push("no Fast CNP");
         }
+        if host.reaction.detour.is_some() {
+            notes.push("detours");
+        }
+        if host.notification.is_some_and(|point| point.fast_cnp) {
+            notes.push("answers CE by Fast CNP");
+        }
         match host.reaction.control {
             Control::Dcqcn(_) => {}
             Control::Telemetry(_) => notes.push("telemetry"),

@@ -287,6 +287,7 @@ fn injected(
             flow: six(flow()?)?,
         }),
         InjectKindText::SpoofedCnp => Ok(Injected::SpoofedCnp { flow: flow()? }),
+        InjectKindText::Tcp => Ok(Injected::Tcp { flow: flow()? }),
         InjectKindText::Pause => {
             let class = check::within(&text.class, 3, 0..=7, "class")?;
             Ok(Injected::Pause {

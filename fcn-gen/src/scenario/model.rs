@@ -353,7 +353,7 @@ pub enum FaultKind {
     Down,
 }
 
-/// Packets that a host sends beside its part.
+/// Packets that a host sends beside its flows.
 #[derive(Clone, Debug)]
 pub struct Injection {
     /// The host that sends them.
@@ -386,6 +386,11 @@ pub enum Injected {
     /// CNPs about `flow`, as if from its receiver.
     SpoofedCnp {
         /// About which flow.
+        flow: FlowIndex,
+    },
+    /// TCP segments to the receiver of `flow`, as long as its data packets and in their class: traffic that is not RoCEv2.
+    Tcp {
+        /// Beside which flow.
         flow: FlowIndex,
     },
     /// PFC frames that pause a class at the other end of this host's link: a pause storm of a defective NIC.

@@ -199,6 +199,7 @@ words!(
         SpoofedFastCnp = "spoofed-fast-cnp",
         ReplayedFastCnp = "replayed-fast-cnp",
         SpoofedCnp = "spoofed-cnp",
+        Tcp = "tcp",
         Pause = "pause",
     }
 );

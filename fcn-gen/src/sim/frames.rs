@@ -679,7 +679,7 @@ pub fn set_hops(ip: &mut [u8], hops: u8) {
 }
 
 /// Sets TOS or traffic class in an IP header.
-fn set_traffic_class(ip: &mut [u8], class: u8) {
+pub fn set_traffic_class(ip: &mut [u8], class: u8) {
     match ip.first().map(|octet| octet >> 4) {
         Some(6) if ip.len() >= 2 => {
             ip[0] = 0x60 | class >> 4;

@@ -492,6 +492,7 @@ impl World<'_> {
                 }
             }
             Injected::ReplayedFastCnp { flow } => return self.replay(node, flow as u32),
+            Injected::Tcp { flow } => return self.inject_tcp(node, flow, done),
             Injected::Pause { class, quanta } => {
                 let Some(port) = self.host(node).map(|host| host.port) else {
                     return;

@@ -5,6 +5,7 @@
 
 mod connection;
 mod event;
+mod foreign;
 mod frames;
 mod host;
 mod ledger;

@@ -3,6 +3,7 @@
 
 use fcn_wire::Kind;
 use fcn_wire::ioam::OptType;
+use fcn_wire::proxy_cn::FiveTuple;
 use std::net::IpAddr;
 
 /// Queues of a port: one a traffic class, and one for MAC control, which nothing pauses.
@@ -83,6 +84,8 @@ pub struct Octets {
     pub multicast: Option<[u8; 6]>,
     /// Who says what, for the ground truth.
     pub note: Option<Note>,
+    /// Traffic of another transport: its flow.
+    pub other: Option<FiveTuple>,
     /// Routing: who advertises, and which time.
     pub flooded: Option<(u32, u32)>,
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 const PFC_ROOM: usize = 46;
 /// A switch.
 pub struct SwitchState {
-    congestion: CongestionPoint,
+    pub(super) congestion: CongestionPoint,
     proxy: Option<Proxy>,
     edge: Option<IngressPe>,
     border: Option<Border>,
@@ -186,6 +186,9 @@ impl World<'_> {
                 self.ports[out as usize].above_kmax = true;
                 self.ledger.crossed_kmax(now, true);
             }
+        }
+        if packet.what == What::Frame && depth > marking.kmin {
+            self.foreign_congested(node, &packet, depth);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
             let held = &mut self.ports[packet.came_by as usize].held[usize::from(packet.class)];

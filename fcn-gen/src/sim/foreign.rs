@@ -1,0 +1,123 @@
+//! Traffic that is not RoCEv2: TCP segments that share queues with the flows. Congestion points notify its sender's proxy, too
+//! (draft-xiao-rtgwg-proxy-congestion-notification section 1). Nobody answers or paces it: only the packets matter here.
+
+use super::packet::{CE, ECT0, NONE, Octets, Packet};
+use super::{State, World, frames};
+use etherparse::{IpNumber, TcpHeader};
+use fcn_node::Ecn;
+use fcn_node::congestion_point::OtherPacket;
+use fcn_wire::compose::{self, Part};
+use fcn_wire::proxy_cn::FiveTuple;
+use rand_xoshiro::rand_core::Rng;
+use std::net::IpAddr;
+
+/// Port that the segments come from.
+const SOURCE_PORT: u16 = 49_152;
+/// Port that they go to: HTTPS.
+const DESTINATION_PORT: u16 = 443;
+/// A receive window that limits nothing.
+const WINDOW: u16 = u16::MAX;
+
+impl World<'_> {
+    /// Sends the `number`th TCP segment, from 1, of `node` to the receiver of `flow`.
+    pub(super) fn inject_tcp(&mut self, node: u32, flow: usize, number: u64) {
+        let simulation = self.simulation;
+        let (Some(values), Some(own)) = (
+            simulation.flows.get(flow),
+            simulation.nodes.get(node as usize),
+        ) else {
+            return;
+        };
+        let payload = vec![0; values.mtu.into()];
+        let sequence = number.wrapping_mul(u64::from(values.mtu)) as u32;
+        let mut header = TcpHeader::new(SOURCE_PORT, DESTINATION_PORT, sequence, WINDOW);
+        header.ack = true;
+        let class = values.dscp << 2 | ECT0;
+        let (ip, checksum) = match (values.destination, own.ipv4) {
+            (IpAddr::V6(destination), _) => (
+                Part::Ipv6 {
+                    source: own.ipv6,
+                    destination,
+                    traffic_class: class,
+                    flow_label: 0,
+                    hop_limit: frames::HOPS,
+                },
+                header.calc_checksum_ipv6_raw(own.ipv6.octets(), destination.octets(), &payload),
+            ),
+            (IpAddr::V4(destination), Some(source)) => (
+                Part::Ipv4 {
+                    source,
+                    destination,
+                    tos: class,
+                    ttl: frames::HOPS,
+                    id: 0,
+                    options: &[],
+                },
+                header.calc_checksum_ipv4_raw(source.octets(), destination.octets(), &payload),
+            ),
+            (IpAddr::V4(_), None) => return,
+        };
+        header.checksum = checksum.unwrap_or_default();
+        let segment = [&header.to_bytes()[..], &payload].concat();
+        let parts = [
+            ip,
+            Part::Payload {
+                ether_type: 0,
+                protocol: IpNumber::TCP.0,
+                bytes: &segment,
+            },
+        ];
+        let built = compose::packet(&parts, &simulation.profile);
+        let Some(bytes) = self.built("a TCP segment", built) else {
+            return;
+        };
+        let octets = Octets {
+            other: FiveTuple::of(&bytes),
+            ether_type: if values.destination.is_ipv4() {
+                0x0800
+            } else {
+                0x86DD
+            },
+            bytes,
+            ..Octets::default()
+        };
+        if let Some(mut packet) = self.frame(values.destination, octets) {
+            packet.class = values.priority & 7;
+            packet.ecn = ECT0;
+            self.host_sends(node, packet);
+        }
+    }
+
+    /// Asks the role about a packet that meets a deep queue, where it is such traffic, and does what it says.
+    pub(super) fn foreign_congested(&mut self, node: u32, packet: &Packet, depth: u64) {
+        let Some(tuple) = self.octets.at(packet.extra).and_then(|octets| octets.other) else {
+            return;
+        };
+        let dice = self.chance.next_u32();
+        let State::Switch(state) = &mut self.nodes[node as usize] else {
+            return;
+        };
+        let view = OtherPacket {
+            tuple,
+            ecn: Ecn::from_bits(packet.ecn),
+            proxy_option: None,
+        };
+        let verdict = state
+            .congestion
+            .on_other_packet(self.now.into(), &view, depth, dice);
+        if verdict.mark_ce
+            && let Some(octets) = self.octets.at_mut(packet.extra)
+        {
+            let class = match octets.bytes.as_slice() {
+                [first, second, ..] if first >> 4 == 6 => first << 4 | second >> 4,
+                [_, second, ..] => *second,
+                _ => 0,
+            };
+            frames::set_traffic_class(&mut octets.bytes, class | CE);
+            self.ledger.marked(node as usize);
+        }
+        if let Some(outgoing) = verdict.notify {
+            self.notify(node, &outgoing, Some(packet), NONE);
+        }
+    }
+}
