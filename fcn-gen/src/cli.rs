@@ -118,7 +118,7 @@ pub struct Write {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -154,8 +154,8 @@ pub struct Run {
     /// Stop after so many packets
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub count: Option<u64>,
-    /// Play a simulation again and again; do not end a stress
-    #[arg(long)]
+    /// Play a simulation or gallery again and again; do not end a stress
+    #[arg(long, conflicts_with = "count")]
     pub forever: bool,
     /// How.
     #[command(flatten)]
@@ -181,7 +181,7 @@ pub struct Run {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -295,7 +295,7 @@ mod tests {
             (run.link.queues, run.duration),
             (2, Some(Duration::from_secs(5)))
         );
-        parse("fcn-gen run x -o f --rate 10kpps --forever --count 7").unwrap();
+        parse("fcn-gen run x -o f --rate 10kpps --forever --duration 7s").unwrap();
     }
 
     #[test]
@@ -315,6 +315,13 @@ mod tests {
             "fcn-gen run x --iface i --speed 0",
             "fcn-gen run x --iface i --speed NaN",
             "fcn-gen run x --iface i --count 0",
+            "fcn-gen run x --iface i --count 7 --forever",
+            "fcn-gen run x --iface i --top --spin",
+            "fcn-gen run x --iface i --top --catch-up burst",
+            "fcn-gen run x -o f --spin",
+            "fcn-gen run x -o f --burst 2",
+            "fcn-gen run x -o f --backend packet",
+            "fcn-gen run x -o f --allow-default-route",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:+1",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:01 --keep-macs",

@@ -110,7 +110,7 @@ pub struct Looping {
     #[arg(long, value_name = "N", value_parser = quantity::count, default_value = "1")]
     pub loops: u64,
     /// Send it until stopped
-    #[arg(long, conflicts_with = "loops")]
+    #[arg(long, conflicts_with_all = ["loops", "count"])]
     pub forever: bool,
     /// Time between the last frame of a loop and the next loop [default: the capture's mean gap; none at a rate]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "top")]
@@ -243,7 +243,7 @@ pub struct Saying {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -348,6 +348,11 @@ mod tests {
             "fcn-replay a --iface x --rate 5",
             "fcn-replay a --iface x --loops 0",
             "fcn-replay a --iface x --loops 2 --forever",
+            "fcn-replay a --iface x --count 2 --forever",
+            "fcn-replay a --iface x --top --spin",
+            "fcn-replay a -o b --catch-up burst",
+            "fcn-replay a -o b --burst 2",
+            "fcn-replay a -o b --backend packet",
             "fcn-replay a --iface x --frames 0",
             "fcn-replay a --iface x --memory-limit 0",
             "fcn-replay a --iface x --memory-limit 99999999TiB",

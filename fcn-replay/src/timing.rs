@@ -45,7 +45,8 @@ pub struct Places {
     by: By,
     /// Frames placed.
     frames: u64,
-    /// The stamp of the frame before.
+    /// The first stamp, and that of the frame before.
+    first: Option<u64>,
     stamp: Option<u64>,
     /// Nanoseconds of the capture, without what was cut from gaps.
     elapsed: u64,
@@ -60,6 +61,7 @@ impl Places {
         Self {
             by,
             frames: 0,
+            first: None,
             stamp: None,
             elapsed: 0,
             units: (0, 0),
@@ -78,6 +80,7 @@ impl Places {
         if verdict == Stamp::Fine {
             gap = at.zip(self.stamp).map_or(0, |(at, before)| at - before);
             self.stamp = at;
+            self.first = self.first.or(at);
         }
         let place = match self.by {
             By::Stamps { speed, max_gap } => {
@@ -98,6 +101,12 @@ impl Places {
         };
         self.frames += 1;
         (place, verdict)
+    }
+
+    /// The first time stamp: nanoseconds since 1970; 0 where there is none.
+    #[must_use]
+    pub fn begins(&self) -> u64 {
+        self.first.unwrap_or(0)
     }
 
     /// The loop, when its last frame is placed. `gap` is the time between it and the next one; where none is given the

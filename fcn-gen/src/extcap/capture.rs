@@ -129,9 +129,16 @@ impl Wish<'_> {
 
     /// The arguments of `fcn-gen run` that send such a stress into `fifo`.
     fn stress(&self, fifo: &Path) -> Vec<OsString> {
-        let mut words: Vec<String> = ["fcn-gen", "run", self.interface.scenario, "--quiet"]
-            .map(str::to_owned)
-            .into();
+        let mut words: Vec<String> = [
+            "fcn-gen",
+            "run",
+            self.interface.scenario,
+            "--quiet",
+            // Wireshark shows them as they come.
+            "--live",
+        ]
+        .map(str::to_owned)
+        .into();
         words.extend(self.sets().into_iter().map(|set| format!("--set={set}")));
         words.extend(self.changed(SEED).map(|seed| format!("--seed={seed}")));
         words.extend(self.value(RATE).map(|rate| format!("--rate={rate}")));
