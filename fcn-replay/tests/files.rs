@@ -357,6 +357,9 @@ fn times_that_go_back_are_held_and_counted() {
     assert_eq!(times, after.map(|after| 1_000_000_000 + after));
 }
 
+/// When the frame of a number is due, in nanoseconds after the first.
+type Due<'a> = &'a dyn Fn(u64) -> u64;
+
 #[test]
 fn frames_are_written_at_once_with_the_times_when_they_are_due() {
     let files = Files::new();
@@ -371,7 +374,7 @@ fn frames_are_written_at_once_with_the_times_when_they_are_due() {
         let lens = frames.iter().cycle().map(|frame| frame.2.len() as u64);
         lens.take(i as usize).map(|len| (len + 4).max(64)).sum()
     };
-    let cases: [(&str, u64, &dyn Fn(u64) -> u64); 9] = [
+    let cases: [(&str, u64, Due<'_>); 9] = [
         ("", 20, &own),
         ("--speed 0.5", 20, &|i| 2 * own(i)),
         ("--max-gap 7s", 20, &|i| i * 7_000_000_000),
