@@ -146,7 +146,7 @@ pub struct Run {
     #[arg(long, group = "pace")]
     pub realtime: bool,
     /// Send when the simulation does, but X times as fast
-    #[arg(long, value_name = "X", group = "pace", value_parser = factor)]
+    #[arg(long, value_name = "X", group = "pace", value_parser = quantity::factor)]
     pub speed: Option<f64>,
     /// Stop after so long
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
@@ -161,11 +161,11 @@ pub struct Run {
     #[command(flatten)]
     pub manner: Manner,
     /// Destination MAC address [default: the simulation's; 02:00:00:00:00:02 for a stress]
-    #[arg(long, value_name = "MAC", value_parser = mac)]
-    pub peer_mac: Option<Mac>,
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub peer_mac: Option<[u8; 6]>,
     /// Source MAC address [default: the interface's]
-    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "keep_macs")]
-    pub source_mac: Option<Mac>,
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac, conflicts_with = "keep_macs")]
+    pub source_mac: Option<[u8; 6]>,
     /// Leave a simulation's MAC addresses as they are
     #[arg(long, conflicts_with = "peer_mac")]
     pub keep_macs: bool,
@@ -186,39 +186,11 @@ pub struct Run {
     pub quiet: bool,
 }
 
-/// A MAC address.
-pub type Mac = [u8; 6];
-
-/// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
-fn mac(text: &str) -> Result<Mac, String> {
-    let octets: Option<Vec<u8>> = text
-        .split([':', '-'])
-        .map(|octet| match octet.as_bytes() {
-            [a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
-                u8::from_str_radix(octet, 16).ok()
-            }
-            _ => None,
-        })
-        .collect();
-    octets
-        .and_then(|octets| octets.try_into().ok())
-        .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
-}
-
 /// Reads a seed. TOML, in which scenarios are written, has no larger integers.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
     let seed = text.parse().ok().filter(|seed| *seed <= MOST);
     seed.ok_or_else(|| format!("`{text}` is no seed: write a number, 0 to {MOST}"))
-}
-
-/// Reads by how much to be faster.
-pub(crate) fn factor(text: &str) -> Result<f64, String> {
-    text.trim_end_matches('x')
-        .parse()
-        .ok()
-        .filter(|factor| (1e-6..=1e6).contains(factor))
-        .ok_or_else(|| format!("`{text}` is no factor: write 2, 0.5 or 10x; 0.000001 to 1000000"))
 }
 
 /// Options of `compare`.

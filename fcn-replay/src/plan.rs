@@ -6,7 +6,7 @@ use crate::pipeline::{Pipeline, Room};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
-use crate::timing::{By, gap_at};
+use crate::timing::By;
 use fcn_link::interface::{self, Interface};
 use fcn_link::pacing::burst_for;
 use fcn_link::sender::{BURST, Pace};
@@ -119,7 +119,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
             burst: match cli.manner.burst {
                 _ if jobs == 1 => 1,
                 Some(burst) => usize::from(burst),
-                None => burst_for(gap_at(rate, TYPICAL)),
+                None => burst_for(rate, TYPICAL),
             },
         },
         None => By::Stamps {
@@ -138,7 +138,7 @@ pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize)
     match (cli.timing.rate, cli.loops.loop_gap) {
         _ if cli.timing.top => (Pace::Top, asked.unwrap_or(BURST)),
         (Some(rate), None) if jobs == 1 => {
-            let burst = burst_for(gap_at(rate, mean.unwrap_or(TYPICAL)));
+            let burst = burst_for(rate, mean.unwrap_or(TYPICAL));
             (Pace::Rate(rate), asked.unwrap_or(burst))
         }
         _ => (Pace::Own, asked.unwrap_or(BURST)),

@@ -1,10 +1,8 @@
 //! When frames are due: the capture's own timing, stretched or not, or a rate over all queues; within a loop of the
 //! capture, and over all loops. Waiting for it is fcn-link's business.
 
-use fcn_link::pacing::{Rate, RateClock};
+use fcn_link::pacing::Rate;
 use std::time::Duration;
-
-const NANOS: u128 = 1_000_000_000;
 
 /// By what frames are timed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,16 +181,7 @@ impl Loops {
             None => loop_.saturating_mul(self.len).saturating_add(place),
             Some(rate) => {
                 let units = u128::from(loop_) * u128::from(self.len) + u128::from(place);
-                let value = rate.value().max(1);
-                let at = match u64::try_from(units) {
-                    // The short way is exact, too, and much the faster one.
-                    Ok(units) if units <= u64::MAX / NANOS as u64 => units * NANOS as u64 / value,
-                    _ => {
-                        let at = units.saturating_mul(NANOS) / u128::from(value);
-                        u64::try_from(at).unwrap_or(u64::MAX)
-                    }
-                };
-                at.saturating_add(loop_.saturating_mul(self.gap))
+                (rate.due(units)).saturating_add(loop_.saturating_mul(self.gap))
             }
         }
     }
@@ -204,17 +193,10 @@ impl Loops {
     }
 }
 
-/// The time that frames of `octets` octets each take at `rate`.
-#[must_use]
-pub fn gap_at(rate: Rate, octets: usize) -> Duration {
-    let mut clock = RateClock::new(rate);
-    clock.count(octets);
-    Duration::from_nanos(clock.due())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_link::pacing::RateClock;
     use proptest::prelude::*;
 
     const OWN: By = By::Stamps {
@@ -291,7 +273,6 @@ mod tests {
         let loops = places.end(Some(Duration::from_millis(1)));
         assert_eq!(loops.due(1, 0), 6_000_000);
         assert_eq!(loops.due(2, 0), 12_000_000);
-        assert_eq!(gap_at(rate, 60), Duration::from_millis(1));
     }
 
     proptest! {

@@ -10,6 +10,7 @@ use crate::scenario::{Source, builtin};
 use crate::write::{self, Output, Request};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -121,7 +122,7 @@ impl Wish<'_> {
     fn speed(&self) -> Result<Option<f64>> {
         match self.value(PACE).as_deref() {
             None | Some(AT_ONCE) => Ok(None),
-            Some(pace) => cli::factor(pace)
+            Some(pace) => quantity::factor(pace)
                 .map(Some)
                 .map_err(|error| Failure::usage("pace").and(error)),
         }

@@ -84,7 +84,7 @@ impl Schedule {
             };
             let burst = match (options.manner.burst, pace) {
                 (Some(burst), _) => usize::from(burst),
-                (None, Pace::Rate(rate)) => burst_for(Duration::from_nanos(rate.gap(len))),
+                (None, Pace::Rate(rate)) => burst_for(rate, len),
                 (None, Pace::Top | Pace::Own) => BURST,
             };
             let offset = match *self {
