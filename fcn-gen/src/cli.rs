@@ -118,7 +118,7 @@ pub struct Write {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -146,7 +146,7 @@ pub struct Run {
     #[arg(long, group = "pace")]
     pub realtime: bool,
     /// Send when the simulation does, but X times as fast
-    #[arg(long, value_name = "X", group = "pace", value_parser = factor)]
+    #[arg(long, value_name = "X", group = "pace", value_parser = quantity::factor)]
     pub speed: Option<f64>,
     /// Stop after so long
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
@@ -154,18 +154,18 @@ pub struct Run {
     /// Stop after so many packets
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub count: Option<u64>,
-    /// Play a simulation again and again; do not end a stress
-    #[arg(long)]
+    /// Play a simulation or gallery again and again; do not end a stress
+    #[arg(long, conflicts_with = "count")]
     pub forever: bool,
     /// How.
     #[command(flatten)]
     pub manner: Manner,
     /// Destination MAC address [default: the simulation's; 02:00:00:00:00:02 for a stress]
-    #[arg(long, value_name = "MAC", value_parser = mac)]
-    pub peer_mac: Option<Mac>,
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub peer_mac: Option<[u8; 6]>,
     /// Source MAC address [default: the interface's]
-    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "keep_macs")]
-    pub source_mac: Option<Mac>,
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac, conflicts_with = "keep_macs")]
+    pub source_mac: Option<[u8; 6]>,
     /// Leave a simulation's MAC addresses as they are
     #[arg(long, conflicts_with = "peer_mac")]
     pub keep_macs: bool,
@@ -181,28 +181,9 @@ pub struct Run {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-/// A MAC address.
-pub type Mac = [u8; 6];
-
-/// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
-fn mac(text: &str) -> Result<Mac, String> {
-    let octets: Option<Vec<u8>> = text
-        .split([':', '-'])
-        .map(|octet| match octet.as_bytes() {
-            [a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
-                u8::from_str_radix(octet, 16).ok()
-            }
-            _ => None,
-        })
-        .collect();
-    octets
-        .and_then(|octets| octets.try_into().ok())
-        .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
 }
 
 /// Reads a seed. TOML, in which scenarios are written, has no larger integers.
@@ -210,15 +191,6 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
     const MOST: u64 = i64::MAX as u64;
     let seed = text.parse().ok().filter(|seed| *seed <= MOST);
     seed.ok_or_else(|| format!("`{text}` is no seed: write a number, 0 to {MOST}"))
-}
-
-/// Reads by how much to be faster.
-pub(crate) fn factor(text: &str) -> Result<f64, String> {
-    text.trim_end_matches('x')
-        .parse()
-        .ok()
-        .filter(|factor| (1e-6..=1e6).contains(factor))
-        .ok_or_else(|| format!("`{text}` is no factor: write 2, 0.5 or 10x; 0.000001 to 1000000"))
 }
 
 /// Options of `compare`.
@@ -295,7 +267,7 @@ mod tests {
             (run.link.queues, run.duration),
             (2, Some(Duration::from_secs(5)))
         );
-        parse("fcn-gen run x -o f --rate 10kpps --forever --count 7").unwrap();
+        parse("fcn-gen run x -o f --rate 10kpps --forever --duration 7s").unwrap();
     }
 
     #[test]
@@ -315,6 +287,13 @@ mod tests {
             "fcn-gen run x --iface i --speed 0",
             "fcn-gen run x --iface i --speed NaN",
             "fcn-gen run x --iface i --count 0",
+            "fcn-gen run x --iface i --count 7 --forever",
+            "fcn-gen run x --iface i --top --spin",
+            "fcn-gen run x --iface i --top --catch-up burst",
+            "fcn-gen run x -o f --spin",
+            "fcn-gen run x -o f --burst 2",
+            "fcn-gen run x -o f --backend packet",
+            "fcn-gen run x -o f --allow-default-route",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:+1",
             "fcn-gen run x --iface i --peer-mac 02:00:00:00:00:01 --keep-macs",

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// What stands for the mechanism in the truth of a gallery, where none is at work.
 pub const GALLERY_MECHANISM: &str = "gallery";
 /// Nanoseconds between 1970 and a gallery's first packet.
-const EPOCH: u64 = EPOCH_SECONDS as u64 * 1_000_000_000;
+pub const EPOCH: u64 = EPOCH_SECONDS as u64 * 1_000_000_000;
 
 /// Nanoseconds since 1970 of a packet.
 #[must_use]

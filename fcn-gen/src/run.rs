@@ -132,7 +132,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
         bar.at(now.as_nanos(), of.as_nanos());
     })?;
     drop(bar);
-    if options.quiet {
+    if options.quiet && !options.json {
         return Ok(());
     }
     let text = if options.json {

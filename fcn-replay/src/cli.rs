@@ -89,7 +89,7 @@ pub struct Second {
 #[command(next_help_heading = "Timing")]
 pub struct Timing {
     /// The capture's own timing, so many times as fast [default: 1]
-    #[arg(long, value_name = "X", value_parser = speed, group = "pace")]
+    #[arg(long, value_name = "X", value_parser = quantity::factor, group = "pace")]
     pub speed: Option<f64>,
     /// At a rate over all queues: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, group = "pace")]
@@ -110,7 +110,7 @@ pub struct Looping {
     #[arg(long, value_name = "N", value_parser = quantity::count, default_value = "1")]
     pub loops: u64,
     /// Send it until stopped
-    #[arg(long, conflicts_with = "loops")]
+    #[arg(long, conflicts_with_all = ["loops", "count"])]
     pub forever: bool,
     /// Time between the last frame of a loop and the next loop [default: the capture's mean gap; none at a rate]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "top")]
@@ -152,10 +152,10 @@ pub struct Selecting {
 #[command(next_help_heading = "Rewriting")]
 pub struct Rewriting {
     /// Destination MAC address of all frames
-    #[arg(long, value_name = "MAC", value_parser = mac)]
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub dst_mac: Option<[u8; 6]>,
     /// Source MAC address of all frames
-    #[arg(long, value_name = "MAC", value_parser = mac)]
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub src_mac: Option<[u8; 6]>,
     /// Another MAC address for one of the capture; may be given several times, as all that has OLD=NEW
     #[arg(long, value_name = "OLD=NEW", value_parser = rules::macs)]
@@ -215,7 +215,7 @@ pub struct Memory {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub preload: Preload,
     /// Memory for frames, as 500MB or 2GiB [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub memory_limit: Option<u64>,
 }
 
@@ -243,56 +243,9 @@ pub struct Saying {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print no report and no progress
+    /// Print no progress, and no report but JSON
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix(['x', 'X']).unwrap_or(text);
-    match number.parse::<f64>() {
-        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(value),
-        _ => Err(format!(
-            "`{text}` is no speed: write 0.5, 1 or 10 (up to a million)"
-        )),
-    }
-}
-
-/// Reads a MAC address.
-pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
-    let how = || format!("`{text}` is no MAC address: write 02:00:00:00:00:07");
-    let mut mac = [0; 6];
-    let mut parts = text.split([':', '-']);
-    for octet in &mut mac {
-        *octet = parts
-            .next()
-            .filter(|part| part.len() == 2)
-            .and_then(|part| u8::from_str_radix(part, 16).ok())
-            .ok_or_else(how)?;
-    }
-    match parts.next() {
-        None => Ok(mac),
-        Some(_) => Err(how()),
-    }
-}
-
-/// Reads a size: `500MB`, `2GiB`, `1048576`.
-fn size(text: &str) -> Result<u64, String> {
-    let how = || format!("`{text}` is no size: write 500MB, 2GiB or 1048576");
-    let lower = text.trim().to_ascii_lowercase();
-    let binary = [("kib", 10), ("mib", 20), ("gib", 30), ("tib", 40)];
-    if let Some((number, shift)) = binary
-        .iter()
-        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
-    {
-        let number: u64 = number.trim().parse().map_err(|_| how())?;
-        return number
-            .checked_mul(1 << shift)
-            .filter(|n| *n > 0)
-            .ok_or_else(how);
-    }
-    let number = lower.strip_suffix('b').unwrap_or(&lower);
-    quantity::count(number).map_err(|_| how())
 }
 
 #[cfg(test)]
@@ -328,8 +281,6 @@ mod tests {
                 .is_none()
         );
         assert!(parse("fcn-replay a -o b --top").unwrap().timing.top);
-        assert_eq!(mac("02-00-5e-00-00-Ff"), Ok([2, 0, 0x5e, 0, 0, 0xff]));
-        assert_eq!(size("1.5MB"), Ok(1_500_000));
     }
 
     #[test]
@@ -348,6 +299,11 @@ mod tests {
             "fcn-replay a --iface x --rate 5",
             "fcn-replay a --iface x --loops 0",
             "fcn-replay a --iface x --loops 2 --forever",
+            "fcn-replay a --iface x --count 2 --forever",
+            "fcn-replay a --iface x --top --spin",
+            "fcn-replay a -o b --catch-up burst",
+            "fcn-replay a -o b --burst 2",
+            "fcn-replay a -o b --backend packet",
             "fcn-replay a --iface x --frames 0",
             "fcn-replay a --iface x --memory-limit 0",
             "fcn-replay a --iface x --memory-limit 99999999TiB",

@@ -272,6 +272,12 @@ impl Pipeline {
         self.places.end(gap)
     }
 
+    /// As for [`Places::begins`].
+    #[must_use]
+    pub fn begins(&self) -> u64 {
+        self.places.begins()
+    }
+
     /// What became of the frames read so far.
     #[must_use]
     pub const fn tally(&self) -> &Tally {

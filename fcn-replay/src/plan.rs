@@ -6,12 +6,12 @@ use crate::pipeline::{Pipeline, Room};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
-use crate::timing::{By, gap_at};
+use crate::timing::By;
 use fcn_link::interface::{self, Interface};
 use fcn_link::pacing::burst_for;
 use fcn_link::sender::{BURST, Pace};
 use fcn_tool::failure::{Failure, Result};
-use fcn_tool::sending::LinkOptions;
+use fcn_tool::sending::{LinkOptions, refuse_endless};
 use std::fs;
 use std::path::Path;
 
@@ -24,6 +24,29 @@ pub(crate) const LONGEST_STREAMED: usize = 65_535 + 14 + 8;
 pub(crate) struct Target {
     pub(crate) options: LinkOptions,
     pub(crate) interface: Option<Interface>,
+}
+
+/// Refuses options that would do nothing, or never end.
+pub(crate) fn check(cli: &Cli) -> Result {
+    let once = !cli.loops.forever && cli.loops.loops == 1;
+    let idle = [
+        ("--loop-gap", cli.loops.loop_gap.is_some()),
+        ("--vary", !cli.rewriting.vary.is_empty()),
+    ];
+    if let Some((option, _)) = idle.iter().find(|(_, given)| once && *given) {
+        return Err(Failure::usage(*option)
+            .and("the capture is sent once")
+            .and("say how often with --loops, or leave it out"));
+    }
+    if cli.link.output.is_some() && cli.timing.top && cli.limits.duration.is_some() {
+        return Err(Failure::usage("--duration")
+            .and("with --top, all frames of a file are due at once")
+            .and("say how many with --count, or how fast with --rate"));
+    }
+    if cli.loops.forever && cli.limits.duration.is_none() {
+        refuse_endless(&cli.link, "--loops, or --duration")?;
+    }
+    Ok(())
 }
 
 /// Where frames go; two where there are two interfaces, none of them opened. Refuses what must not be sent on.
@@ -96,7 +119,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
             burst: match cli.manner.burst {
                 _ if jobs == 1 => 1,
                 Some(burst) => usize::from(burst),
-                None => burst_for(gap_at(rate, TYPICAL)),
+                None => burst_for(rate, TYPICAL),
             },
         },
         None => By::Stamps {
@@ -115,7 +138,7 @@ pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize)
     match (cli.timing.rate, cli.loops.loop_gap) {
         _ if cli.timing.top => (Pace::Top, asked.unwrap_or(BURST)),
         (Some(rate), None) if jobs == 1 => {
-            let burst = burst_for(gap_at(rate, mean.unwrap_or(TYPICAL)));
+            let burst = burst_for(rate, mean.unwrap_or(TYPICAL));
             (Pace::Rate(rate), asked.unwrap_or(burst))
         }
         _ => (Pace::Own, asked.unwrap_or(BURST)),
@@ -160,6 +183,7 @@ pub(crate) fn ways(cli: &Cli, limit: u64) -> (bool, bool) {
 /// How frames are timed, for people.
 pub(crate) fn say_timing(cli: &Cli) -> String {
     let mut text = match (cli.timing.top, cli.timing.rate, cli.timing.speed) {
+        (true, _, _) if cli.link.output.is_some() => "all at once".to_owned(),
         (true, _, _) => "as fast as the link takes them".to_owned(),
         (_, Some(rate), _) => rate.to_string(),
         (_, _, None) => "the capture's own".to_owned(),

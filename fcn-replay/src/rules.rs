@@ -33,7 +33,7 @@ fn pair<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Pair<
 /// # Errors
 /// They are none.
 pub fn macs(text: &str) -> Result<Pair<[u8; 6]>, String> {
-    pair(text, crate::cli::mac)
+    pair(text, fcn_tool::quantity::mac)
 }
 
 /// Reads `OLD=NEW`, prefixes.

@@ -27,8 +27,10 @@ const PROGRAM: &str = "fcn-replay";
 /// Does what `args` ask for (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let done = match Cli::try_parse_from(args) {
-        Ok(cli) if cli.saying.dry_run => dry_run::show(&cli, console),
-        Ok(cli) => replay(&cli, console),
+        Ok(cli) => plan::check(&cli).and_then(|()| match cli.saying.dry_run {
+            true => dry_run::show(&cli, console),
+            false => replay(&cli, console),
+        }),
         Err(error) => usage(&error, console),
     };
     conclude(PROGRAM, done, console)
@@ -89,7 +91,8 @@ fn from_memory(
         .collect();
     let what = format!("{}, in memory", outcome.in_short());
     announce(cli, &opened, what, outcome.lines(), console)?;
-    let settings = settings(cli, queues * targets.len(), Some(mean as usize));
+    let jobs = queues * targets.len();
+    let settings = settings(cli, jobs, Some(mean as usize), pipeline.begins());
     send(cli, opened, (sources, settings), (stop, console), || {
         Ok(outcome)
     })
@@ -145,11 +148,11 @@ fn streamed(
             let (outcome, result) = reading.join().map_err(|_| streaming::panicked())?;
             result.map(|()| outcome)
         };
-        if begun.recv().is_err() {
+        let Ok(begins) = begun.recv() else {
             // All was read, and there was nothing, or reading failed.
             drop(sources);
             return read()?.require_frames();
-        }
+        };
         let opened = open(targets, |_| {
             let to_file = targets.iter().any(|target| target.interface.is_none());
             if to_file {
@@ -160,7 +163,7 @@ fn streamed(
         })?;
         let what = format!("{}, read while it is sent", cli.file.display());
         announce(cli, &opened, what, Vec::new(), console)?;
-        let settings = settings(cli, jobs, None);
+        let settings = settings(cli, jobs, None, begins);
         let sources = sources.into_iter().map(Replay::Streamed).collect();
         send(cli, opened, (sources, settings), (stop, console), read)
     })
@@ -202,7 +205,7 @@ fn announce(
     Ok(())
 }
 
-fn settings(cli: &Cli, jobs: usize, mean: Option<usize>) -> Settings {
+fn settings(cli: &Cli, jobs: usize, mean: Option<usize>, epoch: u64) -> Settings {
     let (pace, burst) = plan::pace(cli, jobs, mean);
     Settings {
         pace,
@@ -213,6 +216,7 @@ fn settings(cli: &Cli, jobs: usize, mean: Option<usize>) -> Settings {
         count: None,
         duration: cli.limits.duration,
         offset: Duration::ZERO,
+        epoch,
     }
 }
 

@@ -46,12 +46,13 @@ pub struct Feeder {
     chunk: usize,
     /// Octets of what is being filled.
     filling: usize,
-    begun: Sender<()>,
+    begun: Sender<u64>,
 }
 
-/// The sources of all queues, who feeds them, and what tells that there is something to send (or never will be).
+/// The sources of all queues, who feeds them, and what tells the capture's first time when there is something to send (or
+/// that there never will be).
 #[must_use]
-pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<()>) {
+pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<u64>) {
     let (mut sources, mut lanes) = (Vec::new(), Vec::new());
     for _ in 0..jobs {
         let (batches, receiver) = sync_channel(BATCHES - 2);
@@ -113,7 +114,7 @@ impl Feeder {
                 .again()
                 .map_err(|failure| failure.and("what is read once only cannot be looped"))?;
         }
-        let _ = self.hand_over();
+        let _ = self.hand_over(pipeline.begins());
         Ok(())
     }
 
@@ -143,14 +144,14 @@ impl Feeder {
                 break;
             }
             // All queues at once: none is to wait for frames that lie here because another has enough.
-            if self.filling >= self.chunk && self.hand_over().is_err() {
+            if self.filling >= self.chunk && self.hand_over(pipeline.begins()).is_err() {
                 return Ok(Err(Over));
             }
         }
         Ok(Ok(()))
     }
 
-    fn hand_over(&mut self) -> std::result::Result<(), Over> {
+    fn hand_over(&mut self, begins: u64) -> std::result::Result<(), Over> {
         for lane in &mut self.lanes {
             if lane.filling.is_empty() {
                 continue;
@@ -166,7 +167,7 @@ impl Feeder {
             let full = std::mem::replace(&mut lane.filling, empty);
             lane.batches.send(full).map_err(|_| Over)?;
             // Nobody listens behind the first time.
-            let _ = self.begun.send(());
+            let _ = self.begun.send(begins);
         }
         self.filling = 0;
         Ok(())

@@ -1,10 +1,8 @@
 //! When frames are due: the capture's own timing, stretched or not, or a rate over all queues; within a loop of the
 //! capture, and over all loops. Waiting for it is fcn-link's business.
 
-use fcn_link::pacing::{Rate, RateClock};
+use fcn_link::pacing::Rate;
 use std::time::Duration;
-
-const NANOS: u128 = 1_000_000_000;
 
 /// By what frames are timed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +43,8 @@ pub struct Places {
     by: By,
     /// Frames placed.
     frames: u64,
-    /// The stamp of the frame before.
+    /// The first stamp, and that of the frame before.
+    first: Option<u64>,
     stamp: Option<u64>,
     /// Nanoseconds of the capture, without what was cut from gaps.
     elapsed: u64,
@@ -60,6 +59,7 @@ impl Places {
         Self {
             by,
             frames: 0,
+            first: None,
             stamp: None,
             elapsed: 0,
             units: (0, 0),
@@ -78,6 +78,7 @@ impl Places {
         if verdict == Stamp::Fine {
             gap = at.zip(self.stamp).map_or(0, |(at, before)| at - before);
             self.stamp = at;
+            self.first = self.first.or(at);
         }
         let place = match self.by {
             By::Stamps { speed, max_gap } => {
@@ -98,6 +99,12 @@ impl Places {
         };
         self.frames += 1;
         (place, verdict)
+    }
+
+    /// The first time stamp: nanoseconds since 1970; 0 where there is none.
+    #[must_use]
+    pub fn begins(&self) -> u64 {
+        self.first.unwrap_or(0)
     }
 
     /// The loop, when its last frame is placed. `gap` is the time between it and the next one; where none is given the
@@ -174,16 +181,7 @@ impl Loops {
             None => loop_.saturating_mul(self.len).saturating_add(place),
             Some(rate) => {
                 let units = u128::from(loop_) * u128::from(self.len) + u128::from(place);
-                let value = rate.value().max(1);
-                let at = match u64::try_from(units) {
-                    // The short way is exact, too, and much the faster one.
-                    Ok(units) if units <= u64::MAX / NANOS as u64 => units * NANOS as u64 / value,
-                    _ => {
-                        let at = units.saturating_mul(NANOS) / u128::from(value);
-                        u64::try_from(at).unwrap_or(u64::MAX)
-                    }
-                };
-                at.saturating_add(loop_.saturating_mul(self.gap))
+                (rate.due(units)).saturating_add(loop_.saturating_mul(self.gap))
             }
         }
     }
@@ -195,17 +193,10 @@ impl Loops {
     }
 }
 
-/// The time that frames of `octets` octets each take at `rate`.
-#[must_use]
-pub fn gap_at(rate: Rate, octets: usize) -> Duration {
-    let mut clock = RateClock::new(rate);
-    clock.count(octets);
-    Duration::from_nanos(clock.due())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_link::pacing::RateClock;
     use proptest::prelude::*;
 
     const OWN: By = By::Stamps {
@@ -282,7 +273,6 @@ mod tests {
         let loops = places.end(Some(Duration::from_millis(1)));
         assert_eq!(loops.due(1, 0), 6_000_000);
         assert_eq!(loops.due(2, 0), 12_000_000);
-        assert_eq!(gap_at(rate, 60), Duration::from_millis(1));
     }
 
     proptest! {

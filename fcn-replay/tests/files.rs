@@ -111,7 +111,7 @@ fn loops_and_counts_are_exact_in_memory_and_streamed() {
         for (options, loops, more) in [
             ("--top --loops 7", 7, 0),
             ("--loops 3 --loop-gap 1ms", 3, 0),
-            ("--top --forever --count 123", 2, 23),
+            ("--top --loops 3 --count 123", 2, 23),
             ("--rate 1Mpps --loops 4 --count 199", 3, 49),
             ("--rate 1Gbps --loops 2", 2, 0),
             ("--top --loops 2 --count 9", 0, 9),
@@ -302,6 +302,15 @@ fn what_is_wrong_is_told_with_its_place() {
     let (code, err) = with(&["--preload", "yes", "--memory-limit", "500"]);
     assert_eq!(code, 1);
     assert!(err.contains("--memory-limit"), "{err}");
+    for (options, said) in [
+        (&["--forever"][..], "fill the disk"),
+        (&["--duration", "1s"], "due at once"),
+        (&["--vary", "psn"], "sent once"),
+    ] {
+        let (code, err) = with(options);
+        assert_eq!(code, 2);
+        assert!(err.contains(said), "{err}");
+    }
     let (code, err) = with(&["--map-ip", "10.0.0.0/8=10.0.0.0/9"]);
     assert_eq!(code, 2);
     assert!(err.contains("--map-ip"), "{err}");
@@ -340,7 +349,86 @@ fn times_that_go_back_are_held_and_counted() {
     let (sent, report) = files.through(&capture, "");
     assert_eq!(sent.len(), 6);
     assert_eq!(report["capture"]["times_went_back"], 1);
-    assert_eq!(report["timing"]["frames"], 6);
+    let times: Vec<u64> = read(&files.path("out.pcapng"))
+        .iter()
+        .map(|f| f.1)
+        .collect();
+    let after = [0, 1_000, 2_000, 2_000, 4_000, 5_000];
+    assert_eq!(times, after.map(|after| 1_000_000_000 + after));
+}
+
+/// When the frame of a number is due, in nanoseconds after the first.
+type Due<'a> = &'a dyn Fn(u64) -> u64;
+
+#[test]
+fn frames_are_written_at_once_with_the_times_when_they_are_due() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    // Minutes, of which nobody waits for one.
+    const GAP: u64 = 60_000_000_000;
+    let frames = traffic(20, GAP);
+    write(&capture, &[""], &frames);
+    let begin = frames[0].1;
+    let own = |i: u64| i * GAP;
+    let octets_before = |i: u64| -> u64 {
+        let lens = frames.iter().cycle().map(|frame| frame.2.len() as u64);
+        lens.take(i as usize).map(|len| (len + 4).max(64)).sum()
+    };
+    let cases: [(&str, u64, Due<'_>); 9] = [
+        ("", 20, &own),
+        ("--speed 0.5", 20, &|i| 2 * own(i)),
+        ("--max-gap 7s", 20, &|i| i * 7_000_000_000),
+        ("--loops 2", 40, &own),
+        ("--loops 2 --loop-gap 1s", 40, &|i| {
+            own(i) - i / 20 * (GAP - 1_000_000_000)
+        }),
+        ("--rate 3pps --loops 5", 100, &|i| i * 1_000_000_000 / 3),
+        ("--rate 1kbps", 20, &|i| octets_before(i) * 8 * 1_000_000),
+        ("--duration 150s --forever", 3, &own),
+        ("--top --loops 3", 60, &|_| 0),
+    ];
+    for (options, count, due) in cases {
+        for way in ["", "--preload no --memory-limit 8KiB"] {
+            let (_, report) = files.through(&capture, &format!("{options} {way}"));
+            let to = files.path("out.pcapng");
+            let times: Vec<u64> = read(&to).iter().map(|frame| frame.1).collect();
+            let expected: Vec<u64> = (0..count).map(|i| begin + due(i)).collect();
+            assert_eq!(times, expected, "{options} {way}");
+            // Nothing was measured but how long it took to write.
+            assert_eq!(report["sent"], count, "{options} {way}");
+            for field in ["packets_per_second", "l2_bits_per_second", "timing"] {
+                assert!(report[field].is_null(), "{options} {way}: {field}");
+            }
+            let lasting = report["due_seconds"].as_f64().unwrap();
+            let last = times.last().unwrap() - begin;
+            let ended = if options.contains("--duration") {
+                150.0
+            } else {
+                last as f64 / 1e9
+            };
+            assert!((lasting - ended).abs() < 1e-6, "{options} {way}: {lasting}");
+            let once = fs::read(&to).unwrap();
+            let _ = files.through(&capture, &format!("{options} {way}"));
+            assert!(fs::read(&to).unwrap() == once, "{options} {way}");
+        }
+    }
+}
+
+#[test]
+fn a_capture_on_standard_output_is_alone_there() {
+    let capture = captures().join("fast-cnp.pcapng");
+    let output = Command::new(common::PROGRAM)
+        .arg(&capture)
+        .args(["-o", "-", "--top"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let files = Files::new();
+    let to = files.path("out.pcapng");
+    fs::write(&to, &output.stdout).unwrap();
+    assert!(octets(&to) == sendable(&capture));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("all was written"), "{said}");
 }
 
 #[test]

@@ -113,6 +113,9 @@ pub struct Mode {
     /// Serve metrics for Prometheus, with a screen or without; a port alone is one of this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
+    /// Print no messages beside what was asked for
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 impl Mode {
@@ -173,7 +176,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let cli = parse(
-            "fcn-top -i a -i b --duration 5s --count 10k --jsonl --interval 100ms --trust 10.0.0.0/8,::1 --able fd00::/16 \
+            "fcn-top -q -i a -i b --duration 5s --count 10k --jsonl --interval 100ms --trust 10.0.0.0/8,::1 --able fd00::/16 \
              --sort -total --top 5 --prometheus :9464 --privacy --keep 1MiB --buffer 2MiB",
         )
         .unwrap();

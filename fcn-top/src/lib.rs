@@ -27,5 +27,6 @@ pub(crate) mod sample;
 pub mod screen;
 pub mod tables;
 pub mod text;
+mod useless;
 pub mod values;
 mod written;

@@ -15,12 +15,14 @@ use crate::running::feed;
 use crate::screen::{self, View, Writing};
 use crate::tables::{Wanted, Watched};
 use crate::text::Words;
+use crate::useless;
 use crate::written;
 use clap::Parser;
 use fcn_tool::console::{Console, conclude, say, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
 use fcn_tool::quantity::{counted, grouped};
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +54,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
     // What is asked for on the command line alone decides about intervals.
     let way = asked::way(&cli, console.out_is_terminal)?;
+    useless::refuse(&cli, way)?;
     let file = asked::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let options = asked::screen(&cli, &preferences, way)?;
@@ -71,6 +74,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let settings = asked::settings(&preferences, profile.clone());
     let checked = asked::checked(&settings);
 
+    // A port may take rights that are given up below.
+    let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
     let over = Arc::new(AtomicBool::new(false));
     // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
     let (inputs, asked) = if cli.input.read.is_some() {
@@ -105,7 +110,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     if let Some(beat) = beat {
         engine.set_beat(beat);
     }
-    if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way) {
+    if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way)
+        && !cli.mode.quiet
+    {
         // Told before the first packet: who starts this from a program can wait for it.
         let _ = writeln!(
             console.err,
@@ -117,7 +124,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let inputs = inputs.introduce(&engine);
     let deadline = cli.limits.duration;
     // Served until it is dropped.
-    let _server = metrics(&cli, &engine, &words, way, console)?;
+    let _server = listener
+        .map(|listener| metrics(listener, &cli, &engine, &words, way, console))
+        .transpose()?;
     match way {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
@@ -129,8 +138,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             if live { Ok(()) } else { ended }
         }
         Way::Daemon => {
-            let ((), ended) = feed(&engine, inputs, (&over, None), || {
-                while !asked.load(Ordering::Relaxed) {
+            let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
+                // What a capture has is served until someone stops it.
+                while !asked.load(Ordering::Relaxed) && (engine.runs() || !live) {
                     std::thread::sleep(Duration::from_millis(50));
                 }
             });
@@ -149,7 +159,10 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             let header = header(&cli, &ended, how);
             let shown = printer.conclude(&engine, (&header, checked, cli.mode.strict), console);
             let exported = match &cli.mode.export {
-                Some(to) => export(&engine, &selection, &words, (to, live), console),
+                Some(to) => {
+                    let to = (to.as_path(), live, cli.mode.quiet);
+                    export(&engine, &selection, &words, to, console)
+                }
                 None => Ok(()),
             };
             shown.and(exported).and(ended)?;
@@ -161,17 +174,15 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
 }
 
-/// Serves metrics, where that is asked for.
+/// Serves metrics.
 fn metrics(
+    listener: TcpListener,
     cli: &Cli,
     engine: &Arc<Engine>,
     words: &Words,
     way: Way,
     console: &mut Console<'_>,
-) -> Result<Option<prometheus::Server>> {
-    let Some(address) = cli.mode.prometheus else {
-        return Ok(None);
-    };
+) -> Result<prometheus::Server> {
     let rows = cli.limits.top.unwrap_or(prometheus::QPS);
     let engine = Arc::clone(engine);
     let tables = move || {
@@ -182,15 +193,15 @@ fn metrics(
             ..Wanted::default()
         })
     };
-    let server = prometheus::serve(address, Exposition::new(rows, words.clone()), tables)?;
-    if way != Way::Screen {
+    let server = prometheus::serve(listener, Exposition::new(rows, words.clone()), tables)?;
+    if way != Way::Screen && !cli.mode.quiet {
         let address = server.address();
         let _ = writeln!(
             console.err,
             "{PROGRAM}: metrics at http://{address}/metrics"
         );
     }
-    Ok(Some(server))
+    Ok(server)
 }
 
 /// What the tables do not say.
@@ -210,7 +221,7 @@ fn export(
     engine: &Engine,
     selection: &Selection,
     words: &Words,
-    (to, dropped): (&Path, bool),
+    (to, dropped, quiet): (&Path, bool, bool),
     console: &mut Console<'_>,
 ) -> Result {
     let tables = engine.tables(Wanted {
@@ -235,7 +246,9 @@ fn export(
             grouped(gone)
         );
     }
-    // A message beside what was asked for.
-    let _ = writeln!(console.err, "{text}");
+    if !quiet {
+        // A message beside what was asked for.
+        let _ = writeln!(console.err, "{text}");
+    }
     Ok(())
 }

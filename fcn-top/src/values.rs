@@ -51,31 +51,13 @@ macro_rules! values {
 
 values! {
     /// Octets: `500MB`, `64MiB`, `1048576`.
-    Size(u64), size;
+    Size(u64), |text| quantity::size(text);
     /// A span of time: `250ms`, `10s`.
     Span(Duration), |text| quantity::duration(text);
     /// A count: `1000`, `10k`, `1.5M`.
     Count(u64), |text| quantity::count(text);
     /// An address prefix, or an address alone.
     Net(Prefix), prefix;
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let how = || format!("`{text}` is no size: write 64MiB, 500MB or 1048576");
-    let lower = text.trim().to_ascii_lowercase();
-    let binary = [("kib", 10), ("mib", 20), ("gib", 30)];
-    if let Some((number, shift)) = binary
-        .iter()
-        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
-    {
-        let number: u64 = number.trim().parse().map_err(|_| how())?;
-        return number
-            .checked_mul(1 << shift)
-            .filter(|n| *n > 0)
-            .ok_or_else(how);
-    }
-    let number = lower.strip_suffix('b').unwrap_or(&lower);
-    quantity::count(number).map_err(|_| how())
 }
 
 fn prefix(text: &str) -> Result<Prefix, String> {
@@ -89,15 +71,9 @@ fn prefix(text: &str) -> Result<Prefix, String> {
 /// # Errors
 /// It is none.
 pub fn pace(text: &str) -> Result<f64, String> {
-    let number = match text {
-        "real" => "1",
-        _ => text.strip_suffix(['x', 'X']).unwrap_or(text),
-    };
-    match number.parse::<f64>() {
-        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(value),
-        _ => Err(format!(
-            "`{text}` is no pace: write real, or 0.5, 10 (up to a million times as fast)"
-        )),
+    match text {
+        "real" => Ok(1.0),
+        _ => quantity::factor(text).map_err(|how| how + "; or real"),
     }
 }
 

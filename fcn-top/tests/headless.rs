@@ -477,6 +477,11 @@ fn packets_behind_rows_are_exported_and_mean_the_same() {
     assert_eq!(names(&before), names(&after));
     assert!(read(Path::new(out)).len() < read(Path::new(&file)).len());
     // Nothing matches: a capture without packets. Too little room: what is left of it, and a word about it.
+    let done = top(["-r", &file, "-q", "--json", "--export", out]).well();
+    assert!(
+        !rows(&done.json()).is_empty() && done.err.is_empty(),
+        "{done:?}"
+    );
     top(["-r", &file, "--export", out, "--where", "total>1000000"]).well();
     assert!(read(Path::new(out)).is_empty());
     let done = top(["-r", &file, "--export", out, "--keep", "8KiB"]).well();

@@ -395,6 +395,17 @@ fn privileges_are_dropped_once_the_handles_are_open() {
     let running = watch(&pair, "--json --keep-privileges");
     assert!(effective(running.id()).iter().any(|set| *set != 0));
     running.interrupt().with(130);
+
+    // A port that takes rights is had before they are given up.
+    let mut command = far(&pair, "-i far --json --prometheus 0.0.0.0:80");
+    command.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY);
+    let running = Running::start(command);
+    assert!(effective(running.id()).iter().all(|set| *set == 0));
+    let done = running.interrupt().with(130);
+    assert!(
+        done.err.contains("metrics at http://0.0.0.0:80/"),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -475,6 +486,11 @@ fn intervals_end_by_the_clock_where_nothing_comes() {
 fn limits_and_signals_end_a_run_as_they_should() {
     let Some(pair) = pair("limits") else { return };
     // By time, with nothing to see.
+    // Also where only metrics are served.
+    let done = watch(&pair, "--prometheus 0.0.0.0:0 --duration 300ms")
+        .end()
+        .well();
+    assert_eq!(done.out, "");
     let done = watch(&pair, "--report --duration 300ms").end().well();
     assert!(done.out.contains("No packet was seen"), "{done:?}");
     // By number, exactly.

@@ -357,7 +357,9 @@ fn what_the_view_cannot_do_is_told_before_the_screen() {
         assert_eq!(screen.ended(), "2", "{options}");
         screen.shows(&[said]);
     }
-    // Printed without a screen, the QPs are meant.
+    // Printed without a screen, the QPs are meant, and there is no other view.
     let file = capture(&format!("{SCENARIO}.pcapng"));
-    top_words(&format!("-r {file} --json --view points --sort qp")).well();
+    let done = top_words(&format!("-r {file} --json --view points --sort qp")).with(2);
+    assert!(done.err.starts_with("fcn-top: --view: "), "{}", done.err);
+    top_words(&format!("-r {file} --json --sort qp")).well();
 }

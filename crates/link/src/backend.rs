@@ -86,6 +86,12 @@ impl Queue {
         }
     }
 
+    /// Whether frames are written now, whenever they are due.
+    #[must_use]
+    pub const fn is_at_once(&self) -> bool {
+        matches!(self, Self::File(file) if !file.is_live())
+    }
+
     /// Octets of its longest frame, without FCS.
     #[must_use]
     pub fn slot_len(&self) -> usize {

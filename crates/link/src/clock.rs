@@ -1,5 +1,5 @@
-//! The clock, and waiting for it: by spinning, or by sleeping and spinning the rest. What to wait for is
-//! `pacing.rs`'s business.
+//! The clock, and waiting for it: by spinning, or by sleeping and spinning the rest; and a virtual one, which goes on by
+//! being waited for. What to wait for is `pacing.rs`'s business.
 
 use crate::precedence::Precedence;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
@@ -7,14 +7,22 @@ use rustix::time::{Timespec, clock_gettime};
 use serde::Serialize;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-/// Nanoseconds, and waiting for them. A trait for the sake of tests, which have a clock of their own.
+/// Nanoseconds, and waiting for them.
 pub trait Clock {
     /// Nanoseconds since some moment.
     fn now(&mut self) -> u64;
 
     /// Waits until `at`, or until `stop` is true; returns the time.
     fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64;
+
+    /// Lets about `for_` nanoseconds pass because whoever makes the frames is behind; returns the time.
+    fn idle(&mut self, for_: u64, stop: &AtomicBool) -> u64 {
+        let until = self.now().saturating_add(for_);
+        self.wait_until(until, stop)
+    }
 
     /// Something else than this clock is going to be waited for.
     fn set_aside(&mut self) {}
@@ -159,6 +167,41 @@ impl Clock for Monotonic {
     }
 }
 
+/// Time that passes only by being waited for, and then at once: what is due later is done now.
+#[derive(Debug)]
+pub struct Virtual {
+    now: u64,
+}
+
+impl Virtual {
+    /// It is `now`.
+    #[must_use]
+    pub const fn new(now: u64) -> Self {
+        Self { now }
+    }
+}
+
+impl Clock for Virtual {
+    #[inline]
+    fn now(&mut self) -> u64 {
+        self.now
+    }
+
+    #[inline]
+    fn wait_until(&mut self, at: u64, stop: &AtomicBool) -> u64 {
+        if !stop.load(Ordering::Relaxed) {
+            self.now = self.now.max(at);
+        }
+        self.now
+    }
+
+    /// The frames that are not there yet have their times already: this one stands still.
+    fn idle(&mut self, for_: u64, _: &AtomicBool) -> u64 {
+        thread::sleep(Duration::from_nanos(for_));
+        self.now
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +238,20 @@ mod tests {
             overslept.add(10_000, most);
         }
         assert_eq!(overslept.margin(most), LEAST_MARGIN);
+    }
+
+    #[test]
+    fn virtual_time_passes_by_waiting_for_it_alone() {
+        let (stop, mut clock) = (AtomicBool::new(false), Virtual::new(5));
+        assert_eq!(
+            clock.wait_until(3_600_000_000_000, &stop),
+            3_600_000_000_000
+        );
+        assert_eq!(clock.wait_until(7, &stop), 3_600_000_000_000);
+        assert_eq!(clock.idle(1_000, &stop), 3_600_000_000_000);
+        assert_eq!(clock.now(), 3_600_000_000_000);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(clock.wait_until(u64::MAX, &stop), 3_600_000_000_000);
     }
 
     #[test]

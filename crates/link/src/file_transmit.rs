@@ -1,22 +1,31 @@
-//! A capture file in an interface's place: what would be sent, stamped with the time at which it was handed over.
+//! A capture file in an interface's place: what would be sent, stamped with the time at which it is due.
 
 use crate::capture_file::{CaptureWriter, Error, Interface, Options, Summary};
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use fcn_wire::LinkType;
+use std::collections::VecDeque;
+use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+/// The name that stands for standard output.
+pub const STDOUT: &str = "-";
 
 /// Frames out into a pcapng file, as Ethernet.
 pub struct FileTransmit {
     writer: CaptureWriter<'static>,
     slots: Slots,
+    /// When the next frame pushed is due, and when those are that wait.
+    stamp: u64,
+    stamps: VecDeque<u64>,
+    is_live: bool,
     mode: Mode,
 }
 
 impl FileTransmit {
-    /// Starts the file `path` for frames of up to `longest` octets, of which `slots` can wait. `application` is the
-    /// program's name, for the file's header.
+    /// Starts the file `path` ([`STDOUT`]: on standard output) for frames of up to `longest` octets, of which `slots` can wait.
+    /// `application` is the program's name, for the file's header.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`].
@@ -43,11 +52,30 @@ impl FileTransmit {
             why_not_better: Vec::new(),
             slots: (slots.count(), slots.slot_len()),
         };
+        let writer = if path == Path::new(STDOUT) {
+            CaptureWriter::to(io::stdout(), &options, &[interface])
+        } else {
+            CaptureWriter::create(path, &options, &[interface])
+        };
         Ok(Self {
-            writer: CaptureWriter::create(path, &options, &[interface])?,
+            writer: writer?,
+            stamps: VecDeque::with_capacity(slots.count()),
+            stamp: 0,
+            is_live: false,
             slots,
             mode,
         })
+    }
+
+    /// Has frames written when they are due, as onto a link, for somebody who watches them come; else they are written at once.
+    pub const fn make_live(&mut self) {
+        self.is_live = true;
+    }
+
+    /// Whether they are.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.is_live
     }
 
     /// Writes what is buffered and gives the file its name.
@@ -76,18 +104,22 @@ impl Transmit for FileTransmit {
         self.slots.bytes(slot)
     }
 
+    fn stamp(&mut self, at: u64) {
+        self.stamp = at;
+    }
+
     fn push(&mut self, slot: Slot, len: usize) {
         self.slots.push(slot, len);
+        self.stamps.push_back(self.stamp);
     }
 
     fn flush(&mut self) -> Result<(), TransmitError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| now.as_nanos() as u64);
-        while let Some(frame) = self.slots.first() {
+        while let (Some(frame), Some(at)) = (self.slots.first(), self.stamps.front()) {
             self.writer
-                .packet(0, now, frame, frame.len() as u32)
+                .packet(0, *at, frame, frame.len() as u32)
                 .map_err(TransmitError::File)?;
             self.slots.sent();
+            self.stamps.pop_front();
         }
         if self.writer.is_read_at_once() {
             self.writer.flush().map_err(TransmitError::File)?;

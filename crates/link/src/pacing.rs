@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
 
 /// Octets that Ethernet adds to a frame as we hold it: the frame check sequence.
 pub const FCS_LEN: u64 = 4;
@@ -45,11 +44,25 @@ impl Rate {
         }
     }
 
+    /// When a frame is due that so many units come before: nanoseconds since the first, rounded down.
+    #[inline]
+    #[must_use]
+    pub fn due(self, units: u128) -> u64 {
+        let value = self.value().max(1);
+        match u64::try_from(units) {
+            // The short way is exact, too, and much the faster one.
+            Ok(units) if units <= u64::MAX / NANOS as u64 => units * NANOS as u64 / value,
+            _ => {
+                let due = units.saturating_mul(NANOS) / u128::from(value);
+                u64::try_from(due).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
     /// The time that a frame of `len` octets takes at this rate, in nanoseconds, rounded down.
     #[must_use]
     pub fn gap(self, len: usize) -> u64 {
-        let nanos = u128::from(self.units(len)) * NANOS / u128::from(self.value().max(1));
-        u64::try_from(nanos).unwrap_or(u64::MAX)
+        self.due(self.units(len).into())
     }
 }
 
@@ -99,16 +112,7 @@ impl RateClock {
     #[inline]
     #[must_use]
     pub fn due(&self) -> u64 {
-        let value = self.rate.value();
-        let value = if value == 0 { 1 } else { value };
-        // The short way is exact, too, and much the faster one.
-        let due = match u64::try_from(self.units) {
-            Ok(units) if units <= u64::MAX / NANOS as u64 => {
-                return units * NANOS as u64 / value;
-            }
-            _ => self.units * NANOS / u128::from(value),
-        };
-        u64::try_from(due).unwrap_or(u64::MAX)
+        self.rate.due(self.units)
     }
 
     /// A frame of `len` octets, without FCS, has been given its time.
@@ -197,15 +201,15 @@ impl Release {
     }
 }
 
-/// How many frames leave at once at a rate, where nothing is said: as few as leave the time for a system call between
-/// them.
+/// How many frames of about `len` octets leave at once at a rate, where nothing is said: as few as leave the time for a
+/// system call between them.
 #[must_use]
-pub fn burst_for(gap: Duration) -> usize {
+pub fn burst_for(rate: Rate, len: usize) -> usize {
     /// A system call and its frames are to come no more often than this.
-    const CALL: u128 = 20_000;
+    const CALL: u64 = 20_000;
     /// With more nothing is gained.
-    const MOST: u128 = 32;
-    (CALL / gap.as_nanos().max(1)).clamp(1, MOST) as usize
+    const MOST: u64 = 32;
+    (CALL / rate.gap(len).max(1)).clamp(1, MOST) as usize
 }
 
 #[cfg(test)]
@@ -305,15 +309,15 @@ mod tests {
 
     #[test]
     fn bursts_leave_time_for_a_call() {
-        for (gap, burst) in [
-            (1_000_000, 1),
-            (20_000, 1),
-            (10_000, 2),
-            (2_000, 10),
-            (100, 32),
-            (0, 32),
+        for (rate, burst) in [
+            (1_000, 1),
+            (50_000, 1),
+            (100_000, 2),
+            (500_000, 10),
+            (10_000_000, 32),
+            (2_000_000_000, 32),
         ] {
-            assert_eq!(burst_for(Duration::from_nanos(gap)), burst);
+            assert_eq!(burst_for(Rate::Packets(rate), 500), burst);
         }
     }
 }

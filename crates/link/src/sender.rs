@@ -77,6 +77,8 @@ pub struct Settings {
     pub duration: Option<Duration>,
     /// This queue's first frame is due so much later: queues at a rate take turns.
     pub offset: Duration,
+    /// When the run begins by the time stamps of a capture file: nanoseconds since 1970.
+    pub epoch: u64,
 }
 
 impl Settings {
@@ -89,6 +91,7 @@ impl Settings {
         count: None,
         duration: None,
         offset: Duration::ZERO,
+        epoch: 0,
     };
 }
 

@@ -1,4 +1,4 @@
-//! Quantities as people write them on a command line: rates, times, counts. Showing them, too.
+//! What people write on a command line: rates, times, counts, sizes, factors, MAC addresses. Showing quantities, too.
 
 use fcn_link::pacing::Rate;
 use std::time::Duration;
@@ -91,6 +91,59 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// Reads how many times as fast something is: `0.5`, `2`, `10x`; a millionth to a million.
+///
+/// # Errors
+/// It is none.
+pub fn factor(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix(['x', 'X']).unwrap_or(text);
+    let factor = number.parse().ok();
+    factor
+        .filter(|factor| (1e-6..=1e6).contains(factor))
+        .ok_or_else(|| format!("`{text}` is no factor: write 2, 0.5 or 10x; 0.000001 to 1000000"))
+}
+
+/// Reads a size in octets: `500MB`, `64MiB`, `1048576`.
+///
+/// # Errors
+/// It is none, or 0.
+pub fn size(text: &str) -> Result<u64, String> {
+    let how = || format!("`{text}` is no size: write 64MiB, 500MB or 1048576");
+    let lower = text.trim().to_ascii_lowercase();
+    let binary = [("kib", 10), ("mib", 20), ("gib", 30), ("tib", 40)];
+    if let Some((number, shift)) = binary
+        .iter()
+        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
+    {
+        let number: u64 = number.trim().parse().map_err(|_| how())?;
+        return number
+            .checked_mul(1 << shift)
+            .filter(|n| *n > 0)
+            .ok_or_else(how);
+    }
+    let number = lower.strip_suffix('b').unwrap_or(&lower);
+    count(number).map_err(|_| how())
+}
+
+/// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
+///
+/// # Errors
+/// It is none.
+pub fn mac(text: &str) -> Result<[u8; 6], String> {
+    let octets: Option<Vec<u8>> = text
+        .split([':', '-'])
+        .map(|octet| match octet.as_bytes() {
+            [a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+                u8::from_str_radix(octet, 16).ok()
+            }
+            _ => None,
+        })
+        .collect();
+    octets
+        .and_then(|octets| octets.try_into().ok())
+        .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
+}
+
 /// A number with a comma after every three digits.
 #[must_use]
 pub fn grouped(number: u64) -> String {
@@ -127,6 +180,38 @@ pub fn bits_per_second(bits: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_sizes_and_addresses_are_read() {
+        for (text, value) in [("2", 2.0), ("0.5", 0.5), ("10x", 10.0), ("2.5X", 2.5)] {
+            assert_eq!(factor(text), Ok(value));
+        }
+        for text in ["", "x", "0", "-1", "nan", "inf", "1e7", "fast", "2xx"] {
+            assert!(factor(text).is_err(), "{text}");
+        }
+        for (text, octets) in [
+            ("1.5MB", 1_500_000),
+            ("2MiB", 2 << 20),
+            ("1TiB", 1 << 40),
+            ("4096", 4_096),
+        ] {
+            assert_eq!(size(text), Ok(octets));
+        }
+        for text in ["", "0", "MiB", "1MiBs", "99999999TiB", "lots"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        let octets = [2, 0, 0x5e, 0, 0, 0xff];
+        assert_eq!(mac("02-00-5e-00-00-Ff"), Ok(octets));
+        assert_eq!(mac("02:00:5E:00:00:ff"), Ok(octets));
+        for text in [
+            "",
+            "02:00:00:00:00",
+            "02:00:00:00:00:+1",
+            "02:00:00:00:00:01:02",
+        ] {
+            assert!(mac(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn one_thing_is_no_plural() {

@@ -5,6 +5,6 @@ mod open;
 mod options;
 mod say;
 
-pub use open::{Opened, longest_frame, open};
+pub use open::{Opened, longest_frame, open, refuse_endless};
 pub use options::{Backend, CatchUpWanted, LinkOptions, Manner};
 pub use say::{announce, conclude, tick};

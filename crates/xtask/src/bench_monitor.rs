@@ -91,7 +91,14 @@ fn notifications(generator: &Path, scratch: &Path, qps: u32, mix: &str) -> Outco
         Command::new(generator)
             .arg("run")
             .arg(scenario(scratch, qps, mix)?)
-            .args(["--count", &PACKETS.to_string(), "--quiet", "--output"])
+            .args([
+                "--count",
+                &PACKETS.to_string(),
+                "--rate",
+                "1Mpps",
+                "--quiet",
+                "--output",
+            ])
             .arg(&file),
     )?;
     Ok(file)

@@ -10,6 +10,7 @@ use crate::scenario::{Source, builtin};
 use crate::write::{self, Output, Request};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -121,7 +122,7 @@ impl Wish<'_> {
     fn speed(&self) -> Result<Option<f64>> {
         match self.value(PACE).as_deref() {
             None | Some(AT_ONCE) => Ok(None),
-            Some(pace) => cli::factor(pace)
+            Some(pace) => quantity::factor(pace)
                 .map(Some)
                 .map_err(|error| Failure::usage("pace").and(error)),
         }
@@ -129,9 +130,16 @@ impl Wish<'_> {
 
     /// The arguments of `fcn-gen run` that send such a stress into `fifo`.
     fn stress(&self, fifo: &Path) -> Vec<OsString> {
-        let mut words: Vec<String> = ["fcn-gen", "run", self.interface.scenario, "--quiet"]
-            .map(str::to_owned)
-            .into();
+        let mut words: Vec<String> = [
+            "fcn-gen",
+            "run",
+            self.interface.scenario,
+            "--quiet",
+            // Wireshark shows them as they come.
+            "--live",
+        ]
+        .map(str::to_owned)
+        .into();
         words.extend(self.sets().into_iter().map(|set| format!("--set={set}")));
         words.extend(self.changed(SEED).map(|seed| format!("--seed={seed}")));
         words.extend(self.value(RATE).map(|rate| format!("--rate={rate}")));

@@ -6,6 +6,7 @@ use super::schedule::{Schedule, until};
 use super::simulation::{Plan, Played, pair};
 use crate::cli::Run;
 use crate::gallery;
+use crate::gallery_truth::EPOCH;
 use crate::json_lines;
 use crate::pending::Pending;
 use crate::run::source;
@@ -20,7 +21,7 @@ use fcn_link::sender::{Job, Report, Source, Stop, run as send};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
-use fcn_tool::sending::{Opened, announce, conclude, open, tick};
+use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, tick};
 use fcn_wire::LinkType;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -71,6 +72,9 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
             family: String::new(),
         },
     );
+    if options.forever && options.duration.is_none() {
+        refuse_endless(&options.link, "--count, or --duration")?;
+    }
     let act = Act { options, scenario };
     match play {
         Play::Simulation(simulation) => act.simulation(*simulation, console),
@@ -167,14 +171,8 @@ impl Act {
         if let (Value::Object(all), Value::Object(rest)) = (&mut more, told.more) {
             all.extend(rest);
         }
-        let (quiet, as_json) = (self.options.quiet, self.options.json);
-        conclude(
-            report,
-            queues,
-            (&told.lines, more),
-            (quiet, as_json && !quiet),
-            console,
-        )
+        let asked = (self.options.quiet, self.options.json);
+        conclude(report, queues, (&told.lines, more), asked, console)
     }
 
     fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
@@ -183,6 +181,11 @@ impl Act {
             return Err(Failure::usage("a stress has no end")
                 .and(&self.scenario.name)
                 .and("say when to stop: --duration 10s, --count 1M, or --forever"));
+        }
+        if options.forever && options.duration.is_some() {
+            return Err(Failure::usage("--forever")
+                .and("with --duration a stress ends")
+                .and("leave out one of them"));
         }
         if options.keep_macs {
             return Err(Failure::usage("--keep-macs")
@@ -218,7 +221,7 @@ impl Act {
         };
         let schedule = self.schedule(&opened, Schedule::Top)?;
         let queues = opened.queues.len() as u32;
-        let settings = schedule.settings(options, queues, average)?;
+        let settings = schedule.settings(options, (queues, average, EPOCH))?;
         let facts = vec![
             (
                 "what",
@@ -303,7 +306,7 @@ impl Act {
         let left_out = all - frames.len();
         let average = frames.iter().map(Vec::len).sum::<usize>() / frames.len().max(1);
         let schedule = self.schedule(&opened, Schedule::Rate(GALLERY_RATE))?;
-        let settings = schedule.settings(options, 1, average)?;
+        let settings = schedule.settings(options, (1, average, EPOCH))?;
         let end = (!options.forever).then_some("the gallery's end");
         let mut facts = vec![
             ("what", format!("{}: {}", self.scenario.name, capture.about)),
@@ -356,7 +359,10 @@ impl Act {
             longest: longest(&opened),
             simulation,
         };
-        let settings = schedule.settings(options, 1, average_of(&plan.simulation))?;
+        let settings = schedule.settings(
+            options,
+            (1, average_of(&plan.simulation), plan.simulation.epoch),
+        )?;
         let facts = self.facts_of(&plan, vantage_said, &opened, &schedule);
         let stop = (console.catch_interrupt)()?;
         self.say_before(&opened, &facts, console)?;

@@ -47,6 +47,7 @@ impl Schedule {
     /// In words.
     pub fn describe(&self, options: &Run) -> String {
         match self {
+            Self::Top if options.link.output.is_some() => "all at once".to_owned(),
             Self::Top => "as fast as the link takes it".to_owned(),
             Self::Rate(rate) if options.line_rate => format!("{rate}: the link's speed"),
             Self::Rate(rate) => rate.to_string(),
@@ -56,11 +57,18 @@ impl Schedule {
         }
     }
 
-    /// The settings of each of `queues` queues, for frames of `len` octets on an average.
+    /// The settings of each of `queues` queues, for frames of `len` octets on an average; in a file the run begins at `epoch`.
     ///
     /// # Errors
-    /// The rate is too low to be shared.
-    pub fn settings(&self, options: &Run, queues: u32, len: usize) -> Result<Vec<Settings>> {
+    /// The rate is too low to be shared, or an option has nothing to act on.
+    pub fn settings(
+        &self,
+        options: &Run,
+        (queues, len, epoch): (u32, usize, u64),
+    ) -> Result<Vec<Settings>> {
+        if *self == Self::Top {
+            check_top(options)?;
+        }
         if let Self::Rate(rate) = self
             && rate.value() < u64::from(queues)
         {
@@ -76,7 +84,7 @@ impl Schedule {
             };
             let burst = match (options.manner.burst, pace) {
                 (Some(burst), _) => usize::from(burst),
-                (None, Pace::Rate(rate)) => burst_for(Duration::from_nanos(rate.gap(len))),
+                (None, Pace::Rate(rate)) => burst_for(rate, len),
                 (None, Pace::Top | Pace::Own) => BURST,
             };
             let offset = match *self {
@@ -94,9 +102,30 @@ impl Schedule {
                 count: options.count.map(|count| part(count, queue, queues)),
                 duration: options.duration,
                 offset,
+                epoch,
             }
         };
         Ok((0..queues).map(one).collect())
+    }
+}
+
+/// Refuses what takes times at which frames are due.
+fn check_top(options: &Run) -> Result {
+    let (link, manner) = (&options.link, &options.manner);
+    let given = [
+        ("--spin", manner.spin),
+        ("--catch-up", manner.catch_up.is_some()),
+        ("--live", link.live),
+        (
+            "--duration",
+            link.output.is_some() && options.duration.is_some(),
+        ),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::usage(*option)
+            .and("at top speed no frame has a time of its own")
+            .and("leave it out, or say how fast with --rate")),
+        None => Ok(()),
     }
 }
 
@@ -169,7 +198,7 @@ mod tests {
     fn queues_share_rate_and_count() {
         let options = options("--count 10 --rate 1000001pps");
         let rate = Schedule::Rate(options.rate.unwrap());
-        let settings = rate.settings(&options, 3, 100).unwrap();
+        let settings = rate.settings(&options, (3, 100, 0)).unwrap();
         let counts: Vec<_> = settings.iter().map(|one| one.count.unwrap()).collect();
         assert_eq!(counts, [4, 3, 3]);
         let rates: Vec<_> = settings.iter().map(|one| one.pace).collect();
@@ -177,7 +206,7 @@ mod tests {
         assert_eq!(rates, [pace(333_334), pace(333_334), pace(333_333)]);
         assert!(settings[0].offset < settings[1].offset);
         let slow = Schedule::Rate(Rate::Packets(2));
-        assert!(slow.settings(&options, 3, 100).is_err());
+        assert!(slow.settings(&options, (3, 100, 0)).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `fcn-gen run` into capture files: what is sent, and what is said of it. On a link it is in `tests/link.rs`.
 
 use crate::common::{fcn_gen, interrupt, names};
+use fcn_link::capture_file::CaptureReader;
 use fcn_wire::{Findings, Frame, IcrcCheck, LinkType, Profile};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::HashSet;
@@ -18,6 +19,16 @@ fn packets(file: &Path) -> Vec<Vec<u8>> {
         }
     }
     packets
+}
+
+/// When they are due: nanoseconds since 1970.
+fn times(file: &Path) -> Vec<u64> {
+    let mut reader = CaptureReader::open(file).unwrap();
+    let mut times = Vec::new();
+    while let Some(packet) = reader.next().unwrap() {
+        times.push(packet.at);
+    }
+    times
 }
 
 /// Asserts that nothing is wrong with them.
@@ -63,7 +74,7 @@ fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
     assert_eq!(sent.len(), 3_200);
     flawless(&sent);
     assert_eq!(sent.iter().collect::<HashSet<_>>().len(), 3_200);
-    // The same again, but for the times.
+    // The same again.
     let again = folder.path().join("again.pcapng");
     let macs = [
         "--peer-mac",
@@ -83,7 +94,7 @@ fn a_stress_is_as_long_and_as_mixed_as_asked_for() {
     args.extend(macs);
     let done = fcn_gen(args);
     assert_eq!((done.code, done.text(), done.err.as_str()), (0, "", ""));
-    assert_eq!(packets(&again), sent);
+    assert!(std::fs::read(&again).unwrap() == std::fs::read(&file).unwrap());
 }
 
 #[test]
@@ -102,11 +113,22 @@ fn a_stress_keeps_its_rate_and_its_time() {
     ];
     let done = fcn_gen(args.iter().copied().chain([file.to_str().unwrap()]));
     assert_eq!(done.code, 0, "{}", done.err);
-    // Frames due at 0 to just below 300 ms. How many of them a busy machine gets to is its own business.
-    let sent = done.json()["sent"].as_u64().unwrap();
-    assert!((1..=3_000).contains(&sent), "{sent}");
+    // Frames due at 0 to just below 300 ms.
+    assert_eq!(done.json()["sent"], 3_000);
     assert_eq!(done.json()["ended"]["why"], "time-up");
-    assert_eq!(packets(&file).len() as u64, sent);
+    assert!(done.json()["timing"].is_null() && done.json()["packets_per_second"].is_null());
+    assert_eq!(done.json()["due_seconds"], 0.3);
+    let begin = 1_767_225_600_000_000_000;
+    let expected: Vec<u64> = (0..3_000).map(|i| begin + i * 100_000).collect();
+    assert_eq!(times(&file), expected);
+    // An hour takes no hour, and the same again is the same.
+    let octets = std::fs::read(&file).unwrap();
+    let mut args = args.to_vec();
+    args.push(file.to_str().unwrap());
+    assert_eq!(fcn_gen(&args).code, 0);
+    assert!(std::fs::read(&file).unwrap() == octets);
+    (args[3], args[5]) = ("1pps", "1h");
+    assert_eq!(fcn_gen(&args).json()["sent"], 3_600);
 }
 
 #[test]
@@ -145,10 +167,18 @@ fn a_simulation_is_sent_as_it_is_captured() {
     args.extend(sets);
     let done = fcn_gen(&args);
     assert_eq!(done.code, 0, "{}", done.err);
+    let begin = 1_767_225_600_000_000_000;
+    let slower = |at: &u64| begin + 2 * (at - begin);
+    let expected: Vec<u64> = times(&written).iter().map(slower).collect();
+    assert_eq!(times(&live), expected);
     for word in ["sw:s1", "0.5 times real time", "the simulation's end"] {
         assert!(done.err.contains(word), "{word}: {}", done.err);
     }
-    assert!(done.text().contains("timing"), "{}", done.text());
+    assert!(
+        done.text().contains("by their time stamps"),
+        "{}",
+        done.text()
+    );
     assert_eq!(packets(&live), packets(&written));
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     assert_eq!(read(&live_truth), read(&truth));
@@ -200,9 +230,10 @@ fn an_interrupt_ends_it_with_a_report() {
     let args = [
         "run",
         "stress-cnp",
-        "--forever",
+        "--duration",
+        "1000h",
         "--rate",
-        "1kpps",
+        "1Mpps",
         "-o",
         file.to_str().unwrap(),
     ];

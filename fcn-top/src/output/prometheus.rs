@@ -370,17 +370,12 @@ impl Server {
     }
 }
 
-/// Serves the page at `/metrics` of that address, in a thread of its own. There is no encryption and nobody is asked who
-/// they are: other machines are served only where the address is one that they reach.
+/// Opens `address` for [`serve`]: a port that needs rights has to be, before they are given up.
 ///
 /// # Errors
 /// The address cannot be had: in use, not of this machine, or a port that needs rights.
-pub fn serve(
-    address: SocketAddr,
-    mut exposition: Exposition,
-    tables: impl Fn() -> Tables + Send + 'static,
-) -> Result<Server> {
-    let listening = |error: &std::io::Error| {
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AddrInUse => "choose another port, or end what listens there",
             std::io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
@@ -391,8 +386,19 @@ pub fn serve(
             .and(address.to_string())
             .and(error.to_string())
             .and(hint)
-    };
-    let listener = TcpListener::bind(address).map_err(|error| listening(&error))?;
+    })
+}
+
+/// Serves the page at `/metrics`, in a thread of its own. There is no encryption and nobody is asked who they are: other
+/// machines are served only where the address is one that they reach.
+///
+/// # Errors
+/// The system has no thread for it.
+pub fn serve(
+    listener: TcpListener,
+    mut exposition: Exposition,
+    tables: impl Fn() -> Tables + Send + 'static,
+) -> Result<Server> {
     let mut last: Option<(Instant, String)> = None;
     let answer = move |path: &str| match path {
         "/metrics" => {
@@ -416,6 +422,7 @@ pub fn serve(
         }),
         _ => None,
     };
-    let server = http::Server::start(listener, answer).map_err(|error| listening(&error))?;
+    let server = http::Server::start(listener, answer)
+        .map_err(|error| Failure::failed("cannot serve metrics").and(error.to_string()))?;
     Ok(Server { server })
 }

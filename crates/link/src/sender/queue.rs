@@ -149,6 +149,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
 
     fn top(mut self, start: u64) -> Result<(), TransmitError> {
         let mut now = self.clock.wait_until(start, self.stop);
+        self.link.stamp(self.settings.epoch);
         'run: while !self.stopped() && now < self.until {
             let mut filled = 0;
             let mut later = false;
@@ -169,8 +170,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 self.link.flush()?;
             } else if later {
                 self.live.starved();
-                now = self.clock.now() + SOURCE_PAUSE;
-                self.clock.wait_until(now, self.stop);
+                self.clock.idle(SOURCE_PAUSE, self.stop);
             } else {
                 self.link.wait(PAUSE)?;
             }
@@ -187,6 +187,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
         schedule: &mut impl Schedule,
     ) -> Result<(), TransmitError> {
         let start = start.saturating_add(self.settings.offset.as_nanos() as u64);
+        let epoch = self.settings.epoch;
         let mut release = Release::new(self.settings.catch_up);
         let mut dues = Vec::with_capacity(self.settings.burst);
         while !self.stopped() {
@@ -196,8 +197,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 Peeked::Later => {
                     self.live.starved();
                     self.clock.set_aside();
-                    let pause = self.clock.now() + SOURCE_PAUSE;
-                    if self.clock.wait_until(pause, self.stop) >= self.until {
+                    if self.clock.idle(SOURCE_PAUSE, self.stop) >= self.until {
                         break;
                     }
                     continue;
@@ -227,6 +227,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             if now < leaves || now >= self.until {
                 break;
             }
+            self.link.stamp(epoch.saturating_add(due - start));
             self.link.push(slot, len);
             self.left -= 1;
             release.left(due, now);
@@ -243,6 +244,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                     break;
                 }
                 let Some(slot) = self.link.take() else { break };
+                self.link.stamp(epoch.saturating_add(due - start));
                 self.put(slot, len);
                 schedule.count(len);
                 release.left(due, leaves.max(now));
@@ -270,8 +272,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             let before = self.link.in_flight();
             self.link.wait(PAUSE)?;
             if self.link.in_flight() == before {
-                let pause = self.clock.now() + SOURCE_PAUSE;
-                self.clock.wait_until(pause, &AtomicBool::new(false));
+                self.clock.idle(SOURCE_PAUSE, &AtomicBool::new(false));
             }
         }
         self.live.update(self.link);

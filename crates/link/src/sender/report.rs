@@ -183,9 +183,12 @@ pub struct Report {
     pub interface_dropped: Option<u64>,
     /// Why an interface could not be watched, one text each: its end would have shown in the kernel's errors alone.
     pub unwatched: Vec<String>,
-    /// Seconds from the first frame's time to the last frame's hand-over.
+    /// Seconds from the first frame's time to the last frame's hand-over; where frames were written at once, what that took.
     pub seconds: f64,
-    /// How close to their times frames were handed over; empty at top speed.
+    /// Where frames were written at once, into a capture file: seconds that the run lasts by their times. No rate and no
+    /// timing was measured then.
+    pub due_seconds: Option<f64>,
+    /// How close to their times frames were handed over; empty at top speed, and where they were written at once.
     pub timing: Timing,
 }
 

@@ -5,7 +5,7 @@ use super::report::{Ended, QueueReport, Report, Timing};
 use super::stats::{Live, Tick};
 use super::{Pace, Settings, Source, queue};
 use crate::backend::Queue;
-use crate::clock::{Clock, Monotonic};
+use crate::clock::{Clock, Monotonic, Virtual};
 use crate::interface::{Counters, Interface, LinkEvent, LinkWatch};
 use crate::pacing::FCS_LEN;
 use crate::transmit::{Counts, Transmit, TransmitError};
@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the one who looks after the threads looks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,6 +72,7 @@ pub fn run_on<S: Source>(
     let before = dropped(interfaces);
     let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
     let places = processors(jobs.len());
+    let at_once = jobs.iter().any(|job| job.queue.is_at_once());
     let halt = AtomicBool::new(false);
     let start = first_due(Monotonic::new(crate::clock::Waiting::Spin).now());
     let mut why = None;
@@ -92,7 +93,7 @@ pub fn run_on<S: Source>(
             &lives,
             (stop, &halt),
             &mut watches,
-            start,
+            (start, at_once),
             each_second,
         );
         threads
@@ -116,7 +117,7 @@ pub fn run_on<S: Source>(
     let interface_dropped = before
         .zip(dropped(interfaces))
         .map(|(before, after)| after.saturating_sub(before));
-    let (mut report, rest) = conclude(done, &lives, why, start);
+    let (mut report, rest) = conclude(done, &lives, why, (start, at_once));
     report.interface_dropped = interface_dropped;
     report.unwatched = unwatched;
     (report, rest)
@@ -156,6 +157,8 @@ struct Done<S> {
     pinned_to: Option<usize>,
     time_up: bool,
     end: u64,
+    /// What it took, where frames were written at once.
+    took: Duration,
 }
 
 fn work<S: Source>(
@@ -172,27 +175,41 @@ fn work<S: Source>(
         settings,
     } = job;
     let mut timing = Timing::default();
+    let mut clock = match settings.pace {
+        // Never sleeps.
+        Pace::Top => Monotonic::new(settings.waiting),
+        Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
+    };
+    let began = Instant::now();
     let (result, counts, end) = match &mut queue {
         Queue::Xdp(link) => one(
             &mut **link,
             &mut source,
+            (&mut clock, start),
             &settings,
-            start,
             (halt, live, &mut timing),
         ),
         Queue::Packet(link) => one(
             &mut **link,
             &mut source,
+            (&mut clock, start),
             &settings,
-            start,
+            (halt, live, &mut timing),
+        ),
+        Queue::File(link) if link.is_live() => one(
+            &mut **link,
+            &mut source,
+            (&mut clock, start),
+            &settings,
             (halt, live, &mut timing),
         ),
         Queue::File(link) => one(
             &mut **link,
             &mut source,
+            (&mut Virtual::new(start), start),
             &settings,
-            start,
-            (halt, live, &mut timing),
+            // That a frame was written at its virtual time is no measurement.
+            (halt, live, &mut Timing::default()),
         ),
     };
     let time_up = settings
@@ -207,29 +224,18 @@ fn work<S: Source>(
         pinned_to,
         time_up,
         end,
+        took: began.elapsed(),
     }
 }
 
 fn one<T: Transmit, S: Source>(
     link: &mut T,
     source: &mut S,
+    (clock, start): (&mut impl Clock, u64),
     settings: &Settings,
-    start: u64,
     (halt, live, timing): (&AtomicBool, &Live, &mut Timing),
 ) -> (Result<(), TransmitError>, Counts, u64) {
-    let mut clock = match settings.pace {
-        // Never sleeps.
-        Pace::Top => Monotonic::new(settings.waiting),
-        Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
-    };
-    let result = queue::send(
-        link,
-        source,
-        &mut clock,
-        start,
-        settings,
-        (halt, live, timing),
-    );
+    let result = queue::send(link, source, clock, start, settings, (halt, live, timing));
     if result.is_err() {
         // The others would only find the same.
         halt.store(true, Ordering::Relaxed);
@@ -243,7 +249,7 @@ fn look_after<T>(
     lives: &[Live],
     (stop, halt): (&AtomicBool, &AtomicBool),
     watches: &mut [LinkWatch],
-    start: u64,
+    (start, at_once): (u64, bool),
     each_second: &mut dyn FnMut(&Tick),
 ) -> Option<Ended> {
     let mut clock = Monotonic::new(crate::clock::Waiting::Sleep);
@@ -266,7 +272,7 @@ fn look_after<T>(
         }
         let now = clock.now();
         if now >= last_at + TICK {
-            let tick = tick(lives, start, (last_at, &last), now);
+            let tick = tick(lives, (start, at_once), (last_at, &last), now);
             (last_at, last) = (now, sum(lives));
             each_second(&tick);
         }
@@ -288,7 +294,12 @@ fn sum(lives: &[Live]) -> Counts {
         .fold(Counts::default(), |sum, live| sum.plus(live.counts()))
 }
 
-fn tick(lives: &[Live], start: u64, (last_at, last): (u64, &Counts), now: u64) -> Tick {
+fn tick(
+    lives: &[Live],
+    (start, at_once): (u64, bool),
+    (last_at, last): (u64, &Counts),
+    now: u64,
+) -> Tick {
     let counts = sum(lives);
     let over = (now - last_at) as f64 / 1e9;
     let packets = (counts.completed - last.completed) as f64;
@@ -301,6 +312,7 @@ fn tick(lives: &[Live], start: u64, (last_at, last): (u64, &Counts), now: u64) -
         l2_bits_per_second: (octets + packets * FCS_LEN as f64) * 8.0 / over,
         dropped: counts.dropped,
         starved: lives.iter().map(Live::starvations).sum(),
+        at_once,
     }
 }
 
@@ -308,12 +320,13 @@ fn conclude<S>(
     done: Vec<Done<S>>,
     lives: &[Live],
     why: Option<Ended>,
-    start: u64,
+    (start, at_once): (u64, bool),
 ) -> (Report, Vec<(Queue, S)>) {
     let mut timing = Timing::default();
     let mut queues = Vec::with_capacity(done.len());
     let mut total = Counts::default();
     let mut end = start;
+    let mut took = Duration::ZERO;
     let mut time_up = false;
     let mut failed = None;
     let mut rest = Vec::with_capacity(done.len());
@@ -321,6 +334,7 @@ fn conclude<S>(
         timing.add(&one.timing);
         total = total.plus(one.counts);
         end = end.max(one.end);
+        took = took.max(one.took);
         time_up |= one.time_up;
         if let Err(error) = &one.result {
             failed.get_or_insert_with(|| Ended::LinkFailed(error.to_string()));
@@ -329,7 +343,8 @@ fn conclude<S>(
             mode: one.queue.mode().clone(),
             pinned_to: one.pinned_to,
             counts: one.counts,
-            starved: live.starvations(),
+            // Who waits for no time is not kept from it.
+            starved: if at_once { 0 } else { live.starvations() },
             misfits: live.misfits(),
         });
         rest.push((one.queue, one.source));
@@ -341,13 +356,19 @@ fn conclude<S>(
         (None, None) if time_up => Ended::TimeUp,
         (None, None) => Ended::Done,
     };
+    let due_seconds = (end - start) as f64 / 1e9;
     let report = Report {
         ended,
         queues,
         total,
         interface_dropped: None,
         unwatched: Vec::new(),
-        seconds: (end - start) as f64 / 1e9,
+        seconds: if at_once {
+            took.as_secs_f64()
+        } else {
+            due_seconds
+        },
+        due_seconds: at_once.then_some(due_seconds),
         timing,
     };
     (report, rest)

@@ -86,4 +86,6 @@ pub struct Tick {
     pub dropped: u64,
     /// How often a source had nothing in time, in all.
     pub starved: u64,
+    /// Whether frames are written at once: the rates are then those of writing.
+    pub at_once: bool,
 }

@@ -5,9 +5,11 @@ use super::options::{Backend, LinkOptions};
 use crate::failure::{Failure, Result};
 use crate::quantity::bits_per_second;
 use fcn_link::backend::{self, OpenError, Options, Queue, SlotCount};
-use fcn_link::file_transmit::FileTransmit;
+use fcn_link::file_transmit::{FileTransmit, STDOUT};
 use fcn_link::interface::{self, Interface};
 use fcn_link::privilege::{self, Capability};
+use std::fs;
+use std::io::{self, IsTerminal};
 
 /// Octets of an Ethernet header, and of up to two VLAN tags, which the MTU does not count.
 const HEADER: usize = 14 + 2 * 4;
@@ -112,6 +114,24 @@ fn explain(error: &OpenError, backend: Backend) -> Failure {
     }
 }
 
+/// Refuses to write into a file without end: nothing but a full disk would stop it soon. Somebody who reads a pipe does.
+///
+/// # Errors
+/// `options` name a file.
+pub fn refuse_endless(options: &LinkOptions, ends: &str) -> Result {
+    match &options.output {
+        Some(path)
+            if path.as_os_str() != STDOUT
+                && fs::metadata(path).map_or(true, |there| there.is_file()) =>
+        {
+            Err(Failure::usage("--forever")
+                .and("a file that is written at once would fill the disk")
+                .and(format!("say how much of it: {ends}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn to_file(
     options: &LinkOptions,
     slots: SlotCount,
@@ -126,8 +146,16 @@ fn to_file(
     if options.queues != 1 {
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
     }
-    let file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
+    if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
+        return Err(Failure::usage("a capture is nothing for a terminal")
+            .and("standard output")
+            .and("redirect it into a file or a program, or name a file with -o"));
+    }
+    let mut file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
         .map_err(|error| Failure::failed(error.to_string()))?;
+    if options.live {
+        file.make_live();
+    }
     Ok(Opened {
         interface: None,
         queues: vec![Queue::File(Box::new(file))],

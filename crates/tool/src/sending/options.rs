@@ -13,17 +13,25 @@ pub struct LinkOptions {
     /// The interface to send on
     #[arg(long, value_name = "IF", required_unless_present = "output")]
     pub iface: Option<String>,
-    /// Write a capture file instead of sending
+    /// Write a capture file instead, at once, each frame with the time when it is due; `-`: standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "iface")]
     pub output: Option<PathBuf>,
+    /// Write each frame when it is due, for somebody who watches them come
+    #[arg(long, requires = "output", conflicts_with = "top")]
+    pub live: bool,
     /// How to send
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        conflicts_with = "output"
+    )]
     pub backend: Backend,
     /// Send by so many queues, a thread each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub queues: u32,
     /// Send even where a default route leaves by this interface
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub allow_default_route: bool,
 }
 
@@ -58,13 +66,13 @@ impl From<Backend> for Wanted {
 #[derive(Clone, Debug, Args)]
 pub struct Manner {
     /// Hand over so many frames at once, at most [default: by the rate]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "output")]
     pub burst: Option<u16>,
     /// What to do with frames that are late [default: quickly where gaps are 100 µs or more, else gently]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", conflicts_with_all = ["output", "top"])]
     pub catch_up: Option<CatchUpWanted>,
     /// Wait by spinning: a core of its own for each queue, and smaller timing errors
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["output", "top"])]
     pub spin: bool,
 }
 

@@ -5,6 +5,7 @@ use crate::console::{Console, say, say_json};
 use crate::failure::{Failure, Result};
 use crate::quantity::{bits_per_second, grouped};
 use fcn_link::backend::Queue;
+use fcn_link::file_transmit::STDOUT;
 use fcn_link::sender::{Ended, Report, Tick};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -26,6 +27,16 @@ pub fn announce(opened: &Opened, facts: &[(&str, String)], console: &mut Console
 
 /// Says how it goes, on standard error.
 pub fn tick(tick: &Tick, console: &mut Console<'_>) {
+    if tick.at_once {
+        // Nobody asked how fast this machine writes.
+        let _ = writeln!(
+            console.err,
+            "{:>7.1} s  {} written",
+            tick.at,
+            grouped(tick.sent)
+        );
+        return;
+    }
     let mut text = format!(
         "{:>7.1} s  {:>11} packet/s  {:>14}  {} sent",
         tick.at,
@@ -56,16 +67,23 @@ pub fn conclude(
     (quiet, as_json): (bool, bool),
     console: &mut Console<'_>,
 ) -> Result {
+    // Where the capture is on standard output, nothing else is.
+    let to_stdout = queues.iter().any(|queue| queue.mode().target == STDOUT);
     for queue in queues {
         if let Queue::File(file) = queue {
             file.finish()
                 .map_err(|error| Failure::failed(error.to_string()))?;
         }
     }
+    let out = if to_stdout {
+        &mut *console.err
+    } else {
+        &mut *console.out
+    };
     if as_json {
-        say_json(console.out, &as_value(report, more)?)?;
+        say_json(out, &as_value(report, more)?)?;
     } else if !quiet {
-        say(console.out, &as_text(report, lines))?;
+        say(out, &as_text(report, lines))?;
     }
     match &report.ended {
         Ended::LinkFailed(why) => Err(Failure::failed(why.clone())),
@@ -99,6 +117,16 @@ fn as_value(report: &Report, more: Value) -> Result<Value> {
                 fields.extend(other);
             }
         }
+        if report.due_seconds.is_some() {
+            for not_measured in [
+                "packets_per_second",
+                "l2_bits_per_second",
+                "l1_bits_per_second",
+                "timing",
+            ] {
+                fields.insert(not_measured.to_owned(), Value::Null);
+            }
+        }
     }
     Ok(value)
 }
@@ -110,31 +138,37 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
         let _ = writeln!(text, "{name:<10} {what}");
     };
     let ended = match &report.ended {
+        Ended::Done if report.due_seconds.is_some() => "all was written".to_owned(),
         Ended::Done => "all was sent".to_owned(),
         Ended::TimeUp => "the time was up".to_owned(),
         Ended::Interrupted => "interrupted".to_owned(),
         Ended::LinkFailed(why) => why.clone(),
     };
     line("ended", ended);
-    line(
-        "sent",
-        format!(
-            "{} packets, {} octets, in {:.3} s",
-            grouped(report.sent()),
-            grouped(report.total.octets),
-            report.seconds
-        ),
-    );
-    line(
-        "rate",
-        format!(
-            "{} packet/s, {} (layer 2), {} (layer 1)",
-            grouped(report.packets_per_second().round() as u64),
-            bits_per_second(report.l2_bits_per_second()),
-            bits_per_second(report.l1_bits_per_second())
-        ),
-    );
-    line("dropped", dropped(report));
+    let (packets, octets) = (grouped(report.sent()), grouped(report.total.octets));
+    let seconds = report.seconds;
+    if let Some(due) = report.due_seconds {
+        line(
+            "written",
+            format!("{packets} packets, {octets} octets, in {seconds:.3} s"),
+        );
+        line("lasting", format!("{due:.9} s by their time stamps"));
+    } else {
+        line(
+            "sent",
+            format!("{packets} packets, {octets} octets, in {seconds:.3} s"),
+        );
+        line(
+            "rate",
+            format!(
+                "{} packet/s, {} (layer 2), {} (layer 1)",
+                grouped(report.packets_per_second().round() as u64),
+                bits_per_second(report.l2_bits_per_second()),
+                bits_per_second(report.l1_bits_per_second())
+            ),
+        );
+        line("dropped", dropped(report));
+    }
     if report.queues.len() > 1 {
         for queue in &report.queues {
             let place = queue

@@ -110,7 +110,14 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
     let capture = scratch.join("mix.pcapng");
     let mut command = Command::new(generator);
     command.arg("run").arg(&scenario);
-    command.args(["--count", &count.to_string(), "--quiet", "--output"]);
+    command.args([
+        "--count",
+        &count.to_string(),
+        "--rate",
+        "1Mpps",
+        "--quiet",
+        "--output",
+    ]);
     process::stdout(command.arg(&capture))?;
 
     let peer = format!("lua_script:{}", peer.display());

@@ -60,7 +60,14 @@ pub fn run(with: &Tshark, without: &Tshark, count: u64) -> Outcome {
     let capture = scratch.join("few.pcapng");
     let mut command = Command::new(generator);
     command.arg("run").arg(&scenario);
-    command.args(["--count", &count.to_string(), "--quiet", "--output"]);
+    command.args([
+        "--count",
+        &count.to_string(),
+        "--rate",
+        "1Mpps",
+        "--quiet",
+        "--output",
+    ]);
     process::stdout(command.arg(&capture))?;
 
     println!("resident memory in MB over {count} packets, half of them notifications about 64 QPs");
