@@ -34,6 +34,8 @@ pub(super) struct File {
     #[serde(default)]
     pub profile: Profile,
     #[serde(default)]
+    pub compare: CompareText,
+    #[serde(default)]
     pub host: Vec<Spanned<HostText>>,
     #[serde(default)]
     pub switch: Vec<Spanned<SwitchText>>,
@@ -45,6 +47,14 @@ pub(super) struct File {
     pub fault: Vec<Spanned<FaultText>>,
     #[serde(default)]
     pub inject: Vec<Spanned<InjectText>>,
+}
+
+/// The keys of `[compare]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompareText {
+    pub duration: Maybe<DurationText>,
+    pub warm_up: Maybe<DurationText>,
 }
 
 /// A file that asks for packets made one by one instead of a simulation.
@@ -215,6 +225,7 @@ pub(super) struct HostText {
     pub access_list: Option<Vec<Spanned<String>>>,
     pub cnp: Option<bool>,
     pub cnp_interval: Maybe<DurationText>,
+    pub notification_delay: Maybe<DurationText>,
     pub answers_unknown_options: Option<bool>,
     pub verify_icrc: Option<bool>,
     #[serde(default)]
@@ -275,6 +286,7 @@ pub(super) struct SwitchText {
     pub ecn: Option<bool>,
     pub mark_unknown: Option<bool>,
     pub copy_flow_label: Option<bool>,
+    pub notification_delay: Maybe<DurationText>,
     pub pfc: Option<bool>,
     #[serde(default)]
     pub pause: PauseText,

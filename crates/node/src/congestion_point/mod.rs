@@ -72,21 +72,22 @@ impl CongestionPoint {
         }
     }
 
-    /// Decides about a data packet that joins an egress queue of `depth` octets. `dice` is uniformly random.
+    /// Decides about a data packet that joins an egress queue of `depth` octets, whose port has the thresholds `marking`.
+    /// `dice` is uniformly random.
     pub fn on_packet(
         &mut self,
         now: Time,
         packet: &DataPacket<'_>,
-        depth: u64,
+        (depth, marking): (u64, &Marking),
         dice: u32,
     ) -> Verdict {
         self.counters.packets += 1;
-        let probability = self.config.marking.probability(depth);
+        let probability = marking.probability(depth);
         if f64::from(dice) >= probability * DICE {
             return Verdict::default();
         }
         self.counters.congested += 1;
-        let (notify, mark) = self.decide(packet, self.level(depth));
+        let (notify, mark) = self.decide(packet, marking.level(depth));
         let admitted = notify.map(|outgoing| self.admit(now, packet, &outgoing));
         // Where the rate of all flows together is used up, only a mark can tell the sender; the draft forbids it beside
         // a Fast CNP alone. A flow's own interval needs none: that sender has just been told.
@@ -96,12 +97,6 @@ impl CongestionPoint {
             mark_ce: (mark || instead) && self.may_mark(packet.ecn),
             notify: notify.filter(|_| admitted == Some(Ok(()))),
         }
-    }
-
-    /// Congestion level of a queue of `depth` octets: 1 up to Kmin, 7 from Kmax on.
-    #[must_use]
-    pub fn level(&self, depth: u64) -> u8 {
-        self.config.marking.level(depth)
     }
 
     /// Learns proxies from a routing message that passes by or is addressed to this node.

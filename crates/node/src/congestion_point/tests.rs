@@ -101,7 +101,7 @@ fn able(ability: Ability) -> Vec<(Prefix, Ability)> {
 /// Verdict on a packet that meets a full queue, with whatever dice, a second after the last.
 fn verdict(node: &mut CongestionPoint, packet: &DataPacket<'_>) -> (bool, Option<Outgoing>) {
     let now = Time::from_nanos(node.counters().packets * 1_000_000_000);
-    let verdict = node.on_packet(now, packet, FULL, u32::MAX);
+    let verdict = node.on_packet(now, packet, (FULL, &Marking::default()), u32::MAX);
     assert!(verdict.congested);
     (verdict.mark_ce, verdict.notify)
 }
@@ -150,7 +150,12 @@ fn nothing_happens_unless_the_dice_fall_under_the_probability() {
         (200_001, u32::MAX, true),
     ];
     for (i, (depth, dice, congested)) in (0u64..).zip(steps) {
-        let verdict = node.on_packet(Time::from_nanos(i * 1_000_000), &data(), depth, dice);
+        let verdict = node.on_packet(
+            Time::from_nanos(i * 1_000_000),
+            &data(),
+            (depth, &Marking::default()),
+            dice,
+        );
         assert_eq!(verdict.congested, congested, "{depth} {dice}");
         assert_eq!(
             (verdict.mark_ce, verdict.notify.is_some()),
@@ -162,15 +167,13 @@ fn nothing_happens_unless_the_dice_fall_under_the_probability() {
 
 #[test]
 fn the_level_rises_from_1_at_kmin_to_7_at_kmax() {
-    let node = node(|config| {
-        config.marking = Marking {
-            kmin: 1000,
-            kmax: 8000,
-            pmax: 0.1,
-        };
-    });
+    let marking = Marking {
+        kmin: 1000,
+        kmax: 8000,
+        pmax: 0.1,
+    };
     let levels =
-        [0, 1000, 1999, 2000, 4500, 7000, 7999, 8000, u64::MAX].map(|depth| node.level(depth));
+        [0, 1000, 1999, 2000, 4500, 7000, 7999, 8000, u64::MAX].map(|depth| marking.level(depth));
     assert_eq!(levels, [1, 1, 1, 2, 4, 7, 7, 7, 7]);
     let step = Marking {
         kmin: 10,
@@ -194,7 +197,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
         (at(49_999), None),
         (at(50_000), Some(fast_cnp())),
     ] {
-        let verdict = node.on_packet(now, &data(), FULL, 0);
+        let verdict = node.on_packet(now, &data(), (FULL, &Marking::default()), 0);
         assert_eq!(
             verdict,
             Verdict {
@@ -339,7 +342,8 @@ fn wan_fcn_goes_to_the_ingress_of_tunnelled_ect_packets_alone() {
     // The level is that of the queue.
     let now = Time::from_nanos(1 << 60);
     assert_eq!(
-        node.on_packet(now, &tunnelled(Ecn::Ect0), 5_001, 0).notify,
+        node.on_packet(now, &tunnelled(Ecn::Ect0), (5_001, &Marking::default()), 0)
+            .notify,
         Some(wan_fcn(1))
     );
 }
@@ -449,9 +453,14 @@ fn the_limits_hold_for_all_flows_together() {
             dest_qp: Qp::truncate(qp),
             ..data()
         };
-        node.on_packet(Time::from_nanos(micros * 1000), &packet, FULL, 0)
-            .notify
-            .is_some()
+        node.on_packet(
+            Time::from_nanos(micros * 1000),
+            &packet,
+            (FULL, &Marking::default()),
+            0,
+        )
+        .notify
+        .is_some()
     };
     assert_eq!([sent(0, 1), sent(0, 2), sent(0, 3)], [true, true, false]);
     assert_eq!(
@@ -482,9 +491,14 @@ fn where_no_notification_is_left_a_mark_tells_the_sender() {
             ..Limits::default()
         };
     });
-    let first = node.on_packet(Time::from_nanos(0), &data(), FULL, 0);
+    let first = node.on_packet(Time::from_nanos(0), &data(), (FULL, &Marking::default()), 0);
     assert_eq!((first.mark_ce, first.notify), (false, Some(fast_cnp())));
-    let later = node.on_packet(Time::from_nanos(60_000), &data(), FULL, 0);
+    let later = node.on_packet(
+        Time::from_nanos(60_000),
+        &data(),
+        (FULL, &Marking::default()),
+        0,
+    );
     assert_eq!((later.mark_ce, later.notify), (true, None));
     assert_eq!(node.counters().total_limited, 1);
 }
