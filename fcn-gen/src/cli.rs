@@ -61,8 +61,8 @@ Examples:
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   fcn-gen compare incast
-  fcn-gen compare incast --mechanisms cnp,fast-cnp --seeds 5 --svg incast.svg
-  fcn-gen compare wan-fcn --set duration=50ms --over distance=1km,100km,1000km";
+  fcn-gen compare incast --mechanisms cnp,fast-cnp --seeds 20 --svg incast.svg
+  fcn-gen compare wan-fcn --over distance=1km,100km,1000km";
 
 /// Options of `list`.
 #[derive(Debug, Args)]
@@ -203,7 +203,7 @@ pub struct Compare {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub mechanisms: Vec<String>,
     /// Play each with so many seeds; median and range are shown
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
     /// Compare once for each value of a parameter
     #[arg(long, value_name = "KEY=VALUE,…")]
@@ -252,7 +252,7 @@ mod tests {
             panic!("not compare");
         };
         assert_eq!(compare.mechanisms, ["cnp", "pfc"]);
-        assert_eq!(compare.seeds, 1);
+        assert_eq!(compare.seeds, 5);
     }
 
     #[test]

@@ -30,6 +30,7 @@ flow = [{ name = "f", from = ["a", "b"], to = "r", trace = "preallocated" }]
 fault = [{ name = "wobble", link = "s1:s2", kind = "reorder", probability = 0.5 }]
 inject = [{ name = "storm", from = "b", what = "pause" }]
 profile = {}
+compare = {}
 "#;
 
 const STRESS: &str = "about = \"base\"\nstress = { flows = 1000, mix = { data_ipv4 = 1 } }\n";
@@ -40,10 +41,11 @@ const GALLERY: &str = "about = \"base\"\ngallery = \"formats\"\n";
 const TAKEN_OUT: [&str; 2] = ["parameters", "defaults"];
 
 /// A heading of SCENARIOS.md, the base that its keys are set in, and the path before them.
-const SECTIONS: [(&str, &str, &str); 19] = [
+const SECTIONS: [(&str, &str, &str); 20] = [
     ("Top of the file", BASE, ""),
     ("[parameters]", BASE, "parameters.p."),
     ("[profile]", BASE, "profile."),
+    ("[compare]", BASE, "compare."),
     ("[defaults]", BASE, "defaults."),
     ("[[host]]", BASE, "host.a."),
     ("[host.dcqcn]", BASE, "host.a.dcqcn."),
@@ -121,7 +123,7 @@ fn with_unknown(base: &str, path: &str) -> String {
             let (table, key) = path.split_once('.').unwrap_or((path, ""));
             let (entry, below) = key.split_once('.').unwrap_or((key, ""));
             let begin = match (table, below) {
-                ("profile", _) => "profile = {".to_owned(),
+                ("profile" | "compare", _) => format!("{table} = {{"),
                 ("stress", "") if entry.is_empty() => "stress = {".to_owned(),
                 ("stress", _) => format!("{entry} = {{"),
                 (_, "") => format!("{{ name = \"{entry}\""),

@@ -191,7 +191,7 @@ fn played(name: &str, sets: &[&str]) -> (Outcome, Decoder) {
 /// The least Kmin of a congestion point.
 fn least_kmin(simulation: &Simulation) -> u64 {
     let kmin = |node: &Node| match &node.kind {
-        NodeKind::Switch(switch) => Some(switch.congestion.marking.kmin),
+        NodeKind::Switch(switch) => switch.ports.values().map(|port| port.marking.kmin).min(),
         NodeKind::Host(_) => None,
     };
     simulation.nodes.iter().filter_map(kmin).min().unwrap()

@@ -1,6 +1,6 @@
 //! The roles together: a data packet meets congestion, and its sender slows down, by each of the four ways.
 
-use crate::congestion_point::{self, Ability, CongestionPoint};
+use crate::congestion_point::{self, Ability, CongestionPoint, Marking};
 use crate::ingress_pe::{self, IngressPe};
 use crate::notification_point::{self, NotificationPoint};
 use crate::outgoing::{About, Outgoing};
@@ -50,7 +50,7 @@ fn congest(
     let mut node = CongestionPoint::new(config, Profile::DEFAULT);
     with_frame(bytes, |frame| {
         let packet = DataPacket::of(frame).unwrap();
-        let verdict = node.on_packet(NOW, &packet, u64::MAX, 0);
+        let verdict = node.on_packet(NOW, &packet, (u64::MAX, &Marking::default()), 0);
         let about = About::of(&packet, frame);
         (
             verdict.mark_ce,

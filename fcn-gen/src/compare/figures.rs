@@ -18,6 +18,10 @@ pub enum Unit {
     BitsPerSecond,
     /// A ratio, 0 to 1.
     Ratio,
+    /// A share, 0 to 1, shown as a percentage.
+    Share,
+    /// A change as a share of the greater value, -1 to 1, shown as a percentage with its sign.
+    Change,
     /// A number of things.
     Count,
 }
@@ -34,10 +38,12 @@ pub struct Figure {
     source: Source,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Source {
     Of(fn(&Metrics) -> Option<f64>),
     Notifications(Kind),
+    /// Goodput of the flows with these indices.
+    Flows(Vec<usize>),
 }
 
 /// A figure over several seeds.
@@ -70,6 +76,12 @@ impl Spread {
             seeds,
         })
     }
+
+    /// Whether the two ranges do not touch.
+    #[must_use]
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        self.max < other.min || self.min > other.max
+    }
 }
 
 impl Figure {
@@ -88,21 +100,25 @@ impl Figure {
         matches!(self.source, Source::Notifications(_))
     }
 
-    /// Its value in one run; `None` where the run has none, as a reaction time has none where nobody reacted.
-    #[must_use]
-    pub fn value(&self, metrics: &Metrics) -> Option<f64> {
-        match self.source {
-            Source::Of(of) => of(metrics),
-            Source::Notifications(kind) => Some(count(
-                metrics.notifications.get(&kind).copied().unwrap_or(0),
-            )),
+    /// Its values in one run: one, or one of each flow; none where the run has none, as a reaction time has none where
+    /// nobody reacted.
+    fn values(&self, metrics: &Metrics) -> Vec<f64> {
+        match &self.source {
+            Source::Of(of) => of(metrics).into_iter().collect(),
+            Source::Notifications(kind) => {
+                vec![count(metrics.notifications.get(kind).copied().unwrap_or(0))]
+            }
+            Source::Flows(flows) => flows
+                .iter()
+                .filter_map(|flow| Some(metrics.by_flow.get(*flow)?.1))
+                .collect(),
         }
     }
 
     /// Its spread over the runs of one mechanism.
     #[must_use]
     pub fn spread(&self, runs: &[Metrics]) -> Option<Spread> {
-        Spread::of(runs.iter().filter_map(|run| self.value(run)))
+        Spread::of(runs.iter().flat_map(|run| self.values(run)))
     }
 
     /// For a table: the median, and the range where `runs` are several and differ.
@@ -112,8 +128,11 @@ impl Figure {
             return "never".to_owned();
         };
         let mut cell = show(self.unit, spread.median);
-        if spread.min < spread.max {
-            let (min, max) = (show(self.unit, spread.min), show(self.unit, spread.max));
+        let (min, max) = (show(self.unit, spread.min), show(self.unit, spread.max));
+        if min != max {
+            // A unit that both have stands once.
+            let alike = |(number, unit)| max.ends_with(&format!(" {unit}")).then_some(number);
+            let min = min.split_once(' ').and_then(alike).unwrap_or(&min);
             cell += &format!("\n{min} to {max}");
         }
         if spread.seeds < runs.len() {
@@ -134,12 +153,17 @@ pub fn all() -> Vec<Figure> {
         Figure::new("above_kmax_ns", "time above Kmax", Unit::Nanoseconds, |m| {
             Some(m.above_kmax.0 as f64 / 1e3)
         }),
-        Figure::new("goodput_bps", "goodput", Unit::BitsPerSecond, |m| {
-            Some(m.goodput)
+        mean_queue(),
+        completion(),
+        Figure::new("utilisation", "utilisation", Unit::Share, |m| {
+            Some(m.utilisation)
         }),
+        goodput(),
+        drift(),
         Figure::new("fairness", "fairness (Jain)", Unit::Ratio, |m| {
             Some(m.fairness)
         }),
+        told_twice(),
         Figure::new("ce_marks", "CE marks", Unit::Count, |m| {
             Some(count(m.marked))
         }),
@@ -157,8 +181,98 @@ pub fn all() -> Vec<Figure> {
         unit: Unit::Count,
         source: Source::Notifications(kind),
     });
-    figures.splice(5..5, kinds);
+    let behind_fairness = 1 + figures.iter().position(|f| f.id == "fairness").unwrap_or(0);
+    figures.splice(behind_fairness..behind_fairness, kinds);
     figures
+}
+
+/// Goodput of each flow, by its name, of runs of one scenario.
+#[must_use]
+pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
+    let flow = |(index, (name, _)): (usize, &(String, f64))| Figure {
+        id: name.clone(),
+        label: format!("goodput of {name}"),
+        unit: Unit::BitsPerSecond,
+        source: Source::Flows(vec![index]),
+    };
+    run.by_flow.iter().enumerate().map(flow).collect()
+}
+
+/// The same of flows that differ in their number alone, together: those of one entry of the file.
+#[must_use]
+pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = Vec::new();
+    for (index, (name, _)) in run.by_flow.iter().enumerate() {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        match figures.iter_mut().find(|figure| figure.id == stem) {
+            Some(Figure {
+                source: Source::Flows(flows),
+                label,
+                ..
+            }) => {
+                flows.push(index);
+                *label = format!("goodput of each {stem}");
+            }
+            _ => figures.push(Figure {
+                id: stem.to_owned(),
+                label: format!("goodput of {name}"),
+                unit: Unit::BitsPerSecond,
+                source: Source::Flows(vec![index]),
+            }),
+        }
+    }
+    if figures.len() > MOST_ENTRIES {
+        return vec![Figure {
+            id: String::new(),
+            label: "goodput of each flow".to_owned(),
+            unit: Unit::BitsPerSecond,
+            source: Source::Flows((0..run.by_flow.len()).collect()),
+        }];
+    }
+    figures
+}
+
+/// Kinds of flows that a table has a row for each of.
+const MOST_ENTRIES: usize = 6;
+
+/// When all flows were done.
+#[must_use]
+pub fn completion() -> Figure {
+    Figure::new("completion_ns", "all flows done", Unit::Nanoseconds, |m| {
+        m.completion.map(|at| at.0 as f64 / 1e3)
+    })
+}
+
+/// All flows' goodput.
+#[must_use]
+pub fn goodput() -> Figure {
+    Figure::new("goodput_bps", "goodput", Unit::BitsPerSecond, |m| {
+        Some(m.goodput)
+    })
+}
+
+/// By how much goodput still changed within the time counted.
+#[must_use]
+pub fn drift() -> Figure {
+    Figure::new("goodput_drift", "its drift", Unit::Change, |m| {
+        Some(m.drift)
+    })
+}
+
+/// The deepest queue, on average.
+#[must_use]
+pub fn mean_queue() -> Figure {
+    Figure::new("mean_queue_octets", "mean queue", Unit::Octets, |m| {
+        Some(m.mean_queue)
+    })
+}
+
+/// Notifications about what another switch had told already.
+#[must_use]
+pub fn told_twice() -> Figure {
+    Figure::new("told_twice", "of these told twice", Unit::Count, |m| {
+        Some(count(m.told_twice))
+    })
 }
 
 /// From the onset of congestion to the first cut.
@@ -187,6 +301,8 @@ pub fn show(unit: Unit, value: f64) -> String {
         Unit::BitsPerSecond => Rate::new(significant(value) as u64)
             .map_or_else(|| "0".to_owned(), |rate| rate.to_string()),
         Unit::Ratio => format!("{value:.3}"),
+        Unit::Share => format!("{:.1} %", value * 100.0),
+        Unit::Change => format!("{:+.1} %", value * 100.0),
         Unit::Count => grouped(value.round() as u64),
     }
 }
@@ -245,6 +361,8 @@ mod tests {
         assert_eq!(show(Unit::BitsPerSecond, 98.76e9), "98.8 Gbit/s");
         assert_eq!(show(Unit::BitsPerSecond, 0.0), "0");
         assert_eq!(show(Unit::Ratio, 0.99951), "1.000");
+        assert_eq!(show(Unit::Share, 0.9876), "98.8 %");
+        assert_eq!(show(Unit::Change, 0.0321), "+3.2 %");
         assert_eq!(show(Unit::Count, 1_234_567.0), "1,234,567");
         assert_eq!((grouped(0), grouped(999)), ("0".into(), "999".into()));
         assert_eq!(grouped(1_000), "1,000");
@@ -255,7 +373,7 @@ mod tests {
         let figure = reaction_time();
         assert_eq!(figure.cell(&[metrics(Some(3_000))]), "3 µs");
         let runs = [metrics(Some(3_000)), metrics(Some(5_000)), metrics(None)];
-        assert_eq!(figure.cell(&runs), "4 µs\n3 µs to 5 µs\nin 2 of 3");
+        assert_eq!(figure.cell(&runs), "4 µs\n3 to 5 µs\nin 2 of 3");
         assert_eq!(figure.cell(&[metrics(None)]), "never");
     }
 

@@ -2,12 +2,13 @@
 
 use super::figures::{self, Figure};
 use super::{Comparison, Group, Row, sentence};
+use crate::sim::outcome::Metrics;
 use serde_json::{Map, Value, json};
 
 /// Name of the schema.
 pub const COMPARE_SCHEMA: &str = "fcn-gen/compare";
 /// Its version: raised when a field changes its meaning or goes away.
-pub const COMPARE_VERSION: u32 = 1;
+pub const COMPARE_VERSION: u32 = 2;
 
 /// The comparison for programs.
 #[must_use]
@@ -28,25 +29,35 @@ pub fn json(comparison: &Comparison) -> Value {
 fn group(group: &Group, figures: &[Figure]) -> Value {
     json!({
         "value": group.value,
+        "duration_ns": group.played_for.0.as_nanos(),
+        "warm_up_ns": group.played_for.1.as_nanos(),
         "mechanisms": group.rows.iter().map(|row| self::row(row, figures)).collect::<Vec<_>>(),
         "sentence": sentence(&group.rows),
     })
 }
 
 fn row(row: &Row, figures: &[Figure]) -> Value {
-    let (not_applicable, found) = match &row.played {
+    let spreads = |figures: &[Figure], runs: &[Metrics]| -> Map<String, Value> {
+        let spread = |figure: &Figure| (figure.id.clone(), json!(figure.spread(runs)));
+        figures.iter().map(spread).collect()
+    };
+    let (not_applicable, found, flows) = match &row.played {
         Ok(runs) => {
-            let found = figures
-                .iter()
-                .map(|figure| (figure.id.clone(), json!(figure.spread(runs))));
-            (None, Some(found.collect::<Map<_, _>>()))
+            let flows = runs.first().map(figures::of_each_flow).unwrap_or_default();
+            (
+                None,
+                Some(spreads(figures, runs)),
+                Some(spreads(&flows, runs)),
+            )
         }
-        Err(why) => (Some(why), None),
+        Err(why) => (Some(why), None, None),
     };
     json!({
         "mechanism": row.mechanism.id(),
         "not_applicable": not_applicable,
+        "settled": row.played.is_ok().then(|| row.unsettled().is_none()),
         "figures": found,
+        "goodput_bps_by_flow": flows,
     })
 }
 
@@ -70,6 +81,11 @@ mod tests {
             json!({"median": 520_000.0, "min": 480_000.0, "max": 560_000.0, "seeds": 2})
         );
         assert_eq!(cnp["figures"]["sent_cnp"]["median"], 1_204.0);
+        assert_eq!(cnp["settled"], true);
+        assert_eq!(
+            cnp["goodput_bps_by_flow"]["load2"],
+            json!({"median": 43.2e9, "min": 43.2e9, "max": 43.2e9, "seeds": 2})
+        );
     }
 
     #[test]
@@ -78,6 +94,7 @@ mod tests {
         let mechanisms = &value["groups"][0]["mechanisms"];
         assert_eq!(mechanisms[3]["not_applicable"], "no ingress PE");
         assert_eq!(mechanisms[3]["figures"], Value::Null);
+        assert_eq!(mechanisms[3]["settled"], Value::Null);
         assert_eq!(mechanisms[0]["figures"]["reaction_time_ns"], Value::Null);
     }
 }

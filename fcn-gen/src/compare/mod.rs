@@ -16,6 +16,7 @@ pub use table::text;
 use crate::scenario::Source;
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Metrics;
+use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
 
 /// What is to be compared.
@@ -118,6 +119,8 @@ pub struct Comparison {
 pub struct Group {
     /// The value.
     pub value: Option<String>,
+    /// How long was played, and from when on goodput and the like were counted.
+    pub played_for: (Ps, Ps),
     /// One for each mechanism.
     pub rows: Vec<Row>,
 }
@@ -129,6 +132,18 @@ pub struct Row {
     pub mechanism: Mechanism,
     /// The figures for each seed, or why the scenario cannot be played under it.
     pub played: core::result::Result<Vec<Metrics>, String>,
+}
+
+/// More than this share of change within the time counted, and a run has not settled.
+const SETTLED: f64 = 0.05;
+
+impl Row {
+    /// By how much goodput still changed, where that is so much that a longer run may turn a conclusion round.
+    #[must_use]
+    pub fn unsettled(&self) -> Option<f64> {
+        let drift = figures::drift().spread(self.played.as_ref().ok()?)?.median;
+        (drift.abs() > SETTLED).then_some(drift)
+    }
 }
 
 impl Group {
@@ -167,7 +182,17 @@ pub mod made_up {
             first_cut: reaction.map(|time| onset + Ps::from_nanos(time)),
             peak_queue: 250_000,
             above_kmax: Ps::from_nanos(40_000),
+            mean_queue: 60_000.0,
             goodput: 93.2e9,
+            completion: None,
+            drift: 0.01,
+            utilisation: 0.98,
+            by_flow: vec![
+                ("load1".into(), 40e9),
+                ("load2".into(), 43.2e9),
+                ("victim".into(), 10e9),
+            ],
+            told_twice: 0,
             fairness: 0.97,
             notifications: BTreeMap::from([(Kind::Cnp, 1_204)]),
             marked: 4_321,
@@ -206,6 +231,7 @@ pub mod made_up {
             over: None,
             groups: vec![Group {
                 value: None,
+                played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
                 rows: vec![
                     row(Mechanism::Pfc, &[None]),
                     row(Mechanism::Cnp, &[Some(12_000)]),
@@ -220,6 +246,7 @@ pub mod made_up {
     pub fn comparison_over() -> Comparison {
         let group = |value: &str, scale: u64| Group {
             value: Some(value.to_owned()),
+            played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
             rows: vec![
                 row(
                     Mechanism::Cnp,

@@ -5,6 +5,7 @@ use crate::scenario::model::{Mechanism, Simulation};
 use crate::scenario::{self, Play, Scenario};
 use crate::sim;
 use crate::sim::outcome::Metrics;
+use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -28,6 +29,19 @@ struct Loaded {
     rows: Vec<(Mechanism, core::result::Result<Vec<Simulation>, String>)>,
 }
 
+impl Loaded {
+    /// How long it is played, and counted from when on: the same under every mechanism.
+    fn played_for(&self) -> (Ps, Ps) {
+        let mut simulations = self
+            .rows
+            .iter()
+            .filter_map(|(_, loaded)| loaded.as_ref().ok()?.first());
+        simulations.next().map_or((Ps(0), Ps(0)), |simulation| {
+            (simulation.duration, simulation.warm_up)
+        })
+    }
+}
+
 /// Plays what is asked; stops where `stop` says so.
 ///
 /// # Errors
@@ -42,6 +56,7 @@ pub fn compare(
             .and("choose which with --mechanisms, not with --set"));
     }
     let base = load(question, &question.sets)?;
+    let question = &for_as_long_as_it_takes(question, &base);
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
@@ -52,6 +67,7 @@ pub fn compare(
     let jobs = jobs(&loaded);
     let mut results = play_all(&base.name, &jobs, stop, progress)?;
     let groups = loaded.into_iter().enumerate().map(|(g, loaded)| Group {
+        played_for: loaded.played_for(),
         value: loaded.value,
         rows: loaded
             .rows
@@ -74,6 +90,31 @@ pub fn compare(
         over: question.over.as_ref().map(|over| over.key.clone()),
     })
 }
+
+/// The question with the duration that the scenario has for comparisons, unless a duration is asked for.
+fn for_as_long_as_it_takes(question: &Question, base: &Scenario) -> Question {
+    let mut question = question.clone();
+    let Play::Simulation(simulation) = &base.play else {
+        return question;
+    };
+    let sets_duration = |key: &str| {
+        let parameter = base.parameters.iter().find(|p| p.name == key);
+        key == DURATION || parameter.is_some_and(|p| p.sets.iter().any(|set| set == DURATION))
+    };
+    let mut keys = question.sets.iter().map(|set| key(set));
+    let asked = keys.any(sets_duration)
+        || question
+            .over
+            .as_ref()
+            .is_some_and(|over| sets_duration(&over.key));
+    if let Some(duration) = simulation.compare_for.filter(|_| !asked) {
+        question.sets.push(format!("{DURATION}={}ps", duration.0));
+    }
+    question
+}
+
+/// The key that says how long to play.
+const DURATION: &str = "duration";
 
 /// The key of `key=value`.
 fn key(set: &str) -> &str {

@@ -1,9 +1,11 @@
-//! What a comparison comes to, in one sentence computed from its reaction times. Nothing is taken for granted: a
-//! mechanism may be later than receiver CNPs, or nobody may have reacted.
+//! What a comparison comes to, in sentences computed from its figures. Nothing is taken for granted: a mechanism may be
+//! later than receiver CNPs, nobody may have reacted, a run may not have settled. What the ranges over the seeds do not bear
+//! out is not claimed.
 
 use super::Row;
-use super::figures::{Unit, reaction_time, show};
+use super::figures::{Figure, Spread, Unit, goodput, mean_queue, reaction_time, show, told_twice};
 use crate::scenario::model::Mechanism;
+use fcn_wire::Kind;
 
 /// How a reaction time compares with another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,17 +54,9 @@ impl Against {
     }
 }
 
-/// The sentence about the mechanisms of one group.
+/// The sentences about the mechanisms of one group.
 #[must_use]
 pub fn sentence(rows: &[Row]) -> String {
-    let figure = reaction_time();
-    let played: Vec<(Mechanism, Option<f64>)> = rows
-        .iter()
-        .filter_map(|row| {
-            let runs = row.played.as_ref().ok()?;
-            Some((row.mechanism, figure.spread(runs).map(|s| s.median)))
-        })
-        .collect();
     let congested = rows
         .iter()
         .filter_map(|row| row.played.as_ref().ok())
@@ -71,8 +65,32 @@ pub fn sentence(rows: &[Row]) -> String {
     if !congested {
         return "No queue went above Kmin: there was nothing to react to. Play for longer, or have more sent.".to_owned();
     }
+    let parts = [
+        Some(reaction(rows)),
+        steady(rows, &goodput(), "goodput", ["higher", "lower"]),
+        steady(rows, &mean_queue(), "the mean queue", ["longer", "shorter"]),
+        told_again(rows),
+        rows.iter()
+            .any(|row| row.played.as_ref().is_ok_and(|runs| runs.len() == 1))
+            .then(|| "one seed was played: how far chance goes is not known".to_owned()),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .map(|part| capitalised(&part) + ".")
+        .collect();
+    parts.join(" ")
+}
+
+/// Who reacted when.
+fn reaction(rows: &[Row]) -> String {
+    let figure = reaction_time();
+    let played: Vec<(Mechanism, Option<Spread>)> = rows
+        .iter()
+        .filter_map(|row| Some((row.mechanism, figure.spread(row.played.as_ref().ok()?))))
+        .collect();
     let baseline = played.iter().find(|(m, _)| *m == Mechanism::Cnp);
-    let others: Vec<(Mechanism, f64)> = played
+    let others: Vec<(Mechanism, Spread)> = played
         .iter()
         .filter(|(m, _)| *m != Mechanism::Cnp)
         .filter_map(|(m, time)| Some((*m, (*time)?)))
@@ -83,18 +101,18 @@ pub fn sentence(rows: &[Row]) -> String {
         .map(|(m, _)| m.id())
         .collect();
     let mut text = match baseline {
-        Some((_, Some(baseline))) => against(*baseline, &others),
+        Some((_, Some(baseline))) => against(baseline, &others),
         Some((_, None)) => absolute("Receiver CNPs slowed no sender down", &others),
         None => absolute("Receiver CNPs were not played", &others),
     };
     if !unmoved.is_empty() {
         text += &format!("; under {} no sender slowed down", listed(&unmoved));
     }
-    capitalised(&text) + "."
+    text
 }
 
-fn against(baseline: f64, others: &[(Mechanism, f64)]) -> String {
-    let base = show(Unit::Nanoseconds, baseline);
+fn against(baseline: &Spread, others: &[(Mechanism, Spread)]) -> String {
+    let base = show(Unit::Nanoseconds, baseline.median);
     if others.is_empty() {
         return format!(
             "receiver CNPs took {base} from the onset of congestion to a sender's first cut"
@@ -103,9 +121,16 @@ fn against(baseline: f64, others: &[(Mechanism, f64)]) -> String {
     let parts: Vec<String> = others
         .iter()
         .map(|(mechanism, time)| {
-            let words = Against::of(*time, baseline).words();
-            let time = show(Unit::Nanoseconds, *time);
-            format!("{} reacted {words} ({time})", mechanism.id())
+            let words = if time.is_apart_from(baseline) {
+                format!(
+                    "reacted {}",
+                    Against::of(time.median, baseline.median).words()
+                )
+            } else {
+                "was not surely sooner or later".to_owned()
+            };
+            let time = show(Unit::Nanoseconds, time.median);
+            format!("{} {words} ({time})", mechanism.id())
         })
         .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -115,16 +140,92 @@ fn against(baseline: f64, others: &[(Mechanism, f64)]) -> String {
     )
 }
 
-fn absolute(why: &str, others: &[(Mechanism, f64)]) -> String {
+/// A figure of the time behind the warm-up against that of receiver CNPs, of mechanisms that have settled, as far as the
+/// ranges over the seeds do not overlap.
+fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option<String> {
+    let spread = |row: &Row| figure.spread(row.played.as_ref().ok()?);
+    let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp)?;
+    let base = spread(baseline).filter(|base| base.median > 0.0)?;
+    if baseline.unsettled().is_some() {
+        return Some(format!(
+            "{name} is not compared: under receiver CNPs goodput has not settled"
+        ));
+    }
+    let mut parts = Vec::new();
+    let mut alike = Vec::new();
+    let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
+    for row in others.filter(|row| row.unsettled().is_none()) {
+        let (Some(this), id) = (spread(row), row.mechanism.id()) else {
+            continue;
+        };
+        let ratio = this.median / base.median;
+        if !this.is_apart_from(&base) || (ratio - 1.0).abs() < 0.005 {
+            alike.push(id);
+        } else if ratio > 2.0 {
+            parts.push(format!(
+                "{ratio:.1} times as {} under {id}",
+                as_much(words[0])
+            ));
+        } else {
+            let word = words[usize::from(ratio < 1.0)];
+            let change = (ratio - 1.0).abs() * 100.0;
+            parts.push(format!("{change:.0} % {word} under {id}"));
+        }
+    }
+    if !alike.is_empty() {
+        parts.push(format!("not surely different under {}", listed(&alike)));
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
+}
+
+/// `high` for `higher`, `long` for `longer`.
+fn as_much(word: &str) -> &str {
+    word.trim_end_matches("er")
+}
+
+/// Switches of one path tell of the same episode each.
+fn told_again(rows: &[Row]) -> Option<String> {
+    let parts: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            let runs = row.played.as_ref().ok()?;
+            let again = told_twice().spread(runs)?.median;
+            let sent: u64 = runs
+                .iter()
+                .flat_map(|run| &run.notifications)
+                .filter(|(kind, _)| **kind != Kind::Cnp)
+                .map(|(_, sent)| sent)
+                .sum();
+            let share = again * runs.len() as f64 / sent.max(1) as f64 * 100.0;
+            (share >= 0.5).then(|| {
+                format!(
+                    "{share:.0} % of the notifications under {}",
+                    row.mechanism.id()
+                )
+            })
+        })
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{} were about a flow of which another switch had told less than 50 µs before, so that its sender was told of \
+             one episode more than once",
+            listed(&parts)
+        )
+    })
+}
+
+fn absolute(why: &str, others: &[(Mechanism, Spread)]) -> String {
     let mut others = others.to_vec();
-    others.sort_by(|a, b| a.1.total_cmp(&b.1));
+    others.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let parts: Vec<String> = others
         .iter()
         .map(|(mechanism, time)| {
             format!(
                 "{} after {}",
                 mechanism.id(),
-                show(Unit::Nanoseconds, *time)
+                show(Unit::Nanoseconds, time.median)
             )
         })
         .collect();
@@ -174,19 +275,79 @@ mod tests {
         assert_eq!(
             sentence(&rows),
             "Compared with receiver CNPs, which took 12 µs from the onset of congestion to a sender's first cut, \
-             fast-cnp reacted 4.0 times sooner (3 µs), fast-cnp-ioam reacted as soon (12 µs), \
+             fast-cnp reacted 4.0 times sooner (3 µs), fast-cnp-ioam was not surely sooner or later (12 µs), \
              proxy reacted 25 % later (15 µs) and wan-fcn reacted 5.0 times later (60 µs); \
-             under none and pfc no sender slowed down."
+             under none and pfc no sender slowed down. Over the time counted, goodput was not surely different under none, pfc, fast-cnp, \
+             fast-cnp-ioam, proxy and wan-fcn. Over the time counted, the mean queue was not surely different under none, pfc, \
+             fast-cnp, fast-cnp-ioam, proxy and wan-fcn. One seed was played: how far chance goes is not known."
         );
     }
 
     #[test]
-    fn the_median_over_seeds_counts() {
+    fn the_median_over_seeds_counts_where_the_ranges_do_not_overlap() {
         let rows = [
-            row(Mechanism::Cnp, &[Some(1_000), Some(10_000), Some(90_000)]),
+            row(Mechanism::Cnp, &[Some(9_500), Some(10_000), Some(90_000)]),
             row(Mechanism::FastCnp, &[Some(8_000), Some(1), Some(9_000)]),
+            row(Mechanism::Proxy, &[Some(8_000), Some(1), Some(9_501)]),
         ];
-        assert!(sentence(&rows).contains("fast-cnp reacted 20 % sooner (8 µs)"));
+        let text = sentence(&rows);
+        assert!(
+            text.contains("fast-cnp reacted 20 % sooner (8 µs)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("proxy was not surely sooner or later (8 µs)"),
+            "{text}"
+        );
+        assert!(!text.contains("One seed"), "{text}");
+    }
+
+    #[test]
+    fn what_has_settled_is_compared_and_nothing_else() {
+        let steady = |mechanism, goodput: [f64; 2], drift: f64| {
+            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
+            for (run, goodput) in row.played.as_mut().unwrap().iter_mut().zip(goodput) {
+                (run.goodput, run.drift) = (goodput, drift);
+            }
+            row
+        };
+        let mut rows = [
+            steady(Mechanism::Cnp, [20e9, 21e9], 0.0),
+            steady(Mechanism::FastCnp, [23e9, 24e9], 0.0),
+            steady(Mechanism::FastCnpIoam, [20.9e9, 30e9], 0.0),
+            steady(Mechanism::Proxy, [50e9, 51e9], -0.02),
+            steady(Mechanism::WanFcn, [99e9, 99e9], 0.2),
+        ];
+        let text = sentence(&rows);
+        assert!(
+            text.contains(
+                "Over the time counted, goodput was 15 % higher under fast-cnp, 2.5 times as high under proxy and \
+                 not surely different under fast-cnp-ioam."
+            ),
+            "{text}"
+        );
+        rows[0].played.as_mut().unwrap()[0].drift = 0.2;
+        let text = sentence(&rows);
+        assert!(
+            text.contains("Goodput is not compared: under receiver CNPs goodput has not settled."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn switches_that_tell_of_the_same_episode_are_named() {
+        let mut row = row(Mechanism::FastCnp, &[Some(1_000), Some(1_000)]);
+        for run in row.played.as_mut().unwrap() {
+            run.notifications = [(Kind::FastCnp1, 200)].into();
+            run.told_twice = 50;
+        }
+        let text = sentence(&[row]);
+        assert!(
+            text.contains(
+                "25 % of the notifications under fast-cnp were about a flow of which another switch"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
@@ -199,7 +360,7 @@ mod tests {
         assert_eq!(
             sentence(&rows),
             "Receiver CNPs were not played; from the onset of congestion, \
-             fast-cnp after 3 µs and proxy after 4 µs reacted."
+             fast-cnp after 3 µs and proxy after 4 µs reacted. One seed was played: how far chance goes is not known."
         );
         let rows = [
             row(Mechanism::Cnp, &[None]),
@@ -224,14 +385,15 @@ mod tests {
     fn a_lone_mechanism_is_not_compared() {
         assert_eq!(
             sentence(&[row(Mechanism::Cnp, &[Some(2_000)])]),
-            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut."
+            "Receiver CNPs took 2 µs from the onset of congestion to a sender's first cut. One seed was played: how far \
+             chance goes is not known."
         );
         assert_eq!(
-            sentence(&[row(Mechanism::Cnp, &[None])]),
+            sentence(&[row(Mechanism::Cnp, &[None, None])]),
             "Receiver CNPs slowed no sender down."
         );
         assert_eq!(
-            sentence(&[row(Mechanism::Pfc, &[None])]),
+            sentence(&[row(Mechanism::Pfc, &[None, None])]),
             "Receiver CNPs were not played; under pfc no sender slowed down."
         );
     }

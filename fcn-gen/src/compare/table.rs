@@ -7,13 +7,23 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 /// The comparison for people.
 #[must_use]
 pub fn text(comparison: &Comparison) -> String {
-    let figures = figures::all();
     let parts: Vec<String> = comparison
         .groups
         .iter()
         .map(|group| {
             let mut part = heading(comparison, group);
-            part += &table(group, &figures);
+            part += &table(group, &figures(group));
+            for row in &group.rows {
+                if let Some(drift) = row.unsettled() {
+                    let how = if drift > 0.0 { "rising" } else { "falling" };
+                    part += &format!(
+                        "Not settled: {}: goodput is still {how}, by {:.0} % within the time counted; a longer run \
+                         (--set duration=...) may turn conclusions round\n",
+                        row.mechanism.id(),
+                        drift.abs() * 100.0
+                    );
+                }
+            }
             for (mechanism, why) in group.refused() {
                 part += &format!("Not applicable: {}: {why}\n", mechanism.id());
             }
@@ -23,6 +33,17 @@ pub fn text(comparison: &Comparison) -> String {
     parts.join("\n")
 }
 
+/// Every figure, those of the flows behind that of all flows.
+fn figures(group: &Group) -> Vec<Figure> {
+    let mut figures = figures::all();
+    if let Some(run) = group.played().find_map(|(_, runs)| runs.first()) {
+        let at = figures.iter().position(|figure| figure.id == "fairness");
+        let at = at.unwrap_or(figures.len());
+        figures.splice(at..at, figures::of_like_flows(run));
+    }
+    figures
+}
+
 fn heading(comparison: &Comparison, group: &Group) -> String {
     let mut heading = comparison.scenario.clone();
     if let (Some(key), Some(value)) = (&comparison.over, &group.value) {
@@ -30,11 +51,13 @@ fn heading(comparison: &Comparison, group: &Group) -> String {
     }
     let (first, count) = comparison.seeds;
     if count == 1 {
-        heading + &format!(", seed {first}\n")
+        heading += &format!(", seed {first}");
     } else {
         let last = first.wrapping_add(u64::from(count - 1));
-        heading + &format!(", seeds {first} to {last}: median, and range where they differ\n")
+        heading += &format!(", seeds {first} to {last}: median, and range where they differ");
     }
+    let (duration, warm_up) = group.played_for;
+    heading + &format!("; {duration} played, mean queue to fairness from {warm_up} on\n")
 }
 
 fn table(group: &Group, figures: &[Figure]) -> String {
@@ -53,9 +76,10 @@ fn right(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// Notifications of a kind that nobody sent are left out.
+/// What never was is left out: notifications of a kind, those that came twice, the end of flows that have none.
 fn matters(figure: &Figure, group: &Group) -> bool {
-    !figure.is_of_notifications()
+    let rare = [figures::told_twice().id, figures::completion().id];
+    !figure.is_of_notifications() && !rare.contains(&figure.id)
         || group
             .played()
             .filter_map(|(_, runs)| figure.spread(runs))
@@ -85,13 +109,36 @@ mod tests {
         assert_eq!(cells("reaction time"), ["never", "12", "µs", "3", "µs"]);
         assert_eq!(cells("peak queue"), ["250", "kB", "250", "kB", "250", "kB"]);
         assert_eq!(cells("fairness (Jain)"), ["0.970"; 3]);
+        assert_eq!(cells("its drift"), ["+1.0", "%", "+1.0", "%", "+1.0", "%"]);
+        assert_eq!(cells("goodput of each load")[..2], ["41.6", "Gbit/s"]);
+        assert!(text.contains("40 to 43.2 Gbit/s"), "{text}");
+        assert!(text.contains(" goodput of victim"), "{text}");
+        assert!(
+            !text.contains("told twice") && !text.contains("Not settled"),
+            "{text}"
+        );
         assert_eq!(cells("CE marks"), ["4,321"; 3]);
         assert_eq!(cells("cnp sent"), ["1,204"; 3]);
         assert!(!text.contains("wan_fcn sent"), "{text}");
         assert!(text.contains("\nNot applicable: wan-fcn: no ingress PE\n"));
-        assert!(text.ends_with(
-            "fast-cnp reacted 4.0 times sooner (3 µs); under pfc no sender slowed down.\n"
+        assert!(text.contains(
+            "fast-cnp reacted 4.0 times sooner (3 µs); under pfc no sender slowed down. "
         ));
+    }
+
+    #[test]
+    fn what_has_not_settled_is_said() {
+        let mut comparison = comparison();
+        for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
+            run.drift = -0.25;
+            run.told_twice = 300;
+        }
+        let text = text(&comparison);
+        assert!(
+            text.contains("\nNot settled: cnp: goodput is still falling, by 25 % within"),
+            "{text}"
+        );
+        assert!(text.contains("of these told twice"), "{text}");
     }
 
     #[test]
@@ -99,8 +146,8 @@ mod tests {
         let text = text(&comparison_over());
         assert!(text.starts_with("made-up, distance 1km, seeds 7 to 8: median"));
         assert!(text.contains("\nmade-up, distance 100km, seeds 7 to 8"));
-        assert!(text.contains("12 µs to 14 µs"), "{text}");
-        assert!(text.contains("480 µs to 560 µs"), "{text}");
+        assert!(text.contains("12 to 14 µs"), "{text}");
+        assert!(text.contains("480 to 560 µs"), "{text}");
         assert_eq!(text.matches("Not applicable: proxy").count(), 2);
     }
 }

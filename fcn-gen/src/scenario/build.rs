@@ -54,6 +54,11 @@ pub(super) fn simulation(
     Ok(Simulation {
         seed: file.seed,
         duration,
+        warm_up: warm_up(&file.compare.warm_up, duration),
+        compare_for: match &file.compare.duration {
+            Some(text) => Some(self::duration(text)?),
+            None => None,
+        },
         mechanism,
         profile: file.profile.clone(),
         epoch: check::within(
@@ -105,6 +110,14 @@ fn duration(text: &Spanned<DurationText>) -> Result<Ps, Refusal> {
         )),
         duration => Ok(duration),
     }
+}
+
+/// Half of the duration, where the file says nothing, or more than what is played.
+fn warm_up(text: &Maybe<DurationText>, duration: Ps) -> Ps {
+    text.as_ref()
+        .map(|warm_up| warm_up.get_ref().0)
+        .filter(|warm_up| *warm_up < duration)
+        .unwrap_or(Ps(duration.0 / 2))
 }
 
 fn advertise_interval(text: &Maybe<DurationText>) -> Result<Ps, Refusal> {

@@ -201,7 +201,7 @@ impl<'a> Document<'a> {
             None => SINGLE.contains(&head),
             Some(_) => [
                 "profile", "defaults", "host", "switch", "link", "flow", "fault", "inject",
-                "stress",
+                "stress", "compare",
             ]
             .contains(&head),
         };

@@ -140,7 +140,7 @@ impl<'a> Drawing<'a> {
         if !tells.is_empty() {
             roles.push(format!("congestion point: {}", tells.join(", ")));
         }
-        if switch.pfc.is_some() {
+        if switch.ports.values().any(|port| port.pfc.is_some()) {
             roles.push("PFC".to_owned());
         }
         if let Some(proxy) = &switch.proxy {

@@ -96,7 +96,12 @@ fn plain(message: &str) -> String {
     ] {
         if let Some(rest) = message.strip_prefix(serde) {
             let rest = rest.replacen(", expected one of ", "; allowed are ", 1);
-            let rest = rest.replacen(", expected ", "; allowed is ", 1);
+            let one_or_two = if rest.contains("` or `") {
+                "; allowed are "
+            } else {
+                "; allowed is "
+            };
+            let rest = rest.replacen(", expected ", one_or_two, 1);
             return format!("{ours}{rest}");
         }
     }

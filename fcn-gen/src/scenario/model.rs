@@ -3,10 +3,12 @@
 //! Values only. `file.rs` reads them from TOML and fills in what the file leaves out; `sim/` plays them.
 
 use crate::units::{Ps, Rate};
+use fcn_node::congestion_point::Marking;
 use fcn_node::{congestion_point, ingress_pe, notification_point, proxy, reaction_point};
 use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Profile, Qp};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Index of a node in [`Simulation::nodes`].
@@ -23,6 +25,10 @@ pub struct Simulation {
     pub seed: u64,
     /// How long to play.
     pub duration: Ps,
+    /// From then on a comparison counts goodput, utilisation and the like; less than `duration`.
+    pub warm_up: Ps,
+    /// How long a comparison plays, where that is not `duration`: until what it claims has settled.
+    pub compare_for: Option<Ps>,
     /// What the network does about congestion, as the scenario names it; the configurations below follow it.
     pub mechanism: Mechanism,
     /// Code points.
@@ -126,6 +132,8 @@ pub struct Host {
     pub notification: Option<notification_point::Config>,
     /// Whether an option that it does not know makes it answer with ICMPv6 Parameter Problem (RFC 8200 section 4.2).
     pub answers_unknown_options: bool,
+    /// How long a CNP takes to be made.
+    pub notification_delay: Ps,
     /// GUID of its channel adapter, for RDMA CM.
     pub guid: u64,
 }
@@ -133,12 +141,12 @@ pub struct Host {
 /// A switch or router.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Its congestion point: one configuration for all ports.
+    /// Its congestion point.
     pub congestion: congestion_point::Config,
-    /// Octets that one egress queue holds; further packets are dropped.
-    pub queue_limit: u64,
-    /// Priority-based flow control, where the switch does it.
-    pub pfc: Option<Pfc>,
+    /// Thresholds of each of its ports, by the port's link.
+    pub ports: BTreeMap<LinkId, Thresholds>,
+    /// How long a notification takes to be made, or to be translated.
+    pub notification_delay: Ps,
     /// Node identifier in IOAM traces; `None`: it writes nothing into them.
     pub ioam_node: Option<u32>,
     /// Proxy node for congestion notification.
@@ -148,6 +156,28 @@ pub struct Switch {
     /// Drops Fast CNPs (a MUST of their draft, section 5), proxy notifications and WAN FCNs that would cross into or out of its
     /// domain.
     pub border_filter: bool,
+}
+
+/// How deep a port's queues may be, and what happens on the way there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// When a queue counts as congested.
+    pub marking: Marking,
+    /// Octets that one egress queue holds; further packets are dropped.
+    pub queue: u64,
+    /// Priority-based flow control of what comes in by the port, where the switch does it.
+    pub pfc: Option<Pfc>,
+}
+
+impl Default for Thresholds {
+    /// DCQCN's marking and a queue without end.
+    fn default() -> Self {
+        Self {
+            marking: Marking::default(),
+            queue: u64::MAX,
+            pfc: None,
+        }
+    }
 }
 
 /// Thresholds of priority-based flow control, per ingress port and class.

@@ -2,40 +2,58 @@
 
 use super::check;
 use super::error::Refusal;
-use super::model::Pfc;
+use super::model::{Pfc, Thresholds};
 use super::schema::{DcqcnText, HostText, Maybe, SwitchText, TelemetryText};
 use super::text::{DurationText, RateText};
-use crate::units::Ps;
+use crate::units::{Ps, Rate};
 use core::time::Duration;
 use fcn_node::congestion_point::Marking;
 use fcn_node::limiter::Limits;
 use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{dcqcn, telemetry};
 
-/// Kmin for each Mbit/s of the switch's slowest link; Kmax is four times as deep, and Pmax 0.2.
+/// Kmin for each Mbit/s of the port, 8 µs of it; Kmax is four times as deep, and Pmax 0.2.
 ///
 /// The simulator published with HPCC (SIGCOMM 2019) scales DCQCN's thresholds with the link, 1 to 4, with Pmax 0.2, but four
 /// times as deep (400 kB and 1.6 MB at 100 Gbit/s); DCQCN's own 5 kB, 200 kB and 1 % are for 40 Gbit/s. A quarter of HPCC's depth
-/// lets a few senders show congestion within a millisecond.
+/// lets a few senders show congestion within a millisecond. Where receivers tell, and that takes longer, Kmin is what the port
+/// sends in the round trip, so that the queue lasts until senders have heard and come back: 8 µs of it would let the link go idle.
 const KMIN_PER_MBIT: u64 = 1;
 /// Least Kmin: DCQCN's.
 const LEAST_KMIN: u64 = 5_000;
 /// Pmax.
 const PMAX: f64 = 0.2;
-/// Octets of an egress queue for each Mbit/s of the slowest link: 128 µs of it.
+/// Octets of an egress queue for each Mbit/s of the port: 128 µs of it.
 const QUEUE_PER_MBIT: u64 = 16;
 /// Least queue.
 const LEAST_QUEUE: u64 = 80_000;
 /// Smallest queue that a file may ask for: one packet of 4096 octets and its headers.
 const ONE_PACKET: u64 = 5_000;
-/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the slowest link: twice Kmax, since marks have to come
+/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the port: twice Kmax, since marks have to come
 /// before pauses (DCQCN, SIGCOMM 2015, section 4). It goes on at half of that.
 const XOFF_PER_MBIT: u64 = 8;
 /// Least Xoff.
 const LEAST_XOFF: u64 = 40_000;
 
+/// Thresholds of a port of this rate; `round` is the round trip that receivers' CNPs have to bridge there, or 0.
+pub(super) fn thresholds(
+    switch: &SwitchText,
+    rate: Rate,
+    round: Ps,
+    lossless: bool,
+) -> Result<Thresholds, Refusal> {
+    let mbits = rate.bits_per_second() / 1_000_000;
+    let queue = queue(switch, mbits)?;
+    let in_flight = (round.as_seconds_f64() * rate.bits_per_second() as f64 / 8.0) as u64;
+    Ok(Thresholds {
+        marking: marking(switch, mbits, in_flight.min(queue / 8))?,
+        queue,
+        pfc: lossless.then(|| pause(switch, mbits, queue)).transpose()?,
+    })
+}
+
 /// Octets that an egress queue of the switch holds.
-pub(super) fn queue(switch: &SwitchText, mbits: u64) -> Result<u64, Refusal> {
+fn queue(switch: &SwitchText, mbits: u64) -> Result<u64, Refusal> {
     match &switch.queue {
         Some(queue) if queue.get_ref().0 < ONE_PACKET => {
             let octets = queue.get_ref().0;
@@ -49,14 +67,12 @@ pub(super) fn queue(switch: &SwitchText, mbits: u64) -> Result<u64, Refusal> {
     }
 }
 
-pub(super) fn marking(switch: &SwitchText, mbits: u64) -> Result<Marking, Refusal> {
+fn marking(switch: &SwitchText, mbits: u64, in_flight: u64) -> Result<Marking, Refusal> {
     let text = &switch.marking;
-    let kmin = text
-        .kmin
-        .as_ref()
-        .map_or((mbits * KMIN_PER_MBIT).max(LEAST_KMIN), |kmin| {
-            kmin.get_ref().0
-        });
+    let kmin = text.kmin.as_ref().map_or(
+        (mbits * KMIN_PER_MBIT).max(LEAST_KMIN).max(in_flight),
+        |kmin| kmin.get_ref().0,
+    );
     let kmax = text
         .kmax
         .as_ref()
@@ -77,6 +93,15 @@ pub(super) fn marking(switch: &SwitchText, mbits: u64) -> Result<Marking, Refusa
         kmax,
         pmax: check::probability(&text.pmax, PMAX)?,
     })
+}
+
+/// How long a notification takes to be made or translated, where the file says nothing: about what a pipeline and a NIC need
+/// \[choice\]; the same everywhere, so that it favours no mechanism.
+const NOTIFICATION_DELAY: Ps = Ps::from_nanos(1_000);
+
+pub(super) fn notification_delay(text: &Maybe<DurationText>) -> Ps {
+    text.as_ref()
+        .map_or(NOTIFICATION_DELAY, |delay| delay.get_ref().0)
 }
 
 pub(super) fn limits(switch: &SwitchText) -> Limits {
@@ -107,7 +132,7 @@ pub(super) fn detour(host: &HostText) -> Option<Detour> {
     })
 }
 
-pub(super) fn pause(switch: &SwitchText, mbits: u64, queue: u64) -> Result<Pfc, Refusal> {
+fn pause(switch: &SwitchText, mbits: u64, queue: u64) -> Result<Pfc, Refusal> {
     let text = &switch.pause;
     let xoff = text.xoff.as_ref().map_or_else(
         || (mbits * XOFF_PER_MBIT).max(LEAST_XOFF).min(queue / 2),

@@ -5,23 +5,25 @@ use super::check;
 use super::error::Refusal;
 use super::flows::Pair;
 use super::model::{
-    Edge, Host, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch, Tunnel,
+    Edge, Host, LinkId, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch,
+    Thresholds, Tunnel,
 };
 use super::role_settings::{
-    dcqcn_params, detour, limits, marking, pause, positive, queue, telemetry_params,
+    dcqcn_params, detour, limits, notification_delay, positive, telemetry_params, thresholds,
 };
 use super::schema::{
     AbilityText, CnpFormText, ControlText, File, HostText, KnownByText, Maybe, Patterns,
     SwitchText, TunnelText, prefix,
 };
 use super::topology::{Entry, Topology};
+use crate::units::Ps;
 use core::cell::Cell;
 use core::ops::Range;
 use fcn_node::congestion_point::{self, Ability};
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use toml::Spanned;
 
@@ -37,6 +39,8 @@ pub(super) struct Roles<'t, 'a> {
     /// Whether a receiver sends Fast CNPs.
     fast_receivers: bool,
     proxies: Vec<ProxyNode>,
+    /// By switch, where receivers tell: the longest round trip of a flow through it.
+    rounds: HashMap<NodeId, Ps>,
     /// Prefixes in lists so far.
     listed: Cell<usize>,
 }
@@ -103,6 +107,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             ingress,
             fast_receivers: file.host.iter().any(|host| answers_fast(host.get_ref())),
             proxies: Vec::new(),
+            rounds: rounds(topology, mechanism, pairs),
             listed: Cell::new(0),
         };
         for host in file.host.iter().map(Spanned::get_ref) {
@@ -364,6 +369,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             reaction,
             notification,
             answers_unknown_options: host.answers_unknown_options.unwrap_or(!able),
+            notification_delay: notification_delay(&host.notification_delay),
             // Locally administered, so nobody's.
             guid: 0x0200_0000_0000_0000 | (id as u64 + 1),
         })
@@ -376,8 +382,6 @@ impl<'t, 'a> Roles<'t, 'a> {
         senders: &HashMap<u16, Vec<(Prefix, Ability)>>,
         node_ids: &mut HashSet<u32>,
     ) -> Result<Switch, Refusal> {
-        let mbits = self.topology.slowest(id) / 1_000_000;
-        let queue_limit = queue(switch, mbits)?;
         let crosses = self
             .topology
             .neighbours(id)
@@ -386,13 +390,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
         Ok(Switch {
-            congestion: self.congestion(id, switch, mbits, senders)?,
-            queue_limit,
-            pfc: if lossless {
-                Some(pause(switch, mbits, queue_limit)?)
-            } else {
-                None
-            },
+            congestion: self.congestion(id, switch, senders)?,
+            ports: self.ports(id, switch, lossless)?,
+            notification_delay: notification_delay(&switch.notification_delay),
             ioam_node: self.ioam_node(id, switch, node_ids)?,
             proxy: self.proxying(id, switch)?,
             edge: self.edge(id, switch)?,
@@ -400,11 +400,29 @@ impl<'t, 'a> Roles<'t, 'a> {
         })
     }
 
+    fn ports(
+        &self,
+        id: NodeId,
+        switch: &SwitchText,
+        lossless: bool,
+    ) -> Result<BTreeMap<LinkId, Thresholds>, Refusal> {
+        let round = self.rounds.get(&id).copied().unwrap_or(Ps(0));
+        let links = self
+            .topology
+            .nodes
+            .get(id)
+            .map_or(&[][..], |node| &node.links);
+        links
+            .iter()
+            .filter_map(|link| Some((*link, self.topology.links.get(*link)?.rate)))
+            .map(|(link, rate)| Ok((link, thresholds(switch, rate, round, lossless)?)))
+            .collect()
+    }
+
     fn congestion(
         &self,
         id: NodeId,
         switch: &SwitchText,
-        mbits: u64,
         senders: &HashMap<u16, Vec<(Prefix, Ability)>>,
     ) -> Result<congestion_point::Config, Refusal> {
         let own = self.address(id)?;
@@ -417,7 +435,6 @@ impl<'t, 'a> Roles<'t, 'a> {
         };
         let mut config = congestion_point::Config::new(own.ipv6);
         config.address4 = own.ipv4;
-        config.marking = marking(switch, mbits)?;
         config.limits = limits(switch);
         config.ecn = active && switch.ecn.unwrap_or(marks);
         config.fast_cnp = active && self.fast();
@@ -593,6 +610,33 @@ fn switches<'t, 'a>(
 /// Whether a host answers CE with Fast CNPs.
 fn answers_fast(host: &HostText) -> bool {
     host.cnp_form == Some(CnpFormText::FastCnp)
+}
+
+/// By switch: the longest round trip, without queues, of a flow through it, where it is receivers that tell senders.
+fn rounds(
+    topology: &Topology<'_>,
+    mechanism: Mechanism,
+    pairs: &[Pair<'_>],
+) -> HashMap<NodeId, Ps> {
+    let mut rounds = HashMap::new();
+    if mechanism != Mechanism::Cnp {
+        return rounds;
+    }
+    for pair in pairs {
+        let delay =
+            |(a, b): (&NodeId, &NodeId)| Some(topology.links.get(topology.between(*a, *b)?)?.delay);
+        let way = pair
+            .path
+            .iter()
+            .zip(pair.path.iter().skip(1))
+            .filter_map(delay);
+        let round = Ps(way.map(|delay| delay.0).sum::<u64>().saturating_mul(2));
+        for id in pair.path.iter().filter(|id| !topology.is_host(**id)) {
+            let longest: &mut Ps = rounds.entry(*id).or_insert(round);
+            *longest = round.max(*longest);
+        }
+    }
+    rounds
 }
 
 /// Domains by number, in the order in which nodes name them; nodes that name none are in the first, `inside`.

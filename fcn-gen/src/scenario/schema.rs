@@ -34,6 +34,8 @@ pub(super) struct File {
     #[serde(default)]
     pub profile: Profile,
     #[serde(default)]
+    pub compare: CompareText,
+    #[serde(default)]
     pub host: Vec<Spanned<HostText>>,
     #[serde(default)]
     pub switch: Vec<Spanned<SwitchText>>,
@@ -45,6 +47,14 @@ pub(super) struct File {
     pub fault: Vec<Spanned<FaultText>>,
     #[serde(default)]
     pub inject: Vec<Spanned<InjectText>>,
+}
+
+/// The keys of `[compare]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompareText {
+    pub duration: Maybe<DurationText>,
+    pub warm_up: Maybe<DurationText>,
 }
 
 /// A file that asks for packets made one by one instead of a simulation.
@@ -221,6 +231,7 @@ pub(super) struct HostText {
     pub cnp: Option<bool>,
     pub cnp_form: Option<CnpFormText>,
     pub cnp_interval: Maybe<DurationText>,
+    pub notification_delay: Maybe<DurationText>,
     pub answers_unknown_options: Option<bool>,
     pub verify_icrc: Option<bool>,
     pub detours: Option<u32>,
@@ -289,6 +300,7 @@ pub(super) struct SwitchText {
     pub access_list: Option<Vec<Spanned<String>>>,
     pub allowed_proxies: Option<Vec<Spanned<String>>>,
     pub qps: Option<Vec<Spanned<String>>>,
+    pub notification_delay: Maybe<DurationText>,
     pub pfc: Option<bool>,
     #[serde(default)]
     pub pause: PauseText,

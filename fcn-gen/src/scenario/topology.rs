@@ -389,19 +389,6 @@ impl<'a> Topology<'a> {
         names.join(", ")
     }
 
-    /// The slowest link at a node.
-    pub fn slowest(&self, id: NodeId) -> u64 {
-        let links = self
-            .nodes
-            .get(id)
-            .map_or(&[][..], |node| node.links.as_slice());
-        let rates = links
-            .iter()
-            .filter_map(|link| self.links.get(*link))
-            .map(|link| link.rate.bits_per_second());
-        rates.min().unwrap_or(RATE)
-    }
-
     /// Switches from which every way to a host leads over one of `edges`: the WAN between them.
     pub fn behind(&self, edges: &[NodeId]) -> Vec<NodeId> {
         let mut outside: HashSet<NodeId> = (0..self.nodes.len())

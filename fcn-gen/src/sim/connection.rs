@@ -32,6 +32,8 @@ pub enum Stage {
 pub struct Connection {
     /// Where it stands.
     pub stage: Stage,
+    /// Whether it was ever open.
+    pub opened: bool,
     /// Its place in the sender's reaction point.
     pub control: Option<FlowId>,
     /// Packets a message.
@@ -71,6 +73,8 @@ pub struct Counts {
     pub again: u64,
     /// Octets delivered in order.
     pub delivered: u64,
+    /// Of these, those of the warm-up.
+    pub warm: u64,
     /// Data packets that arrived marked CE.
     pub ce: u64,
     /// Fast CNPs that made it take another path.
@@ -103,6 +107,7 @@ impl Connection {
             .map_or(u64::MAX, |n| n.saturating_mul(packets_a_message));
         Self {
             stage: Stage::Idle,
+            opened: false,
             control: None,
             packets_a_message,
             total,

@@ -27,6 +27,10 @@ pub enum Event {
     Inject(u32),
     /// A proxy node advertises itself.
     Advertise(u32),
+    /// A notification is made, and leaves: its place on the shelf of those.
+    Notify(u32),
+    /// The warm-up is over.
+    WarmedUp,
     /// Series take a sample.
     Sample,
 }

@@ -5,7 +5,7 @@ use super::packet::{CE, ECT0, NONE, Octets, Packet};
 use super::{State, World, frames};
 use etherparse::{IpNumber, TcpHeader};
 use fcn_node::Ecn;
-use fcn_node::congestion_point::OtherPacket;
+use fcn_node::congestion_point::{Marking, OtherPacket};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::proxy_cn::FiveTuple;
 use rand_xoshiro::rand_core::Rng;
@@ -89,7 +89,13 @@ impl World<'_> {
     }
 
     /// Asks the role about a packet that meets a deep queue, where it is such traffic, and does what it says.
-    pub(super) fn foreign_congested(&mut self, node: u32, packet: &Packet, depth: u64) {
+    pub(super) fn foreign_congested(
+        &mut self,
+        node: u32,
+        packet: &Packet,
+        depth: u64,
+        marking: &Marking,
+    ) {
         let Some(tuple) = self.octets.at(packet.extra).and_then(|octets| octets.other) else {
             return;
         };
@@ -102,9 +108,10 @@ impl World<'_> {
             ecn: Ecn::from_bits(packet.ecn),
             proxy_option: None,
         };
-        let verdict = state
-            .congestion
-            .on_other_packet(self.now.into(), &view, depth, dice);
+        let verdict =
+            state
+                .congestion
+                .on_other_packet(self.now.into(), &view, (depth, marking), dice);
         if verdict.mark_ce
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {

@@ -11,7 +11,7 @@ use fcn_wire::bth::{Aeth, BthRepr, Opcode, Reth};
 use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
 use fcn_wire::icrc::{ICRC_LEN, Patcher, Policy};
 use fcn_wire::ioam::IoamOption;
-use fcn_wire::profile::{ROCEV2_PORT, VXLAN_PORT};
+use fcn_wire::profile::VXLAN_PORT;
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{LinkType, Qp};
 use rustc_hash::FxHashMap;
@@ -635,7 +635,7 @@ fn build(
     }
     parts.push(Part::Udp {
         source: source_port,
-        destination: ROCEV2_PORT,
+        destination: simulation.profile.rocev2_port,
         checksum: UdpChecksum::Zero,
     });
     let (opcode, qp): (_, Qp) = match shape {

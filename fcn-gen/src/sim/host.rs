@@ -332,6 +332,7 @@ impl World<'_> {
         if connection.acknowledge(packet.index) {
             connection.deadline = self.now + values.retransmit_timeout;
             if connection.is_done() {
+                self.ledger.finished(self.now);
                 self.finish(packet.flow);
             } else {
                 self.make_ready(packet.flow);

@@ -1,15 +1,42 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
-use super::connection::Connection;
+use super::connection::{Connection, Counts};
 use super::outcome::{
     FlowTruth, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
     TRUTH_VERSION, Truth, VantageTruth,
 };
 use super::packet::{Note, Packet, What};
-use crate::scenario::model::Simulation;
+use super::port::{Port, Work};
+use crate::scenario::model::{NodeKind, Simulation};
 use crate::units::Ps;
 use fcn_wire::Kind;
 use std::collections::{BTreeMap, HashMap};
+
+/// How close together notifications of several switches about a flow are of one episode: the congestion points' usual least
+/// time between two of one.
+const EPISODE: Ps = Ps::from_nanos(50_000);
+
+/// By how much more was delivered in the second half of these counts than in the first, as a share of the greater; 0 where
+/// nothing was.
+fn drift(delivered: &[u64]) -> f64 {
+    let (Some(first), Some(last)) = (delivered.first(), delivered.last()) else {
+        return 0.0;
+    };
+    let Some(middle) = delivered.get(delivered.len() / 2) else {
+        return 0.0;
+    };
+    // With an even number of counts the first half is the longer one.
+    let before = (delivered.len() / 2).max(1) as f64;
+    let after = (delivered.len() - 1 - delivered.len() / 2).max(1) as f64;
+    let (before, after) = (
+        middle.saturating_sub(*first) as f64 / before,
+        last.saturating_sub(*middle) as f64 / after,
+    );
+    match before.max(after) {
+        0.0 => 0.0,
+        greater => (after - before) / greater,
+    }
+}
 
 /// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +93,15 @@ pub struct Ledger {
     packets: u64,
     queue: Vec<u64>,
     rate: Vec<(Ps, f64)>,
+    /// Octets of payload delivered up to each sample.
+    delivered: Vec<u64>,
+    /// What each port had done when the warm-up was over.
+    warm: Vec<Work>,
+    /// By flow: who told of it last, and when.
+    told_by: Vec<Option<(u32, Ps)>>,
+    told_twice: u64,
+    /// When a flow last got its last acknowledgement.
+    last_finished: Ps,
     /// What each node did, switches only filled in.
     pub switches: Vec<SwitchTruth>,
 }
@@ -114,6 +150,11 @@ impl Ledger {
             packets: 0,
             queue: vec![0; SAMPLES + 1],
             rate: Vec::with_capacity(SAMPLES),
+            delivered: Vec::with_capacity(SAMPLES),
+            warm: Vec::new(),
+            told_by: vec![None; simulation.flows.len()],
+            told_twice: 0,
+            last_finished: Ps(0),
             switches,
         }
     }
@@ -164,12 +205,83 @@ impl Ledger {
         self.packets += 1;
     }
 
-    /// A node sends a notification.
-    pub fn notified(&mut self, node: usize, kind: Kind) {
+    /// A node sends a notification about a flow.
+    pub fn notified(&mut self, node: u32, kind: Kind, flow: u32, now: Ps) {
         *self.notifications.entry(kind).or_default() += 1;
-        if let Some(sent) = self.notified.get_mut(node) {
+        if let Some(sent) = self.notified.get_mut(node as usize) {
             *sent.entry(kind).or_default() += 1;
         }
+        // CNPs come from the receiver, or translate what a switch has told.
+        if kind != Kind::Cnp
+            && let Some(last) = self.told_by.get_mut(flow as usize)
+        {
+            let (by, at) = last.replace((node, now)).unwrap_or((node, now));
+            self.told_twice += u64::from(by != node && now.since(at) < EPISODE);
+        }
+    }
+
+    /// Everything that a flow had to send was acknowledged.
+    pub const fn finished(&mut self, now: Ps) {
+        self.last_finished = now;
+    }
+
+    /// When the last flow was done, where all of them were; nothing is sent behind that, so nothing is counted.
+    fn completion(&self, connections: &[Connection]) -> Option<Ps> {
+        connections
+            .iter()
+            .all(Connection::is_done)
+            .then_some(self.last_finished)
+    }
+
+    /// The time that goodput and the like are counted in: behind the warm-up, or what it took where all flows were done.
+    fn counted(&self, simulation: &Simulation, connections: &[Connection]) -> (Ps, Ps) {
+        let first = simulation.flows.iter().map(|flow| flow.start).min();
+        match self.completion(connections) {
+            Some(end) => (first.unwrap_or(Ps(0)), end),
+            None => (simulation.warm_up, simulation.duration),
+        }
+    }
+
+    /// The warm-up is over: what ports have sent before does not count.
+    pub fn warmed_up(&mut self, now: Ps, ports: &[Port]) {
+        self.warm = ports.iter().map(|port| port.worked(now)).collect();
+    }
+
+    /// How busy the busiest port of a switch was while it counted, 0 to 1, and how much data waited at the port with the
+    /// longest queue, on average over time, in octets.
+    pub fn load(
+        &self,
+        simulation: &Simulation,
+        connections: &[Connection],
+        ports: &[Port],
+    ) -> (f64, f64) {
+        let (from, to) = self.counted(simulation, connections);
+        let span = to.since(from).0.max(1) as f64;
+        let before = match self.completion(connections) {
+            Some(_) => &[][..],
+            None => &self.warm,
+        };
+        let of_switch = |port: &Port| {
+            matches!(
+                simulation.nodes[port.node as usize].kind,
+                NodeKind::Switch(_)
+            )
+        };
+        let (mut busy, mut waited) = (0, 0);
+        for (index, port) in ports.iter().enumerate().filter(|(_, port)| of_switch(port)) {
+            let before = before.get(index).copied().unwrap_or_default();
+            let work = port.worked(simulation.duration);
+            busy = busy.max(work.busy.since(before.busy).0);
+            waited = waited.max(work.waited - before.waited);
+        }
+        // A packet that is being sent at the end counts whole.
+        ((busy as f64 / span).min(1.0), waited as f64 / span)
+    }
+
+    /// What has been delivered so far, of all flows.
+    pub fn delivered(&mut self, connections: &[Connection]) {
+        let sum = connections.iter().map(|c| c.counts.delivered).sum();
+        self.delivered.push(sum);
     }
 
     /// A switch marks a packet.
@@ -246,12 +358,13 @@ impl Ledger {
         simulation: &Simulation,
         name: &str,
         connections: Vec<Connection>,
+        load: (f64, f64),
     ) -> (Truth, Metrics) {
         if self.above > 0 {
             self.above = 1;
             self.crossed_kmax(simulation.duration, false);
         }
-        let metrics = self.metrics(simulation, &connections);
+        let metrics = self.metrics(simulation, &connections, load);
         let mut seen: Vec<_> = self.seen.into_iter().map(Vec::into_iter).collect();
         let flows = simulation
             .flows
@@ -324,12 +437,7 @@ impl Ledger {
                 by_second: told.by_second.into_map(),
             })
             .collect();
-        let is_switch = |n: usize| {
-            matches!(
-                simulation.nodes[n].kind,
-                crate::scenario::model::NodeKind::Switch(_)
-            )
-        };
+        let is_switch = |n: usize| matches!(simulation.nodes[n].kind, NodeKind::Switch(_));
         let truth = Truth {
             schema: TRUTH_SCHEMA.to_owned(),
             version: TRUTH_VERSION,
@@ -360,12 +468,24 @@ impl Ledger {
         (truth, metrics)
     }
 
-    fn metrics(&self, simulation: &Simulation, connections: &[Connection]) -> Metrics {
-        let seconds = simulation.duration.as_seconds_f64();
+    fn metrics(
+        &self,
+        simulation: &Simulation,
+        connections: &[Connection],
+        (utilisation, mean_queue): (f64, f64),
+    ) -> Metrics {
+        let (from, to) = self.counted(simulation, connections);
+        let completion = self.completion(connections);
+        let seconds = to.since(from).max(Ps(1)).as_seconds_f64();
+        let delivered = |counts: &Counts| match completion {
+            Some(_) => counts.delivered,
+            None => counts.delivered - counts.warm,
+        };
         let shares: Vec<f64> = connections
             .iter()
-            .map(|c| c.counts.delivered as f64 * 8.0 / seconds)
+            .map(|c| delivered(&c.counts) as f64 * 8.0 / seconds)
             .collect();
+        let from = (from.0 / self.interval) as usize;
         let sum: f64 = shares.iter().sum();
         let squares: f64 = shares.iter().map(|s| s * s).sum();
         Metrics {
@@ -374,6 +494,20 @@ impl Ledger {
             peak_queue: self.peak,
             above_kmax: self.above_kmax,
             goodput: sum,
+            completion,
+            drift: match completion {
+                Some(_) => 0.0,
+                None => drift(self.delivered.get(from..).unwrap_or_default()),
+            },
+            utilisation,
+            by_flow: simulation
+                .flows
+                .iter()
+                .zip(&shares)
+                .map(|(flow, share)| (flow.name.clone(), *share))
+                .collect(),
+            told_twice: self.told_twice,
+            mean_queue,
             fairness: if squares > 0.0 {
                 sum * sum / (shares.len() as f64 * squares)
             } else {

@@ -12,7 +12,6 @@ use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::compose::{self, Part, UdpChecksum};
 use fcn_wire::icrc::Policy;
 use fcn_wire::mad::GSI_Q_KEY;
-use fcn_wire::profile::ROCEV2_PORT;
 use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
     MessageRepr, PathMtu, ReadyToUseRepr,
@@ -80,6 +79,7 @@ impl World<'_> {
         let connection = &mut self.connections[flow as usize];
         connection.control = id;
         connection.stage = Stage::Open;
+        connection.opened = true;
         if connection.is_done() {
             self.finish(flow);
         } else {
@@ -279,7 +279,7 @@ impl World<'_> {
             ip,
             Part::Udp {
                 source: self.simulation.flows[flow as usize].source_port,
-                destination: ROCEV2_PORT,
+                destination: self.simulation.profile.rocev2_port,
                 checksum: UdpChecksum::Zero,
             },
             Part::Bth(BthRepr::new(

@@ -39,6 +39,7 @@ use route::Routes;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 use switch::SwitchState;
 
@@ -69,7 +70,7 @@ pub trait Sink {
 /// virtual time now and then, and stops the simulation by returning `false`.
 ///
 /// # Errors
-/// What `sink` says.
+/// What `sink` says; [`NoConnection`].
 pub fn play(
     simulation: &Simulation,
     name: &str,
@@ -79,6 +80,7 @@ pub fn play(
     let mut world = World::new(simulation, sink);
     world.begin();
     let mut until_told = TELL_EVERY;
+    let mut stopped = false;
     while let Some((at, event)) = world.events.next() {
         if at > simulation.duration {
             break;
@@ -92,18 +94,42 @@ pub fn play(
         if until_told == 0 {
             until_told = TELL_EVERY;
             if !progress(at) {
+                stopped = true;
                 break;
             }
         }
     }
     match world.failed.take() {
         Some(failure) => Err(failure),
+        None if !stopped && !world.connections.iter().any(|c| c.opened) => {
+            Err(NoConnection(simulation.duration).into())
+        }
         None => Ok(world.end(name)),
     }
 }
 
+/// No flow's connection opened for as long as was played: congestion had nothing to meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoConnection(pub Ps);
+
+impl Display for NoConnection {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no connection opened within {}; play for longer, or look at when flows start, at links that are down, and at \
+             the code points in [profile]",
+            self.0
+        )
+    }
+}
+
+impl Error for NoConnection {}
+
 /// Events between two words about progress.
 const TELL_EVERY: u32 = 1 << 16;
+
+/// A notification that is being made: by which node, of which kind, about which flow.
+type Making = (u32, Kind, u32, Packet);
 
 /// A node's state.
 enum State {
@@ -136,6 +162,8 @@ struct World<'s> {
     scratch: Vec<u8>,
     /// The notification that is being written.
     emitted: Vec<u8>,
+    /// Notifications that are being made.
+    making: Shelf<Option<Making>>,
 }
 
 impl<'s> World<'s> {
@@ -145,6 +173,13 @@ impl<'s> World<'s> {
         for link in &simulation.links {
             ports.push(Port::new(link.a, link.b, link.rate, link.delay));
             ports.push(Port::new(link.b, link.a, link.rate, link.delay));
+        }
+        for (index, port) in ports.iter_mut().enumerate() {
+            if let NodeKind::Switch(switch) = &simulation.nodes[port.node as usize].kind
+                && let Some(thresholds) = switch.ports.get(&(index / 2))
+            {
+                port.thresholds = *thresholds;
+            }
         }
         for fault in &simulation.faults {
             for side in 0..2 {
@@ -210,6 +245,7 @@ impl<'s> World<'s> {
             overheard: FxHashMap::default(),
             scratch: Vec::new(),
             emitted: vec![0; Outgoing::MAX_LEN],
+            making: Shelf::default(),
             simulation,
         }
     }
@@ -217,6 +253,7 @@ impl<'s> World<'s> {
     /// Plans what the scenario says.
     fn begin(&mut self) {
         self.events.plan(self.ledger.interval(), Event::Sample);
+        self.events.plan(self.simulation.warm_up, Event::WarmedUp);
         for (index, node) in self.simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
                 && switch.proxy.as_ref().is_some_and(routing::is_advertised)
@@ -256,6 +293,8 @@ impl<'s> World<'s> {
             Event::Timeout(flow) => self.timeout(flow),
             Event::Inject(index) => self.inject(index),
             Event::Advertise(node) => self.advertise(node),
+            Event::Notify(place) => self.made(place),
+            Event::WarmedUp => self.warmed_up(),
             Event::Sample => self.sample(),
         }
     }
@@ -267,8 +306,17 @@ impl<'s> World<'s> {
                 switch.settle(&mut ledger.switches[node]);
             }
         }
-        let (truth, metrics) = ledger.close(self.simulation, name, self.connections);
+        let load = ledger.load(self.simulation, &self.connections, &self.ports);
+        let (truth, metrics) = ledger.close(self.simulation, name, self.connections, load);
         Outcome { truth, metrics }
+    }
+
+    /// From now on what is delivered and sent counts.
+    fn warmed_up(&mut self) {
+        for connection in &mut self.connections {
+            connection.counts.warm = connection.counts.delivered;
+        }
+        self.ledger.warmed_up(self.now, &self.ports);
     }
 
     /// The next sample of each series.
@@ -284,6 +332,7 @@ impl<'s> World<'s> {
         // A queue that nobody joins in the next interval is there all the same.
         let deepest = self.ports.iter().map(Port::deepest).max();
         self.ledger.still_queued(self.now, deepest.unwrap_or(0));
+        self.ledger.delivered(&self.connections);
         let next = self.now + self.ledger.interval();
         self.events.plan(next, Event::Sample);
     }
@@ -291,8 +340,10 @@ impl<'s> World<'s> {
     /// Puts a packet on the wire: the port's transmitter must be free.
     fn transmit(&mut self, index: u32, packet: Packet) {
         let port = &mut self.ports[index as usize];
-        let sent = self.now + port.sending(packet.len);
+        let sending = port.sending(packet.len);
+        let sent = self.now + sending;
         port.busy_until = sent;
+        port.work.busy = port.work.busy + sending;
         let mut arrival = sent + port.delay;
         let watched = port.watched_here;
         let (node, peer) = (port.node, port.peer);

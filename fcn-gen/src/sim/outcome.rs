@@ -186,8 +186,22 @@ pub struct Metrics {
     pub peak_queue: u64,
     /// How long the deepest queue was above its Kmax, in all.
     pub above_kmax: Ps,
-    /// Payload delivered in order, all flows, in bit/s of the whole duration.
+    /// Data that waited at the port of a switch where most did, on average over the time after the warm-up, in octets.
+    pub mean_queue: f64,
+    /// When all flows were done; `None` where some never were. Where it is known, figures of the time after the warm-up are
+    /// those of the whole time until then.
+    pub completion: Option<Ps>,
+    /// Payload delivered in order after the warm-up, all flows, in bit/s.
     pub goodput: f64,
+    /// By how much goodput still changed: that of the last half of the time counted against that of the first, as a share
+    /// of the greater; below 0 where it fell.
+    pub drift: f64,
+    /// Share of the time after the warm-up in which the busiest egress port of a switch sent, 0 to 1.
+    pub utilisation: f64,
+    /// Goodput of each flow, by name, in the scenario's order.
+    pub by_flow: Vec<(String, f64)>,
+    /// Notifications about a flow of which another node had told less than 50 µs before.
+    pub told_twice: u64,
     /// Jain's index over the flows' goodput: 1 is equal shares.
     pub fairness: f64,
     /// Notifications sent, by kind.

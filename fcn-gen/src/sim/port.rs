@@ -1,7 +1,7 @@
 //! One direction of a link: queues by class, the transmitter, and what is on the way to the other end.
 
 use super::packet::{Packet, QUEUES, SHORTEST_FRAME, WIRE_OVERHEAD};
-use crate::scenario::model::FaultKind;
+use crate::scenario::model::{FaultKind, Thresholds};
 use crate::units::{Ps, Rate};
 use std::collections::VecDeque;
 
@@ -30,6 +30,15 @@ impl Load {
     }
 }
 
+/// What a port has done since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// How long its transmitter was busy.
+    pub busy: Ps,
+    /// Octets of data in its queues times the picoseconds that they were there.
+    pub waited: u128,
+}
+
 /// A port: the egress of a node towards its peer.
 #[derive(Debug)]
 pub struct Port {
@@ -43,6 +52,12 @@ pub struct Port {
     octet: Option<u64>,
     /// The link's propagation delay.
     pub delay: Ps,
+    /// Its thresholds, where it is a switch's.
+    pub thresholds: Thresholds,
+    /// What it has done so far.
+    pub work: Work,
+    queued: u64,
+    queued_since: Ps,
     /// When the transmitter is done with what it sends.
     pub busy_until: Ps,
     /// Whether [`Event::Free`](super::event::Event::Free) is planned.
@@ -83,6 +98,10 @@ impl Port {
                 .is_multiple_of(bits)
                 .then(|| 8_000_000_000_000 / bits),
             delay,
+            thresholds: Thresholds::default(),
+            work: Work::default(),
+            queued: 0,
+            queued_since: Ps(0),
             busy_until: Ps(0),
             free_planned: false,
             queues: Default::default(),
@@ -108,6 +127,32 @@ impl Port {
             Some(octet) => Ps(octets * octet),
             None => self.rate.time(octets),
         }
+    }
+
+    /// Data of so many octets join the port's queues, or leave them.
+    pub fn queue_changes(&mut self, now: Ps, by: i64) {
+        self.work = self.worked(now);
+        self.queued_since = now;
+        self.queued = self.queued.saturating_add_signed(by);
+    }
+
+    /// What it has done up to now.
+    pub fn worked(&self, now: Ps) -> Work {
+        let time = u128::from(now.since(self.queued_since).0);
+        Work {
+            waited: self.work.waited + u128::from(self.queued) * time,
+            ..self.work
+        }
+    }
+
+    /// How long a packet of `class` that comes now waits for those before it: the one that is being sent, and the queues of
+    /// its own class and of those above. What pauses and what overtakes it later is not known yet.
+    pub fn wait(&self, now: Ps, class: u8) -> Ps {
+        let before = self.queues.iter().zip(self.depths).skip(usize::from(class));
+        let octets: u64 = before
+            .map(|(queue, depth)| depth + queue.len() as u64 * u64::from(WIRE_OVERHEAD))
+            .sum();
+        self.busy_until.since(now) + self.rate.time(octets)
     }
 
     /// Octets waiting in the queue of `class`.
@@ -247,6 +292,14 @@ mod tests {
     fn serialisation_counts_what_the_wire_costs() {
         assert_eq!(port().sending(1_086), Ps((1_086 + 24) * 80));
         assert_eq!(port().sending(20), Ps((60 + 24) * 80), "padded");
+        let mut port = port();
+        port.busy_until = Ps(5_000);
+        assert_eq!(port.wait(Ps(2_000), 3), Ps(3_000), "the one being sent");
+        for class in [2, 3, 5] {
+            port.enqueue(packet(class, 0));
+        }
+        assert_eq!(port.wait(Ps(2_000), 3), Ps(3_000 + 2 * 124 * 80));
+        assert_eq!(port.wait(Ps(9_000), 7), Ps(0));
     }
 
     #[test]

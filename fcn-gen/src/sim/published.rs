@@ -12,7 +12,9 @@ mod reference;
 
 use super::event::Event;
 use super::{State, World};
-use crate::scenario::model::{Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch};
+use crate::scenario::model::{
+    Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
+};
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::{self, Marking};
 use fcn_node::reaction_point::{self, Control, dcqcn};
@@ -40,6 +42,7 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
         },
         notification: Some(notification_point::Config::default()),
         answers_unknown_options: true,
+        notification_delay: Ps(0),
         guid: number.into(),
     };
     node(name, number, NodeKind::Host(Box::new(host)))
@@ -47,12 +50,15 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
 
 /// Senders, a switch and a receiver; port 0 is the bottleneck, flow n's sender is node n + 2.
 fn incast(network: &Network, duration: Ps) -> Simulation {
-    let mut congestion = congestion_point::Config::new(Ipv6Addr::LOCALHOST);
-    congestion.marking = network.marking;
-    let switch = Switch {
-        congestion,
-        queue_limit: 64_000_000,
+    let bottleneck = Thresholds {
+        marking: network.marking,
+        queue: 64_000_000,
         pfc: None,
+    };
+    let switch = Switch {
+        congestion: congestion_point::Config::new(Ipv6Addr::LOCALHOST),
+        ports: [(0, bottleneck)].into(),
+        notification_delay: Ps(0),
         ioam_node: None,
         proxy: None,
         edge: None,
@@ -101,6 +107,8 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
     Simulation {
         seed: 7,
         duration,
+        warm_up: Ps(0),
+        compare_for: None,
         mechanism: Mechanism::Cnp,
         profile: Profile::DEFAULT,
         epoch: 0,

@@ -156,8 +156,8 @@ impl Routes {
         paths
     }
 
-    /// The port by which `switch` sends to node `to`, one of several by `hash`.
-    pub fn port(&self, switch: usize, to: usize, hash: u64) -> Option<u32> {
+    /// The port by which `switch` sends to node `to`, where there are several one by a hash of the packet's headers.
+    pub fn port(&self, switch: usize, to: usize, hash: impl FnOnce() -> u64) -> Option<u32> {
         let &(at, last) = self.attached.get(to)?;
         if at == switch {
             return last;
@@ -171,7 +171,7 @@ impl Routes {
             1 => ports.first().copied(),
             // The switch's number is in it, or all would choose alike.
             n => ports
-                .get((mix(hash ^ switch as u64) % n as u64) as usize)
+                .get((mix(hash() ^ switch as u64) % n as u64) as usize)
                 .copied(),
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         let mut at = number(simulation, from);
         let mut names = Vec::new();
         while at != to {
-            let port = routes.port(at, to, hash).unwrap() as usize;
+            let port = routes.port(at, to, || hash).unwrap() as usize;
             let link = simulation.links[port / 2];
             assert_eq!([link.a, link.b][port % 2], at, "its own port");
             at = [link.b, link.a][port % 2];

@@ -7,9 +7,11 @@ use super::outcome::SwitchTruth;
 use super::packet::{CE, ECT0, MAC_CONTROL, NONE, Octets, Packet, What};
 use super::route::mix;
 use super::{State, World};
-use crate::scenario::model::{self, NodeKind};
+use crate::scenario::model::{self, NodeKind, Thresholds};
 use crate::units::Ps;
+use etherparse::IpNumber;
 use fcn_node::border::Side;
+use fcn_node::congestion_point::Marking;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
     Border, CongestionPoint, DataPacket, Ecn, FlowKey, IngressPe, Outer, Outgoing, Proxy, Time,
@@ -19,6 +21,7 @@ use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_
 use fcn_wire::{Frame, LinkType, Profile};
 use rand_xoshiro::rand_core::Rng;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Octets behind a PFC frame's Ethernet header, padding included.
 const PFC_ROOM: usize = 46;
@@ -138,12 +141,10 @@ impl World<'_> {
             Some(path) => path.egress,
             None => packet.to as usize,
         };
-        let hash = match packet.tunnel {
-            NONE => hash(&packet),
-            // Within a tunnel the flow label is all there is to choose by (RFC 6438).
-            _ => mix(u64::from(packet.label)),
-        };
-        let Some(out) = self.routes.port(node as usize, target, hash) else {
+        let out = self
+            .routes
+            .port(node as usize, target, || self.entropy(&packet));
+        let Some(out) = out else {
             self.ledger.lost();
             self.discard(&packet);
             return;
@@ -154,33 +155,59 @@ impl World<'_> {
         self.egress(node, out, packet);
     }
 
+    /// What ECMP chooses by: the headers' addresses, ports and flow label; within a tunnel the outer flow label (RFC 6438).
+    fn entropy(&self, packet: &Packet) -> u64 {
+        if packet.tunnel != NONE {
+            return mix(packet.label.into());
+        }
+        if packet.what == What::Frame {
+            return self
+                .octets
+                .at(packet.extra)
+                .map_or(0, |octets| header_hash(&octets.bytes));
+        }
+        let Some(flow) = self.simulation.flows.get(packet.flow as usize) else {
+            return 0;
+        };
+        let (from, to) = match packet.what {
+            What::Data => (flow.source, flow.destination),
+            _ => (flow.destination, flow.source),
+        };
+        let (source_port, label) = entropy(flow, packet.path);
+        let label = if from.is_ipv6() { label } else { 0 };
+        let port = self.simulation.profile.rocev2_port;
+        flow_hash(from, to, label, (source_port, port))
+    }
+
     /// A packet joins an egress queue.
     fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
         let now = self.now;
         let depth = self.ports[out as usize].depth(packet.class);
-        let Some((switch, state)) = self.switch(node) else {
+        let Thresholds { marking, queue, .. } = self.ports[out as usize].thresholds;
+        let pfc = match packet.came_by {
+            NONE => None,
+            port => self.ports[port as usize].thresholds.pfc,
+        };
+        let Some((_, state)) = self.switch(node) else {
             return;
         };
         // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
-        let lossless =
-            switch.pfc.is_some() && packet.came_by != NONE && packet.class < super::packet::CONTROL;
-        if !lossless && depth + u64::from(packet.len) > switch.queue_limit {
+        let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
+        if !lossless && depth + u64::from(packet.len) > queue {
             state.dropped += 1;
             self.ledger.lost();
             self.discard(&packet);
             return;
         }
-        let marking = switch.congestion.marking;
-        let pfc = switch.pfc;
         if packet.what == What::Data {
             let after = depth + u64::from(packet.len);
             self.ledger
                 .queued(node as usize, now, after, after > marking.kmin);
             if let (Some(id), true) = (switch_ioam(self.simulation, node), packet.extra != NONE) {
-                self.write_trace(out, &mut packet, id, depth);
+                self.write_trace(out, &mut packet, id);
             }
             if depth > marking.kmin {
-                self.congested(node, &mut packet, depth);
+                self.congested(node, &mut packet, depth, &marking);
             }
             if after > marking.kmax && !self.ports[out as usize].above_kmax {
                 self.ports[out as usize].above_kmax = true;
@@ -188,7 +215,7 @@ impl World<'_> {
             }
         }
         if packet.what == What::Frame && depth > marking.kmin {
-            self.foreign_congested(node, &packet, depth);
+            self.foreign_congested(node, &packet, depth, &marking);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
             let held = &mut self.ports[packet.came_by as usize].held[usize::from(packet.class)];
@@ -199,7 +226,11 @@ impl World<'_> {
                 self.ask_to_pause(packet.came_by, packet.class, pfc);
             }
         }
-        self.ports[out as usize].enqueue(packet);
+        let port = &mut self.ports[out as usize];
+        if packet.class < super::packet::CONTROL {
+            port.queue_changes(now, packet.len.into());
+        }
+        port.enqueue(packet);
         self.kick(out);
     }
 
@@ -207,12 +238,15 @@ impl World<'_> {
     pub(super) fn leaves(&mut self, out: u32, packet: &Packet) {
         let now = self.now;
         let node = self.ports[out as usize].node;
-        let Some((switch, _)) = self.switch(node) else {
+        if matches!(self.nodes[node as usize], State::Host(_)) {
             return;
-        };
-        let (kmax, pfc) = (switch.congestion.marking.kmax, switch.pfc);
+        }
         let port = &mut self.ports[out as usize];
+        let kmax = port.thresholds.marking.kmax;
         port.load.sent(now, packet.len);
+        if packet.class < super::packet::CONTROL {
+            port.queue_changes(now, -i64::from(packet.len));
+        }
         if port.above_kmax && packet.what == What::Data && port.depth(packet.class) <= kmax {
             port.above_kmax = false;
             self.ledger.crossed_kmax(now, false);
@@ -223,7 +257,7 @@ impl World<'_> {
         let from = &mut self.ports[packet.came_by as usize];
         let held = &mut from.held[usize::from(packet.class)];
         *held = held.saturating_sub(u64::from(packet.len));
-        if let Some(pfc) = pfc
+        if let Some(pfc) = from.thresholds.pfc
             && *held <= pfc.xon
             && from.pausing >> packet.class & 1 == 1
         {
@@ -233,7 +267,7 @@ impl World<'_> {
     }
 
     /// Asks the role about a data packet that meets a deep queue, and does what it says.
-    fn congested(&mut self, node: u32, packet: &mut Packet, depth: u64) {
+    fn congested(&mut self, node: u32, packet: &mut Packet, depth: u64, marking: &Marking) {
         let simulation = self.simulation;
         let Some(flow) = simulation.flows.get(packet.flow as usize) else {
             return;
@@ -273,7 +307,7 @@ impl World<'_> {
         };
         let verdict = state
             .congestion
-            .on_packet(self.now.into(), &view, depth, dice);
+            .on_packet(self.now.into(), &view, (depth, marking), dice);
         if verdict.mark_ce {
             if tunnel_has_ecn(path) {
                 packet.outer_ecn = CE;
@@ -288,7 +322,7 @@ impl World<'_> {
         }
     }
 
-    /// Sends what a role wants sent.
+    /// Sends what a role wants sent, as soon as the node has made it.
     pub(super) fn notify(
         &mut self,
         node: u32,
@@ -304,7 +338,22 @@ impl World<'_> {
             .at(packet.extra)
             .and_then(|o| o.note.as_ref())
             .map_or(outgoing.kind(), |note| note.kind);
-        self.ledger.notified(node as usize, kind);
+        let delay = match &self.simulation.nodes[node as usize].kind {
+            NodeKind::Host(host) => host.notification_delay,
+            NodeKind::Switch(switch) => switch.notification_delay,
+        };
+        let place = self.making.put(Some((node, kind, flow, packet)));
+        self.events.plan(self.now + delay, Event::Notify(place));
+    }
+
+    /// A notification is made, and leaves.
+    pub(super) fn made(&mut self, place: u32) {
+        let made = self.making.at_mut(place).and_then(Option::take);
+        self.making.give(place);
+        let Some((node, kind, flow, packet)) = made else {
+            return;
+        };
+        self.ledger.notified(node, kind, flow, self.now);
         match self.nodes[node as usize] {
             State::Switch(_) => self.originate(node, packet),
             State::Host(_) => self.host_sends(node, packet),
@@ -312,10 +361,11 @@ impl World<'_> {
     }
 
     /// Writes the switch's data into a packet's IOAM trace.
-    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32, depth: u64) {
+    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32) {
         let (now, epoch) = (self.now, self.simulation.epoch);
         let port = &self.ports[out as usize];
-        let (rate, wait) = (port.rate, port.rate.time(depth));
+        let (rate, wait) = (port.rate, port.wait(now, packet.class));
+        let depth = port.depth(packet.class);
         let ingress = if packet.came_by == NONE {
             0
         } else {
@@ -368,7 +418,7 @@ impl World<'_> {
         };
         let out = self
             .routes
-            .port(node as usize, packet.to as usize, hash(packet));
+            .port(node as usize, packet.to as usize, || self.entropy(packet));
         let (from, to) = (side(Some(came_by)), side(out));
         if (from, to) == (Side::Inside, Side::Inside) {
             return false;
@@ -528,11 +578,10 @@ impl World<'_> {
 
     /// Repeats a pause before it runs out.
     pub(super) fn pause_again(&mut self, port: u32, class: u8) {
-        let node = self.ports[port as usize].node;
         if self.ports[port as usize].pausing >> class & 1 == 0 {
             return;
         }
-        if let Some(pfc) = self.switch(node).and_then(|(switch, _)| switch.pfc) {
+        if let Some(pfc) = self.ports[port as usize].thresholds.pfc {
             self.send_pause(port, class, pfc.quanta);
             self.plan_pause_again(port, class, pfc.quanta);
         }
@@ -603,10 +652,53 @@ impl World<'_> {
     }
 }
 
-/// What switches choose among equal ways by, outside of tunnels: the flow, its direction, and its path.
-const fn hash(packet: &Packet) -> u64 {
-    let data = matches!(packet.what, What::Data);
-    mix((packet.path as u64) << 40 | (packet.flow as u64) << 1 | data as u64)
+/// A hash of what ECMP chooses by.
+fn flow_hash(from: IpAddr, to: IpAddr, label: u32, (source, destination): (u16, u16)) -> u64 {
+    let address = |address| match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let fold = |hash, value: u128| mix(mix(hash ^ value as u64) ^ (value >> 64) as u64);
+    let ports = u128::from(source) << 64 | u128::from(destination) << 32 | u128::from(label);
+    [address(from), address(to), ports]
+        .into_iter()
+        .fold(0, fold)
+}
+
+/// The same of a frame of octets. Notifications, RDMA CM and routing are not in tunnels where they are made.
+fn header_hash(bytes: &[u8]) -> u64 {
+    let ports = |at: usize| match bytes.get(at..at + 4) {
+        Some(&[a, b, c, d]) => (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])),
+        _ => (0, 0),
+    };
+    if let Ok(header) = etherparse::Ipv6HeaderSlice::from_slice(bytes) {
+        // Options for hosts and routers stand before the ports.
+        let (mut next, mut at) = (header.next_header(), 40);
+        while let (
+            IpNumber::IPV6_HEADER_HOP_BY_HOP | IpNumber::IPV6_DESTINATION_OPTIONS,
+            Some(&[following, len]),
+        ) = (next, bytes.get(at..at + 2))
+        {
+            (next, at) = (IpNumber(following), at + 8 + usize::from(len) * 8);
+        }
+        let ports = if next == IpNumber::UDP {
+            ports(at)
+        } else {
+            (0, 0)
+        };
+        let (from, to) = (header.source_addr(), header.destination_addr());
+        flow_hash(from.into(), to.into(), header.flow_label().value(), ports)
+    } else if let Ok(header) = etherparse::Ipv4HeaderSlice::from_slice(bytes) {
+        let (from, to) = (header.source_addr(), header.destination_addr());
+        flow_hash(
+            from.into(),
+            to.into(),
+            0,
+            ports(usize::from(header.ihl()) * 4),
+        )
+    } else {
+        0
+    }
 }
 
 /// Whether congestion is marked in the tunnel's own header: MPLS has none, so the packet's inside is used.
@@ -668,4 +760,43 @@ pub fn raw<'a>(octets: &'a Octets, profile: &'a Profile) -> Frame<'a> {
 /// ECN field that senders set on what may be marked.
 pub const fn data_ecn(capable: bool) -> u8 {
     if capable { ECT0 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first octets of an IPv6 header and a UDP header.
+    fn octets(label: u8, source_port: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 48];
+        bytes[0] = 0x60;
+        (bytes[3], bytes[6]) = (label, 17);
+        (bytes[23], bytes[39]) = (1, 2);
+        bytes[40..44].copy_from_slice(&[0xC0, source_port, 0x12, 0xB7]);
+        bytes
+    }
+
+    #[test]
+    fn ecmp_chooses_by_header_fields_however_they_come() {
+        let (from, to) = ("::1".parse().unwrap(), "::2".parse().unwrap());
+        let hash = header_hash(&octets(7, 9));
+        assert_eq!(hash, flow_hash(from, to, 7, (0xC009, 4_791)));
+        assert_ne!(hash, header_hash(&octets(8, 9)), "flow label");
+        assert_ne!(hash, header_hash(&octets(7, 8)), "source port");
+        assert_ne!(hash, flow_hash(to, from, 7, (0xC009, 4_791)), "addresses");
+        let ipv4 = [
+            &[
+                0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2,
+            ][..],
+            &[0xC0, 9, 0x12, 0xB7, 0, 8, 0, 0],
+        ]
+        .concat();
+        let [from, to] = [[198, 18, 0, 1], [198, 18, 0, 2]].map(IpAddr::from);
+        assert_eq!(header_hash(&ipv4), flow_hash(from, to, 0, (0xC009, 4_791)));
+        assert_eq!(header_hash(&[1, 2, 3]), 0, "no IP");
+        let mut option = octets(7, 9);
+        option[6] = 60;
+        option.splice(40..40, [17, 0, 1, 4, 0, 0, 0, 0]);
+        assert_eq!(header_hash(&option), hash, "behind an option");
+    }
 }

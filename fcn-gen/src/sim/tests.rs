@@ -44,6 +44,7 @@ fn host(name: &str, number: u16) -> Node {
             },
             notification: Some(notification_point::Config::default()),
             answers_unknown_options: true,
+            notification_delay: Ps::from_nanos(1_000),
             guid: u64::from(number),
         })),
     }
@@ -58,8 +59,8 @@ fn switch(name: &str, number: u16) -> Node {
         domain: 0,
         kind: NodeKind::Switch(Box::new(Switch {
             congestion: congestion_point::Config::new(ipv6),
-            queue_limit: 16_000_000,
-            pfc: None,
+            ports: BTreeMap::new(),
+            notification_delay: Ps::from_nanos(1_000),
             ioam_node: None,
             proxy: None,
             edge: None,
@@ -106,6 +107,8 @@ fn star(senders: usize, mechanism: Mechanism) -> Simulation {
     let mut simulation = Simulation {
         seed: 7,
         duration: Ps::from_nanos(1_000_000),
+        warm_up: Ps(0),
+        compare_for: None,
         mechanism,
         profile: Profile::DEFAULT,
         epoch: 1_767_225_600_000_000_000,
@@ -329,4 +332,115 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
             assert_eq!(flow.octets_delivered, 3 << 16, "{kind:?}");
         }
     }
+}
+
+#[test]
+fn where_no_connection_opens_the_simulation_fails() {
+    use crate::scenario::model::{Fault, FaultKind};
+    let mut simulation = star(2, Mechanism::Cnp);
+    for flow in &mut simulation.flows {
+        flow.rdma_cm = true;
+    }
+    simulation.faults = vec![Fault {
+        link: 0,
+        towards: None,
+        start: Ps(0),
+        stop: Ps::MAX,
+        kind: FaultKind::Down,
+    }];
+    let failure = play(&simulation, "test", None, &mut |_| true).unwrap_err();
+    assert!(
+        failure
+            .to_string()
+            .starts_with("no connection opened within 1 ms"),
+        "{failure}"
+    );
+    simulation.faults.clear();
+    play(&simulation, "test", None, &mut |_| true).unwrap();
+}
+
+#[test]
+fn every_code_point_means_what_it_says_in_every_scenario() {
+    use crate::scenario::{Play, Source, builtin, load};
+    let moved = [
+        "fast_cnp_option1=0x8B",
+        "fast_cnp_option2=0x8C",
+        "proxy_address_option=0x1D",
+        "ioam_option=0x30",
+        "rocev2_port=4799",
+        "proxy_cn_port=1019",
+        "wan_fcn_port=1018",
+        "bgp_pnc_characteristic=65281",
+    ]
+    .map(|set| format!("profile.{set}"));
+    let cases = builtin::list().map(|(name, _)| (name, None));
+    let known_by = ["option", "isis", "ospfv2", "ospfv3", "bgp"];
+    let cases = cases.chain(known_by.map(|by| ("proxy", Some(format!("known_by={by}")))));
+    for (name, own) in cases {
+        let play_with = |sets: &[String]| {
+            let sets: Vec<String> = sets.iter().cloned().chain(own.clone()).collect();
+            match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
+                Play::Simulation(simulation) => {
+                    Some((simulation.profile.clone(), run(&simulation)))
+                }
+                Play::Gallery { .. } | Play::Stress(_) => None,
+            }
+        };
+        let Some((_, usual)) = play_with(&[]) else {
+            continue;
+        };
+        let (profile, other) = play_with(&moved).unwrap();
+        let kinds = |outcome: &Outcome| -> Vec<Kind> {
+            outcome.metrics.notifications.keys().copied().collect()
+        };
+        assert_eq!(kinds(&other.0), kinds(&usual.0), "{name} {own:?}");
+        let read = |profile: &Profile| {
+            let frames =
+                other.1.0.iter().map(|(_, _, bytes)| {
+                    Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)
+                });
+            frames
+                .filter_map(|frame| Notification::read(&frame))
+                .count() as u64
+        };
+        let told: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
+        assert_eq!(read(&profile), told, "{name} {own:?}");
+        assert_eq!(read(&Profile::DEFAULT), 0, "{name} {own:?}");
+    }
+}
+
+#[test]
+fn flows_that_end_are_counted_until_they_do() {
+    let mut simulation = star(2, Mechanism::Pfc);
+    for flow in &mut simulation.flows {
+        flow.messages = Some(4);
+    }
+    simulation.warm_up = Ps(simulation.duration.0 / 2);
+    let metrics = run(&simulation).0.metrics;
+    let end = metrics.completion.unwrap();
+    assert!(end < simulation.warm_up, "{end}");
+    let bits = 2.0 * 4.0 * 65_536.0 * 8.0;
+    assert!((metrics.goodput - bits / end.as_seconds_f64()).abs() < 1.0);
+    assert_eq!(metrics.drift, 0.0);
+    // Two senders at 100 Gbit/s, one receiver: its link is the bottleneck, and seldom idle.
+    assert!(
+        metrics.utilisation > 0.9 && metrics.utilisation <= 1.0,
+        "{}",
+        metrics.utilisation
+    );
+}
+
+#[test]
+fn goodput_counts_behind_the_warm_up_and_tells_when_it_has_not_settled() {
+    let mut simulation = star(4, Mechanism::Cnp);
+    simulation.warm_up = Ps(simulation.duration.0 / 2);
+    let metrics = run(&simulation).0.metrics;
+    assert_eq!(metrics.completion, None);
+    // A millisecond is not enough: cut deeply at the start, the senders are still on their way back.
+    assert!(metrics.drift > 0.05, "{}", metrics.drift);
+    simulation.warm_up = Ps(0);
+    let whole = run(&simulation).0.metrics;
+    assert!((whole.goodput - metrics.goodput).abs() > 1e9);
+    let sum: f64 = metrics.by_flow.iter().map(|(_, goodput)| goodput).sum();
+    assert!((sum - metrics.goodput).abs() < 1.0);
 }

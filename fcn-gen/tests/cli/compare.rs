@@ -121,7 +121,7 @@ fn the_drawing_is_written_whole_or_not_at_all() {
     assert_eq!(draw(&file).code, 0);
     let svg = std::fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
-    assert!(svg.contains("tiny, seed 3") && svg.contains("Deepest egress queue"));
+    assert!(svg.contains("tiny: over time with seed 3") && svg.contains("Deepest egress queue"));
     assert_eq!(draw(&file).code, 0);
     assert_eq!(
         std::fs::read_to_string(&file).unwrap(),

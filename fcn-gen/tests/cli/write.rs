@@ -242,6 +242,8 @@ fn a_capture_without_a_packet_is_a_failure() {
         "--set",
         "flow.load.start=15us",
         "--set",
+        "flow.load.rdma_cm=false",
+        "--set",
         "defaults.delay=100us",
         "--set",
         "vantage=[\"sw:r\"]",

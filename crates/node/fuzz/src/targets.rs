@@ -278,6 +278,7 @@ pub fn roles(data: &[u8]) {
 
 struct Settings {
     congestion: congestion_point::Config,
+    marking: Marking,
     reaction: reaction_point::Config,
     notification: notification_point::Config,
     interval: Duration,
@@ -337,7 +338,7 @@ fn settings(octets: &[u8; SETTINGS]) -> Settings {
     let mut congestion = congestion_point::Config::new(Ipv6Addr::from(*own));
     congestion.address4 = (sizes & 16 != 0).then_some(Ipv4Addr::new(10, 0, 9, 9));
     congestion.ingress = (sizes & 32 != 0).then_some(congestion.address);
-    congestion.marking = Marking {
+    let marking = Marking {
         kmin: u64::from(*kmin) * 256,
         kmax: u64::from(*kmax) * 256,
         pmax: f64::from(*pmax) / 255.0,
@@ -393,6 +394,7 @@ fn settings(octets: &[u8; SETTINGS]) -> Settings {
     };
     Settings {
         congestion,
+        marking,
         reaction: reaction_point::Config {
             control,
             fast_cnp: flag(1),
@@ -615,7 +617,9 @@ impl Node {
             .label(packet.source, packet.destination, packet.dest_qp);
         self.labelled(packet.flow(), label);
         let (depth, dice) = (u64::from(depth) * 257, u32::from(dice) * 0x0101_0101);
-        let verdict = self.congestion.on_packet(self.now, &packet, depth, dice);
+        let verdict =
+            self.congestion
+                .on_packet(self.now, &packet, (depth, &self.settings.marking), dice);
         self.judge(&packet, &verdict, depth);
         if let Some(outgoing) = verdict.notify {
             let bytes = emitted(&outgoing, &about).expect("what it decides can be written");
@@ -639,8 +643,8 @@ impl Node {
     /// What the draft and the settings demand of a congestion point.
     fn judge(&mut self, packet: &DataPacket<'_>, verdict: &Verdict, depth: u64) {
         let config = &self.settings.congestion;
-        assert!((1..=7).contains(&config.marking.wan_level(depth)));
-        assert!(config.marking.proxy_level(depth) <= 7);
+        assert!((1..=7).contains(&self.settings.marking.wan_level(depth)));
+        assert!(self.settings.marking.proxy_level(depth) <= 7);
         assert!(verdict.congested || !verdict.mark_ce && verdict.notify.is_none());
         assert!(!verdict.mark_ce || config.ecn && packet.ecn.is_ect());
         let Some(outgoing) = verdict.notify else {

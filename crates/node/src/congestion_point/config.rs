@@ -87,8 +87,6 @@ pub struct Config {
     pub address4: Option<Ipv4Addr>,
     /// The ingress PE to tell where the packet does not name it (SR-MPLS).
     pub ingress: Option<Ipv6Addr>,
-    /// When a queue counts as congested.
-    pub marking: Marking,
     /// Whether to mark ECN CE at all. Default true.
     pub ecn: bool,
     /// Whether to send Fast CNPs. Default false.
@@ -128,7 +126,6 @@ impl Config {
             address,
             address4: None,
             ingress: None,
-            marking: Marking::default(),
             ecn: true,
             fast_cnp: false,
             proxy: false,

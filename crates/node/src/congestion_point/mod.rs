@@ -95,18 +95,19 @@ impl CongestionPoint {
         }
     }
 
-    /// Decides about a data packet that joins an egress queue of `depth` octets. `dice` is uniformly random.
+    /// Decides about a data packet that joins an egress queue of `depth` octets, whose port has the thresholds `marking`.
+    /// `dice` is uniformly random.
     pub fn on_packet(
         &mut self,
         now: Time,
         packet: &DataPacket<'_>,
-        depth: u64,
+        (depth, marking): (u64, &Marking),
         dice: u32,
     ) -> Verdict {
-        if !self.is_congested(depth, dice) {
+        if !self.is_congested((depth, marking), dice) {
             return Verdict::default();
         }
-        let decided = self.decide(packet, depth);
+        let decided = self.decide(packet, (depth, marking));
         let verdict = self.verdict(now, Topic::Roce(packet.flow()), packet.ecn, decided);
         if let Some(Outgoing::FastCnp { .. }) = verdict.notify {
             let about = About {
@@ -124,17 +125,17 @@ impl CongestionPoint {
         &mut self,
         now: Time,
         packet: &OtherPacket,
-        depth: u64,
+        (depth, marking): (u64, &Marking),
         dice: u32,
     ) -> Verdict {
-        if !self.is_congested(depth, dice) {
+        if !self.is_congested((depth, marking), dice) {
             return Verdict::default();
         }
         let notify = if !can_be_a_node(packet.tuple.source) {
             self.counters.sender_invalid += 1;
             None
         } else if self.config.proxy {
-            self.proxy_cn(packet.tuple, packet.proxy_option, depth)
+            self.proxy_cn(packet.tuple, packet.proxy_option, (depth, marking))
         } else {
             None
         };
@@ -145,9 +146,9 @@ impl CongestionPoint {
     }
 
     /// Whether a packet that finds `depth` octets meets congestion; counts it.
-    fn is_congested(&mut self, depth: u64, dice: u32) -> bool {
+    fn is_congested(&mut self, (depth, marking): (u64, &Marking), dice: u32) -> bool {
         self.counters.packets += 1;
-        let probability = self.config.marking.probability(depth);
+        let probability = marking.probability(depth);
         let congested = f64::from(dice) < probability * DICE;
         self.counters.congested += u64::from(congested);
         congested
@@ -190,13 +191,17 @@ impl CongestionPoint {
     }
 
     /// What to send if the limits allow it, and whether to mark the packet.
-    fn decide(&mut self, packet: &DataPacket<'_>, depth: u64) -> (Option<Outgoing>, bool) {
+    fn decide(
+        &mut self,
+        packet: &DataPacket<'_>,
+        queue: (u64, &Marking),
+    ) -> (Option<Outgoing>, bool) {
         if !can_be_a_node(packet.source) {
             self.counters.sender_invalid += 1;
             return (None, true);
         }
         if self.config.wan_fcn
-            && let Some(fcn) = self.wan_fcn(packet, depth)
+            && let Some(fcn) = self.wan_fcn(packet, queue)
         {
             return (Some(fcn), false);
         }
@@ -208,7 +213,7 @@ impl CongestionPoint {
                 source_port: packet.source_port,
                 destination_port: packet.destination_port,
             };
-            if let Some(notification) = self.proxy_cn(tuple, packet.proxy_option, depth) {
+            if let Some(notification) = self.proxy_cn(tuple, packet.proxy_option, queue) {
                 return (Some(notification), false);
             }
         }
@@ -218,7 +223,11 @@ impl CongestionPoint {
         (None, true)
     }
 
-    fn wan_fcn(&mut self, packet: &DataPacket<'_>, depth: u64) -> Option<Outgoing> {
+    fn wan_fcn(
+        &mut self,
+        packet: &DataPacket<'_>,
+        (depth, marking): (u64, &Marking),
+    ) -> Option<Outgoing> {
         let outer = packet.outer?;
         if !packet.ecn.is_ect() {
             self.counters.wan_not_capable += 1;
@@ -236,7 +245,7 @@ impl CongestionPoint {
             return None;
         }
         let level = if self.config.wan_level {
-            self.config.marking.wan_level(depth)
+            marking.wan_level(depth)
         } else {
             0
         };
@@ -254,7 +263,7 @@ impl CongestionPoint {
         &mut self,
         tuple: FiveTuple,
         named: Option<Ipv6Addr>,
-        depth: u64,
+        (depth, marking): (u64, &Marking),
     ) -> Option<Outgoing> {
         let Some(proxy) = self.proxy_for(tuple.source, named) else {
             self.counters.proxy_unknown += 1;
@@ -275,7 +284,7 @@ impl CongestionPoint {
             source,
             proxy,
             tuple,
-            level: self.config.marking.proxy_level(depth),
+            level: marking.proxy_level(depth),
             udp_source: self.config.udp_source,
         })
     }

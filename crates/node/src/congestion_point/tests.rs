@@ -101,7 +101,7 @@ fn able(ability: Ability) -> Vec<(Prefix, Ability)> {
 /// Verdict on a packet that meets a full queue, with whatever dice, a second after the last.
 fn verdict(node: &mut CongestionPoint, packet: &DataPacket<'_>) -> (bool, Option<Outgoing>) {
     let now = Time::from_nanos(node.counters().packets * 1_000_000_000);
-    let verdict = node.on_packet(now, packet, FULL, u32::MAX);
+    let verdict = node.on_packet(now, packet, (FULL, &Marking::default()), u32::MAX);
     assert!(verdict.congested);
     (verdict.mark_ce, verdict.notify)
 }
@@ -150,7 +150,12 @@ fn nothing_happens_unless_the_dice_fall_under_the_probability() {
         (200_001, u32::MAX, true),
     ];
     for (i, (depth, dice, congested)) in (0u64..).zip(steps) {
-        let verdict = node.on_packet(Time::from_nanos(i * 1_000_000), &data(), depth, dice);
+        let verdict = node.on_packet(
+            Time::from_nanos(i * 1_000_000),
+            &data(),
+            (depth, &Marking::default()),
+            dice,
+        );
         assert_eq!(verdict.congested, congested, "{depth} {dice}");
         assert_eq!(
             (verdict.mark_ce, verdict.notify.is_some()),
@@ -200,7 +205,7 @@ fn a_sender_that_handles_fast_cnps_is_never_marked_too() {
         (at(49_999), None),
         (at(50_000), Some(fast_cnp())),
     ] {
-        let verdict = node.on_packet(now, &data(), FULL, 0);
+        let verdict = node.on_packet(now, &data(), (FULL, &Marking::default()), 0);
         assert_eq!(
             verdict,
             Verdict {
@@ -345,7 +350,8 @@ fn wan_fcn_goes_to_the_ingress_of_tunnelled_ect_packets_alone() {
     // The level is that of the queue.
     let now = Time::from_nanos(1 << 60);
     assert_eq!(
-        node.on_packet(now, &tunnelled(Ecn::Ect0), 5_001, 0).notify,
+        node.on_packet(now, &tunnelled(Ecn::Ect0), (5_001, &Marking::default()), 0)
+            .notify,
         Some(wan_fcn(1))
     );
 }
@@ -446,9 +452,11 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
         config.fast_cnp = true;
         config.proxies = vec![(Prefix::host(SENDER.into()), PROXY.into())];
     });
+    let marking = Marking::default();
     let mut step = |micros: u64, tuple, depth| {
         let packet = OtherPacket { tuple, ..packet };
-        node.on_other_packet(Time::from_nanos(micros * 1000), &packet, depth, u32::MAX)
+        let now = Time::from_nanos(micros * 1000);
+        node.on_other_packet(now, &packet, (depth, &marking), u32::MAX)
     };
     let told = Outgoing::ProxyCn {
         source: SWITCH.into(),
@@ -569,9 +577,14 @@ fn the_limits_hold_for_all_flows_together() {
             dest_qp: Qp::truncate(qp),
             ..data()
         };
-        node.on_packet(Time::from_nanos(micros * 1000), &packet, FULL, 0)
-            .notify
-            .is_some()
+        node.on_packet(
+            Time::from_nanos(micros * 1000),
+            &packet,
+            (FULL, &Marking::default()),
+            0,
+        )
+        .notify
+        .is_some()
     };
     assert_eq!([sent(0, 1), sent(0, 2), sent(0, 3)], [true, true, false]);
     assert_eq!(
@@ -602,9 +615,14 @@ fn where_no_notification_is_left_a_mark_tells_the_sender() {
             ..Limits::default()
         };
     });
-    let first = node.on_packet(Time::from_nanos(0), &data(), FULL, 0);
+    let first = node.on_packet(Time::from_nanos(0), &data(), (FULL, &Marking::default()), 0);
     assert_eq!((first.mark_ce, first.notify), (false, Some(fast_cnp())));
-    let later = node.on_packet(Time::from_nanos(60_000), &data(), FULL, 0);
+    let later = node.on_packet(
+        Time::from_nanos(60_000),
+        &data(),
+        (FULL, &Marking::default()),
+        0,
+    );
     assert_eq!((later.mark_ce, later.notify), (true, None));
     assert_eq!(node.counters().total_limited, 1);
 }

@@ -103,7 +103,8 @@ fn mechanisms_switch_roles_on_and_nothing_else() {
                 NodeKind::Switch(switch) => {
                     let fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
                     assert_eq!(switch.congestion.fast_cnp, fast);
-                    assert_eq!(switch.pfc.is_some(), mechanism == Mechanism::Pfc);
+                    let pauses = switch.ports.values().all(|port| port.pfc.is_some());
+                    assert_eq!(pauses, mechanism == Mechanism::Pfc);
                     assert_eq!(
                         switch.proxy.is_some(),
                         mechanism == Mechanism::Proxy && node.name == "leaf1"
