@@ -9,19 +9,23 @@
 
 pub mod access;
 pub mod bounded;
+pub mod broken;
 pub mod connections;
 pub mod data;
 pub mod fetch;
 pub mod hashing;
 pub mod labels;
+pub mod marks;
 pub mod pairs;
 pub mod resolve;
 pub mod rules;
+pub mod sightings;
 pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
 pub mod topic;
+pub mod translation;
 
 pub use bounded::{Bounded, Chain, Slot};
 pub use connections::Connections;
