@@ -191,7 +191,10 @@ fn data_packets_and_marks_are_the_ground_truth() {
         let totals = monitor.totals();
         assert_eq!((totals.data, totals.ce), (data, ce), "{name}");
         let sorts = totals.notified() + totals.data + totals.other;
-        assert_eq!(sorts + totals.cut + totals.undecodable, totals.packets);
+        assert_eq!(
+            sorts + totals.cut + totals.undecodable + totals.copies,
+            totals.packets
+        );
     }
 }
 

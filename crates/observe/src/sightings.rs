@@ -72,7 +72,7 @@ pub const fn is_unclear(link: LinkType) -> bool {
 pub struct Identity(u64);
 
 /// One look at a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
     /// When, in nanoseconds since the epoch.
     pub at: u64,
