@@ -117,7 +117,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let inputs = inputs.introduce(&engine);
     let deadline = cli.limits.duration;
     // Served until it is dropped.
-    let _server = metrics(&cli, &engine, &words, way, console)?;
+    let by_interface = preferences.per_interface == Some(true);
+    let _server = metrics(&cli, by_interface, &engine, &words, way, console)?;
     match way {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
@@ -164,6 +165,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
 /// Serves metrics, where that is asked for.
 fn metrics(
     cli: &Cli,
+    by_interface: bool,
     engine: &Arc<Engine>,
     words: &Words,
     way: Way,
@@ -182,7 +184,11 @@ fn metrics(
             ..Wanted::default()
         })
     };
-    let server = prometheus::serve(address, Exposition::new(rows, words.clone()), tables)?;
+    let mut exposition = Exposition::new(rows, words.clone());
+    if !by_interface {
+        exposition = exposition.without_interfaces();
+    }
+    let server = prometheus::serve(address, exposition, tables)?;
     if way != Way::Screen {
         let address = server.address();
         let _ = writeln!(
