@@ -44,6 +44,18 @@ impl Place {
         }
     }
 
+    /// The number of the interface that it was captured on.
+    #[must_use]
+    pub const fn interface(self) -> u32 {
+        self.interface
+    }
+
+    /// Whether packets of one interface tell of several.
+    #[must_use]
+    pub const fn is_of_several(self) -> bool {
+        self.index != 0
+    }
+
     /// Where a packet with these octets was seen, captured on `interface`.
     #[inline]
     #[must_use]
