@@ -165,13 +165,15 @@ impl Sightings {
         Identity(hasher.finish())
     }
 
-    /// The identity of a data packet: flow, PSN, opcode and length.
+    /// The identity of a data packet: flow, PSN, opcode and octets of UDP payload (a trace grows before that).
     #[inline]
     #[must_use]
-    pub fn data(&self, data: &DataPacket<'_>, bth: &Bth<'_>, octets: u64) -> Identity {
+    pub fn data(&self, data: &DataPacket<'_>, bth: &Bth<'_>, octets: usize) -> Identity {
         let mut hasher = self.seed.build_hasher();
         data.flow().hash(&mut hasher);
-        hasher.write_u64(u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets);
+        hasher.write_u64(
+            u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets as u64,
+        );
         Identity(hasher.finish())
     }
 

@@ -362,7 +362,7 @@ impl Memory {
                 place,
                 ce,
             };
-            sightings.see(sightings.data(data, &bth, octets), look)
+            sightings.see(sightings.data(data, &bth, datagram.payload_len), look)
         });
         let packet = Data {
             moment,

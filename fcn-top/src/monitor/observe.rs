@@ -458,7 +458,7 @@ impl Monitor {
         let bth = Bth::new_checked(datagram.payload).ok();
         let several = self.is_several(packet);
         let earlier = bth.filter(|_| several).and_then(|bth| {
-            let identity = self.sightings.data(data, &bth, ip_octets);
+            let identity = self.sightings.data(data, &bth, datagram.payload_len);
             self.see(packet, identity, ce)
         });
         if is_unclear(packet.link) && !several {
