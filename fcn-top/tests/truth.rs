@@ -120,9 +120,10 @@ fn play(name: &str, monitor: &mut Monitor, per_interface: bool) -> Counts {
         }
         running = Some(second);
         number += 1;
+        let bytes = packet.bytes.to_vec();
         let packet = Packet {
             at: packet.at,
-            bytes: &packet.bytes.to_vec(),
+            bytes: &bytes,
             wire_len: packet.wire_len as usize,
             link: packet.link.unwrap(),
             interface: packet.interface,
