@@ -301,6 +301,7 @@ fields! {
     FcnTranslates = Fcn, "fcn.translates", "Translates the notification in frame", Kind::Frame(Link::Cause);
     FcnTranslationDelay = Fcn, "fcn.translation_delay", "Time that translating took", Kind::Span;
     FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated by the CNP in frame", Kind::Frame(Link::Effect);
+    FcnCopyOf = Fcn, "fcn.copy_of", "Seen before, at another place, in frame", Kind::Frame(Link::Cause);
     FcnDataNode = Fcn, "fcn.data", "Data that a congestion notification is about", Kind::Node;
     FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
     FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);

@@ -6,7 +6,7 @@ use common::{Packet, TempCapture, captures, decode, matches, packets, with_plugi
 use fcn_wire::Profile;
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::notification::{Gist, Origin, Subject};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
 
@@ -28,16 +28,32 @@ fn capture(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("no capture {wanted}"))
 }
 
-/// The notifications among `packets`, by fcn-wire's reading; and whether there are fragments, which it leaves alone.
+/// The notifications among `packets`, by fcn-wire's reading, each where it was seen first; and whether there are fragments, which it leaves alone.
 fn gists(packets: &[Packet]) -> (Vec<Gist>, bool) {
     let mut has_fragments = false;
     let profile = Profile::DEFAULT;
+    // By time and content, and where.
+    let mut seen: Vec<(u64, Gist, Vec<u8>, BTreeSet<u32>)> = Vec::new();
     let gists = packets
         .iter()
         .filter_map(|packet| {
             let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
             has_fragments |= matches!(frame.end(), End::Fragment { .. });
-            Gist::of(&frame)
+            let gist = Gist::of(&frame)?;
+            let payload = frame.datagram()?.payload.to_vec();
+            let same = seen.iter_mut().find(|(at, other, content, places)| {
+                packet.at.abs_diff(*at) <= 10_000_000
+                    && *other == gist
+                    && *content == payload
+                    && !places.contains(&packet.interface)
+            });
+            if let Some((.., places)) = same {
+                places.insert(packet.interface);
+                return None;
+            }
+            let places = BTreeSet::from([packet.interface]);
+            seen.push((packet.at, gist, payload, places));
+            Some(gist)
         })
         .collect();
     (gists, has_fragments)
@@ -58,7 +74,7 @@ fn expected_tree(gists: &[Gist]) -> BTreeMap<&'static str, Counts> {
         count(KIND, gist.kind.id().to_owned());
         let notifier = match gist.origin {
             Origin::Switch => POINT,
-            Origin::Receiver => RECEIVER,
+            _ => RECEIVER,
         };
         count(notifier, gist.notifier.to_string());
         let who = gist.sender.unwrap_or(gist.told);

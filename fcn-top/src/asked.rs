@@ -137,6 +137,7 @@ pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
         verify_icrc: !preferences.no_icrc.unwrap_or(false),
         trust: prefixes(&preferences.trust),
         able: prefixes(&preferences.able),
+        domain: prefixes(&preferences.domain),
         flow_rate: preferences.flow_rate.map_or(usual.flow_rate, |rate| {
             u32::try_from(rate.0).unwrap_or(u32::MAX)
         }),
@@ -149,6 +150,7 @@ pub fn checked(settings: &Settings) -> Checked {
     Checked {
         trust: !settings.trust.is_empty(),
         able: !settings.able.is_empty(),
+        domain: !settings.domain.is_empty(),
         icrc: settings.verify_icrc,
     }
 }

@@ -74,7 +74,10 @@ preferences! {
     /// Senders able to obey Fast CNPs, whose data must not be marked CE as well
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     able: Vec<Net> = "[]";
-    /// Fast CNPs a second that one notifier may send about one flow [default: 20000]
+    /// The domain, whose border notifications must not cross, neither in nor out
+    #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
+    domain: Vec<Net> = "[]";
+    /// Notifications a second, of each kind but CNPs, that one notifier may send about one flow [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: Count = "20000";
     /// Tell interfaces apart: a row each

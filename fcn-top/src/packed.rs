@@ -378,7 +378,7 @@ macro_rules! names {
 }
 names! {
     Kind: Kind::ALL;
-    Origin: [Origin::Receiver, Origin::Switch];
+    Origin: Origin::ALL;
     QpSide: [QpSide::Sender, QpSide::Receiver];
     Resolved: [Resolved::Packet, Resolved::Cm, Resolved::Acks];
 }

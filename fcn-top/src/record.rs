@@ -172,7 +172,7 @@ records! {
         qp: Option<u32> = "QP", 8, Qp, "The QP in the notification", |v| count(v);
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's (CNP) or the receiver's (Fast CNP, proxy notification)", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        origin: Origin = "By", 8, Name, "Who tells: receiver (or a proxy or ingress PE in its place) or switch", |v| Cell::Name(v.id());
+        origin: Origin = "By", 8, Name, "Who tells: receiver, switch, or proxy and ingress_pe, which translate what they were told, where that is known", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
@@ -181,7 +181,7 @@ records! {
         sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, acks", |v| some(v, |v| Cell::Name(v.id()));
         receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
-        interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where interfaces are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: f64 = "Now/s", 8, Rate, "Notifications a second over the last tenth of a second", |v| Cell::Rate(*v);
         rate_1s: f64 = "1 s", 8, Rate, "Notifications in the last second", |v| Cell::Rate(*v);
         rate_10s: f64 = "10 s", 8, Rate, "Notifications a second over the last ten seconds", |v| Cell::Rate(*v);
@@ -211,7 +211,7 @@ records! {
     /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        origin: Origin = "Is", 8, Name, "What it is by its notifications: a switch, or a receiver (or a proxy or ingress PE in its place)", |v| Cell::Name(v.id());
+        origin: Origin = "Is", 8, Name, "What it is by its notifications: receiver, switch, or proxy and ingress_pe, where it is known that it translates", |v| Cell::Name(v.id());
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "QPs and flows that it has told to slow down, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: f64 = "Now/s", 8, Rate, "Notifications a second over the last tenth of a second", |v| Cell::Rate(*v);
@@ -226,6 +226,7 @@ records! {
         wan_fcn: u64 = "WAN", 8, Count, "Of them WAN FCNs", |v| Cell::Count(*v);
         level_max: Option<u8> = "Lvl", 3, Count, "Highest congestion level, 0 to 7", |v| count(v);
         queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace it sent, in the unit of its namespace", |v| count(v);
+        malformed: u64 = "Bad", 6, Count, "Packets of it that were meant as notifications and cannot be read, which count nowhere else", |v| Cell::Count(*v);
         findings: u64 = "Finds", 6, Count, "Findings about its notifications, of any severity", |v| Cell::Count(*v);
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
@@ -274,7 +275,7 @@ records! {
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
         cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
-        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves", |v| Cell::Count(*v);
+        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
         dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap; nothing for a file that does not say", |v| count(v);
         dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap; nothing for a file that does not say", |v| count(v);
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);

@@ -124,8 +124,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let inputs = inputs.introduce(&engine);
     let deadline = cli.limits.duration;
     // Served until it is dropped.
+    let by_interface = preferences.per_interface == Some(true);
     let _server = listener
-        .map(|listener| metrics(listener, &cli, &engine, &words, way, console))
+        .map(|listener| metrics(listener, &cli, by_interface, &engine, &words, way, console))
         .transpose()?;
     match way {
         Way::Screen => {
@@ -178,6 +179,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
 fn metrics(
     listener: TcpListener,
     cli: &Cli,
+    by_interface: bool,
     engine: &Arc<Engine>,
     words: &Words,
     way: Way,
@@ -193,7 +195,11 @@ fn metrics(
             ..Wanted::default()
         })
     };
-    let server = prometheus::serve(listener, Exposition::new(rows, words.clone()), tables)?;
+    let mut exposition = Exposition::new(rows, words.clone());
+    if !by_interface {
+        exposition = exposition.without_interfaces();
+    }
+    let server = prometheus::serve(listener, exposition, tables)?;
     if way != Way::Screen && !cli.mode.quiet {
         let address = server.address();
         let _ = writeln!(

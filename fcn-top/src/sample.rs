@@ -154,6 +154,8 @@ pub(crate) fn tables() -> Tables {
             packets: 1_300_000,
             octets: 1_340_000_000,
             notifications: [240, 0, 12_345, 17, 5],
+            copies: 90,
+            malformed: 2,
             data: 1_234_567,
             ce: 154_320,
             other: 52_800,
@@ -197,6 +199,7 @@ fn points() -> Vec<PointRecord> {
         wan_fcn: 5,
         level_max: Some(7),
         queue_max: Some(65_536),
+        malformed: 2,
         findings: 3,
         first_seen: after(3),
         last_seen: after(9_900),
@@ -217,6 +220,7 @@ fn points() -> Vec<PointRecord> {
         wan_fcn: 0,
         level_max: None,
         queue_max: None,
+        malformed: 0,
         findings: 4,
         ..switch.clone()
     };

@@ -19,6 +19,10 @@ pub struct Totals {
     /// Notifications by kind, in the order of [`Kind::ALL`].
     #[serde(skip)]
     pub notifications: [u64; Kind::ALL.len()],
+    /// Packets that were seen at another place before, and are counted there alone.
+    pub copies: u64,
+    /// Packets meant as notifications that cannot be read, among those that contradict themselves.
+    pub malformed: u64,
     /// RoCEv2 data packets.
     pub data: u64,
     /// Of them marked CE.
@@ -27,7 +31,7 @@ pub struct Totals {
     pub other: u64,
     /// Packets of which the capture has too little to read them.
     pub cut: u64,
-    /// Packets that contradict themselves.
+    /// Packets that contradict themselves, or cannot be read as the notifications that they were meant as.
     pub undecodable: u64,
     /// Notifications with a wrong ICRC.
     pub icrc_bad: u64,

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    Done, Frame, capture, captures, command, read, top, top_words, totals, truths, write,
+    Done, Frame, capture, captures, command, once, read, top, top_words, totals, truths, write,
     write_pcap,
 };
 use fcn_link::capture_file::CaptureReader;
@@ -48,7 +48,7 @@ fn every_scenario_is_counted_as_the_generator_says() {
         let json = top(["-r", file, "--json"]).well().json();
         assert_eq!(
             totals(rows(&json), "total"),
-            totals(&truth.notifications, "total"),
+            once(&truth.notifications),
             "{}",
             truth.name
         );

@@ -67,7 +67,12 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
         detail: None,
     });
     let totals = tables.totals;
-    let sorts = totals.notified() + totals.data + totals.other + totals.cut + totals.undecodable;
+    let sorts = totals.notified()
+        + totals.data
+        + totals.other
+        + totals.cut
+        + totals.undecodable
+        + totals.copies;
     assert_eq!((totals.packets, sorts), (number, number));
     assert!(totals.notified() > 0 && totals.data > 0 && totals.cut > 0 && totals.undecodable > 0);
     assert!(tables.qps.len() <= 4 && tables.points.len() <= 2 && tables.events.len() <= 50);

@@ -3,7 +3,7 @@
 //!
 //! A ConnectRequest gives the QP of the active side; a ConnectReply that answers it, from the other side and with the
 //! request's communication ID, gives the QP of the passive side, and from then on both are known. A ReadyToUse confirms
-//! them. A DisconnectRequest or DisconnectReply takes them down. Addresses are those of the IP packets that carry the
+//! them. A DisconnectRequest or DisconnectReply takes them down, as does a ConnectReject at any time. Addresses are those of the IP packets that carry the
 //! messages \[choice: paths with other addresses are not followed\].
 //!
 //! What is not confirmed is kept apart, in a smaller table, so that a flood of requests cannot drive out connections in
@@ -12,7 +12,7 @@
 
 use crate::table::Table;
 use crate::time::Time;
-use fcn_wire::rdma_cm::{Cm, ConnectReply, ConnectRequest, DisconnectRequest};
+use fcn_wire::rdma_cm::{Cm, ConnectReject, ConnectReply, ConnectRequest, DisconnectRequest};
 use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -35,7 +35,9 @@ pub struct Counters {
     pub confirmed: u64,
     /// Connections taken down.
     pub closed: u64,
-    /// ReadyToUse, DisconnectRequests and DisconnectReplies about no known connection.
+    /// Connections refused, by either side.
+    pub rejected: u64,
+    /// ReadyToUse, ConnectRejects, DisconnectRequests and DisconnectReplies about no known connection.
     pub unknown: u64,
     /// Messages without a usable QP number.
     pub invalid: u64,
@@ -143,6 +145,7 @@ impl Connections {
                 };
                 self.ready(asked, ready.remote_comm_id());
             }
+            Cm::ConnectReject(reject) => self.reject(from, to, &reject),
             Cm::DisconnectRequest(request) => self.disconnect(from, to, &request),
             Cm::DisconnectReply(reply) => {
                 let ids = (reply.local_comm_id(), reply.remote_comm_id());
@@ -237,6 +240,38 @@ impl Connections {
             self.remove_ends(oldest, open.active_qp, open.passive_qp);
         }
         self.add_ends(asked, active_qp, passive_qp, true);
+    }
+
+    /// Ends what a request began. Each side gives its own ID and the other's, or 0 where it knows none: who refuses a request
+    /// need not have one, and who waits in vain for a reply does not know the other's.
+    fn reject(&mut self, from: IpAddr, to: IpAddr, reject: &ConnectReject<'_>) {
+        let (own, other) = (reject.local_comm_id(), reject.remote_comm_id());
+        let by_passive = Asked {
+            active: to,
+            passive: from,
+            active_id: other,
+        };
+        let by_active = Asked {
+            active: from,
+            passive: to,
+            active_id: own,
+        };
+        for (asked, passive_id) in [(by_passive, own), (by_active, other)] {
+            let begun = self.half_open.peek(&asked).is_some_and(|half_open| {
+                (half_open.answer).is_none_or(|(id, _)| passive_id == 0 || id == passive_id)
+            });
+            let open = (self.open.peek(&asked)).is_some_and(|open| open.passive_id == passive_id);
+            if begun {
+                self.drop_half_open(asked);
+            } else if open {
+                self.drop_open(asked);
+            } else {
+                continue;
+            }
+            self.counters.rejected += 1;
+            return;
+        }
+        self.counters.unknown += 1;
     }
 
     fn disconnect(&mut self, from: IpAddr, to: IpAddr, request: &DisconnectRequest<'_>) {

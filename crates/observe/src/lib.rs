@@ -3,25 +3,30 @@
 //! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `data.rs` says what a data
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
-//! means; `rules.rs` which rules several packets break; `access.rs` who is on a list of prefixes. `bounded.rs`, `table.rs`,
+//! means; `rules.rs` which rules several packets break, and `marks.rs` which CE marks do; `sightings.rs` which packets are the same, seen at several
+//! places; `translation.rs` which CNPs translate; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes. `bounded.rs`, `table.rs`,
 //! `pairs.rs`, `hashing.rs` and `fetch.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
 
 pub mod access;
 pub mod bounded;
+pub mod broken;
 pub mod connections;
 pub mod data;
 pub mod fetch;
 pub mod hashing;
 pub mod labels;
+pub mod marks;
 pub mod pairs;
 pub mod resolve;
 pub mod rules;
+pub mod sightings;
 pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
 pub mod topic;
+pub mod translation;
 
 pub use bounded::{Bounded, Chain, Slot};
 pub use connections::Connections;

@@ -3,46 +3,74 @@
 
 use crate::access;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Gist, Kind, Origin};
+use fcn_wire::{Gist, Kind, Rule};
 
 /// Notifiers of one topic whose rates are told apart; those that come later are not judged.
 pub const NOTIFIERS: usize = 4;
-/// Fast CNPs a second that one notifier may send about one flow, where nothing else is said
-/// (draft-xiao-rtgwg-rocev2-fast-cnp section 5 asks for a limit and leaves its value open).
+/// Notifications a second that one notifier may send about one flow, where nothing else is said (the drafts ask for a limit
+/// and leave its value open: see [`Duties::of`]).
 pub const FLOW_RATE: u32 = 20_000;
 const MILLISECOND: u64 = 1_000_000;
-/// How long after a switch's Fast CNP a packet marked CE breaks a rule, in nanoseconds.
-const BESIDE: u64 = MILLISECOND;
-/// The time of what was never seen.
-const NEVER: u64 = u64::MAX;
-
-/// Whether the rate of such notifications is limited (draft-xiao-rtgwg-rocev2-fast-cnp section 5).
-#[inline]
-#[must_use]
-pub const fn is_limited(kind: Kind) -> bool {
-    matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)
+/// What the drafts ask of who sends notifications of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duties {
+    /// The rate about one flow is limited.
+    pub rate: Rule,
+    /// The source is on a list of those who may notify.
+    pub source: Rule,
+    /// The border of the domain lets none through, neither in nor out.
+    pub border: Rule,
 }
 
-/// Whether the source of such notifications is checked against a list
-/// (draft-xiao-rtgwg-rocev2-fast-cnp section 5): not that of CNPs, which receivers send.
-#[inline]
-#[must_use]
-pub fn is_checked(kind: Kind) -> bool {
-    kind != Kind::Cnp
+impl Duties {
+    /// The rules for notifications of that kind; none for CNPs, which receivers send, wherever they are
+    /// (draft-xiao-rtgwg-rocev2-fast-cnp section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6,
+    /// draft-he-rtgwg-wan-fcn section 6).
+    #[inline]
+    #[must_use]
+    pub const fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::Cnp => return None,
+            Kind::FastCnp1 | Kind::FastCnp2 => Self {
+                rate: Rule::FastCnpRate,
+                source: Rule::FastCnpUntrusted,
+                border: Rule::FastCnpBorder,
+            },
+            Kind::ProxyCn => Self {
+                rate: Rule::ProxyCnRate,
+                source: Rule::ProxyCnUntrusted,
+                border: Rule::ProxyCnBorder,
+            },
+            Kind::WanFcn => Self {
+                rate: Rule::WanFcnRate,
+                source: Rule::WanFcnUntrusted,
+                border: Rule::WanFcnBorder,
+            },
+        })
+    }
 }
 
-/// Whether `notification` comes from somebody who is not in `list`; without a list, nobody is suspected.
+/// The rule that `notification` breaks where its source is not in `list`; without a list, nobody is suspected.
 #[must_use]
-pub fn is_untrusted(list: &[Prefix], notification: &Gist) -> bool {
-    is_checked(notification.kind) && !list.is_empty() && !access::lists(list, notification.notifier)
+pub fn untrusted(list: &[Prefix], notification: &Gist) -> Option<Rule> {
+    let suspected = !list.is_empty() && !access::lists(list, notification.notifier);
+    Some(Duties::of(notification.kind).filter(|_| suspected)?.source)
 }
 
-/// Fast CNPs in the running millisecond, on the interface that saw the first of them: on others they are the same ones.
+/// The rule that `notification` breaks where it comes into the domain from outside, or goes out of it: one of its two
+/// addresses is in `domain`, the other is not. Without a domain, there is no border.
+#[must_use]
+pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
+    let inside = |address| access::lists(domain, address);
+    let crosses = !domain.is_empty() && inside(notification.notifier) != inside(notification.told);
+    Some(Duties::of(notification.kind).filter(|_| crosses)?.border)
+}
+
+/// Notifications of one notifier about one flow in the running millisecond, each counted where it was seen first.
 #[derive(Clone, Copy, Debug)]
 pub struct NotifierRate {
     /// Its number, without the bits that tell 50 days from the next.
     millisecond: u32,
-    interface: u32,
     count: u32,
 }
 
@@ -50,72 +78,30 @@ impl NotifierRate {
     /// None yet.
     pub const NEW: Self = Self {
         millisecond: 0,
-        interface: 0,
         count: 0,
     };
 
     /// Counts one; returns whether there are more than `most` in its millisecond.
     #[inline]
     #[must_use]
-    pub fn exceeds(&mut self, at: u64, interface: u32, most: u32) -> bool {
+    pub fn exceeds(&mut self, at: u64, most: u32) -> bool {
         let millisecond = (at / MILLISECOND) as u32;
         if millisecond != self.millisecond {
             *self = Self {
                 millisecond,
-                interface,
                 count: 0,
             };
-        } else if interface != self.interface {
-            return false;
         }
         self.count = self.count.saturating_add(1);
         self.count > most
     }
 }
 
-/// Fast CNPs that may come in one millisecond at a limit of `rate` a second: one more than fit, as windows are not those
+/// Notifications that may come in one millisecond at a limit of `rate` a second: one more than fit, as windows are not those
 /// of the notifier.
 #[must_use]
 pub const fn most_in_a_millisecond(rate: u32) -> u32 {
     rate.div_ceil(1000).saturating_add(1)
-}
-
-/// CE marks on data of a sender that is able to obey Fast CNPs, beside a Fast CNP of a switch
-/// (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
-///
-/// That of a Fast CNP which follows the marked packet is not seen.
-#[derive(Clone, Copy, Debug)]
-pub struct Beside {
-    /// A switch's last Fast CNP about the flow.
-    fast: u64,
-}
-
-impl Default for Beside {
-    fn default() -> Self {
-        Self { fast: NEVER }
-    }
-}
-
-impl Beside {
-    /// Whether a notification is such that its flow must not be marked as well.
-    #[inline]
-    #[must_use]
-    pub fn counts(kind: Kind, origin: Origin) -> bool {
-        is_limited(kind) && origin == Origin::Switch
-    }
-
-    /// A switch's Fast CNP about the flow, at a time that does not go back.
-    #[inline]
-    pub const fn notified(&mut self, at: u64) {
-        self.fast = at;
-    }
-
-    /// Whether a data packet of the flow at `at`, marked CE or not, of a sender that is `able` or not, breaks the rule.
-    #[inline]
-    #[must_use]
-    pub const fn is_broken(&self, at: u64, ce: bool, able: bool) -> bool {
-        able && ce && self.fast != NEVER && at.saturating_sub(self.fast) <= BESIDE
-    }
 }
 
 /// Of a flow that is younger than this part of a window, too little is known to say what the window held.
@@ -138,6 +124,7 @@ pub fn of_window(octets: f64, age: u64, window: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_wire::{Origin, Subject};
 
     #[test]
     fn a_millisecond_has_room_for_one_more_than_the_rate() {
@@ -145,12 +132,10 @@ mod tests {
         assert_eq!(most_in_a_millisecond(1), 2);
         let mut rate = NotifierRate::NEW;
         let exceeds: Vec<bool> = (0..4)
-            .map(|n| rate.exceeds(5 * MILLISECOND + n, 0, 2))
+            .map(|n| rate.exceeds(5 * MILLISECOND + n, 2))
             .collect();
         assert_eq!(exceeds, [false, false, true, true]);
-        // The same ones on another interface, and the next millisecond.
-        assert!(!rate.exceeds(5 * MILLISECOND + 9, 1, 2));
-        assert!(!rate.exceeds(6 * MILLISECOND, 1, 2));
+        assert!(!rate.exceeds(6 * MILLISECOND, 2), "the next one");
     }
 
     #[test]
@@ -162,12 +147,33 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_breaks_the_rule_for_a_millisecond() {
-        let mut beside = Beside::default();
-        assert!(!beside.is_broken(5, true, true));
-        beside.notified(10);
-        assert!(beside.is_broken(10 + BESIDE, true, true));
-        assert!(!beside.is_broken(11 + BESIDE, true, true));
-        assert!(!beside.is_broken(11, false, true) && !beside.is_broken(11, true, false));
+    fn a_border_is_crossed_inwards_or_outwards() {
+        let prefix = |text| access::prefix(text).unwrap();
+        let domain = [prefix("10.1.0.0/16"), prefix("10.2.0.0/16")];
+        let crossed = |kind, notifier: &str, told: &str| {
+            let told = told.parse().unwrap();
+            let gist = Gist {
+                kind,
+                origin: Origin::Switch,
+                notifier: notifier.parse().unwrap(),
+                told,
+                sender: Some(told),
+                subject: Subject::FlowLabel(1),
+                level: None,
+                deepest_queue: None,
+                hops: 0,
+            };
+            assert_eq!(crosses(&[], &gist), None);
+            (crosses(&domain, &gist), untrusted(&domain, &gist))
+        };
+        for kind in Kind::ALL {
+            let duties = Duties::of(kind);
+            let (border, source) = (duties.map(|d| d.border), duties.map(|d| d.source));
+            assert_eq!(crossed(kind, "10.1.0.1", "10.2.0.1"), (None, None));
+            assert_eq!(crossed(kind, "10.3.0.1", "10.2.0.1"), (border, source));
+            assert_eq!(crossed(kind, "10.1.0.1", "10.3.0.1"), (border, None));
+            assert_eq!(crossed(kind, "10.3.0.1", "10.3.0.1"), (None, source));
+        }
+        assert_eq!(Duties::of(Kind::Cnp), None);
     }
 }

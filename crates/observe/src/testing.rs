@@ -6,8 +6,8 @@ use fcn_wire::compose::{self, Part, UdpChecksum};
 use fcn_wire::icrc::Policy;
 use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::rdma_cm::{
-    CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
-    MessageRepr, ReadyToUseRepr,
+    CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
+    DisconnectRequestRepr, MessageRepr, ReadyToUseRepr,
 };
 use fcn_wire::{Frame, LinkType, Opcode, Profile, Qp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -145,6 +145,27 @@ impl Setup {
             local_comm_id: self.active_end.0,
             remote_comm_id: self.passive_end.0,
             ..ReadyToUseRepr::default()
+        };
+        cm(self.active, self.passive, message)
+    }
+
+    /// ConnectReject of the passive side, with the ID that it has given so far.
+    pub fn reject_by_passive(&self, local_comm_id: u32) -> Vec<u8> {
+        let message = ConnectRejectRepr {
+            local_comm_id,
+            remote_comm_id: self.active_end.0,
+            ..ConnectRejectRepr::default()
+        };
+        cm(self.passive, self.active, message)
+    }
+
+    /// ConnectReject of the active side, with the ID that it has learnt so far.
+    pub fn reject(&self, remote_comm_id: u32) -> Vec<u8> {
+        let message = ConnectRejectRepr {
+            local_comm_id: self.active_end.0,
+            remote_comm_id,
+            message_rejected: 1,
+            ..ConnectRejectRepr::default()
         };
         cm(self.active, self.passive, message)
     }

@@ -150,9 +150,13 @@ rules! {
     FastCnpRate = "fastcnp.rate.exceeded", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
         "One notifier sends Fast CNPs about one flow faster than the rate limit";
     FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
-        "Data is marked CE beside a Fast CNP, though its sender is known to handle Fast CNPs";
+        "The data packet that caused a Fast CNP is marked CE as well, though its sender is known to handle Fast CNPs";
+    FastCnpMarkUnclear = "fastcnp.ce.unclear", FastCnp, Note, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
+        "Data is marked CE soon after a switch's Fast CNP, and its sender handles those; whether it was the packet that caused one cannot be told";
     FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
+    FastCnpBorder = "fastcnp.border.crossed", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
+        "The Fast CNP crosses the domain's border, where it is to be dropped";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
         "The IOAM trace cannot be read";
@@ -189,6 +193,12 @@ rules! {
         "There is no invoking packet behind the five-tuple";
     ProxyCnInvokingShort = "proxycn.invoking.short", ProxyCn, Note, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
         "Less of the invoking packet is quoted than would fit";
+    ProxyCnRate = "proxycn.rate.exceeded", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+        "One notifier tells the proxy about one flow faster than the rate limit";
+    ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+        "The source is not on the access list: perhaps forged, or from outside of the domain";
+    ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 6",
+        "The proxy notification crosses the domain's border, where it is to be dropped";
 
     ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.2",
         "Opt Data Len of the proxy address option is not 16";
@@ -207,6 +217,12 @@ rules! {
         "The UDP length is not 12";
     WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
         "The reserved bits are not 0 (ignored on receipt)";
+    WanFcnRate = "wanfcn.rate.exceeded", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 6",
+        "One notifier sends FCNs about one flow label faster than the rate limit";
+    WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
+        "The source is not on the access list: perhaps forged, or from outside of the domain";
+    WanFcnBorder = "wanfcn.border.crossed", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 6",
+        "The FCN crosses the border of its controlled domain, where it is to be dropped";
 
     PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "The routing message around the Proxy Node Capability cannot be read";
@@ -242,7 +258,15 @@ impl Rule {
     pub const SEVERAL: &'static [Self] = &[
         Self::FastCnpRate,
         Self::FastCnpMarked,
+        Self::FastCnpMarkUnclear,
         Self::FastCnpUntrusted,
+        Self::FastCnpBorder,
+        Self::ProxyCnRate,
+        Self::ProxyCnUntrusted,
+        Self::ProxyCnBorder,
+        Self::WanFcnRate,
+        Self::WanFcnUntrusted,
+        Self::WanFcnBorder,
     ];
 }
 

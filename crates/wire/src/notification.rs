@@ -138,15 +138,24 @@ pub enum Origin {
     Receiver,
     /// A congestion point on the way.
     Switch,
+    /// A proxy node that translates a notification: never by a packet's own bytes, which look like the receiver's.
+    Proxy,
+    /// An ingress PE that translates an FCN: likewise.
+    IngressPe,
 }
 
 impl Origin {
+    /// Every origin.
+    pub const ALL: [Self; 4] = [Self::Receiver, Self::Switch, Self::Proxy, Self::IngressPe];
+
     /// The name of who notifies, in JSON, filters and reports.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
             Self::Receiver => "receiver",
             Self::Switch => "switch",
+            Self::Proxy => "proxy",
+            Self::IngressPe => "ingress_pe",
         }
     }
 }
@@ -348,7 +357,7 @@ impl fmt::Display for Notification {
         match (self.kind, self.origin) {
             (Kind::Cnp, _) => write!(f, "CNP from {notifier}")?,
             (kind, Origin::Switch) => write!(f, "{kind} from switch {notifier}")?,
-            (kind, Origin::Receiver) => write!(f, "{kind} from receiver {notifier}")?,
+            (kind, _) => write!(f, "{kind} from receiver {notifier}")?,
         }
         match self.kind {
             Kind::ProxyCn => write!(f, " → proxy {}", self.told)?,

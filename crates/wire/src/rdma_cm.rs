@@ -2,8 +2,8 @@
 //! header in their private data (InfiniBand volume 1 section 12.6, Annex A11).
 //!
 //! Of each message everything is read and written; which QP belongs to which flow is learnt elsewhere. The common MAD
-//! header lives in `mad.rs`, the BTH and DETH that carry it in `bth.rs`. Messages that only negotiate or refuse
-//! (MRA, REJ, LAP, APR, SIDR) are named and left unread.
+//! header lives in `mad.rs`, the BTH and DETH that carry it in `bth.rs`. Messages that only negotiate
+//! (MRA, LAP, APR, SIDR) are named and left unread.
 
 use crate::error::{Error, Result};
 use crate::layer::Layer;
@@ -313,6 +313,16 @@ pub(crate) mod field {
         pub(crate) const PRIVATE: usize = 12;
     }
 
+    pub(crate) mod rej {
+        /// Message rejected (2), reserved (6).
+        pub(crate) const MESSAGE: usize = 8;
+        /// Length of the additional information (7), reserved (1).
+        pub(crate) const INFORMATION_LEN: usize = 9;
+        pub(crate) const REASON: usize = 10;
+        pub(crate) const INFORMATION: usize = 12;
+        pub(crate) const PRIVATE: usize = 84;
+    }
+
     /// Private data of RTU and DREP, which have only the two IDs before it.
     pub(super) const IDS_PRIVATE: usize = 8;
 
@@ -335,6 +345,10 @@ pub(crate) mod field {
 pub const REQ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::req::PRIVATE;
 /// Octets of private data in a ConnectReply.
 pub const REP_PRIVATE_LEN: usize = MAD_DATA_LEN - field::rep::PRIVATE;
+/// Octets of private data in a ConnectReject.
+pub const REJ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::rej::PRIVATE;
+/// Octets of additional information in a ConnectReject.
+pub const REJ_INFORMATION_LEN: usize = field::rej::PRIVATE - field::rej::INFORMATION;
 /// Octets of private data in a ReadyToUse or DisconnectReply.
 pub const IDS_PRIVATE_LEN: usize = MAD_DATA_LEN - field::IDS_PRIVATE;
 /// Octets of private data in a DisconnectRequest.
@@ -392,6 +406,8 @@ pub enum Cm<'a> {
     ConnectRequest(ConnectRequest<'a>),
     /// REP.
     ConnectReply(ConnectReply<'a>),
+    /// REJ.
+    ConnectReject(ConnectReject<'a>),
     /// RTU.
     ReadyToUse(ReadyToUse<'a>),
     /// DREQ.
@@ -468,6 +484,9 @@ impl<'a> Cm<'a> {
             Kind::ConnectReply => Self::ConnectReply(ConnectReply {
                 mad: fixed(field::rep::PRIVATE)?,
             }),
+            Kind::ConnectReject => Self::ConnectReject(ConnectReject {
+                mad: fixed(field::rej::PRIVATE)?,
+            }),
             Kind::ReadyToUse => Self::ReadyToUse(ReadyToUse {
                 mad: fixed(field::IDS_PRIVATE)?,
             }),
@@ -477,9 +496,7 @@ impl<'a> Cm<'a> {
             Kind::DisconnectReply => Self::DisconnectReply(DisconnectReply {
                 mad: fixed(field::IDS_PRIVATE)?,
             }),
-            Kind::MessageReceiptAcknowledgement | Kind::ConnectReject | Kind::Other(_) => {
-                Self::Other(mad)
-            }
+            Kind::MessageReceiptAcknowledgement | Kind::Other(_) => Self::Other(mad),
         })
     }
 
@@ -489,6 +506,7 @@ impl<'a> Cm<'a> {
         match self {
             Self::ConnectRequest(view) => view.mad,
             Self::ConnectReply(view) => view.mad,
+            Self::ConnectReject(view) => view.mad,
             Self::ReadyToUse(view) => view.mad,
             Self::DisconnectRequest(view) => view.mad,
             Self::DisconnectReply(view) => view.mad,
@@ -584,6 +602,10 @@ view!(
     ConnectReply, private field::rep::PRIVATE
 );
 view!(
+    /// View of a ConnectReject (section 12.6.7): of a request, of a reply, or of either in good time.
+    ConnectReject, private field::rej::PRIVATE
+);
+view!(
     /// View of a ReadyToUse (section 12.6.9).
     ReadyToUse, private field::IDS_PRIVATE
 );
@@ -596,6 +618,7 @@ view!(
     DisconnectReply, private field::IDS_PRIVATE
 );
 view_remote_id!(ConnectReply);
+view_remote_id!(ConnectReject);
 view_remote_id!(ReadyToUse);
 view_remote_id!(DisconnectRequest);
 view_remote_id!(DisconnectReply);
@@ -865,6 +888,20 @@ impl ConnectReply<'_> {
     #[must_use]
     pub fn local_ca_guid(&self) -> u64 {
         u64_at(self.mad.data(), field::rep::LOCAL_CA_GUID)
+    }
+}
+
+impl ConnectReject<'_> {
+    /// Which message is refused: 0 the ConnectRequest, 1 the ConnectReply, 2 none of them.
+    #[must_use]
+    pub fn message_rejected(&self) -> u8 {
+        u8_at(self.mad.data(), field::rej::MESSAGE) >> 6
+    }
+
+    /// Why, by the numbers of section 12.6.7.2: 4 is a timeout, 28 the consumer's own reason.
+    #[must_use]
+    pub fn reason(&self) -> u16 {
+        u16_at(self.mad.data(), field::rej::REASON)
     }
 }
 
@@ -1335,6 +1372,25 @@ impl ConnectReplyRepr {
     }
 }
 
+/// Values of a ConnectReject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct ConnectRejectRepr {
+    /// The sender's communication ID; 0 where it refuses a request that it gave none.
+    pub local_comm_id: u32,
+    /// The receiver's communication ID; 0 where it is not known.
+    pub remote_comm_id: u32,
+    /// Which message is refused: 0 the ConnectRequest, 1 the ConnectReply, 2 none of them; two bits.
+    pub message_rejected: u8,
+    /// Why, by the numbers of section 12.6.7.2.
+    pub reason: u16,
+    /// Octets of `information` that count, seven bits.
+    pub information_len: u8,
+    /// Additional information, by the reason.
+    pub information: PrivateData<REJ_INFORMATION_LEN>,
+    /// Private data.
+    pub private_data: PrivateData<REJ_PRIVATE_LEN>,
+}
+
 /// Values of a ReadyToUse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ReadyToUseRepr {
@@ -1370,7 +1426,7 @@ pub struct DisconnectReplyRepr {
     pub private_data: PrivateData<IDS_PRIVATE_LEN>,
 }
 
-/// The values of one of the five messages.
+/// The values of one of the six messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(
     clippy::large_enum_variant,
@@ -1381,6 +1437,8 @@ pub enum MessageRepr {
     ConnectRequest(ConnectRequestRepr),
     /// REP.
     ConnectReply(ConnectReplyRepr),
+    /// REJ.
+    ConnectReject(ConnectRejectRepr),
     /// RTU.
     ReadyToUse(ReadyToUseRepr),
     /// DREQ.
@@ -1396,6 +1454,7 @@ impl MessageRepr {
         match self {
             Self::ConnectRequest(_) => Kind::ConnectRequest,
             Self::ConnectReply(_) => Kind::ConnectReply,
+            Self::ConnectReject(_) => Kind::ConnectReject,
             Self::ReadyToUse(_) => Kind::ReadyToUse,
             Self::DisconnectRequest(_) => Kind::DisconnectRequest,
             Self::DisconnectReply(_) => Kind::DisconnectReply,
@@ -1416,6 +1475,7 @@ macro_rules! into_message {
 into_message!(
     ConnectRequest(ConnectRequestRepr),
     ConnectReply(ConnectReplyRepr),
+    ConnectReject(ConnectRejectRepr),
     ReadyToUse(ReadyToUseRepr),
     DisconnectRequest(DisconnectRequestRepr),
     DisconnectReply(DisconnectReplyRepr),
@@ -1449,7 +1509,7 @@ impl CmRepr {
     /// Reads a whole MAD of 256 octets.
     ///
     /// # Errors
-    /// As [`Cm::new_checked`], and where the message is none of the five.
+    /// As [`Cm::new_checked`], and where the message is none of the six.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let view = Cm::new_checked(bytes)?;
         let mad = view.mad();
@@ -1503,6 +1563,18 @@ impl CmRepr {
                     local_ca_guid: view.local_ca_guid(),
                     private_data: private(view.private_data()),
                 }),
+                Cm::ConnectReject(view) => MessageRepr::ConnectReject(ConnectRejectRepr {
+                    local_comm_id: view.local_comm_id(),
+                    remote_comm_id: view.remote_comm_id(),
+                    message_rejected: view.message_rejected(),
+                    reason: view.reason(),
+                    information_len: u8_at(mad.data(), field::rej::INFORMATION_LEN) >> 1,
+                    information: private(
+                        (mad.data().get(field::rej::INFORMATION..field::rej::PRIVATE))
+                            .unwrap_or_default(),
+                    ),
+                    private_data: private(view.private_data()),
+                }),
                 Cm::ReadyToUse(view) => MessageRepr::ReadyToUse(ReadyToUseRepr {
                     local_comm_id: view.local_comm_id(),
                     remote_comm_id: view.remote_comm_id(),
@@ -1528,7 +1600,7 @@ impl CmRepr {
                             16,
                             "Attribute ID",
                             mad.attribute_id().into(),
-                            "0x10 or 0x13 to 0x16",
+                            "0x10 or 0x12 to 0x16",
                         )
                     } else {
                         Error::value(Layer::RdmaCm, 3, "Method", mad.method().into(), "3 (Send)")
@@ -1570,6 +1642,22 @@ impl CmRepr {
         match &self.message {
             MessageRepr::ConnectRequest(m) => m.emit(&mut out),
             MessageRepr::ConnectReply(m) => m.emit(&mut out),
+            MessageRepr::ConnectReject(m) => {
+                ids(&mut out, m.local_comm_id, m.remote_comm_id);
+                out.put(field::rej::REASON, &m.reason.to_be_bytes());
+                out.put(field::rej::INFORMATION, &m.information);
+                out.put(field::rej::PRIVATE, &m.private_data);
+                let len = [
+                    ("Reject Info Length", m.information_len, 7),
+                    ("reserved", 0, 1),
+                ];
+                let refused = [
+                    ("Message REJected", m.message_rejected, 2),
+                    ("reserved", 0, 6),
+                ];
+                out.bits(field::rej::INFORMATION_LEN, &len)
+                    .and_then(|()| out.bits(field::rej::MESSAGE, &refused))
+            }
             MessageRepr::ReadyToUse(m) => {
                 ids(&mut out, m.local_comm_id, m.remote_comm_id);
                 out.put(field::IDS_PRIVATE, &m.private_data);
@@ -1618,6 +1706,7 @@ impl Out<'_> {
             4 => "4 bits",
             5 => "5 bits",
             6 => "6 bits",
+            7 => "7 bits",
             20 => "20 bits",
             _ => "24 bits",
         };

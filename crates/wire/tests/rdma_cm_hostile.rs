@@ -2,10 +2,10 @@
 
 use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, Mad};
 use fcn_wire::rdma_cm::{
-    Cm, CmRepr, ConnectReplyRepr, ConnectRequestRepr, DREQ_PRIVATE_LEN, DisconnectReplyRepr,
-    DisconnectRequestRepr, IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24, MessageRepr, Path,
-    PathMtu, PrivateData, REP_PRIVATE_LEN, REQ_PRIVATE_LEN, ReadyToUseRepr, ServiceId, Transport,
-    gid_from_ip, gid_to_ip,
+    Cm, CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DREQ_PRIVATE_LEN,
+    DisconnectReplyRepr, DisconnectRequestRepr, IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24,
+    MessageRepr, Path, PathMtu, PrivateData, REJ_PRIVATE_LEN, REP_PRIVATE_LEN, REQ_PRIVATE_LEN,
+    ReadyToUseRepr, ServiceId, Transport, gid_from_ip, gid_to_ip,
 };
 use fcn_wire::{Error, ErrorKind, Layer};
 use proptest::array::uniform;
@@ -13,8 +13,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind::ConnectRequest,
+    Kind::ConnectReject,
     Kind::ConnectReply,
     Kind::ReadyToUse,
     Kind::DisconnectRequest,
@@ -27,6 +28,7 @@ const fn fixed(kind: Kind) -> usize {
         - match kind {
             Kind::ConnectRequest => REQ_PRIVATE_LEN,
             Kind::ConnectReply => REP_PRIVATE_LEN,
+            Kind::ConnectReject => REJ_PRIVATE_LEN,
             Kind::DisconnectRequest => DREQ_PRIVATE_LEN,
             _ => IDS_PRIVATE_LEN,
         }
@@ -143,6 +145,27 @@ fn message() -> impl Strategy<Value = MessageRepr> {
     prop_oneof![
         request(),
         reply(),
+        (
+            ids(),
+            0..4_u8,
+            any::<u16>(),
+            0..128_u8,
+            uniform(any::<u8>()),
+            uniform(any::<u8>())
+        )
+            .prop_map(
+                |(ids, message_rejected, reason, information_len, information, private)| {
+                    MessageRepr::from(ConnectRejectRepr {
+                        local_comm_id: ids.0,
+                        remote_comm_id: ids.1,
+                        message_rejected,
+                        reason,
+                        information_len,
+                        information: PrivateData::from(information),
+                        private_data: PrivateData::from(private),
+                    })
+                }
+            ),
         (ids(), uniform(any::<u8>())).prop_map(|(ids, private)| {
             MessageRepr::from(ReadyToUseRepr {
                 local_comm_id: ids.0,
@@ -196,6 +219,10 @@ fn canonical(kind: Kind, mad: &mut [u8; MAD_LEN]) {
             }
         }
         Kind::ConnectReply => data[27] &= 0xF0,
+        Kind::ConnectReject => {
+            data[8] &= 0xC0;
+            data[9] &= 0xFE;
+        }
         Kind::DisconnectRequest => data[11] = 0,
         _ => {}
     }
@@ -385,15 +412,8 @@ fn what_is_not_communication_management_is_refused_with_the_octet() {
             assert_eq!((e.layer, e.offset), (Layer::RdmaCm, offset));
         }
     }
-    // Other methods and attributes are of the class, but none of the five messages.
-    for (offset, wrong) in [
-        (3, 0x81),
-        (3, 0),
-        (17, 0x11),
-        (17, 0x12),
-        (17, 0),
-        (16, 0xFF),
-    ] {
+    // Other methods and attributes are of the class, but none of the six messages.
+    for (offset, wrong) in [(3, 0x81), (3, 0), (17, 0x11), (17, 0), (16, 0xFF)] {
         let mut mad = good;
         mad[offset] = wrong;
         let view = Cm::new_checked(&mad).unwrap();

@@ -5,9 +5,10 @@ use super::log::Log;
 use super::rate::{self, Steps};
 use super::recent::{Moment, Recent};
 use fcn_observe::FlowKey;
-use fcn_observe::rules::Beside;
+use fcn_observe::marks::Marks;
+use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Pairs, SeenFlows};
-use fcn_wire::Kind;
+use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -24,8 +25,12 @@ const CORRECTABLE: usize = 8;
 pub struct Data {
     /// Its frame.
     pub moment: Moment,
-    /// The interface that it was captured on.
-    pub interface: u32,
+    /// Where it was captured.
+    pub place: Place,
+    /// Whether several places are told apart.
+    pub several: bool,
+    /// Its first sighting, where this is another one: its octets are counted already.
+    pub earlier: Option<Look>,
     /// UDP source port.
     pub source_port: u16,
     /// Packet sequence number.
@@ -34,7 +39,7 @@ pub struct Data {
     pub octets: u64,
     /// Whether it is marked CE.
     pub ce: bool,
-    /// Whether its sender is known to obey Fast CNPs; asked of marked ones alone.
+    /// Whether its sender is known to obey Fast CNPs.
     pub able: bool,
 }
 
@@ -52,11 +57,9 @@ pub struct Flow {
     frame: u32,
     /// Its last frame in the file.
     logged: u32,
-    /// Octets are counted on this interface alone: on another they are the same ones.
-    interface: u32,
     /// Packet sequence number of the last one in the file.
     psn: u32,
-    /// The latest time on that interface.
+    /// The latest time of those that are counted.
     last: u64,
     octets: u64,
     /// Octets in the step of the rate's window that `last` lies in.
@@ -72,13 +75,12 @@ pub struct Flow {
 struct Rare {
     steps: Steps,
     marked: Recent<MARKED>,
-    beside: Beside,
+    marks: Marks,
     /// The latest time of a notification about it.
     noticed: u64,
     waiting: VecDeque<Waiting>,
     /// Frames of the last notifications, newest last.
     notices: VecDeque<u32>,
-    translatable: Option<Translatable>,
 }
 
 impl Default for Rare {
@@ -86,11 +88,10 @@ impl Default for Rare {
         Self {
             steps: Steps::NEW,
             marked: Recent::NEW,
-            beside: Beside::default(),
+            marks: Marks::default(),
             noticed: 0,
             waiting: VecDeque::new(),
             notices: VecDeque::new(),
-            translatable: None,
         }
     }
 }
@@ -103,22 +104,11 @@ struct Waiting {
     octets: u64,
 }
 
-/// A notification that is not for the sender, but for a node that is to tell it.
-#[derive(Clone, Copy, Debug)]
-pub struct Translatable {
-    /// Its frame.
-    pub moment: Moment,
-    /// How it is said.
-    pub kind: Kind,
-    /// The node that it is sent to.
-    pub told: IpAddr,
-}
-
 /// What a data packet has brought about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effect {
-    /// It is marked CE beside a Fast CNP, which breaks a rule.
-    pub also_marked: bool,
+    /// The rule about CE marks beside Fast CNPs that it shows broken.
+    pub rule: Option<Rule>,
     /// It comes in the file behind a notification about the flow that is later.
     pub late: bool,
 }
@@ -131,7 +121,6 @@ impl Flow {
             latest: at,
             frame,
             logged: 0,
-            interface: data.interface,
             psn: 0,
             last: at,
             octets: 0,
@@ -161,14 +150,23 @@ impl Flow {
         self.logged = frame;
         self.source_port = data.source_port;
         self.psn = data.psn;
-        if data.interface == self.interface {
+        if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
         }
         let mut effect = Effect::default();
         if data.ce {
             let rare = self.rare.get_or_insert_default();
             rare.marked.push(data.moment);
-            effect.also_marked = rare.beside.is_broken(self.latest, true, data.able);
+        }
+        if data.ce || data.able && data.several {
+            let look = Look {
+                at: self.latest,
+                frame,
+                place: data.place,
+                ce: data.ce,
+            };
+            let marks = &mut self.rare.get_or_insert_default().marks;
+            effect.rule = marks.data(look, data.able, data.several, data.earlier);
         }
         // In a file that is in order no flow has to be asked.
         if at < noticed {
@@ -208,12 +206,12 @@ impl Flow {
         self.in_step = self.in_step.saturating_add(octets);
     }
 
-    /// Takes in a notification about it.
-    pub fn notified(&mut self, moment: Moment, beside: bool, translatable: Option<Translatable>) {
+    /// Takes in a notification about it, and where it was seen first, if it is a Fast CNP from a switch. Returns the rule
+    /// about CE marks that it shows broken.
+    pub fn notified(&mut self, moment: Moment, fast: Option<Place>) -> Option<Rule> {
         let rare = self.rare.get_or_insert_default();
-        if beside {
-            rare.beside.notified(moment.at.max(self.latest));
-        }
+        let at = moment.at.max(self.latest);
+        let rule = fast.and_then(|place| rare.marks.notified(at, place));
         rare.noticed = rare.noticed.max(moment.at);
         if rare.waiting.len() < WAITING {
             rare.waiting.push_back(Waiting {
@@ -226,9 +224,7 @@ impl Flow {
             rare.notices.pop_front();
         }
         rare.notices.push_back(moment.frame);
-        if translatable.is_some() {
-            rare.translatable = translatable;
-        }
+        rule
     }
 
     /// The last data frame that is not later than `at`.
@@ -268,11 +264,6 @@ impl Flow {
     pub fn notices(&self) -> impl Iterator<Item = u32> + '_ {
         let rare = self.rare.iter();
         rare.flat_map(|rare| rare.notices.iter().copied())
-    }
-
-    /// The last notification about it that a node is to translate.
-    pub fn translatable(&self) -> Option<Translatable> {
-        self.rare.as_ref()?.translatable
     }
 }
 

@@ -19,21 +19,19 @@ mod tests;
 use recent::Moment;
 
 use core::hash::{Hash, Hasher};
+use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
-use fcn_observe::rules::{
-    self, Beside, FLOW_RATE, NOTIFIERS, NotifierRate, is_limited, most_in_a_millisecond,
-};
+use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate, most_in_a_millisecond};
+use fcn_observe::sightings::{Look, Place, Sightings};
+use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Subject};
-use flows::{Data, Flow, Flows, Translatable};
+use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Rule, Subject};
+use flows::{Data, Flow, Flows};
 use std::net::IpAddr;
 
-/// How long a proxy or an ingress PE may take to translate a notification, in nanoseconds: they answer at once, and the
-/// capture may have been made some way from them. A CNP that comes later is not taken for the translation.
-const TRANSLATION: u64 = 10_000_000;
 /// Notifications that a data frame is said to have led to; the others are counted.
 pub const SHOWN: usize = 7;
 
@@ -66,7 +64,9 @@ pub struct Settings {
     pub trusted: Vec<Prefix>,
     /// Senders that are known to obey Fast CNPs.
     pub able: Vec<Prefix>,
-    /// Fast CNPs a second that one notifier may send about one flow.
+    /// The domain, whose border no notification but CNPs may cross; empty: there is none.
+    pub domain: Vec<Prefix>,
+    /// Notifications a second, CNPs aside, that one notifier may send about one flow.
     pub flow_rate: u32,
     /// Nanoseconds before and after a notification in which the flow's rate is measured.
     pub window: u64,
@@ -80,6 +80,7 @@ impl Settings {
         Self {
             trusted,
             able,
+            domain: Vec::new(),
             flow_rate,
             window: window.max(1),
             step: rate::step_of(window.max(1)),
@@ -120,16 +121,21 @@ struct Notice {
     translated_by: u32,
     rate_before: Option<u64>,
     rate_after: Option<u64>,
-    too_fast: bool,
-    untrusted: bool,
+    origin: Origin,
+    /// 0: none.
+    copy_of: u32,
+    broken: Broken,
 }
+
+/// The rules that a notification shows broken: rate, source, border, marks.
+type Broken = [Option<Rule>; 4];
 
 /// What a data frame led to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Led {
     frames: [u32; SHOWN],
     count: u32,
-    also_marked: bool,
+    rule: Option<Rule>,
 }
 
 impl Led {
@@ -161,7 +167,7 @@ struct Topic {
 
 impl Topic {
     /// Counts one; returns whether its notifier is too fast.
-    fn exceeds(&mut self, at: u64, interface: u32, gist: &Gist, most: u32) -> bool {
+    fn exceeds(&mut self, at: u64, gist: &Gist, most: u32) -> bool {
         let who = (gist.notifier, gist.origin);
         let place = self
             .notifiers
@@ -175,7 +181,7 @@ impl Topic {
         let Some((address, origin, rate)) = self.notifiers.get_mut(place.unwrap_or(last)) else {
             return false;
         };
-        (*address, *origin) == who && rate.exceeds(at, interface, most)
+        (*address, *origin) == who && rate.exceeds(at, most)
     }
 }
 
@@ -194,8 +200,8 @@ pub struct Seen {
     pub frame: u32,
     /// Its time, in nanoseconds since 1970; `None` where the file has none.
     pub at: Option<u64>,
-    /// The interface that it was captured on; 0 where the file does not say.
-    pub interface: u32,
+    /// Where it was captured: the interface is 0 where the file does not say.
+    pub place: Place,
 }
 
 /// Another frame, and how much later or earlier this one is, in nanoseconds.
@@ -208,7 +214,7 @@ pub struct Linked {
 }
 
 /// What is known about a notification beside what its packet says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoticeContext {
     /// The data's sender and receiver, where the notification does not name the sender.
     pub flow_sender: Option<IpAddr>,
@@ -228,10 +234,12 @@ pub struct NoticeContext {
     pub rate_before: Option<u64>,
     /// Bits a second of the flow after.
     pub rate_after: Option<u64>,
-    /// Its notifier is faster than the limit.
-    pub too_fast: bool,
-    /// Its notifier is not in the list of those who may notify.
-    pub untrusted: bool,
+    /// Who it comes from, which may be known better than by its bytes.
+    pub origin: Origin,
+    /// The frame that has it, seen before at another place.
+    pub copy_of: Option<u32>,
+    /// The rules that it shows broken.
+    pub broken: Broken,
     /// Flows that were forgotten, where the data that it is about is not known.
     pub flows_forgotten: u64,
 }
@@ -243,8 +251,8 @@ pub struct DataContext {
     pub led: [u32; SHOWN],
     /// How many there are.
     pub count: u32,
-    /// It is marked CE beside a Fast CNP, which its sender obeys.
-    pub also_marked: bool,
+    /// The rule about CE marks beside Fast CNPs that it shows broken.
+    pub rule: Option<Rule>,
 }
 
 /// What is known about a frame beside what its packet says.
@@ -266,6 +274,10 @@ pub struct Memory {
     resolver: Resolver,
     labels: Labels<Labelled>,
     topics: Bounded<RowKey, Topic>,
+    sightings: Sightings,
+    translations: Translations,
+    /// Where the first frame was seen, and whether others were seen elsewhere.
+    places: Option<(Place, bool)>,
     /// When a sort of notifications was seen last, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<Number, Notice>,
@@ -285,6 +297,9 @@ impl Memory {
             resolver: Resolver::new(limits.connections),
             labels: Labels::new(limits.connections),
             topics: Bounded::new(limits.flows),
+            sightings: Sightings::default(),
+            translations: Translations::new(limits.connections),
+            places: None,
             last: Bounded::new(limits.flows),
             notices: Bounded::new(limits.notices),
             led: Bounded::new(limits.notices),
@@ -298,6 +313,8 @@ impl Memory {
         self.tick += 1;
         let at = seen.at.unwrap_or(self.now);
         self.now = self.now.max(at);
+        let (first, several) = self.places.get_or_insert((seen.place, false));
+        *several |= *first != seen.place || seen.place.is_of_several();
         Moment {
             at,
             frame: seen.frame,
@@ -313,13 +330,13 @@ impl Memory {
     pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
         let moment = self.moment(&seen);
         match DataPacket::of(frame) {
-            Some(data) => self.data(moment, seen.interface, frame, &data),
+            Some(data) => self.data(moment, seen.place, frame, &data),
             None => self.other(moment, frame),
         }
     }
 
     #[inline]
-    fn data(&mut self, moment: Moment, interface: u32, frame: &Frame<'_>, data: &DataPacket<'_>) {
+    fn data(&mut self, moment: Moment, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
         let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
             return;
         };
@@ -328,18 +345,35 @@ impl Memory {
             flows,
             notices,
             labels,
+            sightings,
             ..
         } = self;
         let key = data.flow();
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
+        let bth = Bth::new_checked(datagram.payload).ok();
+        let octets = (ip.end - ip.start) as u64;
+        // Marks are looked at from the first packet on, rates from where there is another place.
+        let able = access::lists(&settings.able, data.source);
+        let several = able || self.places.is_some_and(|(_, several)| several);
+        let earlier = bth.filter(|_| several).and_then(|bth| {
+            let look = Look {
+                at: moment.at,
+                frame: moment.frame,
+                place,
+                ce,
+            };
+            sightings.see(sightings.data(data, &bth, datagram.payload_len), look)
+        });
         let packet = Data {
             moment,
-            interface,
+            place,
+            several,
+            earlier,
             source_port: data.source_port,
-            psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
-            octets: (ip.end - ip.start) as u64,
+            psn: bth.map_or(0, |bth| bth.psn()),
+            octets,
             ce,
-            able: ce && access::lists(&settings.able, data.source),
+            able,
         };
         let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
             if let Some(notice) = notices.get_mut(&Number(notice)) {
@@ -354,8 +388,8 @@ impl Memory {
             };
             labels.learn(outer, labelled);
         }
-        if effect.also_marked {
-            self.led_mut(moment.frame).also_marked = true;
+        if effect.rule.is_some() {
+            self.led_mut(moment.frame).rule = effect.rule;
         }
         if effect.late {
             self.correct(moment, &key, ce, data.outer.is_some());
@@ -404,15 +438,29 @@ impl Memory {
             .get_or_insert_with(Number(frame), self.tick, Led::default)
     }
 
-    /// Takes in a notification, once, in the order of the file.
-    pub fn notified(&mut self, seen: Seen, gist: &Gist) {
+    /// Takes in a notification from that UDP port with that payload, once, in the order of the file.
+    pub fn notified(&mut self, seen: Seen, gist: &Gist, port: u16, payload: &[u8]) {
         let moment = self.moment(&seen);
-        let (Moment { at, frame }, interface) = (moment, seen.interface);
+        let Moment { at, frame } = moment;
         let key = RowKey::of(gist, None);
-        let most = most_in_a_millisecond(self.settings.flow_rate);
-        let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
-        let too_fast = topic.exceeds(at, interface, gist, most) && is_limited(gist.kind);
-        let interval = self.interval(RowKey::of(gist, Some(interface)), at);
+        let look = Look {
+            at,
+            frame,
+            place: seen.place,
+            ce: false,
+        };
+        let identity = self.sightings.message(gist, port, payload);
+        let earlier = self.sightings.see(identity, look);
+        let mut broken = Broken::default();
+        if let (Some(duties), None) = (Duties::of(gist.kind), earlier) {
+            let most = most_in_a_millisecond(self.settings.flow_rate);
+            let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
+            let too_fast = topic.exceeds(at, gist, most);
+            broken[0] = too_fast.then_some(duties.rate);
+            broken[1] = rules::untrusted(&self.settings.trusted, gist);
+            broken[2] = rules::crosses(&self.settings.domain, gist);
+        }
+        let interval = self.interval(RowKey::of(gist, Some(seen.place.interface())), at);
         let flow = self.flow_of(&key, gist);
         let mut notice = Notice {
             at,
@@ -426,11 +474,16 @@ impl Memory {
             translated_by: 0,
             rate_before: None,
             rate_after: None,
-            too_fast,
-            untrusted: rules::is_untrusted(&self.settings.trusted, gist),
+            origin: gist.origin,
+            copy_of: earlier.map_or(0, |earlier| earlier.frame),
+            broken,
         };
+        if earlier.is_none() {
+            self.translations.asked((at, frame), gist, flow);
+        }
+        notice.origin = self.translations.origin(gist, None);
         if let Some(key) = flow {
-            self.about(moment, gist, &key, &mut notice);
+            self.about(moment, seen.place, gist, &key, &mut notice);
         }
         // A frame that holds two of them counts as the last.
         let forgotten = &mut self.forgotten;
@@ -454,7 +507,14 @@ impl Memory {
     }
 
     /// Finds what the notification is about, of a flow that is known.
-    fn about(&mut self, moment: Moment, gist: &Gist, key: &FlowKey, notice: &mut Notice) {
+    fn about(
+        &mut self,
+        moment: Moment,
+        place: Place,
+        gist: &Gist,
+        key: &FlowKey,
+        notice: &mut Notice,
+    ) {
         let at = moment.at;
         let labelled = match gist.subject {
             Subject::FlowLabel(label) => self.labels.flow_of(gist.told, label),
@@ -470,33 +530,28 @@ impl Memory {
         let mut translated = None;
         if gist.kind == Kind::Cnp {
             let marked = flow.marked_before(at);
-            translated = flow.translatable().filter(|earlier| {
-                translates(gist, key, at, earlier)
-                    // With the receiver's address, the later cause is the likelier one.
-                    && (gist.notifier == earlier.told
-                        || marked.is_none_or(|marked| marked.at <= earlier.moment.at))
-            });
+            let marked_at = marked.map(|marked| marked.at);
+            translated = (self.translations).translated(gist, key, at, marked_at);
+            notice.origin = self.translations.origin(gist, translated.as_ref());
             if translated.is_none() {
                 notice.data = marked;
                 notice.answers = marked.is_some();
             }
         }
         if let Some(earlier) = translated {
-            notice.translates = Some(earlier.moment);
-            let earlier = self.notices.get(&Number(earlier.moment.frame));
+            notice.translates = Some(Moment {
+                at: earlier.at,
+                frame: earlier.frame,
+            });
+            let earlier = self.notices.get(&Number(earlier.frame));
             notice.data = earlier.and_then(|earlier| earlier.data);
         }
         notice.data = notice.data.or(labelled).or(before);
         notice.rate_before = flow
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
-        let translatable = matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn);
-        let translatable = translatable.then_some(Translatable {
-            moment,
-            kind: gist.kind,
-            told: gist.told,
-        });
-        flow.notified(moment, Beside::counts(gist.kind, gist.origin), translatable);
+        let counts = Marks::counts(gist) && notice.copy_of == 0;
+        notice.broken[3] = flow.notified(moment, counts.then_some(place));
     }
 
     /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
@@ -556,7 +611,7 @@ impl Memory {
             return Some(Context::Data(DataContext {
                 led: led.frames,
                 count: led.count,
-                also_marked: led.also_marked,
+                rule: led.rule,
             }));
         }
         (frame <= self.forgotten).then_some(Context::Forgotten)
@@ -586,24 +641,15 @@ impl Memory {
             rate_before: notice.rate_before,
             rate_after: (notice.rate_after)
                 .or_else(|| after().map(|octets| rate(octets as f64, window))),
-            too_fast: notice.too_fast,
-            untrusted: notice.untrusted,
+            origin: notice.origin,
+            copy_of: (notice.copy_of != 0).then_some(notice.copy_of),
+            broken: notice.broken,
             flows_forgotten: match notice.data {
                 Some(_) => 0,
                 None => self.flows.evicted(),
             },
         }
     }
-}
-
-/// Whether a CNP about the flow `key` at `at` may be the translation of `earlier`: a proxy sends it from its own address, an
-/// ingress PE in the receiver's name or from its own address.
-fn translates(cnp: &Gist, key: &FlowKey, at: u64, earlier: &Translatable) -> bool {
-    let in_time = at
-        .checked_sub(earlier.moment.at)
-        .is_some_and(|delay| delay <= TRANSLATION);
-    let by_receiver = earlier.kind == Kind::WanFcn && cnp.notifier == key.receiver;
-    in_time && (cnp.notifier == earlier.told || by_receiver)
 }
 
 /// Bits a second of so many octets in a window.

@@ -41,7 +41,7 @@ fn seen(frame: u32, at: u64) -> Seen {
     Seen {
         frame,
         at: Some(at),
-        interface: 0,
+        place: Place::new(0),
     }
 }
 
@@ -49,6 +49,11 @@ fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
     let frame = Frame::parse(packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
     assert!(DataPacket::of(&frame).is_some());
     memory.passed(seen, &frame);
+}
+
+/// A notification without anything in it that tells it from others.
+fn notify(memory: &mut Memory, seen: Seen, gist: &Gist) {
+    memory.notified(seen, gist, 0, &[]);
 }
 
 fn memory(settings: Settings) -> Memory {
@@ -73,7 +78,7 @@ fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it()
             &data(5, false),
         );
     }
-    memory.notified(seen(201, 2 * MS), &gist(Kind::FastCnp1, 5));
+    notify(&mut memory, seen(201, 2 * MS), &gist(Kind::FastCnp1, 5));
     let first = notice(&memory, 201);
     assert_eq!(
         first.data,
@@ -92,7 +97,11 @@ fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it()
             &data(5, false),
         );
     }
-    memory.notified(seen(300, 2 * MS + 60_000), &gist(Kind::FastCnp1, 5));
+    notify(
+        &mut memory,
+        seen(300, 2 * MS + 60_000),
+        &gist(Kind::FastCnp1, 5),
+    );
     let later = notice(&memory, 201);
     assert_eq!(later.rate_after, Some(400_000_000));
     assert_eq!(notice(&memory, 300).interval, Some(60_000));
@@ -109,7 +118,7 @@ fn a_notification_is_about_the_data_before_it_and_rates_are_measured_around_it()
 fn data_that_comes_late_in_the_file_takes_the_link_over() {
     let mut memory = memory(Settings::default());
     pass(&mut memory, seen(1, 100), &data(5, false));
-    memory.notified(seen(2, 400), &gist(Kind::FastCnp2, 5));
+    notify(&mut memory, seen(2, 400), &gist(Kind::FastCnp2, 5));
     pass(&mut memory, seen(3, 300), &data(5, false));
     pass(&mut memory, seen(4, 200), &data(5, false));
     // Of the same time, but behind it in the file.
@@ -135,19 +144,74 @@ fn what_several_frames_break_is_found() {
     let mut memory = memory(settings);
     pass(&mut memory, seen(1, 0), &data(5, false));
     for frame in 2..5 {
-        memory.notified(seen(frame, u64::from(frame)), &gist(Kind::FastCnp1, 5));
+        notify(
+            &mut memory,
+            seen(frame, u64::from(frame)),
+            &gist(Kind::FastCnp1, 5),
+        );
     }
     let fast: Vec<bool> = (2..5)
-        .map(|frame| notice(&memory, frame).too_fast)
+        .map(|frame| notice(&memory, frame).broken[0].is_some())
         .collect();
     assert_eq!(fast, [false, false, true]);
-    assert!(notice(&memory, 2).untrusted);
-    let marked = |memory: &Memory, frame| matches!(memory.context(frame), Some(Context::Data(context)) if context.also_marked);
+    assert!(notice(&memory, 2).broken[1].is_some());
+    let marked = |memory: &Memory, frame| matches!(memory.context(frame), Some(Context::Data(context)) if context.rule.is_some());
     pass(&mut memory, seen(5, MS), &data(5, true));
     pass(&mut memory, seen(6, MS), &data(5, false));
     pass(&mut memory, seen(7, 2 * MS), &data(5, true));
     let found: Vec<bool> = (5..8).map(|frame| marked(&memory, frame)).collect();
     assert_eq!(found, [true, false, false]);
+}
+
+#[test]
+fn what_is_seen_at_several_places_counts_once() {
+    let mut memory = memory(Settings::default());
+    let at = |frame, at, interface| Seen {
+        place: Place::new(interface),
+        ..seen(frame, at)
+    };
+    let places = [(1, 0, 0), (2, 10, 1), (3, 20, 0), (4, 30, 1), (5, 40, 1)];
+    for (frame, time, interface) in places {
+        notify(&mut memory, at(frame, time, interface), &gist(Kind::Cnp, 5));
+    }
+    let copies = (1..6).map(|frame| notice(&memory, frame).copy_of);
+    assert!(copies.eq([None, Some(1), None, Some(3), None]));
+    // Data that both places see: 1000 octets each 10 µs are 800 Mbit/s.
+    for i in 0..200 {
+        let time = u64::from(i) * 10_000;
+        pass(&mut memory, at(10 + 2 * i, time, 0), &data(5, false));
+        pass(&mut memory, at(11 + 2 * i, time + 10, 1), &data(5, false));
+    }
+    notify(&mut memory, at(500, 2 * MS, 0), &gist(Kind::FastCnp1, 5));
+    let before = notice(&memory, 500).rate_before.unwrap();
+    assert!(before.abs_diff(800_000_000) <= 8_000_000, "{before}");
+}
+
+#[test]
+fn who_translates_is_no_receiver() {
+    let mut memory = memory(Settings::default());
+    let told = Gist {
+        told: IpAddr::from(SWITCH),
+        ..gist(Kind::ProxyCn, 5)
+    };
+    notify(&mut memory, seen(1, 0), &told);
+    let cnp = Gist {
+        origin: Origin::Receiver,
+        ..gist(Kind::Cnp, 5)
+    };
+    notify(&mut memory, seen(2, 100 * MS), &cnp);
+    assert_eq!(notice(&memory, 2).origin, Origin::Proxy);
+}
+
+#[test]
+fn a_border_is_crossed() {
+    let mut settings = Settings::default();
+    settings.domain = vec![access::prefix("10.0.0.0/24").unwrap()];
+    let mut memory = memory(settings);
+    notify(&mut memory, seen(1, 0), &gist(Kind::ProxyCn, 5));
+    notify(&mut memory, seen(2, 0), &gist(Kind::Cnp, 5));
+    let broken = |frame| notice(&memory, frame).broken[2];
+    assert_eq!((broken(1), broken(2)), (Some(Rule::ProxyCnBorder), None));
 }
 
 #[test]
@@ -165,7 +229,8 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
             seen(2 * i + 1, u64::from(i) * 100),
             &data(qp, false),
         );
-        memory.notified(
+        notify(
+            &mut memory,
             seen(2 * i + 2, u64::from(i) * 100 + 50),
             &gist(Kind::FastCnp1, qp),
         );
@@ -175,7 +240,7 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
     assert_eq!(notice(&memory, 400).data.unwrap().frame, 399);
     assert_eq!(memory.context(2), Some(Context::Forgotten));
     // Data of a flow that left is not known, and that is said.
-    memory.notified(seen(500, 30_000), &gist(Kind::FastCnp1, 2));
+    notify(&mut memory, seen(500, 30_000), &gist(Kind::FastCnp1, 2));
     let lost = notice(&memory, 500);
     assert_eq!((lost.data, lost.flows_forgotten > 0), (None, true));
 }
@@ -212,7 +277,7 @@ proptest! {
             let (frame, at) = (i as u32 + 1, i as u64 * 10 + jitter);
             all.push((frame, at, *qp, *what == 0));
             if *what == 0 {
-                memory.notified(seen(frame, at), &gist(Kind::FastCnp1, *qp));
+                notify(&mut memory, seen(frame, at), &gist(Kind::FastCnp1, *qp));
             } else {
                 pass(&mut memory, seen(frame, at), &data(*qp, *what == 1));
             }
@@ -252,14 +317,14 @@ proptest! {
         let settings = Settings::new(Vec::new(), Vec::new(), rate, u64::from(window) * 1000);
         let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5 });
         for (frame, at, qp, what) in acts {
-            let seen = Seen { frame, at, interface: u32::from(what % 2) };
+            let seen = Seen { frame, at, place: Place::new(u32::from(what % 2)) };
             match what {
-                0 => memory.notified(seen, &gist(Kind::FastCnp1, qp)),
-                1 => memory.notified(seen, &Gist {
+                0 => notify(&mut memory, seen, &gist(Kind::FastCnp1, qp)),
+                1 => notify(&mut memory, seen, &Gist {
                     subject: Subject::SenderQp(Qp::truncate(qp.into())),
                     ..gist(Kind::Cnp, qp)
                 }),
-                2 => memory.notified(seen, &Gist {
+                2 => notify(&mut memory, seen, &Gist {
                     subject: Subject::FlowLabel(qp.into()),
                     sender: None,
                     ..gist(Kind::WanFcn, qp)

@@ -3,7 +3,6 @@
 use crate::memory::{DataContext, Linked, NoticeContext};
 use crate::names::F;
 use crate::plan::{Anchor, Mark, Op, Plan, at};
-use fcn_wire::finding::Rule;
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
@@ -54,13 +53,11 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
         ));
         plan.push(Op::Text(F::FcnForgotten, here, said, Mark::Generated));
     }
-    for (broken, rule) in [
-        (context.too_fast, Rule::FastCnpRate),
-        (context.untrusted, Rule::FastCnpUntrusted),
-    ] {
-        if broken {
-            plan.expert(rule, here);
-        }
+    if let Some(first) = context.copy_of {
+        frame(plan, F::FcnCopyOf, first);
+    }
+    for rule in context.broken.into_iter().flatten() {
+        plan.expert(rule, here);
     }
 }
 
@@ -96,7 +93,7 @@ pub fn data(plan: &mut Plan<'_>, context: &DataContext, start: usize) {
     for frame in context.led.into_iter().filter(|frame| *frame != 0) {
         plan.push(Op::Uint(F::FcnNotifiedBy, here, frame, Mark::Generated));
     }
-    if context.also_marked {
-        plan.expert(Rule::FastCnpMarked, here);
+    if let Some(rule) = context.rule {
+        plan.expert(rule, here);
     }
 }

@@ -83,7 +83,9 @@ impl Listed {
         };
         let (group, known) = match gist.origin {
             Origin::Switch => (Group::CongestionPoint, &mut self.points),
-            Origin::Receiver => (Group::Receiver, &mut self.receivers),
+            Origin::Receiver | Origin::Proxy | Origin::IngressPe => {
+                (Group::Receiver, &mut self.receivers)
+            }
         };
         let notifier = if has_line(known, gist.notifier) {
             line(group, format_args!("{}", gist.notifier))

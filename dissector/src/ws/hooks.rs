@@ -20,6 +20,9 @@ use fcn_wire::notification::Gist;
 use fcn_wire::{Claim, Frame, Profile};
 use std::net::IpAddr;
 
+/// Octets of a UDP header.
+const UDP_HEADER_LEN: usize = 8;
+
 /// What a wrapper saw.
 #[derive(Clone, Copy)]
 struct Note {
@@ -471,10 +474,17 @@ pub unsafe extern "C" fn post(
             add_protocols(pinfo, tree, &*all);
         }
         for seen in (*all).iter().filter(|_| tapped || shown) {
-            let Some(gist) = said(pinfo, &seen) else {
+            let Some(mut gist) = said(pinfo, &seen) else {
                 continue;
             };
-            if tapped {
+            let number = (*pinfo).num;
+            let mut is_copy = false;
+            if let Some(Some(Context::Notice(context))) = guard(|| memory::context(number)) {
+                is_copy = context.copy_of.is_some();
+                gist.origin = context.origin;
+            }
+            // What is seen at several places counts once.
+            if tapped && !is_copy {
                 taps::queue(pinfo, gist);
             }
             if shown {
@@ -575,11 +585,18 @@ pub const SUMMARY_PLAN: (usize, usize) = (64, 2048);
 unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, seen: &Note) {
     // SAFETY: the pointers are live.
     unsafe {
-        let Some(frame_seen) = memory::first_visit(pinfo) else {
+        let Some(frame_seen) = memory::first_visit(tvb, pinfo) else {
             return;
         };
         if let Some(gist) = said(pinfo, seen) {
-            guard(|| memory::notified(frame_seen, &gist));
+            let inner = bytes(seen.ds);
+            guard(|| {
+                let payload = inner.get(seen.start..seen.start + seen.captured);
+                let port = seen.start.checked_sub(UDP_HEADER_LEN);
+                let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
+                let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
+                memory::notified(frame_seen, &gist, port, payload.unwrap_or_default());
+            });
         } else if seen.kind == NoteKind::Roce {
             let (inner, wire_len) = (bytes(seen.ds), sys::tvb_reported_length(seen.ds) as usize);
             // From the link layer on, tunnels and their labels can be read, too.

@@ -4,7 +4,7 @@
 //! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
 
 use super::compat::{self, BoolPreference};
-use super::{guard, register, sys};
+use super::{bytes, guard, register, sys};
 use crate::memory::{Context, Limits, Memory, Seen, Settings};
 use crate::names::P;
 use crate::plan::ColumnText;
@@ -13,10 +13,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_observe::Chain;
 use fcn_observe::rules::FLOW_RATE;
+use fcn_observe::sightings::Place;
 use fcn_observe::{FlowKey, access};
-use fcn_wire::Frame;
 use fcn_wire::notification::Gist;
 use fcn_wire::pnc::Prefix;
+use fcn_wire::{Frame, LinkType};
 use std::sync::{Mutex, MutexGuard};
 
 /// Nothing before the first frame of a file. Wireshark dissects on one thread; the lock is never waited for.
@@ -26,6 +27,7 @@ static MEMORY: Mutex<Option<Box<Memory>>> = Mutex::new(None);
 static CORRELATE: BoolPreference = compat::preference_on();
 static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
 /// In microseconds.
 static WINDOW: AtomicU32 = AtomicU32::new(1000);
@@ -48,21 +50,38 @@ pub fn is_on() -> bool {
 /// Wireshark's own account of the frame, if this is the first time that it is dissected.
 ///
 /// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn first_visit(pinfo: *mut sys::packet_info) -> Option<Seen> {
+/// Both come from Wireshark; `tvb` is the frame's.
+pub unsafe fn first_visit(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> Option<Seen> {
     // SAFETY: `pinfo` is live.
     unsafe {
         (is_on() && !compat::visited(pinfo)).then(|| Seen {
             frame: (*pinfo).num,
             at: compat::time(pinfo),
-            interface: compat::interface(pinfo),
+            place: place(tvb, pinfo),
         })
     }
 }
 
+/// Where the frame was captured.
+///
+/// # Safety
+/// Both come from Wireshark; `tvb` is the frame's.
+unsafe fn place(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> Place {
+    // SAFETY: both are live.
+    unsafe {
+        let interface = compat::interface(pinfo);
+        match compat::link_type(pinfo) {
+            Some(link @ LinkType::LinuxCooked2) => {
+                Place::of(interface, link, bytes(sys::tvb_get_ds_tvb(tvb)))
+            }
+            _ => Place::new(interface),
+        }
+    }
+}
+
 /// Takes in a notification.
-pub fn notified(seen: Seen, gist: &Gist) {
-    with(|memory| memory.notified(seen, gist));
+pub fn notified(seen: Seen, gist: &Gist, port: u16, payload: &[u8]) {
+    with(|memory| memory.notified(seen, gist, port, payload));
 }
 
 /// Takes in a packet that is no notification.
@@ -145,12 +164,14 @@ fn settings() -> (Settings, Option<ColumnText>) {
         })
     };
     let (trusted, able) = (list("trusted", &TRUSTED), list("able", &ABLE));
-    let settings = Settings::new(
+    let domain = list("domain", &DOMAIN);
+    let mut settings = Settings::new(
         trusted,
         able,
         FLOW_RATE_LIMIT.load(Ordering::Relaxed),
         u64::from(WINDOW.load(Ordering::Relaxed)) * 1000,
     );
+    settings.domain = domain;
     (settings, wrong)
 }
 
@@ -204,6 +225,12 @@ pub unsafe fn register_preferences() {
                 c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked",
                 &ABLE,
             ),
+            (
+                c"domain",
+                c"The domain",
+                c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that come from outside or go there are reported. Empty: not checked",
+                &DOMAIN,
+            ),
         ] {
             place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
             sys::prefs_register_string_preference(
@@ -217,8 +244,8 @@ pub unsafe fn register_preferences() {
         for (name, title, description, place) in [
             (
                 c"flow_rate",
-                c"Fast CNPs a second about one flow",
-                c"Rate limit of one notifier about one flow; more are reported (default 20000)",
+                c"Notifications a second about one flow",
+                c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; more are reported (default 20000)",
                 &FLOW_RATE_LIMIT,
             ),
             (
@@ -256,11 +283,11 @@ mod tests {
         let seen = Seen {
             frame: 1,
             at: Some(1),
-            interface: 0,
+            place: Place::default(),
         };
         assert!(guard(|| with(|_| panic!("on purpose"))).is_none());
         let profile = fcn_wire::Profile::DEFAULT;
-        let frame = Frame::parse(&[], 0, fcn_wire::LinkType::Ethernet, &profile);
+        let frame = Frame::parse(&[], 0, LinkType::Ethernet, &profile);
         assert!(guard(|| passed(seen, &frame)).is_some());
         assert_eq!(guard(|| context(1)), Some(None));
     }

@@ -11,7 +11,7 @@ use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
 use fcn_tool::failure::Failure;
 use fcn_wire::{LinkType, Profile, Severity};
-use pcap::{Active, BpfProgram, Capture, Precision};
+use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Linux's name for all interfaces together.
 const ANY: &str = "any";
+/// The link type of all interfaces together that says which one each packet passed.
+const LINUX_SLL2: Linktype = Linktype(276);
 /// How long the kernel may gather packets before it hands them over, in milliseconds.
 const GATHER: i32 = 10;
 /// The same in nanoseconds, with what the machine may be late: packets older than that have come, if none are waiting.
@@ -407,6 +409,11 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         .map_err(said)?
         .setnonblock()
         .map_err(said)?;
+    // Says on which interface each packet was seen, so that what passes several counts once; old libpcaps do not know it, and
+    // the monitor tells what that means.
+    if name == ANY {
+        capture.set_datalink(LINUX_SLL2).unwrap_or_default();
+    }
     let number = capture.get_datalink().0;
     let link = u32::try_from(number)
         .ok()

@@ -332,7 +332,7 @@ fn known(column: &Column, name: String) -> Result<String, String> {
                 Severity::Error.name(),
             ],
         ),
-        "origin" => ("origin", &["receiver", "switch"]),
+        "origin" => ("origin", &["receiver", "switch", "proxy", "ingress_pe"]),
         "qp_side" => ("side", &["sender", "receiver"]),
         "trusted" => ("answer", &["yes", "no"]),
         _ => return Ok(name),

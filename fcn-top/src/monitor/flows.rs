@@ -13,7 +13,9 @@ pub use flow::Flow;
 
 use fcn_observe::FlowKey;
 use fcn_observe::bounded::Chain;
+use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Pairs, pairs};
+use fcn_wire::Rule;
 use std::net::IpAddr;
 
 /// Flows of one pair of hosts that [`Flows::between`] finds at most.
@@ -24,12 +26,14 @@ pub const MAX_PER_PAIR: usize = pairs::MAX_CHAIN;
 pub struct Data {
     /// Its flow.
     pub key: FlowKey,
-    /// The interface that it was seen on. A packet seen on two counts twice.
-    pub interface: u32,
+    /// When and where it was seen, and whether it is marked CE.
+    pub look: Look,
+    /// Whether several places are told apart where packets are seen.
+    pub several: bool,
+    /// The packet's first sighting, where this is another one, which counts for nothing but a mark.
+    pub earlier: Option<Look>,
     /// Octets of the IP packet, header included: of the innermost one where there is a tunnel.
     pub ip_octets: u64,
-    /// Whether it is marked CE.
-    pub ce: bool,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
     /// Whether its sender is known to handle Fast CNPs.
@@ -59,10 +63,8 @@ impl Flows {
     /// Takes in a data packet seen at `at`, in nanoseconds since the epoch. Times may go back a little: a packet that is
     /// earlier than the flow's last one counts as seen with it.
     ///
-    /// Returns whether it shows [`Rule::FastCnpMarked`](fcn_wire::Rule::FastCnpMarked) broken: marked CE, of a sender
-    /// that is able, within 1 ms after a switch's Fast CNP about the flow. That of a Fast CNP which follows the marked
-    /// packet is not seen.
-    pub fn data(&mut self, at: u64, data: &Data) -> bool {
+    /// Returns the rule about [marks](fcn_observe::marks) that it shows broken.
+    pub fn data(&mut self, at: u64, data: &Data) -> Option<Rule> {
         let pairs = &mut self.pairs;
         let mut new = false;
         let (slot, flow) = self.table.get_or_insert_evicting(
@@ -85,11 +87,10 @@ impl Flows {
         marked
     }
 
-    /// Takes in that a notification about the flow was seen at `at`. Of a flow without data so far nothing is kept.
-    pub fn notified(&mut self, at: u64, key: &FlowKey, fast_from_switch: bool) {
-        if let Some(flow) = self.table.get_mut(key) {
-            flow.notified(at, fast_from_switch);
-        }
+    /// Takes in that a notification about the flow was seen at `at`, and where, if it is a Fast CNP from a switch. Of a flow
+    /// without data so far nothing is kept. Returns the rule about marks that it shows broken.
+    pub fn notified(&mut self, at: u64, key: &FlowKey, fast: Option<Place>) -> Option<Rule> {
+        self.table.get_mut(key)?.notified(at, fast)
     }
 
     /// Where a flow is looked for.

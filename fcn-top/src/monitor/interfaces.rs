@@ -19,7 +19,7 @@ pub enum Sort {
     Other,
     /// Too little of it was captured.
     Cut,
-    /// It contradicts itself.
+    /// It contradicts itself, or cannot be read as the notification that it was meant as.
     Undecodable,
 }
 
@@ -96,6 +96,13 @@ impl Interfaces {
         }
         interface.octets += packet.wire_len as u64;
         interface.windows.add(step);
+    }
+
+    /// Whether there are several.
+    #[inline]
+    #[must_use]
+    pub const fn are_several(&self) -> bool {
+        self.list.len() > 1
     }
 
     /// Says what an interface is called, and what else there is to say about it.

@@ -31,6 +31,8 @@ use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpReco
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
 use fcn_observe::FlowKey;
+use fcn_observe::sightings::Sightings;
+use fcn_observe::translation::Translations;
 use fcn_observe::{Labels, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
@@ -70,6 +72,8 @@ pub struct Monitor {
     paths: Paths,
     notices: Notices,
     interfaces: Interfaces,
+    sightings: Sightings,
+    translations: Translations,
     findings: Option<Box<Findings>>,
 }
 
@@ -91,6 +95,8 @@ impl Monitor {
             paths: Paths::new(limits.paths.max(1)),
             notices: Notices::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
+            sightings: Sightings::default(),
+            translations: Translations::new(limits.connections),
             findings: None,
         }
     }
@@ -288,6 +294,12 @@ impl Monitor {
         let key = row.key();
         if self.settings.per_interface {
             record.interface = self.interfaces.name(key.interface());
+        } else if self.interfaces.are_several() {
+            let names = row
+                .interfaces()
+                .filter_map(|number| self.interfaces.name(number));
+            let names: Vec<_> = names.collect();
+            record.interface = (!names.is_empty()).then(|| names.join(",").into());
         }
         let Some(key) = self.flow_of(key, row.told()) else {
             return record;

@@ -15,6 +15,8 @@ const TEXTS: usize = 1024;
 pub const MALFORMED: &str = "packet.malformed";
 /// What a packet is called that was captured too short to be read.
 pub const CUT: &str = "capture.cut";
+/// What is said where packets may have been seen on several interfaces, and do not say on which.
+pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -28,6 +30,7 @@ pub struct Notices {
     broken: Broken,
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
+    places_unclear: bool,
 }
 
 impl Notices {
@@ -39,6 +42,7 @@ impl Notices {
             listener: None,
             broken: [0; Rule::ALL.len()],
             texts: FxHashMap::default(),
+            places_unclear: false,
         }
     }
 
@@ -104,6 +108,26 @@ impl Notices {
             End::Complete | End::Fragment { .. } => return,
         };
         self.tell(about.event(severity, what, text.into(), ""));
+    }
+
+    /// Says, once, that a capture does not tell where packets were seen.
+    #[inline]
+    pub fn places_unclear(&mut self, at: u64) {
+        if !core::mem::replace(&mut self.places_unclear, true) {
+            let text = "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2";
+            self.tell(EventRecord {
+                at,
+                severity: Severity::Warning,
+                what: PLACES_UNCLEAR,
+                times: 1,
+                frame: None,
+                interface: None,
+                from: None,
+                to: None,
+                text: text.into(),
+                section: "",
+            });
+        }
     }
 
     /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

@@ -1,23 +1,26 @@
 //! One packet: what it is, and who is to be told of it.
 
-use super::flows::Data;
+use super::flows::{Data, Flow};
 use super::interfaces::Sort;
 use super::notices::About;
-use super::rows::Look;
+use super::rows;
 use super::windows::Step;
 use super::{Monitor, RowId};
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
 use fcn_observe::RowKey;
 use fcn_observe::bounded::Chain;
+use fcn_observe::broken::Broken;
+use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
-use fcn_observe::rules::{Beside, is_checked, most_in_a_millisecond};
+use fcn_observe::rules::{Duties, crosses, most_in_a_millisecond};
+use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
-    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule,
+    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Origin, Profile, Rule,
 };
 use std::net::IpAddr;
 
@@ -124,7 +127,7 @@ impl Monitor {
         for frame in &ahead.frames {
             ahead.gists.push(Gist::of(frame));
         }
-        let mut looks: ArrayVec<Look, AHEAD> = ArrayVec::new();
+        let mut looks: ArrayVec<rows::Look, AHEAD> = ArrayVec::new();
         for (packet, gist) in packets.iter().zip(&ahead.gists) {
             let guess = gist.as_ref().map(|gist| {
                 let key = self.key_of(packet, gist);
@@ -205,6 +208,7 @@ impl Monitor {
         // Asked for only where there is something to say: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
         let step = Step::of(packet.at);
+        let copies = self.totals.copies;
         let (sort, observed) = if let Some(gist) = gist {
             let observed = self.notified((packet, step), frame, gist, icrc, &mut findings);
             (Sort::Notification, observed)
@@ -214,29 +218,51 @@ impl Monitor {
             (Sort::Data, observed)
         } else {
             frame.check(icrc, &mut findings);
+            let broken = Broken::of(frame, &findings);
             let sort = match end {
+                _ if broken.is_some() => Sort::Undecodable,
                 Some(End::Malformed(_)) => Sort::Undecodable,
                 Some(End::Cut { .. }) if !self.is_readable(frame) => Sort::Cut,
                 _ => Sort::Other,
             };
-            self.other(packet, frame);
+            match broken {
+                Some(broken) => self.malformed(packet, frame, broken, &mut findings),
+                None => self.other(packet, frame),
+            }
             (sort, Observed::default())
         };
+        let is_copy = self.totals.copies > copies;
         let bad = end.filter(|end| matches!(end, End::Malformed(_)) || sort == Sort::Cut);
-        if bad.is_some() || !findings.is_empty() {
+        if (bad.is_some() || !findings.is_empty()) && !(is_copy && sort == Sort::Undecodable) {
             self.complain(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
-        self.count(packet, step, sort);
+        self.count(packet, step, sort, is_copy);
         observed
     }
 
+    /// Whether packets are told apart by where they are seen, and so recognised wherever they are seen again.
     #[inline]
-    fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort) {
+    const fn is_several(&self, packet: &Packet<'_>) -> bool {
+        self.interfaces.are_several() || matches!(packet.link, LinkType::LinuxCooked2)
+    }
+
+    /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
+    fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
+        let earlier = self.sightings.see(identity, look(packet, ce));
+        self.totals.copies += u64::from(earlier.is_some());
+        earlier
+    }
+
+    #[inline]
+    fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort, is_copy: bool) {
         self.interfaces.count(packet, step, sort);
         let totals = &mut self.totals;
         totals.packets += 1;
         totals.octets += packet.wire_len as u64;
+        if is_copy {
+            return;
+        }
         match sort {
             // By kind, already.
             Sort::Notification => {}
@@ -255,6 +281,29 @@ impl Monitor {
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
+        let at = packet.at;
+        let several = self.is_several(packet);
+        let is_copy = several && {
+            let identity = self.sightings.notification(notification, frame);
+            self.see(packet, identity, false).is_some()
+        };
+        if is_unclear(packet.link) && !several {
+            self.notices.places_unclear(at);
+        }
+        let flow = (!self.flows.is_empty() || !self.translations.is_empty())
+            .then(|| self.flow_of(&key, notification.told))
+            .flatten();
+        let origin = self.origin(packet, notification, flow);
+        let translating;
+        let notification = if origin == notification.origin {
+            notification
+        } else {
+            translating = Gist {
+                origin,
+                ..*notification
+            };
+            &translating
+        };
         let Self {
             settings,
             rows,
@@ -262,7 +311,6 @@ impl Monitor {
             totals,
             ..
         } = self;
-        let at = packet.at;
         let (id, row) = rows.entry(key, slot, notification, |gone| {
             for notifier in gone.notifiers() {
                 points.forget_flow(notifier.point, notifier.address, notifier.origin);
@@ -270,15 +318,32 @@ impl Monitor {
         });
         // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
         row.fetch();
-        frame.check(icrc, findings);
+        if several {
+            row.seen_on(packet.interface);
+        }
+        // Where interfaces are told apart, each has its own row, which counts what it has seen.
+        if is_copy && row.total() > 0 && !settings.per_interface {
+            return Observed {
+                row: Some(id),
+                ..Observed::default()
+            };
+        }
         let most = most_in_a_millisecond(settings.flow_rate);
-        let counted = row.count((at, step), packet.interface, notification, most);
+        let counted = row.count((at, step), notification, most);
+        if is_copy {
+            return Observed {
+                row: Some(id),
+                ..Observed::default()
+            };
+        }
+        frame.check(icrc, findings);
         let trusted = || {
             let list = &settings.trust;
             (!list.is_empty()).then(|| access::lists(list, notification.notifier))
         };
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
-        let (place, point) = points.entry(hint, notification, trusted);
+        let who = (notification.notifier, notification.origin);
+        let (place, point) = points.entry(hint, who, trusted);
         point.count(at, step, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
@@ -287,15 +352,25 @@ impl Monitor {
             }
         }
         let kind = notification.kind;
-        let untrusted = is_checked(kind) && point.trusted() == Some(false);
-        if let Some(ip) = frame.ip().filter(|_| untrusted || counted.too_fast) {
+        if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
             if counted.too_fast {
-                findings.push(Rule::FastCnpRate, offset, len);
+                findings.push(duties.rate, offset, len);
             }
-            if untrusted {
-                findings.push(Rule::FastCnpUntrusted, offset, len);
+            if point.trusted() == Some(false) {
+                findings.push(duties.source, offset, len);
             }
+            if let Some(rule) = crosses(&settings.domain, notification) {
+                findings.push(rule, offset, len);
+            }
+            if let Some(rule) = flow.and_then(|flow| {
+                let fast = Marks::counts(notification).then(|| place_of(packet));
+                self.flows.notified(at, &flow, fast)
+            }) {
+                findings.push(rule, offset, len);
+            }
+        } else if let Some(flow) = flow {
+            self.flows.notified(at, &flow, None);
         }
         if !findings.is_empty() {
             let number = (findings.as_slice().len() + findings.dropped()) as u64;
@@ -310,16 +385,60 @@ impl Monitor {
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
-        if !self.flows.is_empty()
-            && let Some(flow) = self.flow_of(&key, notification.told)
-        {
-            let counts = Beside::counts(kind, notification.origin);
-            self.flows.notified(at, &flow, counts);
-        }
         Observed {
             row: Some(id),
             ..Observed::default()
         }
+    }
+
+    /// Who a notification about `flow` comes from, where that is known better than by its bytes.
+    #[inline]
+    fn origin(
+        &mut self,
+        packet: &Packet<'_>,
+        notification: &Gist,
+        flow: Option<FlowKey>,
+    ) -> Origin {
+        let seen = (packet.at, packet.number as u32);
+        self.translations.asked(seen, notification, flow);
+        if self.translations.is_empty() {
+            return notification.origin;
+        }
+        let translated = flow.and_then(|flow| {
+            let marked = self.flows.get(&flow).and_then(Flow::marked);
+            (self.translations).translated(notification, &flow, packet.at, marked)
+        });
+        self.translations.origin(notification, translated.as_ref())
+    }
+
+    /// What was meant as a notification and cannot be read.
+    #[cold]
+    fn malformed(
+        &mut self,
+        packet: &Packet<'_>,
+        frame: &Frame<'_>,
+        broken: Broken,
+        findings: &mut Findings,
+    ) {
+        if self.is_several(packet) && self.is_seen_before(packet, frame, &broken) {
+            return;
+        }
+        let list = &self.settings.trust;
+        let trusted = || (!list.is_empty()).then(|| access::lists(list, broken.notifier));
+        let who = (broken.notifier, broken.origin);
+        let (_, point) = self.points.entry(u32::MAX, who, trusted);
+        point.count_malformed(packet.at);
+        point.blame((findings.as_slice().len() + findings.dropped()) as u64);
+        self.totals.malformed += 1;
+    }
+
+    fn is_seen_before(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, broken: &Broken) -> bool {
+        let octets = frame.ip().and_then(|ip| {
+            let end = ip.end.min(frame.bytes().len());
+            frame.bytes().get(ip.payload..end)
+        });
+        let identity = (self.sightings).octets(broken.notifier, broken.told, octets.unwrap_or(&[]));
+        self.see(packet, identity, false).is_some()
     }
 
     fn data(
@@ -335,22 +454,33 @@ impl Monitor {
         };
         // Where a tunnel is opened before the mark is copied inwards, only its header has it.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        self.totals.ce += u64::from(ce);
-        let also_marked = self.flows.data(
+        let ip_octets = (ip.end - ip.start) as u64;
+        let bth = Bth::new_checked(datagram.payload).ok();
+        let several = self.is_several(packet);
+        let earlier = bth.filter(|_| several).and_then(|bth| {
+            let identity = self.sightings.data(data, &bth, datagram.payload_len);
+            self.see(packet, identity, ce)
+        });
+        if is_unclear(packet.link) && !several {
+            self.notices.places_unclear(at);
+        }
+        self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
+        let broken = self.flows.data(
             at,
             &Data {
                 key,
-                interface: packet.interface,
-                ip_octets: (ip.end - ip.start) as u64,
-                ce,
-                psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
+                look: look(packet, ce),
+                several,
+                earlier,
+                ip_octets,
+                psn: bth.map_or(0, |bth| bth.psn()),
                 able: access::lists(&self.settings.able, data.source),
             },
         );
-        if also_marked {
+        if let Some(rule) = broken {
             // The octets with the ECN field.
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
-            findings.push(Rule::FastCnpMarked, ip.start + offset, len);
+            findings.push(rule, ip.start + offset, len);
         }
         if let Some(outer) = &data.outer {
             self.labels.learn(outer, key);
@@ -428,6 +558,23 @@ impl Monitor {
             }
             self.notices.finding(&about, finding);
         }
+    }
+}
+
+/// Where a packet was seen.
+#[inline]
+fn place_of(packet: &Packet<'_>) -> Place {
+    Place::of(packet.interface, packet.link, packet.bytes)
+}
+
+/// When and where a packet was seen, and whether it is marked CE.
+#[inline]
+fn look(packet: &Packet<'_>, ce: bool) -> Look {
+    Look {
+        at: packet.at,
+        frame: packet.number as u32,
+        place: place_of(packet),
+        ce,
     }
 }
 

@@ -18,15 +18,16 @@ pub struct Point {
     level_max: Option<u8>,
     queue_max: Option<u32>,
     findings: u64,
+    malformed: u64,
     first_seen: u64,
     last_seen: u64,
 }
 
 impl Point {
-    fn new(notification: &Gist, trusted: Option<bool>) -> Self {
+    fn new(address: IpAddr, origin: Origin, trusted: Option<bool>) -> Self {
         Self {
-            address: notification.notifier,
-            origin: notification.origin,
+            address,
+            origin,
             trusted,
             flows: 0,
             windows: Windows::default(),
@@ -34,6 +35,7 @@ impl Point {
             level_max: None,
             queue_max: None,
             findings: 0,
+            malformed: 0,
             first_seen: u64::MAX,
             last_seen: 0,
         }
@@ -52,6 +54,16 @@ impl Point {
         if notification.deepest_queue.is_some() {
             self.queue_max = self.queue_max.max(notification.deepest_queue);
         }
+        self.seen(at);
+    }
+
+    /// Counts a notification of it at `at` that cannot be read.
+    pub fn count_malformed(&mut self, at: u64) {
+        self.malformed += 1;
+        self.seen(at);
+    }
+
+    fn seen(&mut self, at: u64) {
         self.first_seen = self.first_seen.min(at);
         self.last_seen = self.last_seen.max(at);
     }
@@ -91,6 +103,7 @@ impl Point {
             wan_fcn: of(Kind::WanFcn),
             level_max: self.level_max,
             queue_max: self.queue_max,
+            malformed: self.malformed,
             findings: self.findings,
             first_seen: self.first_seen,
             last_seen: self.last_seen,
@@ -101,13 +114,13 @@ impl Point {
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
 pub struct Points {
-    table: Bounded<(IpAddr, bool), Point>,
+    table: Bounded<(IpAddr, u8), Point>,
     /// Counts notifications, instead of a clock.
     tick: u64,
 }
 
-fn key(address: IpAddr, origin: Origin) -> (IpAddr, bool) {
-    (address, origin == Origin::Switch)
+const fn key(address: IpAddr, origin: Origin) -> (IpAddr, u8) {
+    (address, origin as u8)
 }
 
 impl Points {
@@ -120,22 +133,21 @@ impl Points {
         }
     }
 
-    /// The entry of who sent `notification`, and its place. It may be where it was last, at `hint`, so that nobody need
+    /// The entry of who sends from that address, and its place. It may be where it was last, at `hint`, so that nobody need
     /// search. A new one asks `trusted` whether it may notify.
     #[inline]
     pub fn entry(
         &mut self,
         hint: u32,
-        notification: &Gist,
+        (address, origin): (IpAddr, Origin),
         trusted: impl FnOnce() -> Option<bool>,
     ) -> (u32, &mut Point) {
         self.tick += 1;
-        let (slot, point) = self.table.get_or_insert_near(
-            Slot::new(hint),
-            key(notification.notifier, notification.origin),
-            self.tick,
-            || Point::new(notification, trusted()),
-        );
+        let (slot, point) =
+            self.table
+                .get_or_insert_near(Slot::new(hint), key(address, origin), self.tick, || {
+                    Point::new(address, origin, trusted())
+                });
         (slot.get(), point)
     }
 

@@ -10,7 +10,7 @@ use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
 use fcn_observe::fetch::fetch;
 pub use fcn_observe::rules::NOTIFIERS;
-use fcn_observe::rules::{NotifierRate, is_limited};
+use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_wire::{Gist, Kind, Origin, Qp};
 use std::net::IpAddr;
 
@@ -104,6 +104,8 @@ struct Rare {
     others: Vec<Notifier>,
     /// Notifications of those that are not told apart.
     beyond: u64,
+    /// The interfaces that notifications were seen on, a bit each, where there are several; the last bit is for all from 63 on.
+    seen_on: u64,
     /// Whom notifications were sent to, where that is not the sender.
     told: Option<IpAddr>,
 }
@@ -132,12 +134,11 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row at `at`, which is in `step`; `most` Fast CNPs are fine in a millisecond.
+    /// Counts a notification about this row at `at`, which is in `step`; `most` that are limited are fine in a millisecond.
     #[inline]
     pub fn count(
         &mut self,
         (at, step): (u64, Step),
-        interface: u32,
         notification: &Gist,
         most: u32,
     ) -> Counted<'_> {
@@ -164,7 +165,7 @@ impl Row {
             self.queue = Depth::of(notification.deepest_queue);
             self.queue_max = self.queue_max.max(self.queue);
         }
-        let limited = is_limited(notification.kind);
+        let limited = Duties::of(notification.kind).is_some();
         let notifier = if self.main.is(notification) {
             Some(&mut self.main)
         } else {
@@ -177,7 +178,7 @@ impl Row {
             };
         };
         notifier.total += 1;
-        let too_fast = limited && notifier.rate.exceeds(at, interface, most);
+        let too_fast = limited && notifier.rate.exceeds(at, most);
         Counted {
             notifier: Some(notifier),
             too_fast,
@@ -192,6 +193,17 @@ impl Row {
         self.gaps.fetch();
         self.windows.fetch();
         self.series.fetch();
+    }
+
+    /// Takes in that a notification was seen on that interface, be it counted or not.
+    pub fn seen_on(&mut self, interface: u32) {
+        self.rare().seen_on |= 1 << interface.min(u64::BITS - 1);
+    }
+
+    /// The interfaces that notifications were seen on, where there are several to be seen on.
+    pub fn interfaces(&self) -> impl Iterator<Item = u32> {
+        let seen = self.rare.as_ref().map_or(0, |rare| rare.seen_on);
+        (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
     }
 
     /// Counts findings about a notification of this row.

@@ -21,8 +21,11 @@ pub struct Settings {
     /// Senders that are known to handle Fast CNPs, so that their data need no CE mark beside one
     /// (draft-xiao-rtgwg-rocev2-fast-cnp section 4).
     pub able: Vec<Prefix>,
-    /// Fast CNPs a second that one notifier may send about one flow (draft-xiao-rtgwg-rocev2-fast-cnp section 5 asks for a
-    /// limit and leaves its value open). Counted by the millisecond, with one more allowed.
+    /// The domain, whose border no notification may cross but CNPs; empty: no such border (draft-xiao-rtgwg-rocev2-fast-cnp
+    /// section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6, draft-he-rtgwg-wan-fcn section 6).
+    pub domain: Vec<Prefix>,
+    /// Notifications of whatever kind but CNPs that one notifier may send about one flow in a second (the same sections ask
+    /// for a limit and leave its value open). Counted by the millisecond, with one more allowed.
     pub flow_rate: u32,
 }
 
@@ -65,6 +68,7 @@ impl Default for Settings {
             verify_icrc: true,
             trust: Vec::new(),
             able: Vec::new(),
+            domain: Vec::new(),
             flow_rate: FLOW_RATE,
         }
     }

@@ -4,12 +4,14 @@ use super::{Limits, Monitor, Observed, RowId, Settings};
 use crate::packet::Packet;
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
+use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Kind, LinkType, Origin, Profile, Qp};
+use fcn_wire::wan_fcn::WanFcnRepr;
+use fcn_wire::{Kind, LinkType, Opcode, Origin, Profile, Qp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -217,6 +219,7 @@ fn a_wrong_icrc_is_counted_where_it_is_verified() {
 fn too_many_fast_cnps_about_one_flow_are_named() {
     let mut monitor = Monitor::new(Settings::default());
     // At the limit: one every 50 µs. The same on another interface is no more, nor are other flows.
+    monitor.know_interface(1, "eth1", "");
     for i in 0..200 {
         let at = START + i * 50_000;
         for (interface, qp) in [(0, 1), (1, 1), (0, 2)] {
@@ -303,6 +306,225 @@ fn cut_and_malformed_packets_are_named_and_notifications_that_can_be_read_count(
         events,
         [("capture.cut", Some(2)), ("packet.malformed", Some(3))]
     );
+}
+
+/// A data packet of the flow that the notifications are about.
+fn data(psn: u32, ce: bool) -> Vec<u8> {
+    let ipv6 = Part::Ipv6 {
+        source: SENDER,
+        destination: RECEIVER,
+        traffic_class: if ce { 3 } else { 2 },
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let bth = Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(7), psn));
+    let parts = [ipv6, UDP, bth, Part::Bytes(&[0; 64]), Part::Icrc(GOOD)];
+    packet(&parts, &Profile::DEFAULT).unwrap()
+}
+
+#[test]
+fn what_passes_several_interfaces_counts_once() {
+    const MICROSECOND: u64 = 1_000;
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "in", "");
+    monitor.know_interface(1, "out", "");
+    // Two CNPs 50 µs apart, 100 times, and each again behind the bridge; data likewise, every fourth marked by it.
+    for i in 0..100 {
+        let at = START + i * MILLISECOND;
+        for (late, interface) in [(0, 0), (2, 1), (50, 0), (52, 1)] {
+            see(&mut monitor, at + late * MICROSECOND, interface, &cnp(7));
+        }
+        let psn = i as u32;
+        see(&mut monitor, at + 60 * MICROSECOND, 0, &data(psn, false));
+        let marked = data(psn, psn.is_multiple_of(4));
+        see(&mut monitor, at + 62 * MICROSECOND, 1, &marked);
+        see(&mut monitor, at + 70 * MICROSECOND, 0, &fast_cnp(SWITCH, 7));
+    }
+    let totals = monitor.totals();
+    assert_eq!((totals.packets, totals.copies), (700, 300));
+    assert_eq!((totals.notified(), totals.data, totals.ce), (300, 100, 25));
+    let mut rows: Vec<_> = monitor.rows().map(|(_, row)| row).collect();
+    rows.sort_by_key(|row| row.kind);
+    let seen = |row: &QpRecord| (row.total, row.interface.as_deref().map(str::to_owned));
+    assert_eq!(seen(&rows[0]), (200, Some("in,out".to_owned())));
+    assert_eq!(seen(&rows[1]), (100, Some("in".to_owned())));
+    assert_eq!(
+        (rows[1].data_packets, rows[1].ce_share),
+        (Some(100), Some(0.25))
+    );
+    assert_eq!(monitor.points().map(|point| point.total).sum::<u64>(), 300);
+    let received: Vec<_> = monitor
+        .interfaces()
+        .iter()
+        .map(|i| (i.notifications, i.data))
+        .collect();
+    assert_eq!(received, [(300, 100), (200, 100)], "as seen");
+}
+
+#[test]
+fn rows_by_interface_count_what_each_has_seen() {
+    let mut monitor = Monitor::new(Settings {
+        per_interface: true,
+        ..Settings::default()
+    });
+    monitor.know_interface(1, "out", "");
+    for i in 0..10 {
+        for interface in [0, 1] {
+            see(&mut monitor, START + i * MILLISECOND, interface, &cnp(7));
+        }
+    }
+    let totals: Vec<_> = monitor.rows().map(|(_, row)| row.total).collect();
+    assert_eq!((totals, monitor.totals().notified()), (vec![10, 10], 10));
+}
+
+#[test]
+fn a_capture_that_does_not_say_where_is_told_of_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut cooked = vec![0; 16];
+    cooked[14..].copy_from_slice(&[0x86, 0xDD]);
+    cooked.extend(cnp(7));
+    for number in 1..4 {
+        monitor.observe(&Packet {
+            at: START,
+            bytes: &cooked,
+            wire_len: cooked.len(),
+            link: LinkType::LinuxCooked,
+            interface: 0,
+            number,
+        });
+    }
+    assert_eq!(only(&monitor).total, 3);
+    let events: Vec<_> = monitor
+        .events()
+        .map(|event| (event.what, event.times))
+        .collect();
+    assert_eq!(events, [("capture.places.unclear", 1)]);
+}
+
+#[test]
+fn the_interfaces_of_a_cooked_capture_are_told_apart() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut cooked = vec![0; 20];
+    cooked[..2].copy_from_slice(&[0x86, 0xDD]);
+    cooked.extend(cnp(7));
+    for (number, index) in [2, 2, 3, 3, 4].into_iter().enumerate() {
+        cooked[7] = index;
+        monitor.observe(&Packet {
+            at: START + number as u64,
+            bytes: &cooked,
+            wire_len: cooked.len(),
+            link: LinkType::LinuxCooked2,
+            interface: 0,
+            number: number as u64 + 1,
+        });
+    }
+    assert_eq!((only(&monitor).total, monitor.totals().copies), (2, 3));
+}
+
+#[test]
+fn broken_notifications_have_a_culprit() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut broken = fast_cnp(SWITCH, 7);
+    broken[43] = 15;
+    for interface in [0, 0, 1] {
+        see(&mut monitor, START, interface, &broken);
+        monitor.know_interface(1, "out", "");
+    }
+    let points: Vec<_> = monitor.points().collect();
+    assert_eq!(points.len(), 1);
+    let point = &points[0];
+    assert_eq!(
+        (point.notifier, point.origin),
+        (SWITCH.into(), Origin::Switch)
+    );
+    let totals = monitor.totals();
+    // The first was seen before there was another place to see it again.
+    assert_eq!((point.malformed, point.total, totals.malformed), (2, 0, 2));
+    assert_eq!((totals.undecodable, totals.copies, totals.other), (2, 1, 0));
+    assert!(point.findings >= 2 && totals.findings[2] >= 2);
+}
+
+#[test]
+fn rates_and_borders_hold_for_every_kind() {
+    let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
+    let mut monitor = Monitor::new(Settings {
+        domain: list(SENDER),
+        ..Settings::default()
+    });
+    let wan = frame_of_wan();
+    for i in 0..25 {
+        see(&mut monitor, START + i, 0, &wan);
+        see(&mut monitor, START + i, 0, &cnp(1));
+    }
+    assert_eq!(
+        found(&monitor),
+        BTreeMap::from([("wanfcn.rate.exceeded", 4), ("wanfcn.border.crossed", 25)])
+    );
+}
+
+fn frame_of_wan() -> Vec<u8> {
+    let ipv6 = Part::Ipv6 {
+        source: SWITCH,
+        destination: SENDER,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let udp = Part::Udp {
+        source: 0xC000,
+        destination: Profile::DEFAULT.wan_fcn_port,
+        checksum: UdpChecksum::Compute,
+    };
+    let mut message = [0; 4];
+    let values = WanFcnRepr {
+        flow_label: 5,
+        level: 3,
+        reserved: 0,
+    };
+    values.emit(&mut message).unwrap();
+    packet(&[ipv6, udp, Part::Bytes(&message)], &Profile::DEFAULT).unwrap()
+}
+
+#[test]
+fn who_was_told_and_tells_the_sender_is_an_ingress_pe() {
+    let mut monitor = Monitor::new(Settings::default());
+    // The WAN FCN goes to the sender's address here: whoever has that is an ingress PE from now on.
+    see(&mut monitor, START, 0, &frame_of_wan());
+    let part = Part::Cnp(CnpRepr::new(Qp::truncate(1)));
+    see(
+        &mut monitor,
+        START + 1,
+        0,
+        &frame(SENDER, &[UDP, part], GOOD),
+    );
+    see(&mut monitor, START + 2, 0, &cnp(2));
+    let mut origins: Vec<_> = monitor
+        .rows()
+        .map(|(_, row)| (row.qp, row.origin))
+        .collect();
+    origins.sort_by_key(|(qp, _)| *qp);
+    let wanted = [
+        (None, Origin::Switch),
+        (Some(1), Origin::IngressPe),
+        (Some(2), Origin::Receiver),
+    ];
+    assert_eq!(origins, wanted);
+}
+
+#[test]
+fn a_switch_is_blamed_where_its_own_packet_was_marked() {
+    for (marked, blamed) in [(true, "fastcnp.ce.also_marked"), (false, "")] {
+        let mut monitor = Monitor::new(Settings {
+            able: vec![Prefix::host(SENDER.into())],
+            ..Settings::default()
+        });
+        monitor.know_interface(1, "behind", "");
+        see(&mut monitor, START, 0, &data(1, false));
+        see(&mut monitor, START + 10, 1, &data(1, marked));
+        see(&mut monitor, START + 20, 0, &fast_cnp(SWITCH, 7));
+        let rules: Vec<_> = monitor.rules().into_iter().map(|(rule, _)| rule).collect();
+        assert_eq!(rules.join(" "), blamed);
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct Checked {
     pub trust: bool,
     /// A list of senders that handle Fast CNPs.
     pub able: bool,
+    /// Which addresses are in the domain.
+    pub domain: bool,
     /// Whether ICRCs are verified.
     pub icrc: bool,
 }
@@ -31,7 +33,13 @@ impl Checked {
         let wanting = [
             (Rule::RoceIcrcBad, "ICRCs are not verified", self.icrc),
             (Rule::FastCnpMarked, "give --able", self.able),
+            (Rule::FastCnpMarkUnclear, "give --able", self.able),
             (Rule::FastCnpUntrusted, "give --trust", self.trust),
+            (Rule::ProxyCnUntrusted, "give --trust", self.trust),
+            (Rule::WanFcnUntrusted, "give --trust", self.trust),
+            (Rule::FastCnpBorder, "give --domain", self.domain),
+            (Rule::ProxyCnBorder, "give --domain", self.domain),
+            (Rule::WanFcnBorder, "give --domain", self.domain),
         ];
         wanting
             .into_iter()
@@ -269,11 +277,13 @@ mod tests {
     const ALL: Checked = Checked {
         trust: true,
         able: true,
+        domain: true,
         icrc: true,
     };
     const NONE: Checked = Checked {
         trust: false,
         able: false,
+        domain: false,
         icrc: false,
     };
 

@@ -179,6 +179,7 @@ mod tests {
         }
         let checked = audit::Checked {
             trust: true,
+            domain: false,
             able: true,
             icrc: true,
         };

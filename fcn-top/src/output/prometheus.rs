@@ -46,6 +46,8 @@ const FRESH: Duration = Duration::from_millis(500);
 pub struct Exposition {
     words: Words,
     qps: usize,
+    /// Whether rows are told apart by their interfaces.
+    by_interface: bool,
     /// Of the notifiers on the last page, what their records and their series said.
     shown: FxHashMap<IpAddr, (u64, u64)>,
     /// What the series of others said when they were last shown.
@@ -62,11 +64,20 @@ impl Exposition {
         Self {
             words,
             qps,
+            by_interface: true,
             shown: FxHashMap::default(),
             gone: FxHashMap::default(),
             last: None,
             other: 0,
         }
+    }
+
+    /// The same without the interfaces of QPs: where one has a single row, it may be seen on further ones any time, and a
+    /// series keeps its labels.
+    #[must_use]
+    pub fn without_interfaces(mut self) -> Self {
+        self.by_interface = false;
+        self
     }
 
     /// The page for the tables as they are now.
@@ -253,7 +264,8 @@ impl Exposition {
                 .map(|number| format!("{number:#x}"))
                 .unwrap_or_default()
         };
-        let interface = row.interface.as_deref().unwrap_or_default();
+        let interface = row.interface.as_deref().filter(|_| self.by_interface);
+        let interface = interface.unwrap_or_default();
         labels(&[
             ("sender", &address(sender)),
             ("told", &address(told)),

@@ -44,6 +44,9 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
         };
     } else {
         rows(&mut out, tables, selection, words);
+    }
+    // There may be some of which nothing could be read.
+    if !tables.points.is_empty() {
         points(&mut out, tables, selection, words);
     }
     hops(&mut out, tables, words);
@@ -119,6 +122,19 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
             grouped(totals.cut),
             grouped(totals.undecodable)
         ),
+    );
+    if totals.copies > 0 {
+        let copies = counted(totals.copies, "packet");
+        line("seen again", format!("{copies}, counted where seen first"));
+    }
+    if totals.malformed > 0 {
+        let malformed = counted(totals.malformed, "packet");
+        line("malformed", format!("{malformed} meant as notifications"));
+    }
+    let [notes, warnings, errors] = totals.findings.map(grouped);
+    line(
+        "findings",
+        format!("{errors} errors, {warnings} warnings, {notes} notes"),
     );
     line("drops", drops(tables));
     if totals.icrc_bad > 0 {
@@ -242,6 +258,9 @@ fn points(out: &mut String, tables: &Tables, selection: &Selection, words: &Word
     ];
     if points.iter().any(|point| point.trusted.is_some()) {
         columns.insert(2, "trusted");
+    }
+    if points.iter().any(|point| point.malformed > 0) {
+        columns.insert(columns.len() - 1, "malformed");
     }
     out.push_str(&table(&points, &columns, words));
 }

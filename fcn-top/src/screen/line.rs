@@ -282,6 +282,7 @@ impl Line for PointRecord {
             "findings",
             "rate_peak",
             "trusted",
+            "malformed",
             "cnp",
             "fast_cnp_1",
             "fast_cnp_2",
@@ -308,6 +309,7 @@ impl Line for PointRecord {
         match id {
             "trusted" => bad_if(self.trusted == Some(false)),
             "findings" => warn_if(self.findings > 0),
+            "malformed" => warn_if(self.malformed > 0),
             _ if self.rate_10s <= 0.0 => Tone::Dim,
             "origin" => {
                 if self.origin == Origin::Switch {

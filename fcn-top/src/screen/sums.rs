@@ -109,9 +109,10 @@ pub(super) fn sums(tables: &Tables, area: Rect, look: Look<'_>, buffer: &mut Buf
         (
             "Unreadable",
             format!(
-                "{} cut short, {} contradict themselves",
+                "{} cut short, {} contradict themselves, {} of them notifications",
                 count(totals.cut),
-                count(totals.undecodable)
+                count(totals.undecodable),
+                count(totals.malformed)
             ),
             bad(totals.cut + totals.undecodable > 0, Tone::Warn),
         ),

@@ -183,6 +183,22 @@ pub fn totals<'a>(rows: impl IntoIterator<Item = &'a Value>, count: &str) -> BTr
     totals
 }
 
+/// How many of the notifications that the generator tells of there were, where one that passes several vantage points counts
+/// once: as many as the one has seen that saw most.
+pub fn once(notifications: &[Value]) -> BTreeMap<Key, u64> {
+    let mut most = BTreeMap::new();
+    for row in notifications {
+        let notifier = (key(row), row["notifier"].to_string());
+        let most: &mut u64 = most.entry(notifier).or_default();
+        *most = row["total"].as_u64().expect("a count").max(*most);
+    }
+    let mut sums = BTreeMap::new();
+    for ((key, _), total) in most {
+        *sums.entry(key).or_default() += total;
+    }
+    sums
+}
+
 /// What the generator says of a capture: its name, and the notifications at each vantage point.
 pub struct Truth {
     pub name: String,

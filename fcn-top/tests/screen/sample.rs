@@ -246,6 +246,7 @@ fn points(now: u64) -> Vec<PointRecord> {
         wan_fcn: 0,
         level_max: None,
         queue_max: None,
+        malformed: 0,
         findings: 0,
         first_seen: START,
         last_seen: now,

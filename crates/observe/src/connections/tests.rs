@@ -62,6 +62,60 @@ fn both_directions_are_known_from_the_reply_until_the_disconnect() {
 }
 
 #[test]
+fn a_reject_ends_what_a_request_began() {
+    for setup in [Setup::v6(), Setup::v4()] {
+        let (own, other) = (setup.passive_end.0, setup.active_end.0);
+        // After the request, the reply and the ReadyToUse; what is refused, and whether that is known.
+        for (seen, refusal, ends) in [
+            (1, setup.reject_by_passive(0), true),
+            (1, setup.reject_by_passive(own), true),
+            (1, setup.reject(0), true),
+            (2, setup.reject(own), true),
+            (2, setup.reject(0), true),
+            (2, setup.reject_by_passive(own), true),
+            (2, setup.reject(other), false),
+            (3, setup.reject_by_passive(own), true),
+            (3, setup.reject_by_passive(0), false),
+            (3, setup.reject(other), false),
+        ] {
+            let mut connections = Connections::new(8);
+            for message in &setup.messages()[..seen] {
+                learn(&mut connections, message);
+            }
+            let before = known(&connections, &setup);
+            assert_eq!(before, if seen > 1 { BOTH } else { NONE });
+            learn(&mut connections, &refusal);
+            assert_eq!(
+                known(&connections, &setup),
+                if ends { NONE } else { before }
+            );
+            let counters = connections.counters();
+            let counted = (counters.rejected, counters.unknown);
+            assert_eq!(counted, if ends { (1, 0) } else { (0, 1) });
+            // A reply that comes too late begins nothing.
+            if ends {
+                learn(&mut connections, &setup.reply());
+                assert_eq!(known(&connections, &setup), NONE);
+                assert!(connections.ends.is_empty() && connections.senders.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reject_of_a_new_request_leaves_the_open_connection() {
+    let setup = Setup::v6();
+    let mut connections = Connections::new(8);
+    for message in setup.messages() {
+        learn(&mut connections, &message);
+    }
+    learn(&mut connections, &setup.request());
+    learn(&mut connections, &setup.reject_by_passive(0));
+    assert_eq!(known(&connections, &setup), BOTH);
+    assert_eq!(connections.counters().rejected, 1);
+}
+
+#[test]
 fn where_a_qp_sends_to_is_known_from_either_side() {
     for setup in [Setup::v6(), Setup::v4()] {
         let (active, passive) = (

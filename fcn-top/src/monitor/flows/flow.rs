@@ -5,7 +5,9 @@ use super::obedience::Obedience;
 use super::rate::Rate;
 use crate::monitor::series::Series;
 use fcn_observe::fetch::fetch;
-use fcn_observe::rules::Beside;
+use fcn_observe::marks::Marks;
+use fcn_observe::sightings::{Look, Place};
+use fcn_wire::Rule;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
@@ -15,7 +17,7 @@ pub struct Flow {
     packets: u64,
     octets: u64,
     ce: u64,
-    beside: Beside,
+    marks: Marks,
     last_psn: u32,
     rate: Rate,
     obedience: Obedience,
@@ -30,7 +32,7 @@ impl Flow {
             packets: 0,
             octets: 0,
             ce: 0,
-            beside: Beside::default(),
+            marks: Marks::default(),
             last_psn: 0,
             rate: Rate::default(),
             obedience: Obedience::new(),
@@ -38,17 +40,23 @@ impl Flow {
         }
     }
 
-    pub(super) fn data(&mut self, at: u64, data: &Data) -> bool {
+    pub(super) fn data(&mut self, at: u64, data: &Data) -> Option<Rule> {
         let at = at.max(self.last);
+        let Data { look, earlier, .. } = *data;
+        let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
+        self.ce += u64::from(new_mark);
+        let rule = (self.marks).data(Look { at, ..look }, data.able, data.several, earlier);
+        if earlier.is_some() {
+            return rule;
+        }
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
-        self.ce += u64::from(data.ce);
         self.last_psn = data.psn;
         self.rate.add(self.last, at, data.ip_octets);
         self.obedience.data(self.last, at, data.ip_octets);
         self.series.add(at, data.ip_octets);
         self.last = at;
-        self.beside.is_broken(at, data.ce, data.able)
+        rule
     }
 
     /// Has every part fetched from memory that [`data`](Self::data) is going to touch.
@@ -61,12 +69,16 @@ impl Flow {
         self.series.fetch();
     }
 
-    pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {
+    pub(super) fn notified(&mut self, at: u64, fast: Option<Place>) -> Option<Rule> {
         let at = at.max(self.last);
         self.obedience.notified(self.first, self.last, at);
-        if fast_from_switch {
-            self.beside.notified(at);
-        }
+        self.marks.notified(at, fast?)
+    }
+
+    /// When the last CE mark was seen.
+    #[must_use]
+    pub fn marked(&self) -> Option<u64> {
+        self.marks.last()
     }
 
     /// Data in the second before `now`, in bits a second of IP packets: ten steps of 100 ms, the running one included.

@@ -15,12 +15,22 @@ fn key(sender: u8, qp: u32) -> FlowKey {
     }
 }
 
+fn look(ce: bool) -> Look {
+    Look {
+        at: START,
+        frame: 1,
+        place: Place::default(),
+        ce,
+    }
+}
+
 fn data(key: FlowKey) -> Data {
     Data {
         key,
-        interface: 0,
+        look: look(false),
+        several: false,
+        earlier: None,
         ip_octets: 1000,
-        ce: false,
         psn: 7,
         able: false,
     }
@@ -32,11 +42,11 @@ fn a_flow_says_what_it_carries() {
     assert!(flows.get(&key(1, 2)).is_none());
     for i in 0..40 {
         let data = Data {
-            ce: i % 4 == 0,
+            look: look(i % 4 == 0),
             psn: i,
             ..data(key(1, 2))
         };
-        assert!(!flows.data(START + u64::from(i) * 50 * MS, &data));
+        assert_eq!(flows.data(START + u64::from(i) * 50 * MS, &data), None);
     }
     let flow = flows.get(&key(1, 2)).unwrap();
     assert_eq!(
@@ -75,30 +85,43 @@ fn a_time_that_goes_back_counts_as_the_last() {
 #[test]
 fn marks_beside_a_switchs_fast_cnp_are_told() {
     let able = Data {
-        ce: true,
+        look: look(true),
         able: true,
         ..data(key(1, 2))
     };
     let mut flows = Flows::new(10);
-    assert!(!flows.data(START, &able), "no Fast CNP");
-    flows.notified(START, &key(1, 2), false);
-    assert!(!flows.data(START, &able), "none from a switch");
-    flows.notified(START + MS, &key(1, 2), true);
-    assert!(flows.data(START + MS, &able));
-    let unmarked = Data { ce: false, ..able };
-    assert!(!flows.data(START + 2 * MS, &unmarked));
-    let unable = Data {
-        able: false,
-        ..able
-    };
-    assert!(!flows.data(START + 2 * MS, &unable));
-    assert!(flows.data(START + 2 * MS, &able));
-    assert!(!flows.data(START + 2 * MS + 1, &able), "too late");
+    assert_eq!(flows.data(START, &able), None, "no Fast CNP");
+    flows.notified(START, &key(1, 2), None);
+    assert_eq!(flows.data(START, &able), None, "none from a switch");
+    flows.notified(START + MS, &key(1, 2), Some(Place::default()));
+    let unclear = Some(Rule::FastCnpMarkUnclear);
+    assert_eq!(flows.data(START + MS, &able), unclear);
     let other = Data {
         key: key(1, 3),
         ..able
     };
-    assert!(!flows.data(START + 2 * MS, &other));
+    assert_eq!(flows.data(START + 2 * MS, &other), None);
+    assert_eq!(flows.get(&key(1, 2)).unwrap().marked(), Some(START + MS));
+}
+
+#[test]
+fn a_packet_seen_again_counts_for_its_mark_alone() {
+    let mut flows = Flows::new(10);
+    let first = data(key(1, 2));
+    flows.data(START, &first);
+    for ce in [true, false, true] {
+        let earlier = flows.get(&key(1, 2)).unwrap().ce_share() == Some(1.0);
+        let again = Data {
+            look: look(ce),
+            several: true,
+            earlier: Some(look(earlier)),
+            ..first
+        };
+        flows.data(START + 1, &again);
+    }
+    let flow = flows.get(&key(1, 2)).unwrap();
+    assert_eq!((flow.packets(), flow.octets()), (1, 1000));
+    assert_eq!(flow.ce_share(), Some(1.0));
 }
 
 #[test]
@@ -108,8 +131,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     for step in 0..400 {
         let at = START + step * MS / 10;
         if step == 200 {
-            flows.notified(at, &good, true);
-            flows.notified(at, &bad, true);
+            flows.notified(at, &good, Some(Place::default()));
+            flows.notified(at, &bad, Some(Place::default()));
         }
         if step < 200 || step % 2 == 0 {
             flows.data(at, &data(good));
@@ -140,7 +163,7 @@ fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
     flows.paired();
     flows.data(START + 10, &data(key(1, 2)));
     // A notification about a flow that nobody saw leaves nothing.
-    flows.notified(START + 11, &key(9, 9), true);
+    flows.notified(START + 11, &key(9, 9), None);
     flows.data(START + 12, &data(key(1, 6)));
     assert_eq!((flows.len(), flows.evicted(), flows.limit()), (4, 1, 4));
     assert!(flows.get(&key(1, 3)).is_none());

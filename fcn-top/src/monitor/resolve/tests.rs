@@ -5,6 +5,7 @@ use crate::monitor::flows::Data;
 use crate::record::Resolved;
 use fcn_link::capture_file::CaptureReader;
 use fcn_observe::DataPacket;
+use fcn_observe::sightings::Look;
 use fcn_wire::{Frame, Message, Opcode, Profile, Qp};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -39,9 +40,10 @@ impl Net {
     fn data(&mut self, key: FlowKey, psn: u32) {
         let data = Data {
             key,
-            interface: 0,
+            look: Look::default(),
+            several: false,
+            earlier: None,
             ip_octets: 1000,
-            ce: false,
             psn,
             able: false,
         };
@@ -161,9 +163,10 @@ fn play(name: &str, cm: bool) -> Net {
         if let Some(data) = DataPacket::of(&frame) {
             let data = Data {
                 key: data.flow(),
-                interface: packet.interface,
+                look: Look::default(),
+                several: false,
+                earlier: None,
                 ip_octets: (ip.end - ip.start) as u64,
-                ce: ip.ecn() == 3,
                 psn: bth.psn(),
                 able: true,
             };

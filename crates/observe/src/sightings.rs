@@ -1,0 +1,364 @@
+//! Packets that are seen at several places, as on both ports of a bridge, on every interface of `any`, or at the vantage
+//! points of a file: recognised, so that each counts once.
+//!
+//! The same packet has the same [identity](Sightings::notification): what no node on the way changes. Two CNPs about a QP
+//! have it as well, so a sighting is taken for the oldest packet of that identity, at most [`WITHIN`] away, that was not
+//! seen at this place yet; where there is none, it is another packet. So n copies at one place are n, and n at each of two
+//! places are n too.
+
+use crate::data::{DataPacket, words};
+use crate::hashing::Seeded;
+use core::hash::{BuildHasher, Hash, Hasher};
+use fcn_wire::bth::Bth;
+use fcn_wire::{Frame, Gist, LinkType, Qp, Subject};
+use std::net::IpAddr;
+
+/// How long after one another two places may see the same packet, in nanoseconds \[choice\]: propagation over 1,000 km and
+/// a deep queue.
+pub const WITHIN: u64 = 10_000_000;
+/// Packets remembered: at ten million a second, those of 6 ms.
+const KEPT: usize = 1 << 16;
+/// Packets looked at in search of one.
+const LOOKED_AT: usize = 256;
+/// Places told apart. What is seen at further ones counts as seen at the last.
+pub const MOST_PLACES: usize = 64;
+/// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
+const TELLING: usize = 128;
+
+/// Where a packet was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The number of the interface that it was captured on.
+    interface: u32,
+    /// The kernel's number of the one that it passed, where it was captured on all of them.
+    index: u32,
+}
+
+impl Place {
+    /// A capture's interface of that number.
+    #[must_use]
+    pub const fn new(interface: u32) -> Self {
+        Self {
+            interface,
+            index: 0,
+        }
+    }
+
+    /// The number of the interface that it was captured on.
+    #[must_use]
+    pub const fn interface(self) -> u32 {
+        self.interface
+    }
+
+    /// Whether packets of one interface tell of several.
+    #[must_use]
+    pub const fn is_of_several(self) -> bool {
+        self.index != 0
+    }
+
+    /// Where a packet with these octets was seen, captured on `interface`.
+    #[inline]
+    #[must_use]
+    pub fn of(interface: u32, link: LinkType, bytes: &[u8]) -> Self {
+        let index = match link {
+            LinkType::LinuxCooked2 => (bytes.get(4..8))
+                .and_then(|octets| octets.try_into().ok())
+                .map_or(0, u32::from_be_bytes),
+            _ => 0,
+        };
+        Self {
+            index,
+            ..Self::new(interface)
+        }
+    }
+}
+
+/// Whether the packets of such a capture may have been seen on several interfaces, and do not say on which.
+#[must_use]
+pub const fn is_unclear(link: LinkType) -> bool {
+    matches!(link, LinkType::LinuxCooked)
+}
+
+/// What tells a packet from others, wherever it is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity(u64);
+
+/// One look at a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// When, in nanoseconds since the epoch.
+    pub at: u64,
+    /// The frame's number.
+    pub frame: u32,
+    /// Where.
+    pub place: Place,
+    /// Whether it is marked CE.
+    pub ce: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    identity: u64,
+    first: Look,
+    /// One bit for each place that has seen it.
+    places: u64,
+    /// The packet before it in its chain, by its number; packets count from 1.
+    before: u64,
+}
+
+/// The packets of late, and where each was seen.
+#[derive(Debug, Default)]
+pub struct Sightings {
+    seed: Seeded,
+    places: Vec<Place>,
+    /// The last packet of each chain, by its number; nothing before the first packet.
+    chains: Vec<u64>,
+    /// A ring: the nth packet is at place n.
+    records: Vec<Record>,
+    /// Packets so far.
+    count: u64,
+}
+
+impl Sightings {
+    /// The identity of a notification: addresses, QP or flow, and content.
+    #[must_use]
+    pub fn notification(&self, gist: &Gist, frame: &Frame<'_>) -> Identity {
+        let (port, payload) = (frame.datagram()).map_or((0, &[][..]), |datagram| {
+            (datagram.source_port, datagram.payload)
+        });
+        self.message(gist, port, payload)
+    }
+
+    /// The same, of a message from that UDP port, with that payload.
+    #[must_use]
+    pub fn message(&self, gist: &Gist, port: u16, payload: &[u8]) -> Identity {
+        let mut hasher = self.seed.build_hasher();
+        hasher.write_u64((gist.kind as u64) << 32 | u64::from(port));
+        for address in [
+            Some(gist.notifier),
+            Some(gist.told),
+            gist.subject.receiver(),
+        ] {
+            for word in address.as_ref().map_or([0; 2], words) {
+                hasher.write_u64(word);
+            }
+        }
+        let (_, qp) = gist.subject.qp().unzip();
+        let label = match gist.subject {
+            Subject::FlowLabel(label) => label,
+            _ => 0,
+        };
+        hasher.write_u64(u64::from(qp.map_or(label, Qp::get)));
+        hasher.write_u64(u64::from(gist.deepest_queue.unwrap_or(0)) << 8 | gist.hops as u64);
+        hasher.write(payload.get(..TELLING).unwrap_or(payload));
+        Identity(hasher.finish())
+    }
+
+    /// The identity of a packet from one address to another that cannot be read any further than that.
+    #[must_use]
+    pub fn octets(&self, source: IpAddr, destination: IpAddr, octets: &[u8]) -> Identity {
+        let mut hasher = self.seed.build_hasher();
+        for word in [source, destination].iter().flat_map(words) {
+            hasher.write_u64(word);
+        }
+        hasher.write(octets.get(..TELLING).unwrap_or(octets));
+        Identity(hasher.finish())
+    }
+
+    /// The identity of a data packet: flow, PSN, opcode and octets of UDP payload (a trace grows before that).
+    #[inline]
+    #[must_use]
+    pub fn data(&self, data: &DataPacket<'_>, bth: &Bth<'_>, octets: usize) -> Identity {
+        let mut hasher = self.seed.build_hasher();
+        data.flow().hash(&mut hasher);
+        hasher.write_u64(
+            u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets as u64,
+        );
+        Identity(hasher.finish())
+    }
+
+    /// Takes in that a packet was seen at a place. Returns its first sighting, where this is another one.
+    pub fn see(&mut self, identity: Identity, look: Look) -> Option<Look> {
+        let bit = self.bit(look.place);
+        if self.records.is_empty() {
+            self.records.reserve_exact(KEPT);
+            self.chains = vec![0; KEPT];
+        }
+        let chain = identity.0 as usize % KEPT;
+        let last = self.chains[chain];
+        let mut found = None;
+        let mut number = last;
+        for _ in 0..LOOKED_AT {
+            let Some(record) = self.record(number) else {
+                break;
+            };
+            if record.identity == identity.0 {
+                // What this place saw later than all before it has come after them here, too.
+                if record.places & bit != 0 || record.first.at.abs_diff(look.at) > WITHIN {
+                    break;
+                }
+                found = Some(number);
+            }
+            number = record.before;
+        }
+        if let Some(number) = found {
+            let record = &mut self.records[number as usize % KEPT];
+            record.places |= bit;
+            let first = record.first;
+            record.first.ce |= look.ce;
+            return Some(first);
+        }
+        let record = Record {
+            identity: identity.0,
+            first: look,
+            places: bit,
+            before: last,
+        };
+        self.count += 1;
+        self.chains[chain] = self.count;
+        // The first place of the ring is that of the packets whose numbers are its length's multiples.
+        if self.records.len() < KEPT {
+            if self.records.is_empty() {
+                self.records.push(record);
+            }
+            self.records.push(record);
+        } else {
+            self.records[self.count as usize % KEPT] = record;
+        }
+        None
+    }
+
+    /// The packet of that number, if it is remembered.
+    fn record(&self, number: u64) -> Option<&Record> {
+        let kept = number > 0 && self.count - number < KEPT as u64;
+        kept.then(|| self.records.get(number as usize % KEPT))?
+    }
+
+    /// The bit of a place.
+    #[inline]
+    fn bit(&mut self, place: Place) -> u64 {
+        let number = self.places.iter().position(|known| *known == place);
+        let number = number.unwrap_or_else(|| {
+            if self.places.len() < MOST_PLACES {
+                self.places.push(place);
+            }
+            self.places.len() - 1
+        });
+        1 << number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MICROSECOND: u64 = 1_000;
+
+    fn see(sightings: &mut Sightings, identity: u64, interface: u32, at: u64) -> bool {
+        let look = Look {
+            at,
+            frame: 1,
+            place: Place::new(interface),
+            ce: false,
+        };
+        sightings.see(Identity(identity), look).is_none()
+    }
+
+    #[test]
+    fn copies_at_one_place_are_packets_and_at_another_the_same_ones() {
+        let mut sightings = Sightings::default();
+        let at = 1_000_000_000;
+        // Two within 50 µs, and both again on two other interfaces, in whatever order.
+        assert!(see(&mut sightings, 7, 0, at));
+        assert!(!see(&mut sightings, 7, 1, at + MICROSECOND));
+        assert!(see(&mut sightings, 7, 0, at + 50 * MICROSECOND));
+        assert!(!see(&mut sightings, 7, 2, at + 51 * MICROSECOND));
+        assert!(!see(&mut sightings, 7, 2, at + 52 * MICROSECOND));
+        assert!(!see(&mut sightings, 7, 1, at + 53 * MICROSECOND));
+        assert!(see(&mut sightings, 7, 1, at + 54 * MICROSECOND), "a third");
+        assert!(see(&mut sightings, 8, 1, at + 54 * MICROSECOND), "another");
+        // Too late to be the same, and clocks that differ a little.
+        assert!(see(&mut sightings, 9, 0, at));
+        assert!(see(&mut sightings, 9, 1, at + WITHIN + 1));
+        assert!(see(&mut sightings, 10, 0, at));
+        assert!(!see(&mut sightings, 10, 1, at - MICROSECOND));
+    }
+
+    #[test]
+    fn one_that_a_place_has_missed_does_not_shift_the_others() {
+        let mut sightings = Sightings::default();
+        let mut new = 0;
+        for n in 0..1000 {
+            let at = 1_000_000_000 + n * 50 * MICROSECOND;
+            new += u64::from(see(&mut sightings, 7, 0, at));
+            if n % 10 != 0 {
+                new += u64::from(see(&mut sightings, 7, 1, at + MICROSECOND));
+            }
+        }
+        assert_eq!(new, 1000);
+        // The way moves to the second place alone.
+        let at = 2_000_000_000;
+        assert!((0..100).all(|n| see(&mut sightings, 7, 1, at + n * 50 * MICROSECOND)));
+    }
+
+    #[test]
+    fn a_mark_that_was_seen_once_is_remembered() {
+        let mut sightings = Sightings::default();
+        let see = |sightings: &mut Sightings, number, ce| {
+            let look = Look {
+                at: 1,
+                frame: 1,
+                place: Place::new(number),
+                ce,
+            };
+            sightings.see(Identity(1), look).map(|first| first.ce)
+        };
+        assert_eq!(see(&mut sightings, 0, false), None);
+        assert_eq!(see(&mut sightings, 1, true), Some(false));
+        assert_eq!(see(&mut sightings, 2, true), Some(true));
+    }
+
+    #[test]
+    fn the_interface_of_a_cooked_capture_is_a_place() {
+        let mut header = [0; 20];
+        let before = Place::of(3, LinkType::LinuxCooked2, &header);
+        header[7] = 5;
+        assert_ne!(before, Place::of(3, LinkType::LinuxCooked2, &header));
+        assert_eq!(
+            Place::of(3, LinkType::Ethernet, &header),
+            Place::of(3, LinkType::Ethernet, &[])
+        );
+        assert_eq!(before, Place::of(3, LinkType::LinuxCooked2, &[1]));
+    }
+
+    proptest! {
+        /// However many places see packets of few identities, as many count as the busiest place has seen of each, where
+        /// all come within the time.
+        #[test]
+        fn as_many_count_as_the_busiest_place_has_seen(
+            seen in proptest::collection::vec((0_u64..4, 0_u32..70), 0..200),
+        ) {
+            let mut sightings = Sightings::default();
+            let mut counts = std::collections::BTreeMap::<(u64, u32), u64>::new();
+            let mut new = [0; 4];
+            for (identity, interface) in seen {
+                new[identity as usize] += u64::from(see(&mut sightings, identity, interface % 64, 5));
+                *counts.entry((identity, interface % 64)).or_default() += 1;
+            }
+            for (identity, new) in new.into_iter().enumerate() {
+                let of = counts.iter().filter(|((of, _), _)| *of == identity as u64);
+                prop_assert_eq!(new, of.map(|(_, count)| *count).max().unwrap_or(0));
+            }
+        }
+
+        #[test]
+        fn any_number_of_packets_is_taken(step in 0_u64..2_000_000, places in 1_u32..90) {
+            let mut sightings = Sightings::default();
+            for n in 0..(KEPT as u64 + 1000) {
+                see(&mut sightings, n % 5000, n as u32 % places, n * step);
+            }
+            prop_assert!(sightings.records.len() == KEPT || sightings.count < KEPT as u64);
+        }
+    }
+}
