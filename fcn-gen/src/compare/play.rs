@@ -279,3 +279,29 @@ fn play(
                 .and(error.to_string())
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Over;
+    use crate::scenario::Source;
+
+    #[test]
+    fn a_duration_asked_for_outranks_the_scenarios_own() {
+        let sets = |set: Option<&str>, over: Option<&str>| {
+            let question = Question {
+                source: Source::Builtin("incast".to_owned()),
+                sets: set.map(str::to_owned).into_iter().collect(),
+                mechanisms: Vec::new(),
+                seeds: 1,
+                over: over.map(|over| Over::read(over).unwrap()),
+            };
+            let base = load(&question, &question.sets).unwrap();
+            for_as_long_as_it_takes(&question, &base).sets
+        };
+        assert_eq!(sets(None, None), ["duration=100000000000ps"]);
+        assert_eq!(sets(Some("senders=4"), None).len(), 2);
+        assert_eq!(sets(Some("duration=2ms"), None), ["duration=2ms"]);
+        assert_eq!(sets(None, Some("duration=1ms,2ms")), [""; 0]);
+    }
+}

@@ -256,6 +256,10 @@ fn nothing_sent_is_a_failure() {
         "tiny.toml",
         "--set",
         "duration=1ns",
+        "--set",
+        "flow.load.rdma_cm=false",
+        "--set",
+        "flow.load.start=0s",
         "-o",
         file.to_str().unwrap(),
     ];

@@ -298,3 +298,33 @@ fn patterns_may_overlap_and_each_port_counts_once() {
         .collect();
     assert_eq!(ports, [(0, 0), (1, 1), (2, 2), (3, 0), (3, 1), (3, 2)]);
 }
+
+#[test]
+fn thresholds_follow_the_port_and_where_receivers_tell_the_round_trip() {
+    let kmins = |name: &str, sets: &[&str], switch: &str| -> Vec<u64> {
+        let simulation = built_in(name, sets);
+        let node = simulation.nodes.iter().find(|node| node.name == switch);
+        let NodeKind::Switch(switch) = &node.unwrap().kind else {
+            panic!()
+        };
+        switch
+            .ports
+            .values()
+            .map(|port| port.marking.kmin)
+            .collect()
+    };
+    // 8 hosts at 25 Gbit/s and the uplink at 100: 8 us of each.
+    let mut incast = kmins("incast", &[], "leaf1");
+    incast.sort_unstable();
+    assert_eq!(incast, [[25_000; 8].as_slice(), &[100_000]].concat());
+    assert_eq!(
+        kmins("incast", &["defaults.marking.kmin=7kB"], "leaf1"),
+        [7_000; 9]
+    );
+    // Access at 25 Gbit/s, the haul at 5; there and back are 1.02 ms and a little.
+    assert_eq!(kmins("wan-fcn", &[], "p1"), [25_000, 5_000]);
+    let receivers = kmins("wan-fcn", &["mechanism=cnp"], "p1");
+    assert!((637_500..=650_000).contains(&receivers[1]), "{receivers:?}");
+    let far = kmins("wan-fcn", &["mechanism=cnp", "switch.p1.queue=1MB"], "p1");
+    assert_eq!(far[1], 125_000, "an eighth of the queue at most");
+}
