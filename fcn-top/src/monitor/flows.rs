@@ -6,7 +6,6 @@
 
 mod flow;
 mod obedience;
-mod rate;
 mod steps;
 
 pub use flow::Flow;

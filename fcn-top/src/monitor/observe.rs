@@ -236,8 +236,8 @@ impl Monitor {
         totals.packets += 1;
         totals.octets += packet.wire_len as u64;
         match sort {
-            // By kind, already.
-            Sort::Notification => {}
+            // Counted by kind, already.
+            Sort::Notification => self.windows.add(step),
             Sort::Data => totals.data += 1,
             Sort::Other => totals.other += 1,
             Sort::Cut => totals.cut += 1,

@@ -2,8 +2,8 @@
 
 use super::Data;
 use super::obedience::Obedience;
-use super::rate::Rate;
 use crate::monitor::series::Series;
+use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::rules::Beside;
 
@@ -17,7 +17,7 @@ pub struct Flow {
     ce: u64,
     beside: Beside,
     last_psn: u32,
-    rate: Rate,
+    octets_by_time: Ring,
     obedience: Obedience,
     series: Series<u64>,
 }
@@ -32,7 +32,7 @@ impl Flow {
             ce: 0,
             beside: Beside::default(),
             last_psn: 0,
-            rate: Rate::default(),
+            octets_by_time: Ring::default(),
             obedience: Obedience::new(),
             series: Series::new(),
         }
@@ -44,7 +44,7 @@ impl Flow {
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.ce += u64::from(data.ce);
         self.last_psn = data.psn;
-        self.rate.add(self.last, at, data.ip_octets);
+        self.octets_by_time.add_at(at, data.ip_octets);
         self.obedience.data(self.last, at, data.ip_octets);
         self.series.add(at, data.ip_octets);
         self.last = at;
@@ -56,7 +56,7 @@ impl Flow {
     pub(super) fn fetch(&self) {
         fetch(&self.first);
         fetch(&self.octets);
-        self.rate.fetch();
+        self.octets_by_time.fetch();
         self.obedience.fetch();
         self.series.fetch();
     }
@@ -69,11 +69,11 @@ impl Flow {
         }
     }
 
-    /// Data in the second before `now`, in bits a second of IP packets: ten steps of 100 ms, the running one included.
-    /// Always there: zero where the flow has fallen silent.
+    /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
+    /// zero where the flow has fallen silent, `None` before a tenth of a second was watched.
     #[must_use]
-    pub fn data_rate(&self, now: u64) -> Option<f64> {
-        Some(self.rate.sum(self.last, now.max(self.last)) * 8.0)
+    pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
+        Some(self.octets_by_time.rate_1s(now, since)? * 8.0)
     }
 
     /// Data packets seen.
