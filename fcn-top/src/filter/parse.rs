@@ -7,10 +7,7 @@ use crate::columns::{self, Rates};
 use crate::record::Record;
 
 /// What a filter says; `None` where it says nothing.
-pub(super) fn filter<R: Record>(
-    text: &str,
-    rates: Rates,
-) -> Result<Option<Node>, FilterError> {
+pub(super) fn filter<R: Record>(text: &str, rates: Rates) -> Result<Option<Node>, FilterError> {
     let tokens = cut(text)?;
     if tokens.is_empty() {
         return Ok(None);
@@ -168,7 +165,8 @@ impl<'t> Parser<'t> {
         name: &str,
         operator: Operator,
     ) -> Result<Node, FilterError> {
-        let number = columns::named::<R>(name, self.rates).map_err(|what| FilterError { at, what })?;
+        let number =
+            columns::named::<R>(name, self.rates).map_err(|what| FilterError { at, what })?;
         let Some(column) = columns::of::<R>(number) else {
             return self.fails(test_expected(None));
         };

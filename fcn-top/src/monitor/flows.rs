@@ -8,7 +8,7 @@ mod flow;
 mod obedience;
 mod steps;
 
-pub use flow::Flow;
+pub use flow::{Flow, PART};
 
 use fcn_observe::FlowKey;
 use fcn_observe::bounded::Chain;

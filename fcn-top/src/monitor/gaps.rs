@@ -42,7 +42,10 @@ const fn place(gap: u64) -> (u32, usize) {
     let octave = gap.ilog2();
     // The first 16 bits behind the leading one.
     let m = (gap << (63 - octave) << 1) >> 48;
-    (octave, (m * (4 * ONE - m) * BUCKETS / (3 * ONE * ONE)) as usize)
+    (
+        octave,
+        (m * (4 * ONE - m) * BUCKETS / (3 * ONE * ONE)) as usize,
+    )
 }
 
 /// The middle of a bucket, in nanoseconds.
@@ -73,11 +76,21 @@ impl Gaps {
         }
     }
 
-    /// Has the parts fetched from memory that [`add`](Self::add) touches and that can be known.
+    /// Has the parts fetched from memory that lead to the counters.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.min);
         fetch(&self.octaves);
+    }
+
+    /// Has the counter of a gap fetched, where there is one.
+    #[inline]
+    pub fn fetch_counter(&self, gap: u64) {
+        let (octave, bucket) = place(gap);
+        let at = (self.has & ((1 << octave) - 1)).count_ones() as usize;
+        if let Some(count) = self.octaves.get(at).and_then(|counts| counts.get(bucket)) {
+            fetch(count);
+        }
     }
 
     #[cold]
@@ -158,7 +171,10 @@ mod tests {
                 let (in_octave, bucket) = place(gap);
                 assert_eq!(in_octave, octave);
                 let found = middle(octave, bucket);
-                assert!((found as f64 / gap as f64 - 1.0).abs() <= 0.01 + 0.5 / gap as f64, "{gap} {found}");
+                assert!(
+                    (found as f64 / gap as f64 - 1.0).abs() <= 0.01 + 0.5 / gap as f64,
+                    "{gap} {found}"
+                );
             }
         }
     }

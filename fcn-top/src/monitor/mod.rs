@@ -40,8 +40,8 @@ use points::Points;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
-use windows::Windows;
 use std::net::IpAddr;
+use windows::Windows;
 
 /// Names a row for as long as it is kept: the number is not used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -196,9 +196,16 @@ impl Monitor {
         Some(Detail {
             start,
             step,
-            most: if long { steps(|told| told.most) } else { Vec::new() },
+            most: if long {
+                steps(|told| told.most.into())
+            } else {
+                Vec::new()
+            },
             notifications: steps(|told| told.count),
-            data: data.iter().map(|octets| *octets as f32).collect(),
+            data: data
+                .iter()
+                .map(|part| *part as f32 * flows::PART as f32)
+                .collect(),
             notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
         })
     }

@@ -267,7 +267,7 @@ impl Monitor {
             }
         });
         // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
-        row.fetch();
+        row.fetch_at(at);
         frame.check(icrc, findings);
         let most = most_in_a_millisecond(settings.flow_rate);
         let counted = row.count((at, step), packet.interface, notification, most);

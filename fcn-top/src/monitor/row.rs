@@ -1,6 +1,6 @@
 //! One row: what one sender's QP or flow is told by one kind of notification.
 //!
-//! A row takes 960 octets at most, and a notification touches a few cache lines of it. Where rows are kept is in
+//! A row takes 768 octets, and a notification touches a few cache lines of it. Where rows are kept is in
 //! `rows.rs`.
 
 use super::gaps::Gaps;
@@ -196,6 +196,13 @@ impl Row {
         self.series.fetch();
     }
 
+    /// Has fetched what [`count`](Self::count) touches at `at`, where this row is read already.
+    #[inline]
+    pub fn fetch_at(&self, at: u64) {
+        self.fetch();
+        self.gaps.fetch_counter(at.abs_diff(self.last_seen));
+    }
+
     /// Counts findings about a notification of this row.
     pub fn blame(&mut self, findings: u64, icrc_bad: bool) {
         let rare = self.rare();
@@ -334,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_row_is_small_and_what_is_touched_lies_together() {
-        assert!(size_of::<Row>() <= 960, "{}", size_of::<Row>());
+        assert!(size_of::<Row>() <= 768, "{}", size_of::<Row>());
         assert_eq!(core::mem::offset_of!(Row, main), 64);
     }
 

@@ -16,6 +16,13 @@ pub trait Sum: Copy + Default {
     fn and(self, other: Self) -> Self;
 }
 
+impl Sum for u32 {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
 impl Sum for u64 {
     #[inline]
     fn and(self, other: Self) -> Self {
@@ -24,21 +31,23 @@ impl Sum for u64 {
 }
 
 /// Notifications in a step, and the most of them in any one millisecond, so that a short burst is seen however long the
-/// step is.
+/// step is. Packed, as there are many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(2))]
 pub struct Told {
     /// All of them.
     pub count: u32,
     /// The most in 2^20 ns (1.05 ms) from a whole multiple of that on.
-    pub most: u32,
+    pub most: u16,
 }
 
 impl Sum for Told {
     #[inline]
     fn and(self, other: Self) -> Self {
+        let (count, most) = (self.count, self.most);
         Self {
-            count: self.count.saturating_add(other.count),
-            most: self.most.max(other.most),
+            count: count.saturating_add(other.count),
+            most: most.max(other.most),
         }
     }
 }
@@ -47,7 +56,7 @@ impl Sum for Told {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     millisecond: u64,
-    count: u32,
+    count: u16,
 }
 
 impl Burst {
@@ -62,7 +71,7 @@ impl Burst {
             (self.millisecond, self.count) = (millisecond, 0);
         }
         let is_running = millisecond == self.millisecond;
-        self.count = self.count.saturating_add(u32::from(is_running));
+        self.count = self.count.saturating_add(u16::from(is_running));
         Told {
             count: 1,
             most: if is_running { self.count } else { 1 },
@@ -397,7 +406,10 @@ mod tests {
         // The millisecond may lie in two of those counted.
         let greatest = *most.iter().max().unwrap();
         assert!((250..=501).contains(&greatest), "{most:?}");
-        assert!(most.iter().filter(|most| **most > 1).count() <= 2, "{most:?}");
+        assert!(
+            most.iter().filter(|most| **most > 1).count() <= 2,
+            "{most:?}"
+        );
         let all: u32 = series.points(0).map(|(_, told)| told.count).sum();
         assert_eq!((all, series.step()), (1_800, 1 << 31));
     }
@@ -413,10 +425,7 @@ mod tests {
         assert_eq!(b.step(), 4 << 10);
         let (start, step, left, right) = a.side_by_side(&b, 203 << 10);
         assert_eq!((start, step, left.len(), right.len()), (0, 4 << 10, 51, 51));
-        assert_eq!(
-            (left[0], left[1], right[0], right[50]),
-            (1, 2, 4, 8)
-        );
+        assert_eq!((left[0], left[1], right[0], right[50]), (1, 2, 4, 8));
         assert_eq!(left.iter().sum::<u64>(), 3);
         let (start, step, left, right) = a.side_by_side(&Series::new(), 5 << 10);
         assert_eq!(

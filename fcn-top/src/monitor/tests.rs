@@ -2,8 +2,8 @@
 
 use super::{Limits, Monitor, Observed, RowId, Settings};
 use crate::packet::Packet;
-use crate::tables::Wanted;
 use crate::record::{QpRecord, QpSide, Resolved};
+use crate::tables::Wanted;
 use fcn_observe::RowKey;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};

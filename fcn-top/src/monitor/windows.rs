@@ -3,6 +3,7 @@
 //! Rates are of steps that are over: a step that runs has not had all of its packets yet. So what comes evenly has its
 //! exact rate at every moment, a tenth of a second late (a second late over ten seconds). Time is the packets'.
 
+use super::series::Sum;
 use fcn_observe::fetch::fetch;
 
 /// A step of the fine ring, in nanoseconds.
@@ -13,22 +14,16 @@ const OVER: u64 = 10;
 /// Steps in a ring: the one that runs, and those that are over.
 const STEPS: usize = OVER as usize + 1;
 
-/// The steps that a moment is in. Worked out once for whatever counts a packet, as divisions are in it.
+/// The tenth of a second that a moment is in. Worked out once for whatever counts a packet, as divisions are in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
-    tenth: Place,
-    second: Place,
-}
+pub struct Step(Place);
 
 impl Step {
-    /// The steps that `at`, in nanoseconds since the epoch, is in.
+    /// The tenth that `at`, in nanoseconds since the epoch, is in.
     #[inline]
     #[must_use]
     pub const fn of(at: u64) -> Self {
-        Self {
-            tenth: Place::of(at / TENTH),
-            second: Place::of(at / SECOND),
-        }
+        Self(Place::of(at / TENTH))
     }
 }
 
@@ -50,17 +45,17 @@ impl Place {
 /// Sums over the latest steps of one length.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
-pub struct Ring {
+pub struct Ring<N> {
     /// The latest step that something was counted in.
     latest: u64,
     /// Step s is at s modulo their number.
-    counts: [u64; STEPS],
+    counts: [N; STEPS],
 }
 
-impl Ring {
+impl<N: Sum + Into<u64>> Ring<N> {
     /// Adds `amount` in the tenth of a second that `at` is in.
     #[inline]
-    pub fn add_at(&mut self, at: u64, amount: u64) {
+    pub fn add_at(&mut self, at: u64, amount: N) {
         self.add(Place::of(at / TENTH), amount);
     }
 
@@ -79,7 +74,7 @@ impl Ring {
 
     /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
     #[inline]
-    fn add(&mut self, step: Place, amount: u64) -> u64 {
+    fn add(&mut self, step: Place, amount: N) -> u64 {
         if step.number > self.latest {
             self.roll(step.number);
         }
@@ -87,7 +82,7 @@ impl Ring {
         if ago <= OVER
             && let Some(count) = self.counts.get_mut(step.at)
         {
-            *count = count.saturating_add(amount);
+            *count = count.and(amount);
         }
         ago
     }
@@ -95,26 +90,28 @@ impl Ring {
     /// Makes `step`, a later one, the latest.
     fn roll(&mut self, step: u64) {
         if step - self.latest > OVER {
-            self.counts = [0; STEPS];
+            self.counts = [N::default(); STEPS];
         } else {
             for number in self.latest + 1..=step {
                 if let Some(count) = self.counts.get_mut(Place::of(number).at) {
-                    *count = 0;
+                    *count = N::default();
                 }
             }
         }
         self.latest = step;
     }
 
-    fn count(&self, step: u64) -> u64 {
+    fn count(&self, step: u64) -> N {
         let has = step <= self.latest && self.latest - step <= OVER;
         let count = self.counts.get(Place::of(step).at).filter(|_| has);
-        count.copied().unwrap_or(0)
+        count.copied().unwrap_or_default()
     }
 
     /// What was added in `steps`.
     fn sum(&self, steps: impl Iterator<Item = u64>) -> u64 {
-        steps.fold(0, |sum: u64, step| sum.saturating_add(self.count(step)))
+        steps.fold(0, |sum: u64, step| {
+            sum.saturating_add(self.count(step).into())
+        })
     }
 
     /// What was added a second in the last `steps` steps of `unit` nanoseconds that are over at `now`, of those that were
@@ -127,38 +124,48 @@ impl Ring {
     }
 }
 
-/// Counts by time. Packets of several interfaces need not come in order.
+/// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Windows {
-    tenths: Ring,
-    seconds: Ring,
+    tenths: Ring<u32>,
     /// Sum of the latest ten tenths, the running one included.
-    sum: u64,
-    peak: u64,
+    sum: u32,
+    peak: u32,
+    /// What the tenths before the latest one had.
+    seconds: Ring<u32>,
 }
 
 impl Windows {
     /// Counts one in `step`. One from longer ago than the rings reach counts in none of them.
     #[inline]
-    pub fn add(&mut self, step: Step) {
-        let before = self.tenths.latest;
-        let ago = self.tenths.add(step.tenth, 1);
-        self.seconds.add(step.second, 1);
-        if self.tenths.latest != before {
+    pub fn add(&mut self, Step(step): Step) {
+        if step.number > self.tenths.latest {
+            self.settle();
+            self.tenths.roll(step.number);
             let latest = self.tenths.latest;
-            self.sum = self.tenths.sum(latest.saturating_sub(OVER - 1)..=latest);
-        } else if ago < OVER {
-            self.sum = self.sum.saturating_add(1);
+            let before = self.tenths.sum(latest.saturating_sub(OVER - 1)..=latest);
+            self.sum = u32::try_from(before).unwrap_or(u32::MAX);
         }
+        let ago = self.tenths.add(step, 1);
+        self.sum = self.sum.saturating_add(u32::from(ago < OVER));
         self.peak = self.peak.max(self.sum);
+        if ago > 0 {
+            self.seconds.add(Place::of(step.number / OVER), 1);
+        }
+    }
+
+    /// Counts the latest tenth in its second: another one begins.
+    fn settle(&mut self) {
+        let latest = self.tenths.latest;
+        let count = self.tenths.count(latest);
+        self.seconds.add(Place::of(latest / OVER), count);
     }
 
     /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
     pub fn fetch(&self) {
         self.tenths.fetch();
-        self.seconds.fetch();
         fetch(&self.peak);
     }
 
@@ -177,7 +184,9 @@ impl Windows {
     /// Those a second in the last ten seconds that are over, or in those since `since`.
     #[must_use]
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
-        self.seconds.rate(SECOND, OVER, now, since)
+        let mut all = self.clone();
+        all.settle();
+        all.seconds.rate(SECOND, OVER, now, since)
     }
 
     /// The most in any one second, at steps of 100 ms.
@@ -264,7 +273,10 @@ mod tests {
         let since = START - 20 * SECOND;
         let rate_1s = |at| windows.rate_1s(at, since);
         assert_eq!(windows.rate_now(START + 2 * TENTH, since), Some(50.0));
-        assert_eq!((rate_1s(START + 9 * TENTH), windows.peak()), (Some(8.0), 10.0));
+        assert_eq!(
+            (rate_1s(START + 9 * TENTH), windows.peak()),
+            (Some(8.0), 10.0)
+        );
         assert_eq!(rate_1s(START + SECOND), Some(10.0));
         // A tenth on, the first tenth has left the second; 2 s on, all have.
         assert_eq!(rate_1s(START + SECOND + TENTH), Some(7.0));

@@ -110,7 +110,8 @@ impl<W: Write> Csv<W> {
             let cell = row.map_or(Cell::None, |row| row.cell(number));
             field(cell, words)
         });
-        let lost = [dropped.0, dropped.1].map(|count| field(count.map_or(Cell::None, Cell::Count), words));
+        let lost =
+            [dropped.0, dropped.1].map(|count| field(count.map_or(Cell::None, Cell::Count), words));
         self.writer
             .write_record(before.iter().map(u64::to_string).chain(cells).chain(lost))
             .map_err(|error| failure(&error))

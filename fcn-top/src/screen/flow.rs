@@ -255,7 +255,11 @@ impl App<'_> {
         let titles = heading("Notifications a second", scale);
         fit::put_all(buffer, title, title.y, &titles);
         // A burst is shorter than a column is long: it has a line of its own, where there is room.
-        let bursts = if most > 0.0 && first.height >= 4 { 2 } else { 0 };
+        let bursts = if most > 0.0 && first.height >= 4 {
+            2
+        } else {
+            0
+        };
         let (first, bursts) = split(first, first.height - bursts);
         self.draw_bars(
             &bars,

@@ -169,10 +169,7 @@ impl Moments {
             Shown::Live => &self.live.events,
             Shown::Still { at, .. } => &at.events,
             Shown::Kept(at) => {
-                let end = self
-                    .live
-                    .events
-                    .partition_point(|event| event.at <= at.now);
+                let end = self.live.events.partition_point(|event| event.at <= at.now);
                 self.live.events.get(..end).unwrap_or_default()
             }
         }

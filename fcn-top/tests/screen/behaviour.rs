@@ -151,7 +151,7 @@ fn sorting_by_keys_mouse_and_list() {
     }
     press(&mut app, KeyCode::Enter);
     let wide = text(&picture(&mut app, 80, 24));
-    for _ in 0..20 {
+    for _ in 0..21 {
         typed(&mut app, ">");
         let _ = picture(&mut app, 80, 24);
     }

@@ -397,7 +397,10 @@ fn detail(now: u64) -> Detail {
     Detail {
         start: now - 64 * step,
         step,
-        most: notifications.iter().map(|told: &f32| (told / 9.0).ceil()).collect(),
+        most: notifications
+            .iter()
+            .map(|told: &f32| (told / 9.0).ceil())
+            .collect(),
         notifications,
         data,
         notifiers: vec![(address("10.0.9.20"), 11_480), (address("10.0.9.21"), 520)],

@@ -7,6 +7,9 @@ use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::rules::Beside;
 
+/// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
+pub const PART: u64 = 64;
+
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -17,9 +20,12 @@ pub struct Flow {
     ce: u64,
     beside: Beside,
     last_psn: u32,
-    octets_by_time: Ring,
+    octets_by_time: Ring<u64>,
     obedience: Obedience,
-    series: Series<u64>,
+    /// In parts of [`PART`] octets.
+    series: Series<u32>,
+    /// Octets that are not in the series yet: less than a part.
+    rest: u64,
 }
 
 impl Flow {
@@ -35,6 +41,7 @@ impl Flow {
             octets_by_time: Ring::default(),
             obedience: Obedience::new(),
             series: Series::new(),
+            rest: 0,
         }
     }
 
@@ -46,7 +53,10 @@ impl Flow {
         self.last_psn = data.psn;
         self.octets_by_time.add_at(at, data.ip_octets);
         self.obedience.data(self.last, at, data.ip_octets);
-        self.series.add(at, data.ip_octets);
+        let octets = self.rest + data.ip_octets;
+        self.rest = octets % PART;
+        self.series
+            .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
         self.beside.is_broken(at, data.ce, data.able)
     }
@@ -120,9 +130,9 @@ impl Flow {
         (measured > 0).then(|| f64::from(obeyed) / f64::from(measured))
     }
 
-    /// Octets over time.
+    /// Data over time, in parts of [`PART`] octets.
     #[must_use]
-    pub const fn series(&self) -> &Series<u64> {
+    pub const fn series(&self) -> &Series<u32> {
         &self.series
     }
 

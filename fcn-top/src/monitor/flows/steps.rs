@@ -10,9 +10,7 @@ pub struct Steps<const N: usize, const STEP: u64> {
 impl<const N: usize, const STEP: u64> Steps<N, STEP> {
     /// All zero.
     pub fn new() -> Self {
-        Self {
-            sums: [0; N],
-        }
+        Self { sums: [0; N] }
     }
 
     /// Adds `amount` at `at`, which is not before `last`, the time of the last addition.
