@@ -192,7 +192,7 @@ impl Windows {
     /// The most in any one second, at steps of 100 ms.
     #[must_use]
     pub fn peak(&self) -> f64 {
-        self.peak as f64
+        f64::from(self.peak)
     }
 }
 
