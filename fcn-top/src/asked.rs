@@ -1,6 +1,7 @@
 //! What was asked for, checked and put together from the command line and the configuration, before anything is opened.
 
 use crate::cli::Cli;
+use crate::columns::Rates;
 use crate::config::{Colours, Preferences};
 use crate::filter::Filter;
 use crate::monitor::{Limits, Settings};
@@ -82,13 +83,21 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
 ///
 /// # Errors
 /// A filter or an order that is none.
-pub fn selection(cli: &Cli, preferences: &Preferences) -> Result<Selection> {
-    let filter = Filter::parse::<QpRecord>(cli.limits.rows.as_deref().unwrap_or_default())
+pub fn selection(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Selection> {
+    // What is printed at the end tells of all the time that was seen, not of its last second.
+    let rates = match way {
+        Way::Headless(Printing::JsonLines | Printing::CsvIntervals) => Rates::Latest,
+        Way::Headless(_) => Rates::Mean,
+        Way::Screen | Way::Daemon => Rates::Latest,
+    };
+    let filter = cli.limits.rows.as_deref().unwrap_or_default();
+    let filter = Filter::parse_with::<QpRecord>(filter, rates)
         .map_err(|error| Failure::usage("--where").and(error.to_string()))?;
     let order = match preferences.sort.as_deref().unwrap_or_default() {
         "" => None,
         order => Some(
-            Order::parse::<QpRecord>(order).map_err(|error| Failure::usage("--sort").and(error))?,
+            Order::parse_with::<QpRecord>(order, rates)
+                .map_err(|error| Failure::usage("--sort").and(error))?,
         ),
     };
     let top = cli

@@ -15,12 +15,28 @@ pub const SHORT: &[(&str, &str)] = &[
     ("if", "interface"),
 ];
 
+/// Which of its rates `rate` is short for, in a table that has several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rates {
+    /// That of the last second: of what goes on.
+    #[default]
+    Latest,
+    /// The mean: of what is told at the end.
+    Mean,
+}
+
 /// The number of the column called so, by its identifier or a short name, in whatever case.
 ///
 /// # Errors
 /// There is none; the text says which there are, or which one was probably meant.
-pub fn named<R: Record>(name: &str) -> Result<usize, String> {
+pub fn named<R: Record>(name: &str, rates: Rates) -> Result<usize, String> {
     let lower = name.to_lowercase();
+    if rates == Rates::Mean
+        && lower == "rate"
+        && let Some(mean) = column_named::<R>("rate_mean")
+    {
+        return Ok(mean);
+    }
     let long = SHORT.iter().find(|(short, _)| *short == lower);
     column_named::<R>(&lower)
         .or_else(|| column_named::<R>(long?.1))
@@ -110,17 +126,26 @@ mod tests {
             ("data", "data_rate"),
         ] {
             assert_eq!(
-                named::<QpRecord>(name),
+                named::<QpRecord>(name, Rates::Latest),
                 Ok(column_named::<QpRecord>(id).unwrap())
             );
         }
+        // At the end it is that of all the time; where a table has no mean, that of the last second.
+        assert_eq!(
+            named::<QpRecord>("Rate", Rates::Mean).ok(),
+            column_named::<QpRecord>("rate_mean")
+        );
+        assert_eq!(
+            named::<InterfaceRecord>("rate", Rates::Mean).ok(),
+            column_named::<InterfaceRecord>("rate_1s")
+        );
         // A table's own column goes before a short name.
         assert_eq!(
-            named::<InterfaceRecord>("data").ok(),
+            named::<InterfaceRecord>("data", Rates::Latest).ok(),
             column_named::<InterfaceRecord>("data")
         );
         assert_eq!(
-            named::<EventRecord>("rule").ok(),
+            named::<EventRecord>("rule", Rates::Latest).ok(),
             column_named::<EventRecord>("what")
         );
     }
@@ -133,7 +158,7 @@ mod tests {
             ("gap_", "gap_p50"),
             ("zebra", ""),
         ] {
-            let said = named::<QpRecord>(name).unwrap_err();
+            let said = named::<QpRecord>(name, Rates::Latest).unwrap_err();
             if meant.is_empty() {
                 assert!(said.contains("there are: sender, qp"), "{said}");
             } else {

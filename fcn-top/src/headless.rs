@@ -13,6 +13,7 @@ use crate::tables::{Tables, Wanted, Watched};
 use crate::text::Words;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::{Failure, Result};
+use fcn_tool::quantity::grouped;
 use parking_lot::Mutex;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -111,6 +112,7 @@ impl Printer {
             Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(&mut *console.out, true))),
             _ => Printed::Text(&mut *console.out),
         };
+        let mut losses = Losses::default();
         let mut written = Ok(());
         // Also where nobody reads on, what comes is taken: whoever sends must not wait for it.
         let mut print = |piece: Piece| {
@@ -123,6 +125,7 @@ impl Printer {
         };
         loop {
             let runs = engine.runs();
+            losses.tell(engine, console.err);
             if asked.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
                 ended = Ended::Interrupted;
             }
@@ -154,6 +157,7 @@ impl Printer {
         for piece in self.pieces.try_iter() {
             print(piece);
         }
+        losses.tell(engine, console.err);
         written?;
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
@@ -235,14 +239,51 @@ impl Printer {
     }
 }
 
+/// Says once, and as soon as it is so, that packets are lost.
+#[derive(Debug, Default)]
+pub struct Losses {
+    told: bool,
+}
+
+impl Losses {
+    /// Says so, where it is so and nobody said it.
+    pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
+        if self.told || !engine.is_lossy() {
+            return;
+        }
+        self.told = true;
+        // A message beside what was asked for.
+        let _ = writeln!(
+            err,
+            "fcn-top: warning: packets are being lost: {}; what is counted may be too little; more room in the kernel's ring \
+             (--buffer) may help",
+            lost(engine)
+        );
+    }
+}
+
+/// What was lost until now, by whom.
+#[must_use]
+pub fn lost(engine: &Engine) -> String {
+    let (kernel, interface) = engine.tables(Wanted::default()).dropped();
+    let said = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
+    format!(
+        "dropped by the kernel {}, by the interface {}",
+        said(kernel),
+        said(interface)
+    )
+}
+
 /// Has intervals sent as they end.
 fn intervals(sender: SyncSender<Piece>, every: u64) -> Beat<Monitor> {
     let mut mark = 0;
     Beat::new(
         every,
-        Box::new(move |monitor, from, to| {
-            // The interval's own last moment, so that rates are those of the interval.
-            monitor.advance(to.saturating_sub(1));
+        Box::new(move |monitor, from, to, over| {
+            if over {
+                // So that rates are those of the interval.
+                monitor.advance(to);
+            }
             let tables = monitor.tables_since(mark);
             mark = monitor.mark();
             let _ = sender.send(Piece::Interval(from, to, Box::new(tables)));

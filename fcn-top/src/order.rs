@@ -1,6 +1,6 @@
 //! The order of a table's lines: by one column, either way.
 
-use crate::columns;
+use crate::columns::{self, Rates};
 use crate::record::{Cell, Record};
 use std::cmp::Ordering;
 
@@ -57,12 +57,20 @@ impl Order {
     /// # Errors
     /// There is no such column; the text says which one may be meant.
     pub fn parse<R: Record>(text: &str) -> Result<Self, String> {
+        Self::parse_with::<R>(text, Rates::Latest)
+    }
+
+    /// The same, where `rate` is short for one of `rates`.
+    ///
+    /// # Errors
+    /// There is no such column; the text says which one may be meant.
+    pub fn parse_with<R: Record>(text: &str, rates: Rates) -> Result<Self, String> {
         let text = text.trim();
         let (name, descending) = match text.strip_prefix(['-', '−']) {
             Some(name) => (name, true),
             None => (text.strip_prefix('+').unwrap_or(text), false),
         };
-        let column = columns::named::<R>(name.trim())?;
+        let column = columns::named::<R>(name.trim(), rates)?;
         Ok(Self { column, descending })
     }
 

@@ -477,7 +477,7 @@ macro_rules! fields {
 }
 fields! {
     sender told receiver notifier notifiers qp qp_side kind origin flow_label sender_qp sender_qp_from receiver_qp
-    rate_now rate_1s rate_10s rate_peak total gap_min gap_p50 gap_p90 gap_p99 level level_max queue queue_max
+    rate_now rate_1s rate_10s rate_mean rate_peak total gap_min gap_p50 gap_p90 gap_p99 level level_max queue queue_max
     ce_share data_rate data_packets change_1ms change_10ms measured obeyed first_seen last_seen icrc_bad findings
 }
 
@@ -609,7 +609,7 @@ mod tests {
                 sender: (!none).then(|| Ipv4Addr::from_bits(v4).into()),
                 receiver: (!none).then(|| Ipv6Addr::from_bits(u128::from(of(0)) << 64 | u128::from(of(1))).into()),
                 qp: (!none).then_some(of(2) as u32),
-                rate_now: float(3),
+                rate_now: Some(float(3)),
                 total: of(4),
                 gap_min: (!none).then_some(of(5)),
                 ce_share: (!none).then(|| float(6)),

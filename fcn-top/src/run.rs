@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::keeper::Keeper;
 use crate::engine::{Engine, Limits};
-use crate::headless::{Ended, Printer};
+use crate::headless::{self, Ended, Losses, Printer};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
 use crate::output::Selection;
@@ -62,7 +62,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         // Order and filter are those of another table then, and checked already.
         Selection::default()
     } else {
-        asked::selection(&cli, &preferences)?
+        asked::selection(&cli, &preferences, way)?
     };
     let profile = asked::profile(&preferences)?;
     let private = preferences.privacy == Some(true);
@@ -140,8 +140,10 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         }
         Way::Daemon => {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
+                let mut losses = Losses::default();
                 // What a capture has is served until someone stops it.
                 while !asked.load(Ordering::Relaxed) && (engine.runs() || !live) {
+                    losses.tell(&engine, console.err);
                     std::thread::sleep(Duration::from_millis(50));
                 }
             });
@@ -168,6 +170,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             shown.and(exported).and(ended)?;
             match how {
+                Ended::Well if engine.is_lossy() => {
+                    Err(Failure::incomplete("packets were lost").and(headless::lost(&engine)))
+                }
                 Ended::Well => Ok(()),
                 Ended::Interrupted => Err(Failure::interrupted("this is what was seen until then")),
             }

@@ -70,6 +70,8 @@ pub struct Detail {
     pub step: u64,
     /// Notifications in each step.
     pub notifications: Vec<f32>,
+    /// The most of them in any one millisecond (2^20 ns) of each step; empty where steps are shorter than that.
+    pub most: Vec<f32>,
     /// Octets of the flow's data (IP packets) in each step; empty where no data was seen.
     pub data: Vec<f32>,
     /// Who notified, and how often: at most four.
@@ -95,11 +97,25 @@ pub struct Tables {
     pub interfaces: Vec<InterfaceRecord>,
     /// Sums.
     pub totals: Totals,
+    /// Notifications a second in the last second; `None` before a tenth of a second was watched.
+    pub rate_1s: Option<f64>,
     /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
     /// rules that were not are left out.
     pub rules: Vec<(&'static str, u64)>,
     /// One row over time.
     pub detail: Option<Detail>,
+}
+
+impl Tables {
+    /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
+    #[must_use]
+    pub fn dropped(&self) -> (Option<u64>, Option<u64>) {
+        let sum = |of: fn(&InterfaceRecord) -> Option<u64>| {
+            let known = self.interfaces.iter().filter_map(of);
+            known.reduce(u64::saturating_add)
+        };
+        (sum(|i| i.dropped_kernel), sum(|i| i.dropped_interface))
+    }
 }
 
 /// Which of the tables are wanted; interfaces and sums always come.

@@ -246,7 +246,7 @@ fn keys_do_what_help_says_while_packets_come() {
     // The flow in full.
     let total = grouped(most * TIMES);
     let text = screen.press_for("Enter", &["Notified by", &format!("QP {name} at receiver")]);
-    let line = text.lines().find(|line| line.contains("Peak, total"));
+    let line = text.lines().find(|line| line.contains("peak, total"));
     assert!(line.is_some_and(|line| line.contains(&total)), "{text}");
 
     // The packets behind it, and what another run makes of them.

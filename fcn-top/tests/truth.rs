@@ -99,11 +99,12 @@ fn key_of(row: &QpRecord, per_interface: bool) -> Key {
 
 /// Adds what the second that is over has brought.
 fn add_second(monitor: &mut Monitor, second: u64, per_interface: bool, counts: &mut Counts) {
-    monitor.advance(second * SECOND + (SECOND - 1));
+    monitor.advance((second + 1) * SECOND);
     for (_, row) in monitor.rows() {
-        if row.rate_1s > 0.0 {
+        let rate = row.rate_1s.expect("watched from the beginning of time");
+        if rate > 0.0 {
             let key = (key_of(&row, per_interface), second);
-            *counts.1.entry(key).or_default() += row.rate_1s as u64;
+            *counts.1.entry(key).or_default() += rate as u64;
         }
     }
 }
@@ -111,6 +112,8 @@ fn add_second(monitor: &mut Monitor, second: u64, per_interface: bool, counts: &
 fn play(name: &str, monitor: &mut Monitor, per_interface: bool) -> Counts {
     let path = captures().join(format!("{name}.pcapng"));
     let mut reader = CaptureReader::open(&path).unwrap();
+    // Whole seconds, so that a rate is a count.
+    monitor.watch_from(0);
     let mut counts = Counts::default();
     let (mut number, mut running, mut known) = (0, None, 0);
     while let Some(packet) = reader.next().unwrap() {

@@ -11,6 +11,8 @@ pub enum Exit {
     Failed,
     /// It was asked for wrongly: options, or a scenario that is none.
     Usage,
+    /// It was done, but not with all that there was to take in.
+    Incomplete,
     /// Someone stopped it.
     Interrupted,
 }
@@ -22,6 +24,7 @@ impl Exit {
         match self {
             Self::Failed => 1,
             Self::Usage => 2,
+            Self::Incomplete => 3,
             Self::Interrupted => 130,
         }
     }
@@ -59,6 +62,11 @@ impl Failure {
     #[must_use]
     pub fn bad_scenario(error: &impl fmt::Display) -> Self {
         Self::usage("bad scenario").and(error.to_string())
+    }
+
+    /// It was done, but something was missed: `what`.
+    pub fn incomplete(what: impl Into<String>) -> Self {
+        Self::new(Exit::Incomplete, what)
     }
 
     /// Someone stopped the command; `left` says what is left of its work.

@@ -1,7 +1,7 @@
 //! Intervals that begin at whole multiples of their length, by the time stamps of the packets.
 
-/// Called with an interval's start and end when it is over.
-pub type AtEnd<T> = Box<dyn FnMut(&mut T, u64, u64) + Send>;
+/// Called with an interval's start and end when it is over; last, whether time has come to its end, or packets have ended.
+pub type AtEnd<T> = Box<dyn FnMut(&mut T, u64, u64, bool) + Send>;
 
 /// Says when an interval is over. All times are nanoseconds since the epoch.
 pub struct Beat<T> {
@@ -36,16 +36,19 @@ impl<T> Beat<T> {
     #[cold]
     fn step(&mut self, at: u64, with: &mut T) {
         if self.to > self.from {
-            (self.at_end)(with, self.from, self.to);
+            (self.at_end)(with, self.from, self.to, true);
         }
         self.from = at - at % self.every;
         self.to = self.from.saturating_add(self.every);
     }
 
-    /// Nothing captured before `at` will come any more: ends the interval that runs, should it be over.
+    /// Nothing captured before `at` will come any more: ends the interval that runs, should it be over, and begins the first
+    /// one. 0 says nothing.
     pub fn quiet_until(&mut self, at: u64, with: &mut T) {
-        if at >= self.to && self.to > self.from {
-            (self.at_end)(with, self.from, self.to);
+        if self.to == 0 && at > 0 {
+            self.step(at, with);
+        } else if at >= self.to && self.to > self.from {
+            (self.at_end)(with, self.from, self.to, true);
             let passed = (at - self.to) / self.every;
             self.from = self.to + passed * self.every;
             self.to = self.from.saturating_add(self.every);
@@ -55,7 +58,7 @@ impl<T> Beat<T> {
     /// Ends the interval that runs: nothing comes any more.
     pub fn finish(&mut self, with: &mut T) {
         if self.to > self.from {
-            (self.at_end)(with, self.from, self.to);
+            (self.at_end)(with, self.from, self.to, false);
             self.from = self.to;
         }
     }
@@ -75,7 +78,7 @@ mod tests {
     }
 
     fn beat(every: u64) -> (Beat<Count>, Count) {
-        let at_end = Box::new(|count: &mut Count, from, to| {
+        let at_end = Box::new(|count: &mut Count, from, to, _| {
             count.ended.push((from, to, count.now));
             count.now = 0;
         });
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn quiet_ends_an_interval_and_begins_an_empty_one() {
         let (mut beat, mut count) = beat(10);
-        beat.quiet_until(1_000, &mut count);
+        beat.quiet_until(0, &mut count);
         beat.before(5, &mut count);
         count.now += 1;
         beat.quiet_until(9, &mut count);
@@ -125,6 +128,15 @@ mod tests {
         count.now += 1;
         beat.finish(&mut count);
         assert_eq!(count.ended, [(0, 10, 1), (10, 20, 0), (30, 40, 1)]);
+    }
+
+    #[test]
+    fn where_time_is_known_the_first_interval_waits_for_no_packet() {
+        let (mut beat, mut count) = beat(10);
+        for at in [0, 23, 29, 30, 45] {
+            beat.quiet_until(at, &mut count);
+        }
+        assert_eq!(count.ended, [(20, 30, 0), (30, 40, 0)]);
     }
 
     proptest! {

@@ -35,7 +35,7 @@ const PATIENCE: Timespec = Timespec {
 /// How often it is asked what became of the interface.
 const WATCHING: Duration = Duration::from_millis(100);
 /// How often it is asked what was dropped.
-const COUNTING: Duration = Duration::from_secs(1);
+const COUNTING: Duration = Duration::from_millis(100);
 /// How often it is tried to open an interface that is not there, or down.
 const RETRYING: Duration = Duration::from_millis(250);
 /// Packets taken in before others may have a look, where so many are waiting: rows are copied out for less time than that
@@ -336,6 +336,7 @@ impl LiveInput {
 
 impl Input for LiveInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        engine.with(|monitor| monitor.watch_from(wall_clock()));
         let told = engine.mark();
         let begun = Instant::now();
         let (mut watched, mut counted, mut tried) = (begun, begun, begun);

@@ -107,6 +107,8 @@ pub struct Engine {
     /// For each source that lives by the clock, the moment before which it has told everything.
     told: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
+    /// Whether packets were dropped on their way here.
+    lossy: AtomicBool,
     /// Whether addresses must not leave, which packets hold.
     private: bool,
 }
@@ -133,6 +135,7 @@ impl Engine {
             waiters: Mutex::new(()),
             told: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
+            lossy: AtomicBool::new(false),
             private,
         }
     }
@@ -162,6 +165,9 @@ impl Engine {
         about: Option<&str>,
         dropped: Option<(u64, u64)>,
     ) {
+        if dropped.is_some_and(|dropped| dropped > (0, 0)) {
+            self.lossy.store(true, Ordering::Relaxed);
+        }
         let mut guard = self.state.lock();
         guard.monitor.interface_state(number, state, about, dropped);
         if let (Some(about), Some(described)) = (about, guard.interfaces.get_mut(number as usize)) {
@@ -257,6 +263,11 @@ impl Engine {
             moment => now.abs_diff(moment) < FRESH,
         };
         !told.is_empty() && (self.taken() == 0 || told.iter().all(fresh))
+    }
+
+    /// Whether packets were dropped, by the kernel or by an interface.
+    pub fn is_lossy(&self) -> bool {
+        self.lossy.load(Ordering::Relaxed)
     }
 
     /// Packets taken in so far.

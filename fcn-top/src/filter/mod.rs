@@ -10,6 +10,7 @@ mod tests;
 mod value;
 mod words;
 
+use crate::columns::Rates;
 use crate::record::{Column, Record};
 use crate::text::Words;
 use core::fmt;
@@ -101,7 +102,15 @@ impl Filter {
     /// # Errors
     /// It is none: the place, and what to write there.
     pub fn parse<R: Record>(text: &str) -> Result<Self, FilterError> {
-        parse::filter::<R>(text).map(|root| Self { root })
+        Self::parse_with::<R>(text, Rates::Latest)
+    }
+
+    /// The same, where `rate` is short for one of `rates`.
+    ///
+    /// # Errors
+    /// It is none: the place, and what to write there.
+    pub fn parse_with<R: Record>(text: &str, rates: Rates) -> Result<Self, FilterError> {
+        parse::filter::<R>(text, rates).map(|root| Self { root })
     }
 
     /// Whether it passes all lines.

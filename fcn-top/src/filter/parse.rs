@@ -3,11 +3,11 @@
 use super::value::{Operator, Sought, Value};
 use super::words::{Placed, Token, cut};
 use super::{FilterError, MAX_DEPTH, Node};
-use crate::columns;
+use crate::columns::{self, Rates};
 use crate::record::Record;
 
 /// What a filter says; `None` where it says nothing.
-pub(super) fn filter<R: Record>(text: &str) -> Result<Option<Node>, FilterError> {
+pub(super) fn filter<R: Record>(text: &str, rates: Rates) -> Result<Option<Node>, FilterError> {
     let tokens = cut(text)?;
     if tokens.is_empty() {
         return Ok(None);
@@ -16,6 +16,7 @@ pub(super) fn filter<R: Record>(text: &str) -> Result<Option<Node>, FilterError>
         tokens: &tokens,
         end: text.chars().count(),
         depth: 0,
+        rates,
     };
     let node = parser.either::<R>()?;
     match parser.tokens.first() {
@@ -44,6 +45,8 @@ struct Parser<'t> {
     /// Characters of the filter.
     end: usize,
     depth: usize,
+    /// What `rate` is short for.
+    rates: Rates,
 }
 
 impl<'t> Parser<'t> {
@@ -162,7 +165,8 @@ impl<'t> Parser<'t> {
         name: &str,
         operator: Operator,
     ) -> Result<Node, FilterError> {
-        let number = columns::named::<R>(name).map_err(|what| FilterError { at, what })?;
+        let number =
+            columns::named::<R>(name, self.rates).map_err(|what| FilterError { at, what })?;
         let Some(column) = columns::of::<R>(number) else {
             return self.fails(test_expected(None));
         };

@@ -20,7 +20,7 @@ fn tests_say_what_the_language_says() {
         notifier: "198.18.1.3".parse().unwrap(),
         qp: Some(0x1234),
         kind: Kind::FastCnp2,
-        rate_1s: 120.0,
+        rate_1s: Some(120.0),
         gap_p50: Some(49_000),
         ce_share: Some(0.1),
         data_rate: Some(2.5e9),

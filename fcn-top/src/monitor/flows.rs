@@ -6,10 +6,9 @@
 
 mod flow;
 mod obedience;
-mod rate;
 mod steps;
 
-pub use flow::Flow;
+pub use flow::{Flow, PART};
 
 use fcn_observe::FlowKey;
 use fcn_observe::bounded::Chain;

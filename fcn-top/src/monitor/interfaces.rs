@@ -48,14 +48,14 @@ impl Interface {
         }
     }
 
-    fn record(&self, now: u64) -> InterfaceRecord {
+    fn record(&self, now: u64, since: u64) -> InterfaceRecord {
         let of = |sort: Sort| self.sorts.get(sort as usize).copied().unwrap_or(0);
         InterfaceRecord {
             name: Arc::clone(&self.name),
             state: self.state,
             received: self.sorts.iter().sum(),
             octets: self.octets,
-            rate_1s: self.windows.rate_1s(now),
+            rate_1s: self.windows.rate_1s(now, since),
             notifications: of(Sort::Notification),
             data: of(Sort::Data),
             other: of(Sort::Other),
@@ -137,12 +137,12 @@ impl Interfaces {
         interface.map(|interface| Arc::clone(&interface.name))
     }
 
-    /// The interfaces, as they are shown at `now`.
+    /// The interfaces, as they are shown at `now`, where packets were watched `since`.
     #[must_use]
-    pub fn records(&self, now: u64) -> Vec<InterfaceRecord> {
+    pub fn records(&self, now: u64, since: u64) -> Vec<InterfaceRecord> {
         self.list
             .iter()
-            .map(|interface| interface.record(now))
+            .map(|interface| interface.record(now, since))
             .collect()
     }
 }

@@ -17,7 +17,6 @@ mod row;
 mod rows;
 pub mod series;
 mod settings;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -44,6 +43,7 @@ use resolve::Resolver;
 use row::Row;
 use rows::Rows;
 use std::net::IpAddr;
+use windows::Windows;
 
 /// Names a row for as long as it is kept: the number is not used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +63,10 @@ pub struct Monitor {
     settings: Settings,
     now: u64,
     started: Option<u64>,
+    /// From when on packets were watched for, where that is known.
+    watched: Option<u64>,
+    /// Notifications of all kinds.
+    windows: Windows,
     totals: Totals,
     rows: Rows,
     points: Points,
@@ -86,6 +90,8 @@ impl Monitor {
             settings,
             now: 0,
             started: None,
+            watched: None,
+            windows: Windows::default(),
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
             points: Points::new(limits.points),
@@ -104,6 +110,17 @@ impl Monitor {
     /// Says what time it is, where no packet says it. A time before the last is taken as that one.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
+    }
+
+    /// Says that packets are watched for from `at` on: rates are of that time, also before the first packet.
+    pub fn watch_from(&mut self, at: u64) {
+        self.watched = Some(self.watched.map_or(at, |before| before.min(at)));
+    }
+
+    /// From when on packets were watched.
+    fn since(&self) -> u64 {
+        let known = [self.watched, self.started].into_iter().flatten();
+        known.min().unwrap_or(self.now)
     }
 
     /// The latest time that a packet or [`advance`](Self::advance) has told.
@@ -177,18 +194,31 @@ impl Monitor {
         let none = series::Series::new();
         let data = flow.map_or(&none, flows::Flow::series);
         let (start, step, notifications, data) = row.series().side_by_side(data, self.now);
+        let steps = |of: fn(&series::Told) -> u32| -> Vec<f32> {
+            notifications.iter().map(|told| of(told) as f32).collect()
+        };
+        // Steps shorter than a millisecond tell more themselves.
+        let long = step >= 1 << series::Burst::SHIFT;
         Some(Detail {
             start,
             step,
-            notifications,
-            data,
+            most: if long {
+                steps(|told| told.most.into())
+            } else {
+                Vec::new()
+            },
+            notifications: steps(|told| told.count),
+            data: data
+                .iter()
+                .map(|part| *part as f32 * flows::PART as f32)
+                .collect(),
             notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
         })
     }
 
     /// Who notifies, in no particular order.
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
-        self.points.records(self.now)
+        self.points.records(self.now, self.since())
     }
 
     /// The hops that IOAM traces tell of, path by path.
@@ -210,7 +240,7 @@ impl Monitor {
     /// Where packets come from, by number.
     #[must_use]
     pub fn interfaces(&self) -> Vec<InterfaceRecord> {
-        self.interfaces.records(self.now)
+        self.interfaces.records(self.now, self.since())
     }
 
     /// Says what an interface is called (nothing: its number serves), and what else there is to say about it.
@@ -260,6 +290,7 @@ impl Monitor {
             rules: self.rules(),
             interfaces: self.interfaces(),
             totals: self.totals(),
+            rate_1s: self.windows.rate_1s(self.now, self.since()),
             detail: wanted.detail.and_then(|row| self.detail(row)),
         }
     }
@@ -290,7 +321,7 @@ impl Monitor {
 
     /// The row with all that is known of it.
     fn record(&self, row: &Row) -> QpRecord {
-        let mut record = row.record(self.now);
+        let mut record = row.record(self.now, self.since());
         let key = row.key();
         if self.settings.per_interface {
             record.interface = self.interfaces.name(key.interface());
@@ -314,7 +345,7 @@ impl Monitor {
         }
         if let Some(flow) = self.flows.get(&key) {
             record.ce_share = flow.ce_share();
-            record.data_rate = flow.data_rate(self.now);
+            record.data_rate = flow.data_rate(self.now, self.since());
             record.data_packets = Some(flow.packets());
             record.change_1ms = flow.change_1ms(self.now);
             record.change_10ms = flow.change_10ms(self.now);

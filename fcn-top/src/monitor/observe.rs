@@ -264,8 +264,8 @@ impl Monitor {
             return;
         }
         match sort {
-            // By kind, already.
-            Sort::Notification => {}
+            // Counted by kind, already.
+            Sort::Notification => self.windows.add(step),
             Sort::Data => totals.data += 1,
             Sort::Other => totals.other += 1,
             Sort::Cut => totals.cut += 1,
@@ -317,7 +317,7 @@ impl Monitor {
             }
         });
         // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
-        row.fetch();
+        row.fetch_at(at);
         if several {
             row.seen_on(packet.interface);
         }

@@ -84,16 +84,16 @@ impl Point {
         self.trusted
     }
 
-    fn record(&self, now: u64) -> PointRecord {
+    fn record(&self, now: u64, since: u64) -> PointRecord {
         let of = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         PointRecord {
             notifier: self.address,
             origin: self.origin,
             trusted: self.trusted,
             flows: self.flows,
-            rate_now: self.windows.rate_now(now),
-            rate_1s: self.windows.rate_1s(now),
-            rate_10s: self.windows.rate_10s(now),
+            rate_now: self.windows.rate_now(now, since),
+            rate_1s: self.windows.rate_1s(now, since),
+            rate_10s: self.windows.rate_10s(now, since),
             rate_peak: self.windows.peak(),
             total: self.kinds.iter().sum(),
             cnp: of(Kind::Cnp),
@@ -162,9 +162,10 @@ impl Points {
         }
     }
 
-    /// The notifiers kept, as they are shown at `now`.
-    pub fn records(&self, now: u64) -> impl Iterator<Item = PointRecord> {
-        self.table.iter().map(move |(_, point)| point.record(now))
+    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
+    pub fn records(&self, now: u64, since: u64) -> impl Iterator<Item = PointRecord> {
+        let points = self.table.iter();
+        points.map(move |(_, point)| point.record(now, since))
     }
 
     /// Notifiers kept.

@@ -1,10 +1,10 @@
 //! One row: what one sender's QP or flow is told by one kind of notification.
 //!
-//! A row takes 448 octets, and a notification touches a few cache lines of it. Where rows are kept is in
+//! A row takes 768 octets, and a notification touches a few cache lines of it. Where rows are kept is in
 //! `rows.rs`.
 
 use super::gaps::Gaps;
-use super::series::Series;
+use super::series::{Burst, Series, Told};
 use super::windows::{Step, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
@@ -86,7 +86,8 @@ pub struct Row {
     main: Notifier,
     gaps: Gaps,
     windows: Windows,
-    series: Series<u32>,
+    burst: Burst,
+    series: Series<Told>,
     first_seen: u64,
     queue: Depth,
     queue_max: Depth,
@@ -121,6 +122,7 @@ impl Row {
             generation,
             main: Notifier::of(notification),
             gaps: Gaps::default(),
+            burst: Burst::default(),
             series: Series::new(),
             windows: Windows::default(),
             first_seen: u64::MAX,
@@ -152,7 +154,7 @@ impl Row {
         }
         self.last_seen = self.last_seen.max(at);
         self.windows.add(step);
-        self.series.add(at, 1);
+        self.series.add(at, self.burst.tell(at));
         if notification.sender != Some(notification.told) {
             self.rare().told = Some(notification.told);
         }
@@ -206,6 +208,13 @@ impl Row {
         (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
     }
 
+    /// Has fetched what [`count`](Self::count) touches at `at`, where this row is read already.
+    #[inline]
+    pub fn fetch_at(&self, at: u64) {
+        self.fetch();
+        self.gaps.fetch_counter(at.abs_diff(self.last_seen));
+    }
+
     /// Counts findings about a notification of this row.
     pub fn blame(&mut self, findings: u64, icrc_bad: bool) {
         let rare = self.rare();
@@ -240,7 +249,7 @@ impl Row {
 
     /// Notifications over time.
     #[must_use]
-    pub const fn series(&self) -> &Series<u32> {
+    pub const fn series(&self) -> &Series<Told> {
         &self.series
     }
 
@@ -250,9 +259,16 @@ impl Row {
         core::iter::once(&self.main).chain(others)
     }
 
-    /// The row as it is shown at `now`, as far as it knows; the caller adds what others know.
+    /// Notifications a second from the first to the last: so many gaps in that time.
+    fn rate_mean(&self) -> Option<f64> {
+        let span = self.last_seen.saturating_sub(self.first_seen);
+        (span > 0).then(|| self.total.saturating_sub(1) as f64 * 1e9 / span as f64)
+    }
+
+    /// The row as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
+    /// know.
     #[must_use]
-    pub fn record(&self, now: u64) -> QpRecord {
+    pub fn record(&self, now: u64, since: u64) -> QpRecord {
         // Of several with the same count, the one that came first.
         let main = self.notifiers().fold(&self.main, |most, other| {
             if other.total > most.total {
@@ -282,9 +298,10 @@ impl Row {
             receiver: self.key.receiver(),
             receiver_qp: number(QpSide::Receiver),
             interface: None,
-            rate_now: self.windows.rate_now(now),
-            rate_1s: self.windows.rate_1s(now),
-            rate_10s: self.windows.rate_10s(now),
+            rate_now: self.windows.rate_now(now, since),
+            rate_1s: self.windows.rate_1s(now, since),
+            rate_10s: self.windows.rate_10s(now, since),
+            rate_mean: self.rate_mean(),
             rate_peak: self.windows.peak(),
             total: self.total,
             gap_min: self.gaps.min(),
@@ -336,10 +353,8 @@ mod tests {
 
     #[test]
     fn a_row_is_small_and_what_is_touched_lies_together() {
-        assert!(size_of::<Row>() <= 448, "{}", size_of::<Row>());
+        assert!(size_of::<Row>() <= 768, "{}", size_of::<Row>());
         assert_eq!(core::mem::offset_of!(Row, main), 64);
-        let gaps = core::mem::offset_of!(Row, gaps);
-        assert!(gaps + 16 <= 128, "{gaps}");
     }
 
     #[test]

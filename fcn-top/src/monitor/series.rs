@@ -1,39 +1,101 @@
 //! One quantity over time in 64 steps, whose length grows with the time told of.
 
-use super::sums::{Compact, Sum};
 use fcn_observe::fetch::fetch;
 
 /// Steps kept.
 pub const STEPS: usize = 64;
 /// Length of the first steps, as a power of two of nanoseconds: about a microsecond.
 const FINEST: u8 = 10;
-/// Length of the longest steps, as a power of two of nanoseconds: about a second.
-const COARSEST: u8 = 30;
+/// Length of the longest steps, as a power of two of nanoseconds: about two seconds.
+const COARSEST: u8 = 31;
 
-/// Sums over 64 steps of time; `N` is how the newest step is summed.
+/// What a step holds.
+pub trait Sum: Copy + Default {
+    /// What two steps hold together.
+    #[must_use]
+    fn and(self, other: Self) -> Self;
+}
+
+impl Sum for u32 {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl Sum for u64 {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+/// Notifications in a step, and the most of them in any one millisecond, so that a short burst is seen however long the
+/// step is. Packed, as there are many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(2))]
+pub struct Told {
+    /// All of them.
+    pub count: u32,
+    /// The most in 2^20 ns (1.05 ms) from a whole multiple of that on.
+    pub most: u16,
+}
+
+impl Sum for Told {
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        let (count, most) = (self.count, self.most);
+        Self {
+            count: count.saturating_add(other.count),
+            most: most.max(other.most),
+        }
+    }
+}
+
+/// Counts what comes in the millisecond that runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Burst {
+    millisecond: u64,
+    count: u16,
+}
+
+impl Burst {
+    /// Length of what is called a millisecond here, as a power of two of nanoseconds: steps of a series are whole ones.
+    pub const SHIFT: u8 = 20;
+
+    /// One more, at `at` in nanoseconds: what it adds to a series. Of those that come late, each is a burst of one.
+    #[inline]
+    pub fn tell(&mut self, at: u64) -> Told {
+        let millisecond = at >> Self::SHIFT;
+        if millisecond > self.millisecond {
+            (self.millisecond, self.count) = (millisecond, 0);
+        }
+        let is_running = millisecond == self.millisecond;
+        self.count = self.count.saturating_add(u16::from(is_running));
+        Told {
+            count: 1,
+            most: if is_running { self.count } else { 1 },
+        }
+    }
+}
+
+/// Sums over 64 steps of time.
 ///
 /// A step begins at 1.024 µs (2^10 ns). Whenever a time lies beyond the last step, steps are merged in pairs, until they
-/// are 1.07 s long (2^30 ns); then the oldest steps leave. So the last minute is always there, and a short burst is shown
-/// in microseconds. A step of 2^n ns begins at a multiple of its length. A time before the first step counts as in it.
-///
-/// What is added to the newest step is summed exactly. Sums of older ones are exact up to 4096; beyond that they are rounded
-/// by one part in 4096 at most, whenever they are merged: 0.5 % at the very worst, and what is added to one of them may
-/// be lost above 8192.
+/// are 2.15 s long (2^31 ns); then the oldest steps leave. So the last two minutes are always there, and a short burst is
+/// shown in microseconds. A step of 2^n ns begins at a multiple of its length. A time before the first step counts as in it.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Series<N> {
     /// Number of the first step: its start, divided by the step.
     first: u64,
-    /// What the newest step with something in it holds.
-    newest: N,
-    /// That step's place.
+    /// Place of the last step with something in it.
     place: u8,
     /// Power of two of a step.
     shift: u8,
     /// Whether nothing was added yet.
     empty: bool,
-    /// The newest one is in `newest`: its place here holds nothing of use.
-    steps: [Compact; STEPS],
+    steps: [N; STEPS],
 }
 
 impl<N: Sum> Default for Series<N> {
@@ -48,11 +110,10 @@ impl<N: Sum> Series<N> {
     pub fn new() -> Self {
         Self {
             first: 0,
-            newest: N::default(),
             place: 0,
             shift: FINEST,
             empty: true,
-            steps: [Compact::default(); STEPS],
+            steps: [N::default(); STEPS],
         }
     }
 
@@ -72,7 +133,7 @@ impl<N: Sum> Series<N> {
 
     /// Adds `amount` at the time `at`, in nanoseconds.
     #[inline]
-    pub fn add(&mut self, at: u64, amount: u64) {
+    pub fn add(&mut self, at: u64, amount: N) {
         let mut place = (at >> self.shift).wrapping_sub(self.first);
         if self.empty || place >= STEPS as u64 {
             self.reach(at);
@@ -80,37 +141,10 @@ impl<N: Sum> Series<N> {
                 .saturating_sub(self.first)
                 .min(STEPS as u64 - 1);
         }
-        let place = place as u8;
-        if place > self.place {
-            self.settle();
-            self.place = place;
-            self.newest = N::default();
+        self.place = self.place.max(place as u8);
+        if let Some(step) = self.steps.get_mut(place as usize) {
+            *step = step.and(amount);
         }
-        if place == self.place {
-            self.newest = self.newest.plus(amount);
-        } else if let Some(step) = self.steps.get_mut(usize::from(place)) {
-            *step = Compact::of(step.get().saturating_add(amount));
-        }
-    }
-
-    /// Writes down what the newest step holds.
-    #[inline]
-    fn settle(&mut self) {
-        if let Some(step) = self.steps.get_mut(usize::from(self.place)) {
-            *step = Compact::of(self.newest.wide());
-        }
-    }
-
-    /// What each step holds.
-    fn sums(&self) -> impl Iterator<Item = u64> {
-        let newest = usize::from(self.place);
-        (self.steps.iter().enumerate()).map(move |(place, step)| {
-            if place == newest {
-                self.newest.wide()
-            } else {
-                step.get()
-            }
-        })
     }
 
     /// Length of a step, in nanoseconds.
@@ -124,7 +158,7 @@ impl<N: Sum> Series<N> {
     ///
     /// Steps are as long as the last addition left them: [`reaching`](Self::reaching) first, to have a chart that goes on
     /// to `until` where that is farther away than 64 steps.
-    pub fn points(&self, until: u64) -> impl Iterator<Item = (u64, f32)> {
+    pub fn points(&self, until: u64) -> impl Iterator<Item = (u64, N)> {
         let last = (until >> self.shift)
             .saturating_sub(self.first)
             .max(u64::from(self.place));
@@ -133,8 +167,8 @@ impl<N: Sum> Series<N> {
         } else {
             usize::try_from(last).unwrap_or(STEPS).min(STEPS - 1) + 1
         };
-        let steps = self.sums().take(count).zip(self.first..);
-        steps.map(|(amount, number)| (number << self.shift, amount as f32))
+        let steps = self.steps.into_iter().take(count).zip(self.first..);
+        steps.map(|(amount, number)| (number << self.shift, amount))
     }
 
     /// The same sums with steps long enough for `until` to be in one of them.
@@ -154,7 +188,7 @@ impl<N: Sum> Series<N> {
         &self,
         other: &Series<M>,
         until: u64,
-    ) -> (u64, u64, Vec<f32>, Vec<f32>) {
+    ) -> (u64, u64, Vec<N>, Vec<M>) {
         let (mut a, mut b) = (self.reaching(until), other.reaching(until));
         if a.empty {
             return (b.start(), b.step(), Vec::new(), b.values(until));
@@ -183,15 +217,16 @@ impl<N: Sum> Series<N> {
         (first << shift, 1 << shift, a, b)
     }
 
-    fn values(&self, until: u64) -> Vec<f32> {
+    fn values(&self, until: u64) -> Vec<N> {
         self.points(until).map(|(_, amount)| amount).collect()
     }
 
     /// What `count` steps hold, from number `first` on, which is not before the first one.
-    fn values_from(&self, first: u64, count: usize) -> Vec<f32> {
+    fn values_from(&self, first: u64, count: usize) -> Vec<N> {
         let skip = usize::try_from(first - self.first).unwrap_or(STEPS);
-        let sums = self.sums().skip(skip).chain(core::iter::repeat(0));
-        sums.take(count).map(|sum| sum as f32).collect()
+        let nothing = core::iter::repeat(N::default());
+        let steps = self.steps.iter().copied().skip(skip).chain(nothing);
+        steps.take(count).collect()
     }
 
     fn start(&self) -> u64 {
@@ -213,7 +248,7 @@ impl<N: Sum> Series<N> {
         let by = usize::try_from(self.first.saturating_sub(first)).unwrap_or(0);
         if by < STEPS {
             self.steps.copy_within(..STEPS - by, by);
-            self.steps[..by].fill(Compact::default());
+            self.steps[..by].fill(N::default());
             self.first -= by as u64;
             self.place += by as u8;
         }
@@ -249,20 +284,17 @@ impl<N: Sum> Series<N> {
         }
         let first = self.first >> by;
         let place = |old: usize| ((self.first + old as u64) >> by).saturating_sub(first) as usize;
-        let mut steps = [0_u64; STEPS];
-        let newest = usize::from(self.place);
-        for (old, amount) in self.sums().enumerate().take(newest + 1) {
+        let mut steps = [N::default(); STEPS];
+        for (old, amount) in self.steps.iter().enumerate() {
             // Never beyond its old place.
-            if let Some(sum) = steps.get_mut(place(old)) {
-                *sum = sum.saturating_add(amount);
+            if let Some(step) = steps.get_mut(place(old)) {
+                *step = step.and(*amount);
             }
         }
-        let place = place(newest);
-        self.newest = N::default().plus(steps.get(place).copied().unwrap_or_default());
-        self.place = place as u8;
+        self.place = place(usize::from(self.place)) as u8;
         self.first = first;
         self.shift += by;
-        self.steps = steps.map(Compact::of);
+        self.steps = steps;
     }
 
     /// Lets the oldest `by` steps go.
@@ -270,21 +302,20 @@ impl<N: Sum> Series<N> {
         self.first += by;
         let by = usize::try_from(by).unwrap_or(STEPS).min(STEPS);
         self.steps.copy_within(by.., 0);
-        self.steps[STEPS - by..].fill(Compact::default());
-        match usize::from(self.place).checked_sub(by) {
-            Some(place) => self.place = place as u8,
-            None => (self.place, self.newest) = (0, N::default()),
-        }
+        self.steps[STEPS - by..].fill(N::default());
+        let place = usize::from(self.place).saturating_sub(by);
+        self.place = place as u8;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Burst, Told};
     use proptest::prelude::*;
 
     type Series = super::Series<u64>;
 
-    fn points(series: &Series, until: u64) -> Vec<(u64, f32)> {
+    fn points(series: &Series, until: u64) -> Vec<(u64, u64)> {
         series.points(until).collect()
     }
 
@@ -304,19 +335,19 @@ mod tests {
         series.add(10_003_456, 8);
         assert_eq!(series.step(), 1024);
         let want = [
-            (9_999_360, 3.0),
-            (10_000_384, 4.0),
-            (10_001_408, 0.0),
-            (10_002_432, 0.0),
-            (10_003_456, 8.0),
+            (9_999_360, 3),
+            (10_000_384, 4),
+            (10_001_408, 0),
+            (10_002_432, 0),
+            (10_003_456, 8),
         ];
         assert_eq!(points(&series, 0), want, "never fewer than hold something");
         let until = points(&series, 10_004_480);
         assert_eq!(until.len(), 6);
-        assert_eq!(until.last(), Some(&(10_004_480, 0.0)));
+        assert_eq!(until.last(), Some(&(10_004_480, 0)));
         assert_eq!(points(&series, u64::MAX).len(), 64);
         series.add(5, 16);
-        assert_eq!(points(&series, 0)[0], (9_999_360, 19.0), "early ones too");
+        assert_eq!(points(&series, 0)[0], (9_999_360, 19), "early ones too");
     }
 
     #[test]
@@ -331,47 +362,56 @@ mod tests {
         assert_eq!(series.step(), 2048);
         let now = points(&series, 0);
         assert_eq!(now.len(), 33);
-        assert_eq!((now[0], now[1]), ((0, 1.0), (2048, 2.0 + 3.0)));
-        assert_eq!(now[32], (64 * 1024, 64.0 + 65.0));
-        // Far away: 2^20 times as long as the first step, and 64 of those reach.
-        series.add(60 << 30, 7);
-        assert_eq!(series.step(), 1 << 30);
+        assert_eq!((now[0], now[1]), ((0, 1), (2048, 2 + 3)));
+        assert_eq!(now[32], (64 * 1024, 64 + 65));
+        // Far away: 2^21 times as long as the first step, and 64 of those reach.
+        series.add(60 << 31, 7);
+        assert_eq!(series.step(), 1 << 31);
         let now = points(&series, 0);
-        assert_eq!((now[0], now[60]), ((0, 65.0 * 33.0), (60 << 30, 7.0)));
+        assert_eq!((now[0], now[60]), ((0, 65 * 33), (60 << 31, 7)));
     }
 
     #[test]
     fn the_longest_steps_scroll_out() {
         let mut series = Series::new();
         for second in 0..100 {
-            series.add(second << 30, 1 + second);
+            series.add(second << 31, 1 + second);
         }
-        let now = points(&series, 99 << 30);
+        let now = points(&series, 99 << 31);
         assert_eq!(now.len(), 64);
-        assert_eq!((now[0], now[63]), ((36 << 30, 37.0), (99 << 30, 100.0)));
-        let later = series.reaching(130 << 30);
-        let now = points(&later, 130 << 30);
-        assert_eq!((now[0], now[63]), ((67 << 30, 68.0), (130 << 30, 0.0)));
+        assert_eq!((now[0], now[63]), ((36 << 31, 37), (99 << 31, 100)));
+        let later = series.reaching(130 << 31);
+        let now = points(&later, 130 << 31);
+        assert_eq!((now[0], now[63]), ((67 << 31, 68), (130 << 31, 0)));
         series.add(u64::MAX, 5);
         let now = points(&series, u64::MAX);
-        assert_eq!((now[0].1, now[63].1, now.len()), (0.0, 5.0, 64));
+        assert_eq!((now[0].1, now[63].1, now.len()), (0, 5, 64));
     }
 
     #[test]
-    fn many_small_amounts_in_a_long_step_are_not_lost() {
-        // 400 Gbit/s for a second, in frames of 1500 octets: few bits alone cannot count that.
-        let mut series = Series::new();
-        series.add(0, 0);
-        series.add(63 << 30, 0);
-        for _ in 0..33_000_000 {
-            series.add(63 << 30, 1500);
+    fn a_burst_of_a_millisecond_is_seen_two_minutes_later() {
+        let (mut burst, mut series) = (Burst::default(), super::Series::<Told>::new());
+        let start = 1_767_225_600_000_000_000;
+        let mut add = |at: u64| {
+            series.add(start + at, burst.tell(start + at));
+        };
+        // Ten a second, and once 500 within a millisecond.
+        for tenth in 0..1_300 {
+            add(tenth * 100_000_000);
+            if tenth == 10 {
+                (0..500).for_each(|n| add(1_010_000_000 + n * 2_000));
+            }
         }
-        let sum = |series: &Series, place: usize| points(series, 0)[place].1;
-        assert_eq!(sum(&series, 63), 33e6 * 1500.0);
-        // One step on, it is rounded.
-        series.add(64 << 30, 0);
-        let error = f64::from(sum(&series, 62)) / (33e6 * 1500.0) - 1.0;
-        assert!(error.abs() <= 1.0 / 4096.0, "{error}");
+        let most: Vec<_> = series.points(0).map(|(_, told)| told.most).collect();
+        // The millisecond may lie in two of those counted.
+        let greatest = *most.iter().max().unwrap();
+        assert!((250..=501).contains(&greatest), "{most:?}");
+        assert!(
+            most.iter().filter(|most| **most > 1).count() <= 2,
+            "{most:?}"
+        );
+        let all: u32 = series.points(0).map(|(_, told)| told.count).sum();
+        assert_eq!((all, series.step()), (1_800, 1 << 31));
     }
 
     #[test]
@@ -385,52 +425,18 @@ mod tests {
         assert_eq!(b.step(), 4 << 10);
         let (start, step, left, right) = a.side_by_side(&b, 203 << 10);
         assert_eq!((start, step, left.len(), right.len()), (0, 4 << 10, 51, 51));
-        assert_eq!(
-            (left[0], left[1], right[0], right[50]),
-            (1.0, 2.0, 4.0, 8.0)
-        );
-        assert_eq!(left.iter().sum::<f32>(), 3.0);
+        assert_eq!((left[0], left[1], right[0], right[50]), (1, 2, 4, 8));
+        assert_eq!(left.iter().sum::<u64>(), 3);
         let (start, step, left, right) = a.side_by_side(&Series::new(), 5 << 10);
         assert_eq!(
             (start, step, left, right),
-            (3 << 10, 1 << 10, vec![1.0, 2.0, 0.0], vec![])
+            (3 << 10, 1 << 10, vec![1, 2, 0], vec![])
         );
-    }
-
-    #[test]
-    fn it_is_small() {
-        assert!(size_of::<super::Series<u32>>() <= 144);
-        assert!(size_of::<Series>() <= 152);
-    }
-
-    #[test]
-    fn rounding_stays_small_however_often_steps_are_merged() {
-        let mut series = Series::new();
-        // Each step holds what is rounded most, and all 20 merges happen.
-        for step in 0..64 {
-            series.add(step << 10, 4097);
-        }
-        for shift in 10..30 {
-            series.add(64 << shift, 1);
-        }
-        let total: f32 = points(&series, 0).iter().map(|(_, sum)| sum).sum();
-        let error = f64::from(total) / (64.0 * 4097.0 + 20.0) - 1.0;
-        assert!(error.abs() < 0.005, "{error}");
-    }
-
-    #[test]
-    fn a_narrow_sum_stops_at_its_greatest() {
-        let mut series = super::Series::<u32>::new();
-        series.add(0, u64::MAX);
-        series.add(0, 1);
-        let points: Vec<_> = series.points(0).collect();
-        assert_eq!(points, [(0, u32::MAX as f32)]);
     }
 
     proptest! {
         #[test]
         fn what_was_added_stays_until_it_scrolls_out(
-            // No more than is exact, all together.
             adds in proptest::collection::vec((0..64_u64 << 30, 0_u16..20), 1..200),
             early in any::<bool>(),
         ) {
@@ -443,10 +449,10 @@ mod tests {
             for (at, amount) in &adds {
                 series.add(*at, u64::from(*amount));
             }
-            let want: f32 = adds.iter().map(|(_, amount)| f32::from(*amount)).sum();
+            let want: u64 = adds.iter().map(|(_, amount)| u64::from(*amount)).sum();
             let until = adds.iter().map(|(at, _)| *at).max().unwrap();
             let now = points(&series, until);
-            prop_assert_eq!(now.iter().map(|(_, amount)| amount).sum::<f32>(), want);
+            prop_assert_eq!(now.iter().map(|(_, amount)| amount).sum::<u64>(), want);
             prop_assert!(now.iter().all(|(start, _)| start % series.step() == 0));
             prop_assert!(now[0].0 <= start && now.last().unwrap().0 + series.step() > until);
             for (i, (at, _)) in now.iter().enumerate() {
@@ -456,9 +462,9 @@ mod tests {
 
         #[test]
         fn any_times_are_survived(adds in proptest::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
-            let (mut a, mut b) = (super::Series::<u32>::new(), Series::new());
+            let (mut a, mut b) = (super::Series::<Told>::new(), Series::new());
             for (at, other) in adds {
-                a.add(at, 1);
+                a.add(at, Told { count: 1, most: 1 });
                 b.add(other, 1);
                 prop_assert!(a.points(other).count() <= 64);
                 let (_, _, left, right) = a.side_by_side(&b, at);
@@ -477,9 +483,9 @@ mod tests {
             }
             let until = adds.iter().map(|(at, _)| *at).max().unwrap();
             let (start, step, left, right) = a.side_by_side(&b, until);
-            let sum = |values: &[f32]| values.iter().sum::<f32>();
+            let sum = |values: &[u64]| values.iter().sum::<u64>();
             let ones = adds.iter().filter(|(_, which)| *which).count();
-            prop_assert_eq!((sum(&left), sum(&right)), (ones as f32, (adds.len() - ones) as f32));
+            prop_assert_eq!((sum(&left), sum(&right)), (ones as u64, (adds.len() - ones) as u64));
             prop_assert!(start <= adds.iter().map(|(at, _)| *at).max().unwrap());
             prop_assert_eq!(start % step, 0);
         }

@@ -3,6 +3,7 @@
 use super::{Limits, Monitor, Observed, RowId, Settings};
 use crate::packet::Packet;
 use crate::record::{QpRecord, QpSide, Resolved};
+use crate::tables::Wanted;
 use fcn_observe::RowKey;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
@@ -109,8 +110,10 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
         (row.first_seen, row.last_seen),
         (START, START + 1000 * MILLISECOND)
     );
-    // Four in the first tenth of a second; it has just left the window of ten tenths.
-    assert_eq!((row.rate_1s, row.rate_peak, row.rate_10s), (1.0, 4.0, 0.5));
+    // Four in the first tenth of the second that is over; the fifth is in one that runs.
+    assert_eq!((row.rate_1s, row.rate_10s), (Some(4.0), Some(4.0)));
+    assert_eq!((row.rate_peak, row.rate_mean), (4.0, Some(4.0)));
+    assert_eq!(monitor.tables(Wanted::default()).rate_1s, Some(4.0));
     assert_eq!(row.gap_min, Some(MILLISECOND));
     // Gaps: 1, 2, 1 and 996 ms.
     let near = |found: Option<u64>, ms: f64| (found.unwrap() as f64 / 1e6 / ms - 1.0).abs() < 0.05;

@@ -1,202 +1,198 @@
-//! How many in the last tenth of a second, second and ten seconds, and the most in any one second.
+//! How many a second: over the last tenth of a second, second and ten seconds, and the most in any one second.
 //!
-//! Counts in steps of 100 ms and of 1 s, ten of each; the running step counts in full. Time is the packets'. Counts of
-//! seconds that are over are exact up to 4096, and within 0.03 % beyond.
+//! Rates are of steps that are over: a step that runs has not had all of its packets yet. So what comes evenly has its
+//! exact rate at every moment, a tenth of a second late (a second late over ten seconds). Time is the packets'.
 
-use super::sums::Compact;
+use super::series::Sum;
 use fcn_observe::fetch::fetch;
 
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;
-/// Steps in each ring.
-const STEPS: usize = 10;
+const SECOND: u64 = 1_000_000_000;
+/// Steps that a rate is over.
+const OVER: u64 = 10;
+/// Steps in a ring: the one that runs, and those that are over.
+const STEPS: usize = OVER as usize + 1;
 
-/// The step of 100 ms that `at` is in, counted from the epoch.
-#[inline]
-const fn step_of(at: u64) -> u64 {
-    at / TENTH
-}
-
-/// A step of 100 ms. Worked out once for whatever counts a packet, as two divisions are in it.
+/// The tenth of a second that a moment is in. Worked out once for whatever counts a packet, as divisions are in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
-    /// Counted from the epoch.
-    number: u64,
-    /// In a ring.
-    place: usize,
-}
+pub struct Step(Place);
 
 impl Step {
-    /// The step that `at` is in.
+    /// The tenth that `at`, in nanoseconds since the epoch, is in.
     #[inline]
     #[must_use]
     pub const fn of(at: u64) -> Self {
-        let number = step_of(at);
-        Self {
-            number,
-            place: (number % STEPS as u64) as usize,
-        }
+        Self(Place::of(at / TENTH))
     }
 }
 
-/// Counts by time. What is touched for every count comes first, and is no longer than a cache line.
+/// A step, counted from the epoch, and where it is in a ring.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    at: usize,
+}
+
+impl Place {
+    #[inline]
+    const fn of(number: u64) -> Self {
+        let at = (number % STEPS as u64) as usize;
+        Self { number, at }
+    }
+}
+
+/// Sums over the latest steps of one length.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+pub struct Ring<N> {
+    /// The latest step that something was counted in.
+    latest: u64,
+    /// Step s is at s modulo their number.
+    counts: [N; STEPS],
+}
+
+impl<N: Sum + Into<u64>> Ring<N> {
+    /// Adds `amount` in the tenth of a second that `at` is in.
+    #[inline]
+    pub fn add_at(&mut self, at: u64, amount: N) {
+        self.add(Place::of(at / TENTH), amount);
+    }
+
+    /// What was added a second in the last ten tenths that are over, or in those since `since`.
+    #[must_use]
+    pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
+        self.rate(TENTH, OVER, now, since)
+    }
+
+    /// Has the parts fetched from memory that [`add_at`](Self::add_at) touches.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.latest);
+        fetch(&self.counts[STEPS - 1]);
+    }
+
+    /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
+    #[inline]
+    fn add(&mut self, step: Place, amount: N) -> u64 {
+        if step.number > self.latest {
+            self.roll(step.number);
+        }
+        let ago = self.latest - step.number;
+        if ago <= OVER
+            && let Some(count) = self.counts.get_mut(step.at)
+        {
+            *count = count.and(amount);
+        }
+        ago
+    }
+
+    /// Makes `step`, a later one, the latest.
+    fn roll(&mut self, step: u64) {
+        if step - self.latest > OVER {
+            self.counts = [N::default(); STEPS];
+        } else {
+            for number in self.latest + 1..=step {
+                if let Some(count) = self.counts.get_mut(Place::of(number).at) {
+                    *count = N::default();
+                }
+            }
+        }
+        self.latest = step;
+    }
+
+    fn count(&self, step: u64) -> N {
+        let has = step <= self.latest && self.latest - step <= OVER;
+        let count = self.counts.get(Place::of(step).at).filter(|_| has);
+        count.copied().unwrap_or_default()
+    }
+
+    /// What was added in `steps`.
+    fn sum(&self, steps: impl Iterator<Item = u64>) -> u64 {
+        steps.fold(0, |sum: u64, step| {
+            sum.saturating_add(self.count(step).into())
+        })
+    }
+
+    /// What was added a second in the last `steps` steps of `unit` nanoseconds that are over at `now`, of those that were
+    /// watched as a whole, as packets were watched `since`; `None` where there is none.
+    fn rate(&self, unit: u64, steps: u64, now: u64, since: u64) -> Option<f64> {
+        let running = now / unit;
+        let first = running.saturating_sub(steps).max(since.div_ceil(unit));
+        let span = (running.checked_sub(first)? * unit) as f64 / SECOND as f64;
+        (span > 0.0).then(|| self.sum(first..running) as f64 / span)
+    }
+}
+
+/// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Windows {
-    /// The latest step that something was counted in.
-    step: u64,
-    /// Sum of `tenths`.
+    tenths: Ring<u32>,
+    /// Sum of the latest ten tenths, the running one included.
     sum: u32,
     peak: u32,
-    /// What the latest step's second has.
-    running: u32,
-    /// Step s is at s mod 10.
-    tenths: [u32; STEPS],
-    /// Second s is at s mod 10; that of the latest step is in `running`.
-    seconds: [Compact; STEPS],
+    /// What the tenths before the latest one had.
+    seconds: Ring<u32>,
 }
 
 impl Windows {
     /// Counts one in `step`. One from longer ago than the rings reach counts in none of them.
     #[inline]
-    pub fn add(&mut self, step: Step) {
-        if step.number != self.step {
-            if step.number > self.step {
-                self.roll(step.number);
-            } else {
-                self.add_late(step);
-                return;
-            }
+    pub fn add(&mut self, Step(step): Step) {
+        if step.number > self.tenths.latest {
+            self.settle();
+            self.tenths.roll(step.number);
+            let latest = self.tenths.latest;
+            let before = self.tenths.sum(latest.saturating_sub(OVER - 1)..=latest);
+            self.sum = u32::try_from(before).unwrap_or(u32::MAX);
         }
-        self.bump(step);
-        self.running = self.running.saturating_add(1);
-        self.summed();
+        let ago = self.tenths.add(step, 1);
+        self.sum = self.sum.saturating_add(u32::from(ago < OVER));
+        self.peak = self.peak.max(self.sum);
+        if ago > 0 {
+            self.seconds.add(Place::of(step.number / OVER), 1);
+        }
+    }
+
+    /// Counts the latest tenth in its second: another one begins.
+    fn settle(&mut self) {
+        let latest = self.tenths.latest;
+        let count = self.tenths.count(latest);
+        self.seconds.add(Place::of(latest / OVER), count);
     }
 
     /// Has the parts fetched from memory that [`add`](Self::add) touches.
     #[inline]
     pub fn fetch(&self) {
-        fetch(&self.step);
-        fetch(&self.tenths[STEPS - 1]);
+        self.tenths.fetch();
+        fetch(&self.peak);
     }
 
-    #[inline]
-    fn bump(&mut self, step: Step) {
-        if let Some(count) = self.tenths.get_mut(step.place) {
-            *count = count.saturating_add(1);
-        }
-    }
-
-    #[inline]
-    fn summed(&mut self) {
-        self.sum = self.sum.saturating_add(1);
-        self.peak = self.peak.max(self.sum);
-    }
-
-    /// Packets of several interfaces need not come in order.
-    #[cold]
-    fn add_late(&mut self, step: Step) {
-        if self.step - step.number < 10 {
-            self.bump(step);
-            self.summed();
-        }
-        match self.step / 10 - step.number / 10 {
-            0 => self.running = self.running.saturating_add(1),
-            1..10 => {
-                if let Some(count) = place_of(&mut self.seconds, step.number / 10) {
-                    *count = Compact::of(count.get() + 1);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Makes `step`, a later one, the running one.
-    fn roll(&mut self, step: u64) {
-        clear(&mut self.tenths, self.step, step);
-        let (before, second) = (self.step / 10, step / 10);
-        if second != before {
-            if let Some(count) = place_of(&mut self.seconds, before) {
-                *count = Compact::of(self.running.into());
-            }
-            clear(&mut self.seconds, before, second);
-            self.running = 0;
-        }
-        self.sum = self.tenths.iter().fold(0, |sum, n| sum.saturating_add(*n));
-        self.step = step;
-    }
-
-    /// Those a second over the last tenth of a second: what the running step has, and as much of the step before it as
-    /// lies less than 100 ms back, supposing that it was evenly spread.
+    /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
     #[must_use]
-    pub fn rate_now(&self, now: u64) -> f64 {
-        let step = step_of(now);
-        let elapsed = (now % TENTH) as f64 / TENTH as f64;
-        let running = f64::from(self.in_tenth(step));
-        let before = step.checked_sub(1).map_or(0, |step| self.in_tenth(step));
-        (running + f64::from(before) * (1.0 - elapsed)) * 10.0
+    pub fn rate_now(&self, now: u64, since: u64) -> Option<f64> {
+        self.tenths.rate(TENTH, 1, now, since)
     }
 
-    /// Those in the last second: ten steps of 100 ms, the running one included.
+    /// Those a second in the last ten tenths that are over, or in those since `since`.
     #[must_use]
-    pub fn rate_1s(&self, now: u64) -> f64 {
-        let step = step_of(now);
-        let steps = step.saturating_sub(9)..=step;
-        f64::from(steps.fold(0u32, |sum, step| sum.saturating_add(self.in_tenth(step))))
+    pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
+        self.tenths.rate_1s(now, since)
     }
 
-    /// Those a second over the last ten seconds, the running one included.
+    /// Those a second in the last ten seconds that are over, or in those since `since`.
     #[must_use]
-    pub fn rate_10s(&self, now: u64) -> f64 {
-        let second = step_of(now) / 10;
-        let seconds = second.saturating_sub(9)..=second;
-        seconds.map(|second| self.in_second(second)).sum::<u64>() as f64 / 10.0
+    pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
+        let mut all = self.clone();
+        all.settle();
+        all.seconds.rate(SECOND, OVER, now, since)
     }
 
     /// The most in any one second, at steps of 100 ms.
     #[must_use]
     pub fn peak(&self) -> f64 {
         f64::from(self.peak)
-    }
-
-    fn in_tenth(&self, step: u64) -> u32 {
-        kept(&self.tenths, self.step, step)
-    }
-
-    fn in_second(&self, second: u64) -> u64 {
-        if second == self.step / 10 {
-            return self.running.into();
-        }
-        kept(&self.seconds, self.step / 10, second).get()
-    }
-}
-
-#[inline]
-fn place_of<T>(ring: &mut [T; STEPS], step: u64) -> Option<&mut T> {
-    ring.get_mut((step % STEPS as u64) as usize)
-}
-
-/// Clears the places of the steps behind `from` up to `to`.
-fn clear<T: Copy + Default>(ring: &mut [T; STEPS], from: u64, to: u64) {
-    if to - from >= STEPS as u64 {
-        *ring = [T::default(); STEPS];
-        return;
-    }
-    for step in from + 1..=to {
-        if let Some(count) = place_of(ring, step) {
-            *count = T::default();
-        }
-    }
-}
-
-/// The count of `step` where the ring, whose latest step is `latest`, still has it.
-fn kept<T: Copy + Default>(ring: &[T; STEPS], latest: u64, step: u64) -> T {
-    let has = step <= latest && latest - step < STEPS as u64;
-    let place = (step % STEPS as u64) as usize;
-    if has {
-        ring.get(place).copied().unwrap_or_default()
-    } else {
-        T::default()
     }
 }
 
@@ -205,73 +201,108 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 1_767_225_600 * SECOND;
+    const MILLISECOND: u64 = 1_000_000;
 
-    fn counted(times: &[u64]) -> Windows {
+    fn counted(times: impl IntoIterator<Item = u64>) -> Windows {
         let mut windows = Windows::default();
         for at in times {
-            windows.add(Step::of(*at));
+            windows.add(Step::of(at));
         }
         windows
     }
 
     #[test]
+    fn what_comes_evenly_has_its_rate_at_every_moment() {
+        for (each, rate) in [(MILLISECOND, 1_000.0), (SECOND / 50_000, 50_000.0)] {
+            for begin in [START, START + 337_123_456] {
+                let mut windows = Windows::default();
+                let mut at = begin;
+                while at < begin + 3 * SECOND {
+                    windows.add(Step::of(at));
+                    let known = |after| (at >= begin + after).then_some(rate);
+                    let is = |found: Option<f64>, after| {
+                        (found.is_none() || (found.unwrap() - rate).abs() < 1e-6)
+                            && (known(after).is_none() || found.is_some())
+                    };
+                    assert!(is(windows.rate_now(at, begin), 2 * TENTH), "{at}");
+                    assert!(is(windows.rate_1s(at, begin), 2 * TENTH), "{at}");
+                    assert!(is(windows.rate_10s(at, begin), 2 * SECOND), "{at}");
+                    at += each;
+                }
+                assert_eq!(windows.peak(), rate);
+            }
+        }
+    }
+
+    #[test]
+    fn one_a_second_is_one() {
+        let mut windows = Windows::default();
+        for second in 0..30 {
+            let at = START + 137 * MILLISECOND + second * SECOND;
+            windows.add(Step::of(at));
+            if second > 0 {
+                for later in [0, TENTH, SECOND - 1] {
+                    assert_eq!(windows.rate_1s(at + later, START), Some(1.0), "{second}");
+                    assert_eq!(windows.rate_10s(at + later, START), Some(1.0), "{second}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn less_than_a_second_is_what_it_is() {
+        let since = START + TENTH / 2;
+        let windows = counted((0..250).map(|n| since + n * MILLISECOND));
+        let now = START + 3 * TENTH;
+        assert_eq!(windows.rate_1s(START + TENTH, since), None);
+        assert_eq!(windows.rate_now(START + TENTH, since), None);
+        assert_eq!(windows.rate_now(now, since), Some(1_000.0));
+        assert_eq!(windows.rate_1s(now, since), Some(1_000.0));
+        assert_eq!(windows.rate_10s(now, since), None);
+        assert_eq!(windows.peak(), 250.0);
+    }
+
+    #[test]
     fn rates_of_a_hand_checked_second() {
         // 3 in the first tenth, 5 in the second, 2 in the tenth; a second on, 4.
-        let start = 1_767_225_600 * SECOND;
-        let mut times = vec![start, start + 1, start + 99_999_999];
-        times.extend([start + TENTH; 5]);
-        times.extend([start + 9 * TENTH; 2]);
-        let windows = counted(&times);
-        let now = start + SECOND - 1;
-        assert_eq!((windows.rate_1s(now), windows.peak()), (10.0, 10.0));
-        assert!((windows.rate_now(start + 9 * TENTH + TENTH / 2) - 20.0).abs() < 1e-9);
-        // Half of the 5 lies within the last 100 ms of the middle of the third tenth.
-        assert!((windows.rate_now(start + 2 * TENTH + TENTH / 2) - 25.0).abs() < 1e-9);
-        // A tenth on, the first tenth has left the second; 2 s on, all have.
-        assert_eq!(windows.rate_1s(now + TENTH), 7.0);
-        assert_eq!(windows.rate_1s(now + 2 * SECOND), 0.0);
-        assert_eq!(windows.rate_10s(now), 1.0);
-        assert_eq!(windows.rate_10s(now + 9 * SECOND), 1.0);
-        assert_eq!(windows.rate_10s(now + 10 * SECOND), 0.0);
-        times.extend([start + SECOND; 4]);
-        let windows = counted(&times);
-        // From the second tenth to the one after the second: 5 + 2 + 4.
+        let mut times = vec![START, START + 1, START + TENTH - 1];
+        times.extend([START + TENTH; 5]);
+        times.extend([START + 9 * TENTH; 2]);
+        let windows = counted(times.clone());
+        let since = START - 20 * SECOND;
+        let rate_1s = |at| windows.rate_1s(at, since);
+        assert_eq!(windows.rate_now(START + 2 * TENTH, since), Some(50.0));
         assert_eq!(
-            (windows.rate_1s(start + SECOND), windows.peak()),
-            (11.0, 11.0)
+            (rate_1s(START + 9 * TENTH), windows.peak()),
+            (Some(8.0), 10.0)
         );
-        assert_eq!(windows.rate_10s(start + SECOND), 1.4);
-    }
-
-    #[test]
-    fn the_peak_stays_when_the_rate_falls() {
-        let windows = counted(&[0, 1, 2, 3 * SECOND]);
-        assert_eq!((windows.peak(), windows.rate_1s(3 * SECOND)), (3.0, 1.0));
-    }
-
-    #[test]
-    fn a_second_that_is_over_is_rounded_a_little() {
-        let mut windows = Windows::default();
-        (0..1_000_001).for_each(|_| windows.add(Step::of(0)));
-        assert_eq!(windows.rate_10s(SECOND - 1), 100_000.1);
-        assert_eq!(windows.rate_1s(SECOND - 1), 1_000_001.0);
-        windows.add(Step::of(SECOND));
-        let error = windows.rate_10s(SECOND) / 100_000.2 - 1.0;
-        assert!(error.abs() < 0.0003, "{error}");
+        assert_eq!(rate_1s(START + SECOND), Some(10.0));
+        // A tenth on, the first tenth has left the second; 2 s on, all have.
+        assert_eq!(rate_1s(START + SECOND + TENTH), Some(7.0));
+        assert_eq!(rate_1s(START + 3 * SECOND), Some(0.0));
+        let rate_10s = |at| windows.rate_10s(at, since);
+        assert_eq!(rate_10s(START + SECOND - 1), Some(0.0));
+        assert_eq!(rate_10s(START + SECOND), Some(1.0));
+        assert_eq!(rate_10s(START + 11 * SECOND - 1), Some(1.0));
+        assert_eq!(rate_10s(START + 11 * SECOND), Some(0.0));
+        times.extend([START + SECOND; 4]);
+        // From the second tenth to the one after the second: 5 + 2 + 4.
+        assert_eq!(counted(times).peak(), 11.0);
     }
 
     #[test]
     fn one_that_comes_late_counts_in_its_own_step() {
-        let mut windows = counted(&[5 * SECOND]);
+        let mut windows = counted([5 * SECOND]);
         windows.add(Step::of(4 * SECOND + 5 * TENTH));
         windows.add(Step::of(0));
-        assert_eq!(windows.rate_1s(5 * SECOND), 2.0);
-        assert_eq!(windows.rate_1s(5 * SECOND + 5 * TENTH), 1.0);
-        assert_eq!(windows.rate_10s(5 * SECOND), 0.3);
+        assert_eq!(windows.rate_1s(5 * SECOND + TENTH, 0), Some(2.0));
+        assert_eq!(windows.rate_1s(5 * SECOND + 6 * TENTH, 0), Some(1.0));
+        assert_eq!(windows.rate_10s(10 * SECOND, 0), Some(0.3));
+        assert_eq!(windows.peak(), 2.0);
         windows.add(Step::of(u64::MAX));
         windows.add(Step::of(0));
-        assert_eq!(windows.rate_1s(u64::MAX), 1.0);
+        assert_eq!(windows.rate_now(u64::MAX, 0), Some(0.0));
     }
 
     proptest! {
@@ -281,13 +312,20 @@ mod tests {
             let (mut windows, mut peak) = (Windows::default(), 0);
             for (i, at) in times.iter().enumerate() {
                 windows.add(Step::of(*at));
-                let step = step_of(*at);
-                let within = |steps: u64, unit: u64| {
-                    times[..=i].iter().filter(|t| step_of(**t) / unit + steps > step / unit).count()
+                let within = |unit: u64, steps: std::ops::Range<u64>| {
+                    let ago = |t: &u64| at / unit - t / unit;
+                    times[..=i].iter().filter(|t| steps.contains(&ago(t))).count()
                 };
-                peak = peak.max(within(10, 1));
-                prop_assert_eq!(windows.rate_1s(*at), within(10, 1) as f64);
-                prop_assert!((windows.rate_10s(*at) - within(10, 10) as f64 / 10.0).abs() < 1e-9);
+                peak = peak.max(within(TENTH, 0..10));
+                let (tenths, seconds) = (at / TENTH, at / SECOND);
+                let want = (tenths > 0).then(|| within(TENTH, 1..11) as f64 * 10.0 / tenths.min(10) as f64);
+                let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
+                    (Some(a), Some(b)) => (a - b).abs() < 1e-9,
+                    (a, b) => a == b,
+                };
+                prop_assert!(near(windows.rate_1s(*at, 0), want));
+                let want = (seconds > 0).then(|| within(SECOND, 1..11) as f64 / seconds.min(10) as f64);
+                prop_assert!(near(windows.rate_10s(*at, 0), want));
                 prop_assert_eq!(windows.peak(), peak as f64);
             }
         }

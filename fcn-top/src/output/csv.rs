@@ -1,4 +1,5 @@
-//! Rows as CSV (RFC 4180): a line of column identifiers, then a line for each row; with intervals, three columns more.
+//! Rows as CSV (RFC 4180): a line of column identifiers, then a line for each row; with intervals, three columns more. What
+//! was lost meanwhile is in every line.
 
 use super::Selection;
 use super::json::Intervals;
@@ -11,6 +12,9 @@ use std::io::Write;
 
 /// The columns before those of the rows, where rows are written by the interval.
 pub const INTERVAL_COLUMNS: [&str; 3] = ["from", "to", "count"];
+
+/// The columns behind those of the rows: what was lost, in the interval or in all.
+pub const DROPPED_COLUMNS: [&str; 2] = ["dropped_kernel", "dropped_interface"];
 
 /// Rows on their way out. The heading is written before the first of them, or by [`finish`](Self::finish).
 pub struct Csv<W: Write> {
@@ -36,7 +40,7 @@ impl<W: Write> Csv<W> {
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
         self.heading()?;
         for (_, row) in selection.of(tables, words).rows() {
-            self.line([], &row, words)?;
+            self.line([], Some(&row), tables.dropped(), words)?;
         }
         self.flush()
     }
@@ -58,8 +62,14 @@ impl<W: Write> Csv<W> {
         let counts = intervals.counts(tables, selection, words, all);
         self.intervals = Some(intervals);
         self.heading()?;
-        for (count, row) in counts.into_rows() {
-            self.line([from, to, count], &row, words)?;
+        let dropped = counts.dropped;
+        let mut rows = counts.into_rows().peekable();
+        if rows.peek().is_none() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
+            // Where all was lost, that is told nevertheless.
+            self.line([from, to, 0], None, dropped, words)?;
+        }
+        for (count, row) in rows {
+            self.line([from, to, count], Some(&row), dropped, words)?;
         }
         self.flush()
     }
@@ -85,14 +95,25 @@ impl<W: Write> Csv<W> {
         };
         let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
         self.writer
-            .write_record(before.iter().copied().chain(ids))
+            .write_record(before.iter().copied().chain(ids).chain(DROPPED_COLUMNS))
             .map_err(|error| failure(&error))
     }
 
-    fn line<const N: usize>(&mut self, before: [u64; N], row: &QpRecord, words: &Words) -> Result {
-        let cells = (0..QpRecord::COLUMNS.len()).map(|number| field(row.cell(number), words));
+    fn line<const N: usize>(
+        &mut self,
+        before: [u64; N],
+        row: Option<&QpRecord>,
+        dropped: (Option<u64>, Option<u64>),
+        words: &Words,
+    ) -> Result {
+        let cells = (0..QpRecord::COLUMNS.len()).map(|number| {
+            let cell = row.map_or(Cell::None, |row| row.cell(number));
+            field(cell, words)
+        });
+        let lost =
+            [dropped.0, dropped.1].map(|count| field(count.map_or(Cell::None, Cell::Count), words));
         self.writer
-            .write_record(before.iter().map(u64::to_string).chain(cells))
+            .write_record(before.iter().map(u64::to_string).chain(cells).chain(lost))
             .map_err(|error| failure(&error))
     }
 
@@ -170,12 +191,34 @@ mod tests {
         let tables = sample::tables();
         let text = written(false, &tables);
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-        let ids: Vec<_> = QpRecord::COLUMNS.iter().map(|column| column.id).collect();
+        let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
+        let ids: Vec<_> = ids.chain(DROPPED_COLUMNS).collect();
         assert_eq!(reader.headers().unwrap(), ids);
         let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
         assert_eq!(lines.len(), tables.qps.len());
         let total = ids.iter().position(|id| *id == "total").unwrap();
         assert_eq!(&lines[0][total], "12345");
+    }
+
+    #[test]
+    fn an_interval_in_which_all_was_lost_has_a_line() {
+        let mut tables = Tables {
+            interfaces: sample::tables().interfaces,
+            ..Tables::default()
+        };
+        tables.interfaces[0].dropped_kernel = Some(77);
+        let (mut octets, selection, words) = (Vec::new(), Selection::default(), Words::default());
+        let mut csv = Csv::new(&mut octets, true);
+        for _ in 0..2 {
+            csv.interval(1, 2, &tables, &selection, &words, false)
+                .unwrap();
+        }
+        csv.finish().unwrap();
+        let mut reader = ::csv::Reader::from_reader(&octets[..]);
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let lost: u64 = lines[0].iter().rev().nth(1).unwrap().parse().unwrap();
+        assert!(lost >= 77, "{lines:?}");
+        assert_eq!((&lines[0][0], &lines[0][2], lines.len()), ("1", "0", 1));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::Selection;
 use crate::monitor::RowId;
 use crate::packed::QpRows;
 use crate::record::{Cell, QpRecord, Record};
-use crate::tables::{Tables, Totals};
+use crate::tables::Tables;
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -91,7 +91,7 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
         "version": VERSION,
         "at": moment(tables.now),
         "started": moment(tables.started),
-        "totals": totals(&tables.totals),
+        "totals": totals(tables),
         "rules": tables.rules.iter().map(|(id, count)| ((*id).to_owned(), json!(count))).collect::<Map<_, _>>(),
         "matched": selected.matched,
         "points": records(&tables.points, words),
@@ -111,7 +111,11 @@ pub struct Intervals {
     /// By the row's place: as many as were ever kept at a time.
     totals: Vec<(RowId, u64)>,
     notifications: [u64; Kind::ALL.len()],
+    dropped: Dropped,
 }
+
+/// Packets dropped by the kernel and by the interfaces, where that is known.
+type Dropped = (Option<u64>, Option<u64>);
 
 impl Intervals {
     /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`. Rows that had
@@ -151,10 +155,16 @@ impl Intervals {
             *now = now.saturating_sub(before);
         }
         self.notifications = tables.totals.notifications;
+        let (dropped, before) = (tables.dropped(), self.dropped);
+        let since = |now: Option<u64>, before: Option<u64>| {
+            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+        };
+        self.dropped = dropped;
         Counts {
             all: &tables.qps,
             rows,
             by_kind,
+            dropped: (since(dropped.0, before.0), since(dropped.1, before.1)),
         }
     }
 
@@ -191,7 +201,8 @@ impl Intervals {
             "from": from,
             "to": to,
             "notifications": by_kind(&counts.by_kind),
-            "totals": totals(&tables.totals),
+            "dropped": { "kernel": counts.dropped.0, "interface": counts.dropped.1 },
+            "totals": totals(tables),
         });
         Document::new(rest, move || {
             let rows = counts.clone().into_rows();
@@ -214,6 +225,8 @@ pub(crate) struct Counts<'t> {
     rows: Vec<(u64, u32)>,
     /// All of them, by kind.
     by_kind: [u64; Kind::ALL.len()],
+    /// Packets that were lost meanwhile.
+    pub dropped: Dropped,
 }
 
 impl<'t> Counts<'t> {
@@ -240,11 +253,15 @@ fn by_kind(counts: &[u64; Kind::ALL.len()]) -> Map<String, Value> {
 }
 
 /// Sums.
-pub(crate) fn totals(totals: &Totals) -> Value {
+pub(crate) fn totals(tables: &Tables) -> Value {
+    let totals = &tables.totals;
     let mut value = serde_json::to_value(totals).unwrap_or_default();
     if let Value::Object(members) = &mut value {
         let notifications = by_kind(&totals.notifications);
         members.insert("notifications".to_owned(), Value::Object(notifications));
+        let (kernel, interface) = tables.dropped();
+        members.insert("dropped_kernel".to_owned(), json!(kernel));
+        members.insert("dropped_interface".to_owned(), json!(interface));
         let severities = [Severity::Note, Severity::Warning, Severity::Error];
         let findings = severities.iter().zip(totals.findings);
         let findings = findings.map(|(severity, count)| (severity.name().to_owned(), json!(count)));
@@ -380,6 +397,12 @@ mod tests {
         assert_eq!(line["notifications"]["wan_fcn"], 5);
         assert_eq!(line["notifications"]["cnp"], 2);
         assert_eq!((&line["from"], &line["to"]), (&json!(3), &json!(4)));
+        assert_eq!(line["dropped"], json!({ "kernel": 0, "interface": 0 }));
+        tables.interfaces[0].dropped_kernel = Some(1_000_000);
+        let line = parsed(&intervals.line(4, 5, &tables, &selection, &words, false));
+        let lost = |line: &Value| line["dropped"]["kernel"].as_u64().unwrap();
+        assert!(lost(&line) > 900_000, "{line}");
+        assert!(line["totals"]["dropped_kernel"].as_u64().unwrap() >= lost(&line));
         assert!(!line.to_string().contains('\n'));
     }
 }

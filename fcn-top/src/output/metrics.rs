@@ -60,7 +60,8 @@ families! {
     INTERFACE_DROPPED = "fcn_top_interface_dropped_total", Counter, ["interface", "by"], "Packets dropped by the kernel or by the interface, as libpcap counts them";
     NOTIFIER = "fcn_top_notifier_notifications_total", Counter, ["notifier"], "Congestion notifications by who sent them: the most active, and all others as notifier=\"other\"";
     NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, ["notifier"], "QPs and flows that a notifier has told to slow down";
-    QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Notifications a second over the last ten seconds, of the QPs that are told most";
+    QP = "fcn_top_qp_notifications_total", Counter, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Congestion notifications of the QPs that are told most";
+    QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Notifications a second in the last ten seconds that are over";
     QP_GAP = "fcn_top_qp_gap_median_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Median time between two notifications of the QP";
     QP_LAST = "fcn_top_qp_last_notification_timestamp_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Last notification of the QP";
     QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "The flow's data rate in the last second";

@@ -227,8 +227,9 @@ impl Exposition {
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
-        let families: [(&Family, Value); 7] = [
-            (&m::QP_RATE, |row| Some(row.rate_10s)),
+        let families: [(&Family, Value); 8] = [
+            (&m::QP, |row| Some(row.total as f64)),
+            (&m::QP_RATE, |row| row.rate_10s),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
             (&m::QP_LAST, |row| Some(seconds(row.last_seen))),
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),

@@ -163,11 +163,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
 
 /// What the capture missed, as far as it says so.
 fn drops(tables: &Tables) -> String {
-    let sum = |of: fn(&crate::record::InterfaceRecord) -> Option<u64>| {
-        let known = tables.interfaces.iter().filter_map(of);
-        known.reduce(u64::saturating_add)
-    };
-    let (kernel, interface) = (sum(|i| i.dropped_kernel), sum(|i| i.dropped_interface));
+    let (kernel, interface) = tables.dropped();
     let silent = tables
         .interfaces
         .iter()
@@ -221,6 +217,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "kind",
         "notifier",
         "total",
+        "rate_mean",
         "rate_peak",
         "gap_p50",
         "ce_share",

@@ -102,6 +102,7 @@ mod tests {
         for name in [SNAPSHOT, INTERVAL, AUDIT]
             .iter()
             .chain(&csv::INTERVAL_COLUMNS)
+            .chain(&csv::DROPPED_COLUMNS)
         {
             assert!(before.contains(name), "{name} is not documented");
         }

@@ -7,6 +7,8 @@ use crate::tables::Detail;
 pub(super) struct Bar {
     /// Notifications a second.
     pub notified: f64,
+    /// The most notifications in any one millisecond.
+    pub most: f64,
     /// Bits of data a second; nothing where no data was seen.
     pub bits: Option<f64>,
 }
@@ -31,13 +33,9 @@ impl Bars {
             .get(usize::from(x) * self.bars.len() / usize::from(width.max(1)))
     }
 
-    /// The greatest rates of notifications and of data.
-    pub(super) fn peaks(&self) -> (f64, f64) {
-        let greatest = |of: fn(&Bar) -> f64| self.bars.iter().map(of).fold(0.0, f64::max);
-        (
-            greatest(|bar| bar.notified),
-            greatest(|bar| bar.bits.unwrap_or(0.0)),
-        )
+    /// The greatest of something.
+    pub(super) fn peak(&self, of: impl Fn(&Bar) -> f64) -> f64 {
+        self.bars.iter().map(of).fold(0.0, f64::max)
     }
 }
 
@@ -57,14 +55,13 @@ pub(super) fn bars(detail: &Detail, now: u64, width: u16, zoom: u32) -> Bars {
     let first = end.saturating_sub(steps);
     let group = steps.div_ceil(width);
     let seconds = group as f64 * detail.step as f64 / 1e9;
-    let sum = |series: &[f32], from: usize, to: usize| -> Option<f64> {
-        let part = series.get(from..to.min(series.len()))?;
-        // What is not a number would spoil the whole scale.
-        let all: f64 = part
-            .iter()
-            .map(|&value| f64::from(value))
-            .filter(|value| value.is_finite())
-            .sum();
+    // What is not a number would spoil the whole scale.
+    let part = |series: &[f32], from: usize, to: usize| {
+        let part = series.get(from..to.min(series.len()))?.to_vec();
+        Some(part.into_iter().map(f64::from).filter(|x| x.is_finite()))
+    };
+    let sum = |series: &[f32], from: usize, to: usize| {
+        let all: f64 = part(series, from, to)?.sum();
         Some(all.max(0.0) / seconds)
     };
     // The groups end with the moment shown, so that the newest column is as long as the others.
@@ -75,6 +72,7 @@ pub(super) fn bars(detail: &Detail, now: u64, width: u16, zoom: u32) -> Bars {
             let from = to.saturating_sub(group).max(first);
             Bar {
                 notified: sum(&detail.notifications, from, to).unwrap_or(0.0),
+                most: part(&detail.most, from, to).map_or(0.0, |most| most.fold(0.0, f64::max)),
                 bits: sum(&detail.data, from, to).map(|octets| octets * 8.0),
             }
         })
@@ -94,6 +92,7 @@ mod tests {
             start: 1_000,
             step: 100,
             notifications: (0..steps).map(|step| (step % 2) as f32).collect(),
+            most: (0..steps).map(|step| (step % 3) as f32).collect(),
             data: (0..steps).map(|_| 25.0).collect(),
             notifiers: Vec::new(),
         }
@@ -108,6 +107,7 @@ mod tests {
             all.bars[7],
             Bar {
                 notified: 5e6,
+                most: 2.0,
                 bits: Some(2e9)
             }
         );

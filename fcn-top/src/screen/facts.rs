@@ -109,7 +109,6 @@ pub(super) fn who(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
 /// How often and how much: the right column.
 pub(super) fn how_much(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
     let words = look.words;
-    let rate = |rate| words.cell(Cell::Rate(rate));
     let maybe = |cell: Option<Cell<'_>>| words.cell(cell.unwrap_or(Cell::None));
     let count = |count: Option<u32>| maybe(count.map(|count| Cell::Count(count.into())));
     let span = |span: Option<u64>| maybe(span.map(Cell::Span));
@@ -117,15 +116,16 @@ pub(super) fn how_much(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
         fact(
             "Rate now, 1 s, 10 s",
             [record.rate_now, record.rate_1s, record.rate_10s]
-                .map(rate)
+                .map(|rate| maybe(rate.map(Cell::Rate)))
                 .join(", "),
             Tone::Plain,
         ),
         fact(
-            "Peak, total",
+            "Mean, peak, total",
             format!(
-                "{}, {}",
-                rate(record.rate_peak),
+                "{}, {}, {}",
+                maybe(record.rate_mean.map(Cell::Rate)),
+                words.cell(Cell::Rate(record.rate_peak)),
                 words.cell(Cell::Count(record.total))
             ),
             Tone::Plain,

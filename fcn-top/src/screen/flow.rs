@@ -240,26 +240,27 @@ impl App<'_> {
         // Two headings; the data has the larger part of what is left.
         let room = upper.height.saturating_sub(2);
         let (first, second) = split(upper, 1 + room / 2);
-        let (peak, data_peak) = bars.peaks();
-        let each = self.words.cell(Cell::Span(bars.each));
+        let peak = bars.peak(|bar| bar.notified);
+        let data_peak = bars.peak(|bar| bar.bits.unwrap_or(0.0));
+        let most = bars.peak(|bar| bar.most);
         let dim = self.theme.style(Tone::Dim);
         let (title, first) = split(first, 1);
         let told = self.theme.bold(Tone::Warn);
-        fit::put_all(
-            buffer,
-            title,
-            title.y,
-            &[
-                ("Notifications a second".to_owned(), told),
-                (
-                    format!(
-                        "  top {}  a column is {each}",
-                        self.words.cell(Cell::Rate(peak))
-                    ),
-                    dim,
-                ),
-            ],
+        let heading = |what: &str, scale: String| [(what.to_owned(), told), (scale, dim)];
+        let each = self.words.cell(Cell::Span(bars.each));
+        let scale = format!(
+            "  top {}  a column is {each}",
+            self.words.cell(Cell::Rate(peak))
         );
+        let titles = heading("Notifications a second", scale);
+        fit::put_all(buffer, title, title.y, &titles);
+        // A burst is shorter than a column is long: it has a line of its own, where there is room.
+        let bursts = if most > 0.0 && first.height >= 4 {
+            2
+        } else {
+            0
+        };
+        let (first, bursts) = split(first, first.height - bursts);
         self.draw_bars(
             &bars,
             first,
@@ -267,6 +268,19 @@ impl App<'_> {
             |bar| (Some(bar.notified), Tone::Warn),
             buffer,
         );
+        let (title, bursts) = split(bursts, 1);
+        if !bursts.is_empty() {
+            let scale = format!("  top {}", self.words.cell(Cell::Count(most as u64)));
+            let titles = heading("The most in any one millisecond", scale);
+            fit::put_all(buffer, title, title.y, &titles);
+            self.draw_bars(
+                &bars,
+                bursts,
+                most,
+                |bar| (Some(bar.most), Tone::Warn),
+                buffer,
+            );
+        }
         let (title, second) = split(second, 1);
         if data_peak > 0.0 {
             fit::put_all(

@@ -8,7 +8,7 @@ use super::moments::{KEPT_ROWS, Mode};
 use super::mouse::Hit;
 use super::theme::Tone;
 use crate::record::{Cell, Record};
-use crate::text::{NOTHING, clean};
+use crate::text::clean;
 use fcn_tool::quantity::grouped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -151,17 +151,7 @@ impl App<'_> {
     pub(super) fn draw_sums(&self, area: Rect, buffer: &mut Buffer) {
         let tables = self.moments.shown();
         let totals = &tables.totals;
-        let sum = |of: fn(&crate::record::InterfaceRecord) -> Option<u64>| {
-            tables
-                .interfaces
-                .iter()
-                .filter_map(of)
-                .fold(None, |sum: Option<u64>, count| {
-                    Some(sum.unwrap_or(0).saturating_add(count))
-                })
-        };
-        let kernel = sum(|interface| interface.dropped_kernel);
-        let interface = sum(|interface| interface.dropped_interface);
+        let (kernel, interface) = tables.dropped();
         let said = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), grouped);
         let lost = kernel.unwrap_or(0) > 0 || interface.unwrap_or(0) > 0;
         let plain = self.theme.style(Tone::Plain);
@@ -171,10 +161,8 @@ impl App<'_> {
             style,
             weight,
         };
-        let pace = self.moments.pace().map_or_else(
-            || NOTHING.to_owned(),
-            |pace| self.words.cell(Cell::Rate(pace)),
-        );
+        let rate = tables.rate_1s.map_or(Cell::None, Cell::Rate);
+        let rate = self.words.cell(rate);
         let narrow = area.width < 70;
         let drops = if narrow {
             format!("drops {}/{}", said(kernel), said(interface))
@@ -190,7 +178,7 @@ impl App<'_> {
         });
         pieces.extend([
             piece(0, drops, tone(lost, Tone::Bad)),
-            piece(1, format!("{pace} notif/s"), self.theme.bold(Tone::Plain)),
+            piece(1, format!("{rate} notif/s"), self.theme.bold(Tone::Plain)),
             piece(3, format!("{} in all", grouped(totals.notified())), plain),
             piece(2, format!("{} rows", grouped(totals.rows)), plain),
             piece(

@@ -206,6 +206,7 @@ impl Line for (RowId, QpRecord) {
             "change_10ms",
             "obeyed",
             "data_rate",
+            "rate_mean",
             "rate_peak",
             "ce_share",
             "queue_max",
@@ -255,7 +256,7 @@ impl Line for (RowId, QpRecord) {
             "change_10ms" => change_tone(record.change_10ms),
             "obeyed" => obeyed_tone(record.obeyed),
             // Nothing for ten seconds: it is over.
-            _ if record.rate_10s <= 0.0 => Tone::Dim,
+            _ if record.rate_10s == Some(0.0) => Tone::Dim,
             "kind" => {
                 if record.origin == Origin::Switch {
                     Tone::Accent
@@ -310,7 +311,7 @@ impl Line for PointRecord {
             "trusted" => bad_if(self.trusted == Some(false)),
             "findings" => warn_if(self.findings > 0),
             "malformed" => warn_if(self.malformed > 0),
-            _ if self.rate_10s <= 0.0 => Tone::Dim,
+            _ if self.rate_10s == Some(0.0) => Tone::Dim,
             "origin" => {
                 if self.origin == Origin::Switch {
                     Tone::Accent

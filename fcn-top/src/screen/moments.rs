@@ -16,13 +16,6 @@ pub(super) const KEPT_ROWS: usize = 300;
 /// Lines of every other table remembered of each.
 const KEPT_LINES: usize = 300;
 
-/// What was at some moment.
-#[derive(Debug)]
-pub(super) struct Kept {
-    tables: Tables,
-    pace: Option<f64>,
-}
-
 /// How the moment shown is to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -39,10 +32,10 @@ enum Shown {
     Live,
     /// Kept standing; what was not wanted when that began still has to come.
     Still {
-        at: Box<Kept>,
+        at: Box<Tables>,
         whole: bool,
     },
-    Kept(Rc<Kept>),
+    Kept(Rc<Tables>),
 }
 
 /// The moments that can be shown.
@@ -50,11 +43,9 @@ enum Shown {
 pub(super) struct Moments {
     live: Tables,
     shown: Shown,
-    kept: VecDeque<Rc<Kept>>,
+    kept: VecDeque<Rc<Tables>>,
     /// Time between the last two updates.
     step: u64,
-    /// Moments of the last second and notifications until then.
-    samples: VecDeque<(u64, u64)>,
 }
 
 impl Moments {
@@ -64,7 +55,6 @@ impl Moments {
             shown: Shown::Live,
             kept: VecDeque::new(),
             step: 0,
-            samples: VecDeque::new(),
         }
     }
 
@@ -75,13 +65,13 @@ impl Moments {
         let due = self
             .kept
             .back()
-            .is_none_or(|last| next >= last.tables.now.saturating_add(SECOND));
+            .is_none_or(|last| next >= last.now.saturating_add(SECOND));
         due || self.is_incomplete()
     }
 
     /// Whether what stands still lacks rows.
     pub(super) fn lacks_rows(&self) -> bool {
-        matches!(&self.shown, Shown::Still { whole: false, at } if at.tables.qps.is_empty())
+        matches!(&self.shown, Shown::Still { whole: false, at } if at.qps.is_empty())
     }
 
     /// Whether what stands still lacks tables.
@@ -91,25 +81,11 @@ impl Moments {
 
     /// Takes the tables as they are now; `all` tells that none of them was left out.
     pub(super) fn update(&mut self, tables: Tables, all: bool) {
-        let notified = tables.totals.notified();
-        if self.samples.back().is_none_or(|&(at, _)| at < tables.now) {
-            self.samples.push_back((tables.now, notified));
-        }
-        // One sample older than a second is kept, so that there is a second to measure over.
-        while self.samples.len() > 2
-            && self
-                .samples
-                .get(1)
-                .is_some_and(|&(at, _)| at.saturating_add(SECOND) <= tables.now)
-            || self.samples.len() > 64
-        {
-            self.samples.pop_front();
-        }
         if let Shown::Still { at, whole } = &mut self.shown
             && !*whole
             && all
         {
-            let still = &mut at.tables;
+            let still = at;
             if still.qps.is_empty() {
                 still.qps.clone_from(&tables.qps);
             }
@@ -133,7 +109,7 @@ impl Moments {
 
     /// Whether the moment that is now is to be remembered.
     pub(super) fn due(&self, refresh: u64) -> bool {
-        let since = |last: &Rc<Kept>| self.live.now.saturating_sub(last.tables.now);
+        let since = |last: &Rc<Tables>| self.live.now.saturating_sub(last.now);
         self.kept
             .back()
             .is_none_or(|last| since(last) > 0 && since(last).saturating_add(refresh / 2) >= SECOND)
@@ -163,13 +139,11 @@ impl Moments {
             events: Vec::new(),
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
             totals: live.totals,
+            rate_1s: live.rate_1s,
             rules: live.rules.clone(),
             detail: None,
         };
-        self.kept.push_back(Rc::new(Kept {
-            tables,
-            pace: self.live_pace(),
-        }));
+        self.kept.push_back(Rc::new(tables));
         while self.kept.len() > KEPT {
             self.kept.pop_front();
         }
@@ -179,8 +153,8 @@ impl Moments {
     pub(super) fn shown(&self) -> &Tables {
         match &self.shown {
             Shown::Live => &self.live,
-            Shown::Still { at, .. } => &at.tables,
-            Shown::Kept(at) => &at.tables,
+            Shown::Still { at, .. } => at,
+            Shown::Kept(at) => at,
         }
     }
 
@@ -193,35 +167,17 @@ impl Moments {
     pub(super) fn events(&self) -> &[EventRecord] {
         match &self.shown {
             Shown::Live => &self.live.events,
-            Shown::Still { at, .. } => &at.tables.events,
+            Shown::Still { at, .. } => &at.events,
             Shown::Kept(at) => {
-                let end = self
-                    .live
-                    .events
-                    .partition_point(|event| event.at <= at.tables.now);
+                let end = self.live.events.partition_point(|event| event.at <= at.now);
                 self.live.events.get(..end).unwrap_or_default()
             }
         }
     }
 
-    fn live_pace(&self) -> Option<f64> {
-        let ((from, before), (to, after)) = (*self.samples.front()?, *self.samples.back()?);
-        let span = to.checked_sub(from).filter(|&span| span > 0)?;
-        Some(after.saturating_sub(before) as f64 * SECOND as f64 / span as f64)
-    }
-
-    /// Notifications a second at the moment shown.
-    pub(super) fn pace(&self) -> Option<f64> {
-        match &self.shown {
-            Shown::Live => self.live_pace(),
-            Shown::Still { at, .. } => at.pace,
-            Shown::Kept(at) => at.pace,
-        }
-    }
-
     /// How the moment shown is to now.
     pub(super) fn mode(&self) -> Mode {
-        let ago = |at: &Kept| self.live.now.saturating_sub(at.tables.now);
+        let ago = |at: &Tables| self.live.now.saturating_sub(at.now);
         match &self.shown {
             Shown::Live => Mode::Live,
             Shown::Still { at, .. } => Mode::Paused(ago(at)),
@@ -241,10 +197,7 @@ impl Moments {
                     ..self.live.clone()
                 };
                 Shown::Still {
-                    at: Box::new(Kept {
-                        tables,
-                        pace: self.live_pace(),
-                    }),
+                    at: Box::new(tables),
                     whole: all,
                 }
             }
@@ -257,7 +210,7 @@ impl Moments {
         if let Shown::Still { at, .. } = std::mem::replace(&mut self.shown, other)
             && self.live.qps.is_empty()
         {
-            self.live.qps = at.tables.qps;
+            self.live.qps = at.qps;
         }
     }
 
@@ -271,7 +224,7 @@ impl Moments {
     /// Goes so many remembered moments back; from the oldest nowhere.
     pub(super) fn back(&mut self, by: usize) {
         let now = self.shown().now;
-        let before = self.kept.iter().rev().filter(|kept| kept.tables.now < now);
+        let before = self.kept.iter().rev().filter(|kept| kept.now < now);
         if let Some(kept) = before.take(by).last() {
             let kept = Shown::Kept(Rc::clone(kept));
             self.show(kept);
@@ -281,7 +234,7 @@ impl Moments {
     /// Goes so many remembered moments forward; from the newest to now.
     pub(super) fn forward(&mut self, by: usize) {
         let now = self.shown().now;
-        let after = self.kept.iter().filter(|kept| kept.tables.now > now);
+        let after = self.kept.iter().filter(|kept| kept.now > now);
         let next = match after.clone().nth(by.saturating_sub(1)) {
             Some(kept) => Shown::Kept(Rc::clone(kept)),
             None => Shown::Live,
@@ -328,7 +281,6 @@ mod tests {
             take(&mut moments, at(second, second * 50));
         }
         assert_eq!(moments.kept.len(), KEPT);
-        assert_eq!(moments.pace(), Some(50.0));
         assert_eq!(moments.mode(), Mode::Live);
         moments.back(1);
         assert_eq!(moments.mode(), Mode::Frozen(SECOND));

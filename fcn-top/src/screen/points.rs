@@ -29,7 +29,7 @@ pub(super) fn points<'p>(
     let room = area.width.saturating_sub(name) / 3;
     let of = |point: &PointRecord| {
         [
-            point.rate_1s,
+            point.rate_1s.unwrap_or(0.0),
             point.flows as f64,
             point.queue_max.unwrap_or(0).into(),
         ]
@@ -64,7 +64,7 @@ pub(super) fn points<'p>(
             look.theme.style(Tone::Plain),
         );
         let texts = [
-            words.cell(Cell::Rate(point.rate_1s)),
+            words.cell(point.rate_1s.map_or(Cell::None, Cell::Rate)),
             words.cell(Cell::Count(point.flows)),
             words.cell(
                 point

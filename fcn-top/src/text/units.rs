@@ -39,15 +39,16 @@ pub fn count(number: u64) -> String {
     text + prefix
 }
 
-/// So many a second: `0.30`, `12.5`, `999`, `1.20k`.
+/// So many a second: `0.30`, `12.5`, `999`, `1,200`, `12.3k`.
 #[must_use]
 pub fn rate(value: f64) -> String {
     match value {
         v if !v.is_finite() => NOTHING.to_owned(),
-        v if v >= 999.5 => {
+        v if v >= 9_999.5 => {
             let (text, prefix) = with_prefix(v);
             text + prefix
         }
+        v if v >= 999.5 => grouped(v.round() as u64),
         // Most rates are counts within a second.
         v if v.fract() == 0.0 => format!("{v}"),
         v => three(v),
@@ -124,8 +125,10 @@ mod tests {
             (12.5, "12.5"),
             (150.0, "150"),
             (999.0, "999"),
-            (999.6, "1.00k"),
-            (1_234.0, "1.23k"),
+            (999.6, "1,000"),
+            (1_234.0, "1,234"),
+            (9_999.4, "9,999"),
+            (9_999.6, "10.0k"),
             (12_345.0, "12.3k"),
             (123_456.0, "123k"),
             (999_600.0, "1.00M"),

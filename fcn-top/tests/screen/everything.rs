@@ -73,8 +73,8 @@ fn tables() -> impl Strategy<Value = Tables> {
                 .into_iter()
                 .map(|(id, rate, share, qp, sender, total)| {
                     let record = QpRecord {
-                        rate_1s: rate,
-                        rate_10s: share,
+                        rate_1s: Some(rate),
+                        rate_10s: Some(share),
                         obeyed: Some(share),
                         change_10ms: Some(rate),
                         measured: total,
@@ -101,6 +101,7 @@ fn tables() -> impl Strategy<Value = Tables> {
                 detail: detail.map(|(start, step, notifications, data)| Detail {
                     start,
                     step,
+                    most: notifications.clone(),
                     notifications,
                     data,
                     notifiers: Vec::new(),

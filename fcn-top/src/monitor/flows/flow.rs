@@ -2,12 +2,15 @@
 
 use super::Data;
 use super::obedience::Obedience;
-use super::rate::Rate;
 use crate::monitor::series::Series;
+use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::{Look, Place};
 use fcn_wire::Rule;
+
+/// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
+pub const PART: u64 = 64;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
@@ -19,9 +22,12 @@ pub struct Flow {
     ce: u64,
     marks: Marks,
     last_psn: u32,
-    rate: Rate,
+    octets_by_time: Ring<u64>,
     obedience: Obedience,
-    series: Series<u64>,
+    /// In parts of [`PART`] octets.
+    series: Series<u32>,
+    /// Octets that are not in the series yet: less than a part.
+    rest: u64,
 }
 
 impl Flow {
@@ -34,9 +40,10 @@ impl Flow {
             ce: 0,
             marks: Marks::default(),
             last_psn: 0,
-            rate: Rate::default(),
+            octets_by_time: Ring::default(),
             obedience: Obedience::new(),
             series: Series::new(),
+            rest: 0,
         }
     }
 
@@ -52,9 +59,12 @@ impl Flow {
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.last_psn = data.psn;
-        self.rate.add(self.last, at, data.ip_octets);
+        self.octets_by_time.add_at(at, data.ip_octets);
         self.obedience.data(self.last, at, data.ip_octets);
-        self.series.add(at, data.ip_octets);
+        let octets = self.rest + data.ip_octets;
+        self.rest = octets % PART;
+        self.series
+            .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
         rule
     }
@@ -64,7 +74,7 @@ impl Flow {
     pub(super) fn fetch(&self) {
         fetch(&self.first);
         fetch(&self.octets);
-        self.rate.fetch();
+        self.octets_by_time.fetch();
         self.obedience.fetch();
         self.series.fetch();
     }
@@ -81,11 +91,11 @@ impl Flow {
         self.marks.last()
     }
 
-    /// Data in the second before `now`, in bits a second of IP packets: ten steps of 100 ms, the running one included.
-    /// Always there: zero where the flow has fallen silent.
+    /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
+    /// zero where the flow has fallen silent, `None` before a tenth of a second was watched.
     #[must_use]
-    pub fn data_rate(&self, now: u64) -> Option<f64> {
-        Some(self.rate.sum(self.last, now.max(self.last)) * 8.0)
+    pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
+        Some(self.octets_by_time.rate_1s(now, since)? * 8.0)
     }
 
     /// Data packets seen.
@@ -132,9 +142,9 @@ impl Flow {
         (measured > 0).then(|| f64::from(obeyed) / f64::from(measured))
     }
 
-    /// Octets over time.
+    /// Data over time, in parts of [`PART`] octets.
     #[must_use]
-    pub const fn series(&self) -> &Series<u64> {
+    pub const fn series(&self) -> &Series<u32> {
         &self.series
     }
 

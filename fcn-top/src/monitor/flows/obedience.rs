@@ -63,8 +63,8 @@ impl Sums {
 /// millisecond has not grown because it was not there before.
 #[derive(Clone, Copy, Debug)]
 pub struct Obedience {
-    fine: Steps<u32, 5, { MS / 4 }>,
-    coarse: Steps<u32, 5, { 10 * MS / 4 }>,
+    fine: Steps<5, { MS / 4 }>,
+    coarse: Steps<5, { 10 * MS / 4 }>,
     pending: Pending,
     sums: Sums,
 }

@@ -1,20 +1,16 @@
 //! The last few steps of time, each with a sum: a window that slides.
 
-use crate::monitor::sums::Sum;
-
 /// The sums of the last `N` steps of `STEP` nanoseconds, up to a last time that the owner knows and hands in.
 #[derive(Clone, Copy, Debug)]
-pub struct Steps<T, const N: usize, const STEP: u64> {
+pub struct Steps<const N: usize, const STEP: u64> {
     /// By the step's number modulo `N`.
-    sums: [T; N],
+    sums: [u32; N],
 }
 
-impl<T: Sum, const N: usize, const STEP: u64> Steps<T, N, STEP> {
+impl<const N: usize, const STEP: u64> Steps<N, STEP> {
     /// All zero.
     pub fn new() -> Self {
-        Self {
-            sums: [T::default(); N],
-        }
+        Self { sums: [0; N] }
     }
 
     /// Adds `amount` at `at`, which is not before `last`, the time of the last addition.
@@ -23,18 +19,18 @@ impl<T: Sum, const N: usize, const STEP: u64> Steps<T, N, STEP> {
         if from != to {
             let gone = (to - from).min(N as u64);
             for number in to - gone + 1..=to {
-                self.sums[(number % N as u64) as usize] = T::default();
+                self.sums[(number % N as u64) as usize] = 0;
             }
         }
         let sum = &mut self.sums[(to % N as u64) as usize];
-        *sum = sum.plus(amount);
+        *sum = sum.saturating_add(u32::try_from(amount).unwrap_or(u32::MAX));
     }
 
     /// The sum of step `number`, where `last` is the time of the last addition.
     fn get(&self, last: u64, number: u64) -> u64 {
         let newest = last / STEP;
         if number <= newest && newest - number < N as u64 {
-            self.sums[(number % N as u64) as usize].wide()
+            self.sums[(number % N as u64) as usize].into()
         } else {
             0
         }

@@ -116,6 +116,7 @@ fn the_number_of_series_is_bounded() {
     };
     assert_eq!(count("fcn_top_notifier_notifications_total"), NOTIFIERS + 1);
     assert_eq!(count("fcn_top_qp_notifications_per_second"), QPS);
+    assert_eq!(count("fcn_top_qp_notifications_total"), QPS);
     assert_eq!(count("fcn_top_interface_up"), INTERFACES);
     assert!(samples.len() < 1_300, "{}", samples.len());
     let none = checked(&Exposition::new(0, Words::default()).page(&tables));
