@@ -31,7 +31,7 @@ use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpReco
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
 use fcn_observe::FlowKey;
-use fcn_observe::{Labels, RowKey};
+use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
@@ -67,6 +67,7 @@ pub struct Monitor {
     flows: Flows,
     resolver: Resolver,
     labels: Labels<FlowKey>,
+    routing: Routing,
     paths: Paths,
     notices: Notices,
     interfaces: Interfaces,
@@ -88,6 +89,7 @@ impl Monitor {
             flows: Flows::new(limits.flows.max(1)),
             resolver: Resolver::new(limits.connections.max(1)),
             labels: Labels::new(limits.connections),
+            routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
             notices: Notices::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),

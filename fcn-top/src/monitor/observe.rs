@@ -211,7 +211,8 @@ impl Monitor {
             let observed = self.data(packet, frame, &data, &mut findings);
             (Sort::Data, observed)
         } else {
-            frame.check(icrc, &mut findings);
+            let session = self.routing.hear_frame(frame, &mut findings);
+            frame.check_in_session(icrc, session, &mut findings);
             let sort = match end {
                 Some(End::Malformed(_)) => Sort::Undecodable,
                 Some(End::Cut { .. }) if !self.is_readable(frame) => Sort::Cut,
