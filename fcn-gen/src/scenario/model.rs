@@ -3,6 +3,7 @@
 //! Values only. `file.rs` reads them from TOML and fills in what the file leaves out; `sim/` plays them.
 
 use crate::units::{Ps, Rate};
+use fcn_node::proxy_directory::Reading;
 use fcn_node::{congestion_point, ingress_pe, notification_point, proxy, reaction_point};
 use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
 use fcn_wire::pnc::Prefix;
@@ -169,6 +170,8 @@ pub struct Proxying {
     pub known_by: ProxyKnownBy,
     /// The senders that it serves: the prefixes it advertises.
     pub serves: Vec<Prefix>,
+    /// Whose prefix has the flag, in IS-IS and OSPF.
+    pub reading: Reading,
 }
 
 /// How congestion points come to know the proxy node.

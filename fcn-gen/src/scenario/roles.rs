@@ -11,13 +11,14 @@ use super::role_settings::{
     dcqcn_params, limits, marking, pause, positive, queue, telemetry_params,
 };
 use super::schema::{
-    AbilityText, ControlText, File, HostText, KnownByText, Maybe, Patterns, SwitchText, TunnelText,
-    prefix,
+    AbilityText, ControlText, File, HostText, KnownByText, Maybe, Patterns, PncAtText, SwitchText,
+    TunnelText, prefix,
 };
 use super::topology::{Entry, Topology};
 use core::cell::Cell;
 use core::ops::Range;
 use fcn_node::congestion_point::{self, Ability};
+use fcn_node::proxy_directory::Reading;
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
@@ -35,6 +36,7 @@ pub(super) struct Roles<'t, 'a> {
     wan: HashSet<NodeId>,
     ingress: Option<NodeId>,
     proxies: Vec<ProxyNode>,
+    reading: Reading,
     /// Prefixes in lists so far.
     listed: Cell<usize>,
 }
@@ -100,6 +102,10 @@ impl<'t, 'a> Roles<'t, 'a> {
             wan,
             ingress,
             proxies: Vec::new(),
+            reading: match file.pnc_at {
+                None | Some(PncAtText::Proxy) => Reading::ProxyPrefix,
+                Some(PncAtText::Sender) => Reading::SenderPrefix,
+            },
             listed: Cell::new(0),
         };
         for host in file.host.iter().map(Spanned::get_ref) {
@@ -406,6 +412,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.proxy = active && self.mechanism == Mechanism::Proxy;
         config.wan_fcn = active && in_wan;
         config.mark_unknown = switch.mark_unknown.unwrap_or(config.mark_unknown);
+        config.pnc_reading = self.reading;
         config.copy_flow_label = switch.copy_flow_label.unwrap_or(config.copy_flow_label);
         if config.fast_cnp {
             config.senders = senders.get(&self.domain(id)).cloned().unwrap_or_default();
@@ -500,6 +507,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             config,
             known_by: found.known_by,
             serves: found.serves.clone(),
+            reading: self.reading,
         }))
     }
 

@@ -1,6 +1,7 @@
 //! What an operator sets at a congestion point, and what it counts.
 
 use crate::limiter::Limits;
+use crate::proxy_directory::Reading;
 use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -101,6 +102,8 @@ pub struct Config {
     pub copy_flow_label: bool,
     /// Prefixes that the directory of proxies learnt from routing may hold. Default 65 536.
     pub directory: usize,
+    /// Which senders a node with PNC serves. Default: those in the prefixes that it advertises.
+    pub pnc_reading: Reading,
 }
 
 impl Config {
@@ -123,6 +126,7 @@ impl Config {
             udp_source: DEFAULT_UDP_SOURCE,
             copy_flow_label: false,
             directory: 65_536,
+            pnc_reading: Reading::default(),
         }
     }
 }
