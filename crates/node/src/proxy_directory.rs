@@ -29,8 +29,8 @@ pub enum Reading {
     #[default]
     ProxyPrefix,
     /// The flag stands at the sender's prefix: the node that advertises it with PNC serves the senders in it, and no
-    /// others. It is told at its own host prefix, with or without the flag; at none where it advertises none, or where
-    /// the sender's prefix is its only one \[choice\].
+    /// others. It is told at a host prefix that it advertises without the flag, as those with it are senders'; at none
+    /// where there is none \[choice\].
     SenderPrefix,
 }
 
@@ -179,7 +179,7 @@ impl ProxyDirectory {
         let address = prefix.address();
         let told = match self.reading {
             Reading::ProxyPrefix => said == (Said::Own { pnc: true }),
-            Reading::SenderPrefix => matches!(said, Said::Own { .. }),
+            Reading::SenderPrefix => said == (Said::Own { pnc: false }),
         };
         if told && prefix.is_host() {
             self.proxies.entry(advertiser).or_default().insert(address);
@@ -215,9 +215,7 @@ impl ProxyDirectory {
         match said {
             Said::Own { pnc } if serves || pnc => {
                 let addresses = self.proxies.get(&advertiser)?.iter().copied();
-                addresses
-                    .filter(|proxy| serves || *proxy != sender)
-                    .min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
+                addresses.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
             }
             Said::Own { .. } => None,
             Said::PassedOn { pnc } => (serves && pnc && prefix.is_host()).then(|| prefix.address()),

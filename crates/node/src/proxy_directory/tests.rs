@@ -284,7 +284,16 @@ fn by_the_other_reading_the_flag_stands_at_the_senders_prefix() {
     let proxy = Some(address(PROXY));
     for (prefixes, want) in [
         (&[(net, Flag::Pnc), (PROXY_HOST, Flag::No)][..], proxy),
-        (&[(net, Flag::Pnc), (PROXY_HOST, Flag::Pnc)], proxy),
+        (&[(net, Flag::Pnc), (PROXY_HOST, Flag::Pnc)], None),
+        // Another sender of the same node, with a lower address.
+        (
+            &[
+                (own, Flag::Pnc),
+                ("2001:db8:1::1/128", Flag::Pnc),
+                (PROXY_HOST, Flag::No),
+            ],
+            proxy,
+        ),
         (&[(own, Flag::Pnc), (PROXY_HOST, Flag::No)], proxy),
         // What serves by the first reading.
         (&[(net, Flag::No), (PROXY_HOST, Flag::Pnc)], None),
