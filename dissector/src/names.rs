@@ -320,10 +320,10 @@ fields! {
     PncTlvMetric = Pnc, "pnc.ospfv3.tlv.metric", "Metric", Kind::Dec(32), mask 0x00FF_FFFF;
     PncTlvBits = Pnc, "pnc.ospfv3.tlv.prefix_length", "Prefix Length", Kind::Dec(8);
     PncTlvOptions = Pnc, "pnc.ospfv3.tlv.prefix_options", "Prefix Options", Kind::Hex(8);
-    PncSub = Pnc, "pnc.ospf.sub_tlv", "Prefix Attribute Flags sub-TLV", Kind::Node;
+    PncSub = Pnc, "pnc.ospf.sub_tlv", "Prefix Extended Flags sub-TLV", Kind::Node;
     PncSubType = Pnc, "pnc.ospf.sub_tlv.type", "Sub-TLV Type", Kind::Dec(16);
     PncSubLength = Pnc, "pnc.ospf.sub_tlv.length", "Sub-TLV Length", Kind::Dec(16);
-    PncOspfFlags = Pnc, "pnc.ospf.flags", "Prefix Attribute Flags (first word)", Kind::Hex(32);
+    PncOspfFlags = Pnc, "pnc.ospf.flags", "Prefix Extended Flags (first word)", Kind::Hex(32);
     PncOspfFlag = Pnc, "pnc.ospf.flags.pnc", "Proxy Node Capability", Kind::Flag(32), mask 0x2000_0000;
     PncOspfRest = Pnc, "pnc.ospf.flags.more", "Other octets of the flags", Kind::Bytes;
     PncNhcAfi = Pnc, "pnc.nhc.afi", "Address family (AFI)", Kind::Dec(16), values AFIS;

@@ -20,7 +20,7 @@ fn capture(name: &str) -> PathBuf {
     path
 }
 
-/// By fcn-wire's own reading: the protocol, and each prefix that something is said about.
+/// By fcn-wire's own reading: the protocol, and each prefix of which it is said whether it has PNC.
 fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
     let profile = Profile::DEFAULT;
     let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
@@ -34,7 +34,10 @@ fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
     let wire_len = frame.spans().last()?.end - at;
     let walk = walk_within(protocol, bytes, wire_len, &profile).ok()??;
     let said = walk
-        .filter(|found| found.carrier.is_some())
+        .filter(|found| match protocol {
+            Protocol::Bgp => found.carrier.is_some(),
+            _ => found.flag_offset.is_some(),
+        })
         .filter_map(|found| Some(format!("{}={}", found.prefix?, u8::from(found.pnc))))
         .collect();
     Some((protocol, said))
@@ -49,7 +52,7 @@ fn flag(text: &str) -> &str {
     }
 }
 
-/// `prefix=capable` of every frame, as tshark's fields have them.
+/// `prefix=capable` of every frame, as tshark's fields have them; without prefixes whose PNC cannot be read.
 fn shown(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<Vec<String>> {
     let fields = [
         "-T",
@@ -65,7 +68,7 @@ fn shown(tshark: &Tshark, capture: &Path, arguments: &[&str]) -> Vec<Vec<String>
     let lines = text.lines().map(|line| {
         let (prefixes, flags) = line.split_once('|').unwrap();
         let both = prefixes.split(',').zip(flags.split(','));
-        both.filter(|(prefix, _)| !prefix.is_empty())
+        both.filter(|(prefix, capable)| !prefix.is_empty() && !capable.is_empty())
             .map(|(prefix, capable)| format!("{prefix}={}", flag(capable)))
             .collect()
     });
@@ -179,7 +182,7 @@ fn what_is_said_stands_at_its_prefix() {
 
     let sub_tlv = |kind: u16| {
         format!(
-            "    Prefix Attribute Flags sub-TLV\n        Sub-TLV Type: {kind}\n        Sub-TLV Length: 4\n        Prefix Attribute Flags (first word): 0x20000000\n            ..1. .... .... .... .... .... .... .... = Proxy Node Capability: True\n"
+            "    Prefix Extended Flags sub-TLV\n        Sub-TLV Type: {kind}\n        Sub-TLV Length: 4\n        Prefix Extended Flags (first word): 0x20000000\n            ..1. .... .... .... .... .... .... .... = Proxy Node Capability: True\n"
         )
     };
     let part = subtree(&trees[1], "OSPFv2 Extended Prefix TLV ").join("\n");

@@ -499,9 +499,12 @@ fn fast_cnp_with_both_traces() {
 
 #[test]
 fn proxies_known_in_every_way() {
-    for known in ["config", "option", "isis", "ospfv2", "ospfv3", "bgp"] {
+    let by = ["config", "option", "isis", "ospfv2", "ospfv3", "bgp"].map(|by| (by, "proxy"));
+    let other = ["isis", "ospfv2", "ospfv3"].map(|by| (by, "sender"));
+    for (known, at) in by.into_iter().chain(other) {
         let ip = if known == "ospfv2" { "ip=4" } else { "ip=6" };
-        let (outcome, decoder) = played("proxy", &[&format!("known_by={known}"), ip]);
+        let sets = [&format!("known_by={known}"), ip, &format!("pnc_at={at}")];
+        let (outcome, decoder) = played("proxy", &sets);
         assert_eq!(kinds(&outcome), [Kind::Cnp, Kind::ProxyCn], "{known}");
         assert!(
             outcome

@@ -1,9 +1,8 @@
 //! Which proxy node serves which sender, learnt from routing (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
 //!
-//! A node sets PNC on its own host prefix. Senders in any prefix that the same node advertises (the IS-IS system ID or
-//! OSPF advertising router is the same) are served at that host prefix's address \[choice: the draft says "the traffic
-//! sender associated with that prefix" and not how\]; a host prefix with PNC that is the sender's own also counts. In BGP
-//! the characteristic belongs to the route's next hop, which serves the route's prefix.
+//! The draft says that the flag is "set for the local host prefix of the originating node", and that the proxy is that of
+//! "the sender associated with that prefix", and not how: [`Reading`] has both readings. In BGP the characteristic belongs
+//! to the route's next hop, which serves the route's prefix, by either.
 //!
 //! A prefix that another router passes on (IS-IS down bit or re-advertisement flag, OSPF inter-area and external) no
 //! longer tells who its proxy is, and so serves only itself.
@@ -12,18 +11,28 @@
 //! matters, proxies are to be configured. Routing messages are not authenticated here: only the domain's own may come in.
 
 use crate::prefix_map::PrefixMap;
-use fcn_wire::frame::Upper;
-use fcn_wire::pnc::{self, Advertisement, Origin, Prefix, Protocol};
+use fcn_observe::Routing;
+use fcn_wire::pnc::{self, Advertisement, Origin, Prefix};
 use fcn_wire::{Frame, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Re-advertisement flag in the first octet of the IS-IS Prefix Attribute Flags (RFC 7794 section 2.1, bit 1).
-const ISIS_READVERTISED: u8 = 0x40;
-/// Route type of an intra-area prefix in the OSPFv2 Extended Prefix TLV (RFC 7684 section 2.1).
-const OSPF2_INTRA_AREA: u8 = 1;
 /// Route type that does not say.
 const OSPF2_UNSPECIFIED: u8 = 0;
+
+/// Which senders a node with PNC serves (draft-xiao-rtgwg-proxy-congestion-notification section 5.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// The flag stands at the proxy's own host prefix: senders in any prefix that the same node advertises (the IS-IS
+    /// system ID or OSPF advertising router is the same) are served at that address \[choice\]. A host prefix with PNC
+    /// that is the sender's own also counts.
+    #[default]
+    ProxyPrefix,
+    /// The flag stands at the sender's prefix: the node that advertises it with PNC serves the senders in it, and no
+    /// others. It is told at a host prefix that it advertises without the flag, as those with it are senders'; at none
+    /// where there is none \[choice\].
+    SenderPrefix,
+}
 
 /// What the directory has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +75,11 @@ enum Said {
 #[derive(Debug)]
 pub struct ProxyDirectory {
     prefixes: PrefixMap<BTreeMap<Advertiser, Said>>,
-    /// Host prefixes with PNC of each IGP router.
+    /// Host prefixes at which each IGP router is told as a proxy.
     proxies: BTreeMap<Advertiser, BTreeSet<IpAddr>>,
+    reading: Reading,
+    /// The OPEN messages of BGP sessions.
+    routing: Routing,
     /// Pairs of prefix and advertiser.
     len: usize,
     capacity: usize,
@@ -79,8 +91,10 @@ impl ProxyDirectory {
     /// An empty directory of at most `capacity` advertised prefixes. When it is full, new ones are refused and counted:
     /// a flood of them then cannot drive out what is known.
     #[must_use]
-    pub fn new(capacity: usize, profile: Profile) -> Self {
+    pub fn new(capacity: usize, reading: Reading, profile: Profile) -> Self {
         Self {
+            reading,
+            routing: Routing::default(),
             prefixes: PrefixMap::new(),
             proxies: BTreeMap::new(),
             len: 0,
@@ -92,17 +106,16 @@ impl ProxyDirectory {
 
     /// Learns from the IS-IS, OSPF or BGP message in `frame`; anything else is left alone.
     pub fn learn(&mut self, frame: &Frame<'_>) {
-        let (protocol, bytes) = match frame.upper() {
-            Upper::IsIs(_, bytes) => (Protocol::IsIs, *bytes),
-            Upper::Bgp(_, bytes) => (Protocol::Bgp, *bytes),
-            Upper::Ospf(ip, bytes) if ip.source.is_ipv4() => (Protocol::Ospf2, *bytes),
-            Upper::Ospf(_, bytes) => (Protocol::Ospf3, *bytes),
-            _ => return,
+        let Some((protocol, _, bytes)) = frame.routing() else {
+            return;
         };
-        let speaker = frame.ip().map(|ip| ip.source);
+        let ends = frame.ip().map(|ip| (ip.source, ip.destination));
+        let session = (self.routing).hear(protocol, bytes, ends, &self.profile, |_| {});
+        let speaker = ends.map(|(speaker, _)| speaker);
         match pnc::walk(protocol, bytes, false, &self.profile) {
             Ok(Some(walk)) => {
-                for advertisement in walk {
+                // A malformed LSA is as if it had never come.
+                for advertisement in walk.in_session(session).filter(|found| !found.ignored) {
                     self.advertised(&advertisement, speaker);
                 }
             }
@@ -161,10 +174,14 @@ impl ProxyDirectory {
         }
     }
 
-    /// Keeps the host prefixes with PNC of each router.
+    /// Keeps the host prefixes at which each router can be told.
     fn note_proxy(&mut self, prefix: Prefix, advertiser: Advertiser, said: Said) {
         let address = prefix.address();
-        if said == (Said::Own { pnc: true }) && prefix.is_host() {
+        let told = match self.reading {
+            Reading::ProxyPrefix => said == (Said::Own { pnc: true }),
+            Reading::SenderPrefix => said == (Said::Own { pnc: false }),
+        };
+        if told && prefix.is_host() {
             self.proxies.entry(advertiser).or_default().insert(address);
         } else if let Some(addresses) = self.proxies.get_mut(&advertiser) {
             if prefix.is_host() {
@@ -194,12 +211,14 @@ impl ProxyDirectory {
         advertiser: Advertiser,
         said: Said,
     ) -> Option<IpAddr> {
+        let serves = self.reading == Reading::ProxyPrefix;
         match said {
-            Said::Own { .. } => {
+            Said::Own { pnc } if serves || pnc => {
                 let addresses = self.proxies.get(&advertiser)?.iter().copied();
                 addresses.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
             }
-            Said::PassedOn { pnc } => (pnc && prefix.is_host()).then(|| prefix.address()),
+            Said::Own { .. } => None,
+            Said::PassedOn { pnc } => (serves && pnc && prefix.is_host()).then(|| prefix.address()),
             Said::Route(next_hop) => next_hop,
         }
     }
@@ -229,7 +248,7 @@ fn reading(
             let flags = advertisement
                 .carrier
                 .and_then(|c| c.octets.first().copied());
-            let readvertised = flags.is_some_and(|octet| octet & ISIS_READVERTISED != 0);
+            let readvertised = flags.is_some_and(|octet| octet & pnc::isis::FLAG_READVERTISED != 0);
             let system = Advertiser::IsIs(*lsp_id.first_chunk()?);
             (system, igp(!down && !readvertised))
         }
@@ -238,7 +257,7 @@ fn reading(
             route_type,
             ..
         } => {
-            let own = matches!(route_type, OSPF2_INTRA_AREA | OSPF2_UNSPECIFIED);
+            let own = matches!(route_type, pnc::ospf2::INTRA_AREA | OSPF2_UNSPECIFIED);
             (Advertiser::Ospf2(advertising_router), igp(own))
         }
         Origin::Ospf3 {

@@ -168,8 +168,8 @@ rules! {
         "RemainingLen is larger than the node data list";
     IoamRagged = "ioam.node_list.ragged", Ioam, Error, "RFC 9197 section 4.4.1",
         "The node data list is not a whole number of nodes";
-    IoamUndefined = "ioam.trace_type.undefined", Ioam, Note, "RFC 9197 section 4.4.1",
-        "The trace type has undefined bits (12 to 21) set";
+    IoamUndefined = "ioam.trace_type.undefined", Ioam, Error, "RFC 9197 section 4.4.1",
+        "The trace type has undefined bits (12 to 21) set; whoever encapsulates must set them to 0";
     IoamReservedBit = "ioam.trace_type.reserved", Ioam, Warning, "RFC 9197 section 4.4.1",
         "Bit 23 of the trace type is reserved and must be 0";
     IoamFlag = "ioam.flags.undefined", Ioam, Note, "RFC 9197 section 4.4.1",
@@ -177,7 +177,7 @@ rules! {
     IoamReserved = "ioam.reserved.nonzero", Ioam, Warning, "RFC 9197 section 4.4.1, RFC 9486 section 3",
         "A reserved octet is not 0";
     IoamOverflow = "ioam.overflow", Ioam, Note, "RFC 9197 section 4.4.1",
-        "Overflow: at least one node found no room for its data, so the trace is incomplete";
+        "Overflow: a node that had data to add found too little room for it, so the trace is incomplete";
 
     ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
         "The proxy notification is too short for its five-tuple and level";
@@ -226,24 +226,28 @@ rules! {
 
     PncMalformed = "pnc.malformed", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "The routing message around the Proxy Node Capability cannot be read";
-    PncFlagsLength = "pnc.flags.length", Pnc, Error, "RFC 7794 section 2.1, RFC 9792",
-        "The Prefix Attribute Flags are empty or not whole";
+    PncFlagsLength = "pnc.flags.length", Pnc, Error, "RFC 7794 section 2.1, RFC 9792 section 2",
+        "The flags are empty, or in OSPF no multiple of 4 octets long: the LSA is malformed and to be ignored";
+    PncFlagsExcess = "pnc.flags.excess", Pnc, Warning, "RFC 9792 section 2",
+        "The Prefix Extended Flags are longer than the bits that are set need";
     PncNhcLength = "pnc.bgp.length", Pnc, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1.4",
         "The PNC characteristic carries a value; its length is 0";
     PncNhcOrder = "pnc.bgp.order", Pnc, Warning, "draft-ietf-idr-nhc section 2.2",
         "Characteristic codes are not in increasing order";
     PncNhcNextHop = "pnc.bgp.next_hop", Pnc, Error, "draft-ietf-idr-nhc section 2.3",
-        "The attribute's next hop differs from the route's: its characteristics do not apply";
+        "The attribute's next hop does not match the route's (a link-local one alone takes the BGP Identifier too): its characteristics do not apply";
     PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, "draft-ietf-idr-nhc section 2.4",
         "The Next Hop Dependent Characteristics attribute cannot be read and is discarded alone";
     PncNhcFlags = "pnc.bgp.attribute_flags", Pnc, Error, "draft-ietf-idr-nhc section 2, RFC 7606 section 3",
         "The Next Hop Dependent Characteristics attribute is not marked optional and transitive";
     PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, "draft-ietf-idr-nhc section 2.1",
         "The same characteristic with the same value occurs twice";
-    PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 9792, RFC 8362 section 4, RFC 7606 section 3",
+    PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 9792 section 2, RFC 8362 section 4, RFC 7606 section 3",
         "Flags, a prefix TLV or an attribute that counts once occurs again; only the first is used";
     PncNotHost = "pnc.prefix.not_host", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "PNC is set on a prefix that is not a host's (/32 or /128)";
+    PncNotKept = "pnc.not_preserved", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3",
+        "PNC is set for the prefix in the level or area that it comes from, and is missing where a router passes it on";
 
     PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",
         "The PFC frame is shorter than its class vector and pause times";
@@ -267,6 +271,7 @@ impl Rule {
         Self::WanFcnRate,
         Self::WanFcnUntrusted,
         Self::WanFcnBorder,
+        Self::PncNotKept,
     ];
 }
 

@@ -269,7 +269,7 @@ impl<'a> Trace<'a> {
         (self.lengths() >> 7 & 0x0F) as u8
     }
 
-    /// Overflow: a node found no room.
+    /// Overflow: a node that had data to add found too little room.
     #[must_use]
     pub fn overflow(&self) -> bool {
         self.flags() & 8 != 0
@@ -832,7 +832,7 @@ impl NodeValues<'_> {
     }
 }
 
-/// Lets a node fill in its data in the pre-allocated trace `bytes`; where there is no room, sets Overflow.
+/// Lets a node fill in its data in the pre-allocated trace `bytes`; where it has some and there is no room, sets Overflow.
 ///
 /// Returns whether the data were written (RFC 9197 section 4.4.1).
 ///
@@ -843,8 +843,11 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
     let (free, trace_type) = (trace.free_len()?, trace.trace_type());
     let (node_len, flags) = (trace.node_len() as u8, trace.flags());
     let need = values.buffer_len(trace_type);
+    if need == 0 {
+        return Ok(false);
+    }
     // RFC 9197: a node does not add data to a trace that has overflowed already.
-    if need > free || flags & 8 != 0 || need == 0 {
+    if need > free || flags & 8 != 0 {
         let full = lengths(node_len, flags | 8, (free / 4) as u8);
         put(bytes, field::LENGTHS, &full.to_be_bytes());
         return Ok(false);

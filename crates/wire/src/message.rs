@@ -15,6 +15,7 @@ use crate::ioam::{IoamOption, Trace};
 use crate::ipv6_ext::{Ipv6Option, Options};
 use crate::layer::Layer;
 use crate::pfc::{self, Pfc};
+use crate::pnc::bgp::Session;
 use crate::pnc::{self, Protocol};
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
@@ -168,10 +169,27 @@ impl<'a> Frame<'a> {
             })
     }
 
+    /// The IS-IS, OSPF or BGP message of the innermost packet, and where it begins.
+    #[must_use]
+    pub fn routing(&self) -> Option<(Protocol, usize, &'a [u8])> {
+        Some(match self.upper() {
+            Upper::IsIs(at, bytes) => (Protocol::IsIs, *at, *bytes),
+            Upper::Bgp(at, bytes) => (Protocol::Bgp, *at, *bytes),
+            Upper::Ospf(ip, bytes) if ip.source.is_ipv4() => (Protocol::Ospf2, ip.payload, *bytes),
+            Upper::Ospf(ip, bytes) => (Protocol::Ospf3, ip.payload, *bytes),
+            _ => return None,
+        })
+    }
+
     /// Adds every rule that the innermost packet breaks; offsets from the start of the frame.
     ///
     /// That the frame itself cannot be read, or only in part, is said by [`end`](Self::end).
     pub fn check(&self, icrc: IcrcCheck, findings: &mut Findings) {
+        self.check_in_session(icrc, Session::default(), findings);
+    }
+
+    /// The same with what is known of the BGP session that the packet may belong to.
+    pub fn check_in_session(&self, icrc: IcrcCheck, session: Session, findings: &mut Findings) {
         self.check_options(findings);
         match self.upper() {
             Upper::Udp(datagram) => self.check_datagram(datagram, icrc, findings),
@@ -179,27 +197,14 @@ impl<'a> Frame<'a> {
                 let cut = self.is_cut();
                 findings.within(*at, |f| pfc::inspect(bytes, cut, *destination, f));
             }
-            Upper::IsIs(at, bytes) => self.check_routing(Protocol::IsIs, *at, bytes, findings),
-            Upper::Bgp(at, bytes) => self.check_routing(Protocol::Bgp, *at, bytes, findings),
-            Upper::Ospf(ip, bytes) => {
-                let protocol = if ip.source.is_ipv4() {
-                    Protocol::Ospf2
-                } else {
-                    Protocol::Ospf3
-                };
-                self.check_routing(protocol, ip.payload, bytes, findings);
-            }
-            Upper::Other => {}
+            _ => self.check_routing(session, findings),
         }
     }
 
-    fn check_routing(
-        &self,
-        protocol: Protocol,
-        at: usize,
-        bytes: &'a [u8],
-        findings: &mut Findings,
-    ) {
+    fn check_routing(&self, session: Session, findings: &mut Findings) {
+        let Some((protocol, at, bytes)) = self.routing() else {
+            return;
+        };
         findings.within(at, |findings| {
             let wire_len = self
                 .spans()
@@ -207,7 +212,7 @@ impl<'a> Frame<'a> {
                 .map_or(0, |span| span.end.saturating_sub(at));
             let walk = pnc::walk_checked(protocol, bytes, wire_len, self.profile(), findings);
             if let Some(walk) = walk {
-                walk.check(findings);
+                walk.in_session(session).check(findings);
             }
         });
     }

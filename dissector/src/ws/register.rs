@@ -505,6 +505,8 @@ unsafe extern "C" fn handoff() {
         // The same for what is remembered; and nothing need be kept of a file that is closed.
         sys::register_init_routine(Some(memory::forget));
         sys::register_cleanup_routine(Some(memory::forget));
+        sys::register_init_routine(Some(routing::forget));
+        sys::register_cleanup_routine(Some(routing::forget));
     }
 }
 

@@ -3,12 +3,14 @@
 //!
 //! The BGP wrapper sees what TCP has put together: a segment, or the stretch of the session that was asked for when a
 //! message ran past one.
+//!
+//! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
 
 use super::draw::{Canvas, draw};
 use super::hooks::{call_original, is_wanted};
 use super::notes::{self, Notes};
 use super::register::{self, Callback, Wrapped};
-use super::{addresses, bytes, compat, guard, room, source, sys};
+use super::{addresses, bytes, compat, guard, memory, room, source, sys};
 use crate::names::P;
 use crate::plan::{Op, Plan};
 use crate::show::pnc::{self, Extent, Routing};
@@ -16,7 +18,11 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use fcn_wire::Profile;
+use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard};
 
 /// A message that a wrapper saw.
 #[derive(Clone, Copy)]
@@ -28,8 +34,58 @@ struct Seen {
     /// Octets captured and on the wire.
     captured: usize,
     reported: usize,
+    /// Source and destination.
+    ends: Option<(IpAddr, IpAddr)>,
     /// Whether Wireshark's own dissector refused it.
     refused: bool,
+}
+
+/// What the messages of a file tell together, and which prefixes have lost their PNC, by frame and message.
+#[derive(Default)]
+struct Heard {
+    routing: fcn_observe::Routing,
+    not_kept: BTreeMap<(u32, usize), Box<[u32]>>,
+}
+
+/// Most messages remembered for prefixes that have lost their PNC.
+const MAX_NOT_KEPT: usize = 100_000;
+/// Most prefixes of one of them.
+const MAX_LACKING: usize = 64;
+
+/// Nothing before the first message of a file. Wireshark dissects on one thread; the lock is never waited for, and no
+/// function of Wireshark is called while it is held.
+static HEARD: Mutex<Option<Box<Heard>>> = Mutex::new(None);
+
+/// What was heard, locked; what a panic of ours left behind is dropped.
+fn heard() -> MutexGuard<'static, Option<Box<Heard>>> {
+    HEARD.lock().unwrap_or_else(|poisoned| {
+        HEARD.clear_poison();
+        let mut heard = poisoned.into_inner();
+        *heard = None;
+        heard
+    })
+}
+
+/// Forgets everything: another file, or new preferences. Called by Wireshark.
+pub unsafe extern "C" fn forget() {
+    guard(|| *heard() = None);
+}
+
+/// Takes in a message of a frame that is dissected for the first time. Calls no C: for use within [`guard`].
+fn hear(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr, IpAddr)>) {
+    let mut heard = heard();
+    let heard = heard.get_or_insert_default();
+    let mut lacking = Vec::new();
+    // The protocols that have flags have no code points of ours.
+    (heard.routing).hear(seen.0, bytes, ends, &Profile::DEFAULT, |offset| {
+        if lacking.len() < MAX_LACKING {
+            lacking.push(offset as u32);
+        }
+    });
+    if !lacking.is_empty() && heard.not_kept.len() < MAX_NOT_KEPT {
+        let key = (frame, seen.1);
+        heard.not_kept.insert(key, lacking.into_boxed_slice());
+    }
 }
 
 /// Notes a message, and gives its place; null where there are too many.
@@ -53,12 +109,17 @@ unsafe fn seen(
         let (ds, start) = source(tvb);
         let here = bytes(tvb);
         let protocol = guard(|| which(here)).flatten()?;
+        let ends = addresses(pinfo);
+        if let Some(visit) = memory::first_visit(tvb, pinfo) {
+            guard(|| hear(visit.frame, (protocol, start), here, ends));
+        }
         Some(Seen {
             protocol,
             ds,
             start,
             captured: here.len(),
             reported: sys::tvb_reported_length(tvb) as usize,
+            ends,
             refused: false,
         })
     }
@@ -193,6 +254,23 @@ unsafe fn add(
 ) {
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
+        let frame = (*pinfo).num;
+        let known = guard(|| {
+            let heard = heard();
+            let heard = heard.as_ref().filter(|_| memory::is_on())?;
+            let session = seen.ends.map(|ends| heard.routing.session(ends));
+            let not_kept = heard.not_kept.get(&(frame, seen.start));
+            let mut lacking = [0; MAX_LACKING];
+            let all = not_kept.map_or(&[][..], |all| all);
+            for (to, from) in lacking.iter_mut().zip(all) {
+                *to = *from;
+            }
+            Some((session.unwrap_or_default(), lacking, all.len()))
+        });
+        let (session, lacking, count) =
+            known
+                .flatten()
+                .unwrap_or((Session::default(), [0; MAX_LACKING], 0));
         let whole = bytes(seen.ds);
         let end = (seen.start + seen.captured).min(whole.len());
         let message = Routing {
@@ -200,6 +278,8 @@ unsafe fn add(
             bytes: whole.get(seen.start..end).unwrap_or_default(),
             start: seen.start,
             wire_len: seen.reported,
+            session,
+            not_kept: lacking.get(..count).unwrap_or_default(),
             profile,
         };
         let Some(Some(extent)) = guard(|| Extent::of(&message)) else {

@@ -15,13 +15,16 @@ pub const ISIS_PNC: &[u8] = &[isis::FLAG_PNC];
 /// Prefix Attribute Flags of OSPF with the PNC flag, bit 2, alone.
 pub const OSPF_PNC: &[u8] = &ospf2::FLAGS_PNC_ONLY;
 
-/// The characteristic that every BGP speaker passes over in silence.
+/// A characteristic that has nothing to do with proxies: the next hop processes entropy labels.
 pub const OTHER_CHARACTERISTIC: CharacteristicRepr<'static> = CharacteristicRepr {
     code: 1,
-    value: &[0, 0, 0, 1],
+    value: &[],
 };
 
-const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 15);
+/// The proxy node's router ID.
+pub const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 15);
+/// OSPF's backbone area.
+pub const BACKBONE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
 const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0xf);
@@ -54,9 +57,14 @@ pub const fn reach(kind: ReachKind, prefix: Prefix, flags: Option<&[u8]>) -> Rea
 
 /// The LSP of the proxy node, as LLC and PDU.
 pub fn lsp(prefixes: &[ReachRepr<'_>]) -> Result<Vec<u8>> {
+    lsp_of(Level::L2, 0x15, prefixes)
+}
+
+/// The LSP of a system at a level, as LLC and PDU.
+pub fn lsp_of(level: Level, system: u8, prefixes: &[ReachRepr<'_>]) -> Result<Vec<u8>> {
     let repr = LspRepr {
-        level: Level::L2,
-        lsp_id: [0, 0, 0, 0, 0, 0x15, 0, 0],
+        level,
+        lsp_id: [0, 0, 0, 0, 0, system, 0, 0],
         sequence: 7,
         lifetime: 1199,
         area: &[0x49, 0x00, 0x01],
@@ -87,8 +95,18 @@ pub const fn isis(bytes: &[u8]) -> [Part<'_>; 2] {
 
 /// An OSPFv2 LS Update of the proxy node.
 pub fn ospf2_update(prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
+    ospf2_update_of((ROUTER, BACKBONE), ospf2::INTRA_AREA, prefix, flags)
+}
+
+/// An OSPFv2 LS Update of a router in an area.
+pub fn ospf2_update_of(
+    (router, area): (Ipv4Addr, Ipv4Addr),
+    route_type: u8,
+    prefix: Prefix,
+    flags: Option<&[u8]>,
+) -> Result<Vec<u8>> {
     let prefixes = [ospf2::ExtendedPrefixRepr {
-        route_type: 1,
+        route_type,
         prefix,
         tlv_flags: 0x40,
         flags,
@@ -97,14 +115,14 @@ pub fn ospf2_update(prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
         age: 1,
         flooding: Flooding::Area,
         opaque_id: 1,
-        advertising_router: ROUTER,
+        advertising_router: router,
         sequence: 0x8000_0001,
         prefixes: &prefixes,
     };
     let lsas = [lsa];
     let repr = ospf2::LsUpdateRepr {
-        router_id: ROUTER,
-        area: Ipv4Addr::UNSPECIFIED,
+        router_id: router,
+        area,
         lsas: &lsas,
     };
     let mut out = vec![0; repr.buffer_len()?];
@@ -133,6 +151,16 @@ pub const fn ospf2(bytes: &[u8]) -> [Part<'_>; 2] {
 
 /// An OSPFv3 LS Update of the proxy node.
 pub fn ospf3_update(kind: ospf3::LsaKind, prefix: Prefix, flags: Option<&[u8]>) -> Result<Vec<u8>> {
+    ospf3_update_of((ROUTER, BACKBONE), kind, prefix, flags)
+}
+
+/// An OSPFv3 LS Update of a router in an area.
+pub fn ospf3_update_of(
+    (router, area): (Ipv4Addr, Ipv4Addr),
+    kind: ospf3::LsaKind,
+    prefix: Prefix,
+    flags: Option<&[u8]>,
+) -> Result<Vec<u8>> {
     let prefixes = [ospf3::PrefixRepr {
         prefix,
         options: 0x02,
@@ -143,13 +171,13 @@ pub fn ospf3_update(kind: ospf3::LsaKind, prefix: Prefix, flags: Option<&[u8]>) 
         kind,
         age: 1,
         link_state_id: 1,
-        advertising_router: ROUTER,
+        advertising_router: router,
         sequence: 0x8000_0001,
         prefixes: &prefixes,
     }];
     let repr = ospf3::LsUpdateRepr {
-        router_id: ROUTER,
-        area: Ipv4Addr::UNSPECIFIED,
+        router_id: router,
+        area,
         instance: 0,
         lsas: &lsas,
     };

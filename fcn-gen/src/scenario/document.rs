@@ -179,7 +179,7 @@ impl<'a> Document<'a> {
 
     /// Whether a setting's key begins like one of ours. Serde refuses the rest of a wrong path, but would speak of all keys.
     fn known(&self, setting: &Setting) -> Result<(), Refusal> {
-        const SINGLE: [&str; 10] = [
+        const SINGLE: [&str; 11] = [
             "mechanism",
             "duration",
             "seed",
@@ -188,6 +188,7 @@ impl<'a> Document<'a> {
             "epoch",
             "snap_len",
             "advertise_interval",
+            "pnc_at",
             "family",
             "about",
         ];

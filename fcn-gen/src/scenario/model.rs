@@ -4,6 +4,7 @@
 
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::Marking;
+use fcn_node::proxy_directory::Reading;
 use fcn_node::{congestion_point, ingress_pe, notification_point, proxy, reaction_point};
 use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
 use fcn_wire::pnc::Prefix;
@@ -200,6 +201,8 @@ pub struct Proxying {
     pub known_by: ProxyKnownBy,
     /// The senders that it serves: the prefixes it advertises.
     pub serves: Vec<Prefix>,
+    /// Whose prefix has the flag, in IS-IS and OSPF.
+    pub reading: Reading,
 }
 
 /// How congestion points come to know the proxy node.

@@ -12,7 +12,7 @@ use super::role_settings::{
     dcqcn_params, detour, limits, notification_delay, positive, telemetry_params, thresholds,
 };
 use super::schema::{
-    AbilityText, CnpFormText, ControlText, File, HostText, KnownByText, Maybe, Patterns,
+    AbilityText, CnpFormText, ControlText, File, HostText, KnownByText, Maybe, Patterns, PncAtText,
     SwitchText, TunnelText, prefix,
 };
 use super::topology::{Entry, Topology};
@@ -20,6 +20,7 @@ use crate::units::Ps;
 use core::cell::Cell;
 use core::ops::Range;
 use fcn_node::congestion_point::{self, Ability};
+use fcn_node::proxy_directory::Reading;
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
@@ -41,6 +42,7 @@ pub(super) struct Roles<'t, 'a> {
     proxies: Vec<ProxyNode>,
     /// By switch, where receivers tell: the longest round trip of a flow through it.
     rounds: HashMap<NodeId, Ps>,
+    reading: Reading,
     /// Prefixes in lists so far.
     listed: Cell<usize>,
 }
@@ -108,6 +110,10 @@ impl<'t, 'a> Roles<'t, 'a> {
             fast_receivers: file.host.iter().any(|host| answers_fast(host.get_ref())),
             proxies: Vec::new(),
             rounds: rounds(topology, mechanism, pairs),
+            reading: match file.pnc_at {
+                None | Some(PncAtText::Proxy) => Reading::ProxyPrefix,
+                Some(PncAtText::Sender) => Reading::SenderPrefix,
+            },
             listed: Cell::new(0),
         };
         for host in file.host.iter().map(Spanned::get_ref) {
@@ -441,6 +447,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.proxy = active && self.mechanism == Mechanism::Proxy;
         config.wan_fcn = active && in_wan;
         config.mark_unknown = switch.mark_unknown.unwrap_or(config.mark_unknown);
+        config.pnc_reading = self.reading;
         config.copy_flow_label = switch.copy_flow_label.unwrap_or(config.copy_flow_label);
         config.wan_level = switch.level.unwrap_or(config.wan_level);
         config.tells = self.list(&switch.tells)?.unwrap_or_default();
@@ -549,6 +556,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             config,
             known_by: found.known_by,
             serves: found.serves.clone(),
+            reading: self.reading,
         }))
     }
 

@@ -31,6 +31,7 @@ pub(super) struct File {
     pub epoch: Maybe<u64>,
     pub snap_len: Maybe<u32>,
     pub advertise_interval: Maybe<DurationText>,
+    pub pnc_at: Option<PncAtText>,
     #[serde(default)]
     pub profile: Profile,
     #[serde(default)]
@@ -186,6 +187,10 @@ words!(
         Ospf3 = "ospfv3",
         Bgp = "bgp",
     }
+);
+words!(
+    /// Whose prefix has the flag of a proxy in IS-IS and OSPF.
+    PncAtText { Proxy = "proxy", Sender = "sender" }
 );
 words!(
     /// How a provider edge encapsulates.

@@ -6,6 +6,7 @@ use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
 use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
 use etherparse::{PacketBuilder, TcpHeader};
+use fcn_node::proxy_directory::Reading;
 use fcn_wire::compose::{self, Part};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
@@ -63,9 +64,9 @@ impl World<'_> {
         let router = Ipv4Addr::from(0x0A00_0000 | (node + 1));
         let addresses = (proxy.config.address, proxy.config.address4);
         let built = match proxy.known_by {
-            ProxyKnownBy::IsIs => isis_lsp(node, addresses, &proxy.serves, round),
-            ProxyKnownBy::Ospf2 => ospf2_update(router, addresses, &proxy.serves, round),
-            _ => ospf3_update(node, router, addresses, &proxy.serves, round),
+            ProxyKnownBy::IsIs => isis_lsp(node, addresses, proxy, round),
+            ProxyKnownBy::Ospf2 => ospf2_update(router, addresses, proxy, round),
+            _ => ospf3_update(node, router, addresses, proxy, round),
         };
         let Some(octets) = self.built("a proxy node's advertisement", built) else {
             return;
@@ -173,7 +174,15 @@ fn with_ethernet(octets: &Octets) -> Vec<u8> {
     .concat()
 }
 
-/// The proxy's own host prefixes, which carry the flag.
+/// The flags of the proxy's own host prefixes, and of the prefixes that it serves.
+const fn flags_of(proxy: &Proxying, pnc: &'static [u8]) -> [Option<&'static [u8]>; 2] {
+    match proxy.reading {
+        Reading::ProxyPrefix => [Some(pnc), None],
+        Reading::SenderPrefix => [None, Some(pnc)],
+    }
+}
+
+/// The proxy's own host prefixes.
 fn hosts((ipv6, ipv4): (Ipv6Addr, Option<Ipv4Addr>)) -> impl Iterator<Item = Prefix> {
     let ipv4 = ipv4.map(|ipv4| Prefix::host(ipv4.into()));
     [Some(Prefix::host(ipv6.into())), ipv4]
@@ -184,10 +193,10 @@ fn hosts((ipv6, ipv4): (Ipv6Addr, Option<Ipv4Addr>)) -> impl Iterator<Item = Pre
 fn isis_lsp(
     node: u32,
     addresses: (Ipv6Addr, Option<Ipv4Addr>),
-    serves: &[Prefix],
+    proxy: &Proxying,
     round: u32,
 ) -> fcn_wire::Result<Octets> {
-    let flags: &[u8] = &[isis::FLAG_PNC];
+    let [own, served] = flags_of(proxy, &[isis::FLAG_PNC]);
     let reach = |prefix: Prefix, flags| ReachRepr {
         kind: ReachKind::Plain,
         prefix,
@@ -196,8 +205,8 @@ fn isis_lsp(
         flags,
     };
     let prefixes: Vec<_> = hosts(addresses)
-        .map(|prefix| reach(prefix, Some(flags)))
-        .chain(serves.iter().map(|&prefix| reach(prefix, None)))
+        .map(|prefix| reach(prefix, own))
+        .chain(proxy.serves.iter().map(|&prefix| reach(prefix, served)))
         .collect();
     let [a, b, c, d] = (node + 1).to_be_bytes();
     let repr = LspRepr {
@@ -223,7 +232,7 @@ fn isis_lsp(
 fn ospf2_update(
     router: Ipv4Addr,
     addresses: (Ipv6Addr, Option<Ipv4Addr>),
-    serves: &[Prefix],
+    proxy: &Proxying,
     round: u32,
 ) -> fcn_wire::Result<Octets> {
     let prefix = |prefix, flags| ospf2::ExtendedPrefixRepr {
@@ -232,12 +241,13 @@ fn ospf2_update(
         tlv_flags: 0x40,
         flags,
     };
+    let [own, flags] = flags_of(proxy, &ospf2::FLAGS_PNC_ONLY);
     let served = |p: &&Prefix| p.address().is_ipv4();
     let host = addresses.1.map(|ipv4| Prefix::host(ipv4.into()));
     let prefixes: Vec<_> = host
-        .map(|host| prefix(host, Some(&ospf2::FLAGS_PNC_ONLY[..])))
+        .map(|host| prefix(host, own))
         .into_iter()
-        .chain(serves.iter().filter(served).map(|&p| prefix(p, None)))
+        .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
         .collect();
     let lsas = [ospf2::LsaRepr {
         age: 1,
@@ -269,7 +279,7 @@ fn ospf3_update(
     node: u32,
     router: Ipv4Addr,
     addresses: (Ipv6Addr, Option<Ipv4Addr>),
-    serves: &[Prefix],
+    proxy: &Proxying,
     round: u32,
 ) -> fcn_wire::Result<Octets> {
     let prefix = |prefix, flags| ospf3::PrefixRepr {
@@ -278,13 +288,11 @@ fn ospf3_update(
         metric: METRIC,
         flags,
     };
+    let [own, flags] = flags_of(proxy, &ospf3::FLAGS_PNC_ONLY);
     let served = |p: &&Prefix| p.address().is_ipv6();
-    let host = prefix(
-        Prefix::host(addresses.0.into()),
-        Some(&ospf3::FLAGS_PNC_ONLY[..]),
-    );
+    let host = prefix(Prefix::host(addresses.0.into()), own);
     let prefixes: Vec<_> = std::iter::once(host)
-        .chain(serves.iter().filter(served).map(|&p| prefix(p, None)))
+        .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
         .collect();
     let lsas = [ospf3::LsaRepr {
         kind: ospf3::LsaKind::IntraAreaPrefix,

@@ -729,7 +729,10 @@ fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) {
     };
     let (kind, remaining) = (trace.trace_type(), trace.remaining_len());
     let units = values.buffer_len(kind) / 4;
-    if units > remaining {
+    if units == 0 {
+        return;
+    }
+    if units > remaining || trace.overflow() {
         set_lengths(bytes, None, true);
         return;
     }

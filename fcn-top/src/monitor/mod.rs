@@ -32,7 +32,7 @@ use events::Log;
 use fcn_observe::FlowKey;
 use fcn_observe::sightings::Sightings;
 use fcn_observe::translation::Translations;
-use fcn_observe::{Labels, RowKey};
+use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
@@ -73,6 +73,7 @@ pub struct Monitor {
     flows: Flows,
     resolver: Resolver,
     labels: Labels<FlowKey>,
+    routing: Routing,
     paths: Paths,
     notices: Notices,
     interfaces: Interfaces,
@@ -98,6 +99,7 @@ impl Monitor {
             flows: Flows::new(limits.flows.max(1)),
             resolver: Resolver::new(limits.connections.max(1)),
             labels: Labels::new(limits.connections),
+            routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
             notices: Notices::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),

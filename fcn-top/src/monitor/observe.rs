@@ -217,7 +217,8 @@ impl Monitor {
             let observed = self.data(packet, frame, &data, &mut findings);
             (Sort::Data, observed)
         } else {
-            frame.check(icrc, &mut findings);
+            let session = self.routing.hear_frame(frame, &mut findings);
+            frame.check_in_session(icrc, session, &mut findings);
             let broken = Broken::of(frame, &findings);
             let sort = match end {
                 _ if broken.is_some() => Sort::Undecodable,

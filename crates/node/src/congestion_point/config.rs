@@ -1,6 +1,7 @@
 //! What an operator sets at a congestion point, and what it counts.
 
 use crate::limiter::Limits;
+use crate::proxy_directory::Reading;
 use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -116,6 +117,8 @@ pub struct Config {
     pub wan_level: bool,
     /// Prefixes that the directory of proxies learnt from routing may hold. Default 65 536.
     pub directory: usize,
+    /// Which senders a node with PNC serves. Default: those in the prefixes that it advertises.
+    pub pnc_reading: Reading,
 }
 
 impl Config {
@@ -140,6 +143,7 @@ impl Config {
             copy_flow_label: false,
             wan_level: true,
             directory: 65_536,
+            pnc_reading: Reading::default(),
         }
     }
 }

@@ -88,7 +88,7 @@ impl CongestionPoint {
         Self {
             senders: config.senders.iter().copied().collect(),
             proxies: config.proxies.iter().copied().collect(),
-            directory: ProxyDirectory::new(config.directory, profile),
+            directory: ProxyDirectory::new(config.directory, config.pnc_reading, profile),
             limiter: Limiter::new(config.limits),
             counters: Counters::default(),
             config,

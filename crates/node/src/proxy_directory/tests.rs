@@ -5,7 +5,7 @@ use crate::testing::{build, ip, mutated, with_frame};
 use fcn_wire::LinkType;
 use fcn_wire::compose::Part;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
-use fcn_wire::pnc::isis::{FLAG_PNC, LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
@@ -40,7 +40,7 @@ fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
             flags: match flag {
                 Flag::No => None,
                 Flag::Pnc | Flag::PncDown => Some(&[FLAG_PNC]),
-                Flag::PncReadvertised => Some(&[FLAG_PNC | ISIS_READVERTISED]),
+                Flag::PncReadvertised => Some(&[FLAG_PNC | FLAG_READVERTISED]),
             },
         })
         .collect();
@@ -189,7 +189,7 @@ fn learn(directory: &mut ProxyDirectory, bytes: &[u8]) {
 }
 
 fn directory(messages: &[Vec<u8>]) -> ProxyDirectory {
-    let mut directory = ProxyDirectory::new(100, Profile::DEFAULT);
+    let mut directory = ProxyDirectory::new(100, Reading::ProxyPrefix, Profile::DEFAULT);
     messages
         .iter()
         .for_each(|message| learn(&mut directory, message));
@@ -267,6 +267,43 @@ fn the_longest_prefix_decides_even_where_it_has_no_proxy() {
 fn the_flag_on_a_prefix_that_is_no_hosts_names_no_proxy() {
     let directory = directory(&[isis(1, &[("2001:db8:1::/64", Flag::Pnc)])]);
     assert_eq!(directory.proxy_for(address(SENDER)), None);
+}
+
+#[test]
+fn by_the_other_reading_the_flag_stands_at_the_senders_prefix() {
+    let learnt = |prefixes: &[(&str, Flag)]| {
+        let mut directory = ProxyDirectory::new(100, Reading::SenderPrefix, Profile::DEFAULT);
+        learn(&mut directory, &isis(1, prefixes));
+        learn(
+            &mut directory,
+            &isis(2, &[("2001:db8:e::2/128", Flag::Pnc)]),
+        );
+        directory.proxy_for(address(SENDER))
+    };
+    let (net, own) = ("2001:db8:1::/64", "2001:db8:1::5/128");
+    let proxy = Some(address(PROXY));
+    for (prefixes, want) in [
+        (&[(net, Flag::Pnc), (PROXY_HOST, Flag::No)][..], proxy),
+        (&[(net, Flag::Pnc), (PROXY_HOST, Flag::Pnc)], None),
+        // Another sender of the same node, with a lower address.
+        (
+            &[
+                (own, Flag::Pnc),
+                ("2001:db8:1::1/128", Flag::Pnc),
+                (PROXY_HOST, Flag::No),
+            ],
+            proxy,
+        ),
+        (&[(own, Flag::Pnc), (PROXY_HOST, Flag::No)], proxy),
+        // What serves by the first reading.
+        (&[(net, Flag::No), (PROXY_HOST, Flag::Pnc)], None),
+        // Nowhere to be told.
+        (&[(net, Flag::Pnc)], None),
+        (&[(own, Flag::Pnc)], None),
+        (&[(net, Flag::PncDown), (PROXY_HOST, Flag::No)], None),
+    ] {
+        assert_eq!(learnt(prefixes), want);
+    }
 }
 
 #[test]
@@ -384,7 +421,7 @@ fn a_bgp_next_hop_with_pnc_serves_its_routes() {
 
 #[test]
 fn when_full_what_is_known_stays_and_can_still_change() {
-    let mut directory = ProxyDirectory::new(2, Profile::DEFAULT);
+    let mut directory = ProxyDirectory::new(2, Reading::ProxyPrefix, Profile::DEFAULT);
     learn(
         &mut directory,
         &isis(1, &[("2001:db8:1::/64", Flag::No), (PROXY_HOST, Flag::Pnc)]),
@@ -440,7 +477,7 @@ fn messages() -> Vec<Vec<u8>> {
 proptest! {
     #[test]
     fn hostile_messages_are_survived_and_the_books_stay_in_order(frames in proptest::collection::vec(mutated(messages()), 0..30)) {
-        let mut directory = ProxyDirectory::new(5, Profile::DEFAULT);
+        let mut directory = ProxyDirectory::new(5, Reading::ProxyPrefix, Profile::DEFAULT);
         for bytes in &frames {
             learn(&mut directory, bytes);
             with_frame(bytes, |frame| directory.learn(frame));

@@ -2,15 +2,15 @@
 //! draft-ietf-idr-nhc), of UPDATE messages, read and written.
 //!
 //! Read is the payload of one TCP segment. Messages that begin before it or end behind it are passed over: putting a
-//! stream together is somebody else's business, as is the IP and TCP header. Whether the BGP Identifier characteristic
-//! matches, which next hops that are link-local only need, takes the session's state and is not checked.
+//! stream together is somebody else's business, as is the IP and TCP header. What the session's OPEN messages told is
+//! given as a [`Session`]: without it path identifiers are guessed, and a BGP Identifier characteristic is believed.
 
 use super::tlv::Writer;
 use super::{Advertisement, Carrier, Origin, Prefix, Report};
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
-use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at};
+use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use core::ops::Range;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -18,6 +18,8 @@ use std::net::{IpAddr, Ipv4Addr};
 pub const PORT: u16 = 179;
 /// Octets of a message header: marker, length, type.
 pub const HEADER: usize = 19;
+/// Message type of an OPEN.
+pub const OPEN: u8 = 1;
 /// Message type of an UPDATE.
 pub const UPDATE: u8 = 2;
 /// Address family IPv4.
@@ -47,6 +49,21 @@ pub mod attribute {
     pub const FLAG_TRANSITIVE: u8 = 0x40;
     /// Attribute flag: the length has two octets.
     pub const FLAG_EXTENDED: u8 = 0x10;
+}
+
+/// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS number of whom the next
+/// hop belongs to.
+pub const BGP_IDENTIFIER: u16 = 3;
+
+/// The name of an assigned characteristic, where it is known here.
+#[must_use]
+pub const fn characteristic_name(code: u16) -> Option<&'static str> {
+    match code {
+        1 => Some("Entropy Label (ELCv3)"),
+        2 => Some("Next-next Hop Nodes (NNHN)"),
+        BGP_IDENTIFIER => Some("BGP Identifier (BGPID)"),
+        _ => None,
+    }
 }
 
 const LAYER: Layer = Layer::Bgp;
@@ -113,49 +130,11 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn step(&mut self, report: &mut Report<'_>) -> Option<Message<'a>> {
-        loop {
-            let offset = self.at;
-            let rest = self.segment.get(offset..).unwrap_or(&[]);
-            if rest.is_empty()
-                || (self.aligned && rest.len() < HEADER && ones(rest) >= rest.len().min(MARKER))
-            {
-                // The end, or the beginning of a header that the next segment continues.
-                self.at = self.segment.len();
-                return None;
-            }
-            if !self.aligned {
-                self.at = offset + self.resync(rest);
-                self.aligned = true;
-                continue;
-            }
-            let Some((len, kind)) = header(rest) else {
-                let (at, len) = if ones(rest) < MARKER {
-                    (0, rest.len().min(MARKER))
-                } else {
-                    (MARKER, 3)
-                };
-                report.push(Rule::PncMalformed, offset + at, len);
-                self.at = offset + 1;
-                self.aligned = false;
-                continue;
-            };
-            self.at = (offset + len).min(self.segment.len());
-            // `None`: it ends in a later segment.
-            let bytes = rest.get(..len)?;
-            return Some(Message {
-                offset,
-                kind,
-                bytes,
-            });
-        }
-    }
-
     /// Where in `rest` the next message begins; its length where none does.
     ///
     /// Sixteen octets of ones can occur inside a message, so that a length and type which make sense are asked for,
     /// and behind the message another marker (as far as the segment goes).
-    fn resync(&self, rest: &[u8]) -> usize {
+    fn resync(rest: &[u8]) -> usize {
         let mut at = 0;
         while let Some(from) = rest.get(at..)
             && from.len() >= HEADER
@@ -181,7 +160,35 @@ impl<'a> Iterator for Messages<'a> {
     type Item = Message<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(&mut Report::nowhere())
+        loop {
+            let offset = self.at;
+            let rest = self.segment.get(offset..).unwrap_or(&[]);
+            if rest.is_empty()
+                || (self.aligned && rest.len() < HEADER && ones(rest) >= rest.len().min(MARKER))
+            {
+                // The end, or the beginning of a header that the next segment continues.
+                self.at = self.segment.len();
+                return None;
+            }
+            if !self.aligned {
+                self.at = offset + Self::resync(rest);
+                self.aligned = true;
+                continue;
+            }
+            let Some((len, kind)) = header(rest) else {
+                self.at = offset + 1;
+                self.aligned = false;
+                continue;
+            };
+            self.at = (offset + len).min(self.segment.len());
+            // `None`: it ends in a later segment.
+            let bytes = rest.get(..len)?;
+            return Some(Message {
+                offset,
+                kind,
+                bytes,
+            });
+        }
     }
 }
 
@@ -332,6 +339,25 @@ impl<'a> Update<'a> {
         }
     }
 
+    /// Whether there is path attribute 39, be it one that runs past the attributes.
+    fn has_nhc(&self) -> bool {
+        self.attributes().any(|found| match found {
+            Ok(attribute) => attribute.kind == attribute::NHC,
+            Err(_) => false,
+        }) || self.overrun() == Some(attribute::NHC)
+    }
+
+    /// Type of the attribute that runs past the others' end.
+    fn overrun(&self) -> Option<u8> {
+        let mut attributes = self.attributes();
+        loop {
+            let at = attributes.at;
+            if attributes.next()?.is_err() {
+                return attributes.bytes.get(at + 1).copied();
+            }
+        }
+    }
+
     /// The Next Hop Dependent Characteristics, if the UPDATE has that attribute: the first one, as RFC 7606 section 3 says.
     ///
     /// # Errors
@@ -342,6 +368,130 @@ impl<'a> Update<'a> {
             .find(|a| a.kind == attribute::NHC)
             .map(|a| Nhc::new(&a))
     }
+}
+
+/// What an OPEN message tells that reading UPDATEs takes (RFC 4271 section 4.2, RFC 5492).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// BGP Identifier.
+    pub identifier: Ipv4Addr,
+    /// AS number: that of the four-octet capability (RFC 6793) where there is one.
+    pub as_number: u32,
+    /// Send/Receive of the ADD-PATH capability (RFC 7911 section 4) for IPv4 and IPv6 unicast: 1 receives, 2 sends, 3 both.
+    pub add_path: [u8; 2],
+}
+
+impl Open {
+    const RECEIVES: u8 = 1;
+    const SENDS: u8 = 2;
+
+    /// Reads an OPEN message as far as its parameters are whole. `None`: another message, or one without a whole head.
+    #[must_use]
+    pub fn read(message: &Message<'_>) -> Option<Self> {
+        const PARAMETERS: usize = HEADER + 10;
+        const CAPABILITIES: u8 = 2;
+        /// Length and type that say: lengths of two octets follow (RFC 9072 section 2).
+        const EXTENDED: [u8; 2] = [255, 255];
+        let bytes = message.bytes;
+        if message.kind != OPEN || bytes.len() < PARAMETERS {
+            return None;
+        }
+        let mut open = Self {
+            identifier: ipv4_at(bytes, HEADER + 5),
+            as_number: u32::from(u16_at(bytes, HEADER + 1)),
+            add_path: [0; 2],
+        };
+        let wide = bytes
+            .get(PARAMETERS - 1..)
+            .is_some_and(|b| b.starts_with(&EXTENDED));
+        let head = if wide { 3 } else { 2 };
+        let mut rest = bytes
+            .get(PARAMETERS + if wide { 3 } else { 0 }..)
+            .unwrap_or_default();
+        while rest.len() >= head {
+            let len = if wide {
+                usize::from(u16_at(rest, 1))
+            } else {
+                usize::from(u8_at(rest, 1))
+            };
+            let Some(value) = rest.get(head..head + len) else {
+                break;
+            };
+            if u8_at(rest, 0) == CAPABILITIES {
+                open.capabilities(value);
+            }
+            rest = rest.get(head + len..).unwrap_or_default();
+        }
+        Some(open)
+    }
+
+    fn capabilities(&mut self, mut rest: &[u8]) {
+        const FOUR_OCTET_AS: u8 = 65;
+        const ADD_PATH: u8 = 69;
+        while let Some(value) = rest.get(2..2 + usize::from(u8_at(rest, 1))) {
+            match u8_at(rest, 0) {
+                FOUR_OCTET_AS if value.len() == 4 => self.as_number = u32_at(value, 0),
+                ADD_PATH => {
+                    for one in value.chunks_exact(4) {
+                        if let Some(family) = family(u16_at(one, 0), u8_at(one, 2))
+                            && let Some(place) = self.add_path.get_mut(family)
+                        {
+                            *place = u8_at(one, 3);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            rest = rest.get(2 + value.len()..).unwrap_or_default();
+        }
+    }
+}
+
+/// Place of a family whose prefixes are read, among two: IPv4 and IPv6 unicast.
+const fn family(afi: u16, safi: u8) -> Option<usize> {
+    match (afi, safi) {
+        (AFI_IPV4, SAFI_UNICAST) => Some(0),
+        (AFI_IPV6, SAFI_UNICAST) => Some(1),
+        _ => None,
+    }
+}
+
+/// What is known of one direction of a session by the OPEN messages of both sides. By default: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// BGP Identifier and AS number of who sends the UPDATEs.
+    pub speaker: Option<(Ipv4Addr, u32)>,
+    /// Whether prefixes of IPv4 and IPv6 unicast come with path identifiers.
+    pub path_ids: [Option<bool>; 2],
+}
+
+impl Session {
+    /// Of what `speaker` sends to `listener`; `None` where its OPEN was not seen.
+    #[must_use]
+    pub fn between(speaker: Option<&Open>, listener: Option<&Open>) -> Self {
+        // RFC 7911 section 4: one side sends, and the other one is able to receive.
+        let path_ids = |family: usize| {
+            let has = |open: &Open, bit| open.add_path.get(family).is_some_and(|v| v & bit != 0);
+            let sends = speaker.map(|open| has(open, Open::SENDS));
+            let receives = listener.map(|open| has(open, Open::RECEIVES));
+            match (sends, receives) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            }
+        };
+        Self {
+            speaker: speaker.map(|open| (open.identifier, open.as_number)),
+            path_ids: [path_ids(0), path_ids(1)],
+        }
+    }
+}
+
+/// Whether an UPDATE in `segment` has path attribute 39, readable or not.
+pub(super) fn has_attribute_39(segment: &[u8]) -> bool {
+    Messages::new(segment)
+        .filter_map(|message| Update::new(&message).ok())
+        .any(|update| update.has_nhc())
 }
 
 /// One Next Hop Dependent Characteristics attribute (draft-ietf-idr-nhc section 2).
@@ -410,11 +560,43 @@ impl<'a> Nhc<'a> {
         }
     }
 
-    /// Whether the header's next hop is the route's: the same octets, or the same global address.
+    /// Whether the header's next hop is the route's: the same octets, or the same global address. A link-local address
+    /// alone is somebody's on every link: it takes the BGP Identifier characteristic too, which has to name the `speaker`
+    /// (BGP Identifier and AS number) where that is known (draft-ietf-idr-nhc sections 2.3 and 3.3).
     #[must_use]
-    pub fn applies_to(&self, next_hop: &[u8]) -> bool {
-        self.next_hop == next_hop
-            || matches!((address(self.next_hop), address(next_hop)), (Some(a), Some(b)) if a == b)
+    pub fn applies_to(&self, next_hop: &[u8], speaker: Option<(Ipv4Addr, u32)>) -> bool {
+        let same = self.next_hop == next_hop
+            || matches!((address(self.next_hop), address(next_hop)), (Some(a), Some(b)) if a == b);
+        same && (!is_link_local_alone(next_hop)
+            || self
+                .owner()
+                .is_some_and(|owner| speaker.is_none_or(|speaker| speaker == owner)))
+    }
+
+    /// BGP Identifier and AS number in the first BGP Identifier characteristic, if that can be read.
+    #[must_use]
+    pub fn owner(&self) -> Option<(Ipv4Addr, u32)> {
+        let mut all = self.characteristics().filter_map(Result::ok);
+        let value = all.find(|one| one.code == BGP_IDENTIFIER)?.value;
+        let owner = (ipv4_at(value, 0), u32_at(value, 4));
+        (value.len() == 8 && !owner.0.is_unspecified()).then_some(owner)
+    }
+
+    /// Whether it has a characteristic of that code.
+    #[must_use]
+    pub fn has(&self, code: u16) -> bool {
+        let mut all = self.characteristics().filter_map(Result::ok);
+        all.any(|one| one.code == code)
+    }
+}
+
+/// Whether a next-hop field has a link-local address and no global one.
+fn is_link_local_alone(next_hop: &[u8]) -> bool {
+    match address(next_hop) {
+        Some(IpAddr::V6(v6)) => {
+            v6.is_unicast_link_local() || (v6.is_unspecified() && matches!(next_hop.len(), 32 | 48))
+        }
+        _ => false,
     }
 }
 
@@ -513,10 +695,16 @@ impl<'a> Nlri<'a> {
         }
     }
 
-    /// Whether there are path identifiers is agreed on in OPEN messages that we may not have seen. Read without, they
-    /// give several default routes or bits behind a prefix's end, which hardly a speaker sends: then they are tried.
-    /// What cannot be read either way gives no prefixes, and a finding.
-    fn guess(bytes: &'a [u8], base: usize, v6: bool, report: &mut Report<'_>) -> Self {
+    /// Whether there are path identifiers is agreed on in OPEN messages that may not have been seen (`ids` is `None`). Read
+    /// without, they give several default routes or bits behind a prefix's end, which hardly a speaker sends: then they are
+    /// tried. What cannot be read gives no prefixes, and a finding.
+    fn read(
+        bytes: &'a [u8],
+        base: usize,
+        v6: bool,
+        ids: Option<bool>,
+        report: &mut Report<'_>,
+    ) -> Self {
         let plain = Self {
             bytes,
             base,
@@ -528,7 +716,14 @@ impl<'a> Nlri<'a> {
             skip: 4,
             ..plain.clone()
         };
-        match (plain.looks(), with_ids.looks()) {
+        let looks = |nlri: &Self, fits: bool| match fits {
+            true => nlri.looks(),
+            false => Looks::Broken,
+        };
+        match (
+            looks(&plain, ids != Some(true)),
+            looks(&with_ids, ids != Some(false)),
+        ) {
             (Looks::Usual, _) => plain,
             (_, Looks::Usual) => with_ids,
             (Looks::Odd, _) => plain,
@@ -590,6 +785,7 @@ struct Routes<'a> {
 pub struct Advertisements<'a> {
     messages: Messages<'a>,
     code: u16,
+    session: Session,
     update: usize,
     carrier: Option<Carrier<'a>>,
     pnc_at: Option<usize>,
@@ -603,11 +799,19 @@ impl<'a> Advertisements<'a> {
         Self {
             messages: Messages::new(segment),
             code,
+            session: Session::default(),
             update: 0,
             carrier: None,
             pnc_at: None,
             routes: [None, None],
         }
+    }
+
+    /// With what is known of the session that the segment belongs to.
+    #[must_use]
+    pub const fn in_session(mut self, session: Session) -> Self {
+        self.session = session;
+        self
     }
 
     /// The next prefix; rules found broken on the way to it, and in it, go to `findings`.
@@ -642,26 +846,34 @@ impl<'a> Advertisements<'a> {
                     offset,
                     carrier: self.carrier,
                     flag_offset: self.pnc_at,
+                    ignored: false,
                     pnc: routes.applies && self.pnc_at.is_some(),
                 };
                 report.host_only(&advertisement);
                 return Some(advertisement);
             }
             self.routes = [None, None];
-            let message = self.messages.step(report)?;
-            if message.kind != UPDATE {
-                continue;
-            }
-            match Update::new(&message) {
-                Ok(update) => self.enter(&update, report),
-                Err(e) => report.push(Rule::PncMalformed, e.offset, 2),
+            if let Ok(update) = Update::new(&self.messages.next()?) {
+                self.enter(&update, report);
             }
         }
     }
 
-    /// Reads what the routes of an UPDATE have in common.
+    /// Reads what the routes of an UPDATE have in common. Only where PNC is spoken of, or an attribute 39 cannot be read,
+    /// is what is broken our business.
     fn enter(&mut self, update: &Update<'a>, report: &mut Report<'_>) {
-        let (mut next_hop, mut mp, mut nhc) = (None, None, None);
+        let mut all = (update.attributes().filter_map(Result::ok))
+            .filter(|found| found.kind == attribute::NHC)
+            .map(|attribute| (attribute, Nhc::new(&attribute)));
+        let speaks = |nhc: &Result<Nhc<'_>>| nhc.as_ref().map_or(true, |nhc| nhc.has(self.code));
+        let first = all.next();
+        let spoken = first.iter().any(|(_, nhc)| speaks(nhc))
+            || all.any(|(_, nhc)| speaks(&nhc))
+            || update.overrun() == Some(attribute::NHC);
+        let mut nobody = Report::nowhere();
+        let report = if spoken { report } else { &mut nobody };
+
+        let (mut next_hop, mut mp, mut seen) = (None, None, false);
         for attribute in update.attributes() {
             let attribute = match attribute {
                 Ok(found) => found,
@@ -671,20 +883,19 @@ impl<'a> Advertisements<'a> {
                     break;
                 }
             };
-            let place = match attribute.kind {
-                attribute::NEXT_HOP => &mut next_hop,
-                attribute::MP_REACH => &mut mp,
-                attribute::NHC => &mut nhc,
-                _ => continue,
-            };
-            if place.is_none() {
-                *place = Some(attribute);
-            } else if attribute.kind == attribute::NHC {
-                report.push(Rule::PncSeveral, attribute.offset, 2);
+            match attribute.kind {
+                attribute::NEXT_HOP => next_hop = next_hop.or(Some(attribute)),
+                attribute::MP_REACH => mp = mp.or(Some(attribute)),
+                attribute::NHC if core::mem::replace(&mut seen, true) => {
+                    report.push(Rule::PncSeveral, attribute.offset, 2);
+                }
+                _ => {}
             }
         }
         self.update = update.offset;
-        let nhc = nhc.and_then(|attribute| read_nhc(&attribute, self.code, report));
+        let nhc = first
+            .filter(|(_, nhc)| speaks(nhc))
+            .and_then(|(attribute, nhc)| check_nhc(&attribute, nhc, self.code, report));
         (self.carrier, self.pnc_at) = match &nhc {
             Some((nhc, pnc_at)) => {
                 let offset = nhc.characteristics_offset();
@@ -696,8 +907,10 @@ impl<'a> Advertisements<'a> {
             }
             None => (None, None),
         };
-        let applies = |hop: &[u8]| matches!(&nhc, Some((nhc, _)) if nhc.applies_to(hop));
+        let speaker = self.session.speaker;
+        let applies = |hop: &[u8]| matches!(&nhc, Some((nhc, _)) if nhc.applies_to(hop, speaker));
 
+        let [ids4, ids6] = self.session.path_ids;
         let nlri = update.bytes.get(update.nlri..).unwrap_or_default();
         let nlri_at = update.offset + update.nlri;
         if next_hop.is_none() && !nlri.is_empty() {
@@ -706,7 +919,7 @@ impl<'a> Advertisements<'a> {
         }
         let next_hop = next_hop.map_or(&[][..], |a| a.value);
         let plain = (!nlri.is_empty()).then(|| {
-            let nlri = Nlri::guess(nlri, nlri_at, false, report);
+            let nlri = Nlri::read(nlri, nlri_at, false, ids4, report);
             Routes {
                 afi: AFI_IPV4,
                 safi: SAFI_UNICAST,
@@ -728,11 +941,10 @@ impl<'a> Advertisements<'a> {
             let (afi, safi, hop, nlri) = found?;
             let at = attribute.value_offset + nlri.start;
             let octets = attribute.value.get(nlri).unwrap_or_default();
-            let nlri = match (afi, safi) {
-                (AFI_IPV4 | AFI_IPV6, SAFI_UNICAST) => {
-                    Nlri::guess(octets, at, afi == AFI_IPV6, report)
-                }
-                _ => Nlri::none(),
+            let nlri = match family(afi, safi) {
+                Some(0) => Nlri::read(octets, at, false, ids4, report),
+                Some(_) => Nlri::read(octets, at, true, ids6, report),
+                None => Nlri::none(),
             };
             Some(Routes {
                 afi,
@@ -773,9 +985,10 @@ fn mp_reach<'a>(attribute: &Attribute<'a>) -> Option<(u16, u8, &'a [u8], Range<u
     (start <= value.len()).then_some((u16_at(value, 0), u8_at(value, 2), hop, start..value.len()))
 }
 
-/// Reads and checks an NHC attribute; `None` when it is to be discarded. With it, where a valid PNC characteristic is.
-fn read_nhc<'a>(
+/// Checks an NHC attribute; `None` when it is to be discarded. With it, where a valid PNC characteristic is.
+fn check_nhc<'a>(
     attribute: &Attribute<'a>,
+    nhc: Result<Nhc<'a>>,
     code: u16,
     report: &mut Report<'_>,
 ) -> Option<(Nhc<'a>, Option<usize>)> {
@@ -783,7 +996,7 @@ fn read_nhc<'a>(
     if attribute.flags & CLASS != CLASS {
         report.push(Rule::PncNhcFlags, attribute.offset, 1);
     }
-    let nhc = match Nhc::new(attribute) {
+    let nhc = match nhc {
         Ok(nhc) => nhc,
         Err(e) => {
             report.push(Rule::PncNhcMalformed, e.offset, 1);

@@ -19,6 +19,8 @@ pub const PDU_L1_LSP: u8 = 18;
 pub const PDU_L2_LSP: u8 = 20;
 /// Sub-TLV type of the Prefix Attribute Flags (RFC 7794 section 2.1).
 pub const FLAGS_SUB_TLV: u8 = 4;
+/// Re-advertisement flag (R) in the first octet of the Prefix Attribute Flags: bit 1 (RFC 7794 section 2.1).
+pub const FLAG_READVERTISED: u8 = 0x40;
 /// PNC in the first octet of the Prefix Attribute Flags: bit 7 (draft section 5.1.1).
 pub const FLAG_PNC: u8 = 0x01;
 
@@ -89,6 +91,12 @@ impl<'a> Lsp<'a> {
     /// Not an LSP with 6-octet system IDs, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
         Self::read(bytes, usize::MAX)
+    }
+
+    /// All octets behind the header, whatever the lengths in it say.
+    pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.len();
+        (is_lsp(bytes) && end >= HEADER).then_some(Self { bytes, end })
     }
 
     pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
@@ -292,6 +300,7 @@ impl<'a> Advertisements<'a> {
             offset,
             carrier: None,
             flag_offset: None,
+            ignored: false,
             pnc: false,
         };
         // A prefix whose sub-TLVs cannot be read is still a prefix.
@@ -314,7 +323,14 @@ impl<'a> Iterator for Advertisements<'a> {
 }
 
 fn flags<'a>(mut subs: Region<'a>, found: &mut Advertisement<'a>, report: &mut Report<'_>) {
-    while let Some(sub) = subs.narrow(report) {
+    while subs.left() > 0 {
+        let head = subs;
+        let Some(sub) = subs.narrow(report) else {
+            if u8_at(head.bytes, head.at) == FLAGS_SUB_TLV && found.carrier.is_none() {
+                found.carrier = head.overrun(2);
+            }
+            return;
+        };
         if sub.kind != u16::from(FLAGS_SUB_TLV) {
             continue;
         }

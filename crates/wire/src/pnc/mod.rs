@@ -245,14 +245,15 @@ pub enum Origin {
 pub struct Carrier<'a> {
     /// Octets from the start of the input to the first of them.
     pub offset: usize,
-    /// IGPs: the value of the Prefix Attribute Flags sub-TLV. BGP: the characteristics of path attribute 39.
+    /// IGPs: the value of the flags sub-TLV, or what is left of it where it runs past its end. BGP: the characteristics of
+    /// path attribute 39, where the PNC is among them.
     pub octets: &'a [u8],
 }
 
 /// One advertised prefix, and what is said about its PNC.
 ///
-/// Prefixes that are advertised without flags or without attribute 39 appear too: a route that comes again without
-/// its PNC has lost it.
+/// Prefixes that are advertised without flags or without PNC in attribute 39 appear too: a route that comes again
+/// without its PNC has lost it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement<'a> {
     /// The enclosing LSP, LSA or UPDATE.
@@ -266,7 +267,10 @@ pub struct Advertisement<'a> {
     /// The flags or characteristics, where there are any.
     pub carrier: Option<Carrier<'a>>,
     /// Octets from the start of the input to the flags octet that holds the PNC bit, or to the PNC characteristic's code.
+    /// `None` with a carrier: its PNC cannot be read.
     pub flag_offset: Option<usize>,
+    /// The LSA is malformed and counts as if it had never come (RFC 9792 section 2).
+    pub ignored: bool,
     /// Whether PNC is advertised and, for BGP, applies to the route.
     pub pnc: bool,
 }
@@ -333,6 +337,15 @@ impl<'a> Walk<'a> {
             Self::Ospf2(w) => w.next_checked(findings),
             Self::Ospf3(w) => w.next_checked(findings),
             Self::Bgp(w) => w.next_checked(findings),
+        }
+    }
+
+    /// With what is known of the BGP session; other protocols need nothing.
+    #[must_use]
+    pub fn in_session(self, session: bgp::Session) -> Self {
+        match self {
+            Self::Bgp(walk) => Self::Bgp(walk.in_session(session)),
+            other => other,
         }
     }
 
@@ -404,8 +417,27 @@ pub fn walk_within<'a>(
     })
 }
 
-/// The same, and what breaks a rule before the first advertisement goes to `findings`: `None` also where the header
-/// cannot be read. One that the capture has cut off is nobody's fault.
+/// Whether `bytes` hold flags of a prefix or a path attribute 39, as far as they go and whatever their lengths say: what
+/// is broken in a message without either is other people's business.
+#[must_use]
+pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
+    fn carries<'a>(mut walk: impl Iterator<Item = Advertisement<'a>>) -> bool {
+        walk.any(|found| found.carrier.is_some())
+    }
+    match protocol {
+        Protocol::IsIs => isis::Lsp::all_of(bytes).is_some_and(|lsp| carries(lsp.advertisements())),
+        Protocol::Ospf2 => {
+            ospf2::LsUpdate::all_of(bytes).is_some_and(|update| carries(update.advertisements()))
+        }
+        Protocol::Ospf3 => {
+            ospf3::LsUpdate::all_of(bytes).is_some_and(|update| carries(update.advertisements()))
+        }
+        Protocol::Bgp => bgp::has_attribute_39(bytes),
+    }
+}
+
+/// The same as [`walk_within`] for a message that [`is_met`]; what breaks a rule before the first advertisement goes to
+/// `findings`: `None` also where the header cannot be read. One that the capture has cut off is nobody's fault.
 pub fn walk_checked<'a>(
     protocol: Protocol,
     bytes: &'a [u8],
@@ -413,6 +445,9 @@ pub fn walk_checked<'a>(
     profile: &Profile,
     findings: &mut Findings,
 ) -> Option<Walk<'a>> {
+    if !is_met(protocol, bytes) {
+        return None;
+    }
     match walk_within(protocol, bytes, wire_len, profile) {
         Ok(walk) => walk,
         Err(e) if bytes.len() < wire_len && matches!(e.kind, ErrorKind::Short { .. }) => None,

@@ -1,4 +1,4 @@
-//! PNC in OSPFv2: the Prefix Attribute Flags sub-TLV (RFC 9792) of Extended Prefix TLVs in Extended Prefix Opaque LSAs
+//! PNC in OSPFv2: the OSPFv2 Prefix Extended Flags sub-TLV (RFC 9792) of Extended Prefix TLVs in Extended Prefix Opaque LSAs
 //! (RFC 7684), read from and written as LS Update packets.
 //!
 //! Other packets, LSAs and TLVs are passed over. The IP header is `frame.rs`'s business.
@@ -19,13 +19,19 @@ pub const LS_UPDATE: u8 = 4;
 pub const OPAQUE_EXTENDED_PREFIX: u8 = 7;
 /// TLV type of the Extended Prefix TLV (RFC 7684 section 2.1).
 pub const EXTENDED_PREFIX_TLV: u16 = 1;
-/// Sub-TLV type of the OSPFv2 Prefix Attribute Flags (RFC 9792).
+/// Route type of the Extended Prefix TLV: intra-area.
+pub const INTRA_AREA: u8 = 1;
+/// Route type of the Extended Prefix TLV: inter-area.
+pub const INTER_AREA: u8 = 3;
+/// Sub-TLV type of the OSPFv2 Prefix Extended Flags (RFC 9792 section 2).
 pub const FLAGS_SUB_TLV: u16 = 11;
-/// PNC in the first octet of the Prefix Attribute Flags: bit 2 of 32 (draft section 5.1.2).
+/// PNC in the first octet of the Prefix Extended Flags: bit 2 of 32 (draft section 5.1.2).
 pub const FLAG_PNC: u8 = 0x20;
 /// Flags that say PNC and nothing else.
 pub const FLAGS_PNC_ONLY: [u8; 4] = [FLAG_PNC, 0, 0, 0];
 
+/// Octets of an Extended Prefix TLV of IPv4 in front of its sub-TLVs.
+const PREFIX_HEAD: usize = 8;
 /// Octets of the packet header.
 pub const HEADER: usize = 24;
 /// Octets of an LSA header, in OSPFv2 and OSPFv3.
@@ -144,25 +150,71 @@ impl<'a> Lsas<'a> {
     }
 }
 
-/// Reads a Prefix Attribute Flags sub-TLV of OSPF into `found` (RFC 9792: as many whole 32-bit words as needed).
+/// Reads the Prefix Extended Flags among the sub-TLVs `subs`, of type `kind`, into `found` (RFC 9792 section 2: whole
+/// 32-bit words, no more than the bits that are set need).
 pub(super) fn read_flags<'a>(
-    sub: &Tlv<'a>,
+    mut subs: Region<'a>,
+    kind: u16,
     found: &mut Advertisement<'a>,
     report: &mut Report<'_>,
 ) {
-    if found.carrier.is_some() {
-        report.push(Rule::PncSeveral, sub.length_at - 2, 2);
-        return;
-    }
-    let Some(octets) = sub.octets() else { return };
-    let offset = sub.value.at;
-    found.carrier = Some(Carrier { offset, octets });
-    if octets.is_empty() || !octets.len().is_multiple_of(4) {
-        report.push(Rule::PncFlagsLength, sub.length_at, 2);
-    } else {
+    while subs.left() > 0 {
+        let head = subs;
+        let Some(sub) = subs.wide(report) else {
+            if u16_at(head.bytes, head.at) == kind && found.carrier.is_none() {
+                found.carrier = head.overrun(4);
+            }
+            return;
+        };
+        if sub.kind != kind {
+            continue;
+        }
+        if !has_whole_words(&sub) {
+            report.push(Rule::PncFlagsLength, sub.length_at, 2);
+        }
+        if found.carrier.is_some() {
+            report.push(Rule::PncSeveral, sub.length_at - 2, 2);
+            continue;
+        }
+        let Some(octets) = sub.octets() else { continue };
+        let offset = sub.value.at;
+        found.carrier = Some(Carrier { offset, octets });
+        if found.ignored {
+            continue;
+        }
+        if octets.len() > 4 && octets.ends_with(&[0; 4]) {
+            report.push(Rule::PncFlagsExcess, sub.length_at, 2);
+        }
         found.flag_offset = Some(offset);
         found.pnc = u8_at(octets, 0) & FLAG_PNC != 0;
     }
+}
+
+/// Whether flags have a length that RFC 9792 allows; without a word there is nothing to be said by them.
+fn has_whole_words(sub: &Tlv<'_>) -> bool {
+    let len = sub.value.left();
+    len > 0 && len.is_multiple_of(4)
+}
+
+/// Whether flags among the prefixes' sub-TLVs make the LSA malformed, which is then to be ignored (RFC 9792 section 2).
+/// `subs_of` gives the sub-TLVs of a TLV, if it has some that count.
+pub(super) fn is_malformed<'a>(
+    mut tlvs: Region<'a>,
+    kind: u16,
+    subs_of: impl Fn(&Tlv<'a>) -> Option<Region<'a>>,
+) -> bool {
+    let nobody = &mut Report::nowhere();
+    while let Some(tlv) = tlvs.wide(nobody) {
+        let Some(mut subs) = subs_of(&tlv) else {
+            continue;
+        };
+        while let Some(sub) = subs.wide(nobody) {
+            if sub.kind == kind && !has_whole_words(&sub) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// An OSPFv2 LS Update, from its version octet on. Octets behind its packet length (authentication data, link-local
@@ -188,6 +240,12 @@ impl<'a> LsUpdate<'a> {
     /// Not an OSPFv2 LS Update, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
         Self::read(bytes, usize::MAX)
+    }
+
+    /// All octets behind the header, whatever its length says.
+    pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.len();
+        (is_ls_update(bytes) && end >= HEADER + 4).then_some(Self { bytes, end })
     }
 
     pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
@@ -222,6 +280,7 @@ impl<'a> LsUpdate<'a> {
             tlvs: Region::new(self.bytes, HEADER, HEADER),
             lsa: &[],
             lsa_at: HEADER,
+            ignored: false,
         }
     }
 
@@ -240,6 +299,8 @@ pub struct Advertisements<'a> {
     tlvs: Region<'a>,
     lsa: &'a [u8],
     lsa_at: usize,
+    /// Whether the present LSA is to be ignored.
+    ignored: bool,
 }
 
 impl<'a> Advertisements<'a> {
@@ -263,6 +324,12 @@ impl<'a> Advertisements<'a> {
                 && u8_at(header, lsa_field::LINK_STATE_ID) == OPAQUE_EXTENDED_PREFIX
             {
                 (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
+                self.ignored = is_malformed(body, FLAGS_SUB_TLV, |tlv| {
+                    let mut value = tlv.value;
+                    let counts = tlv.kind == EXTENDED_PREFIX_TLV;
+                    let head = value.take(PREFIX_HEAD, &mut Report::nowhere())?;
+                    (counts && u8_at(head, 2) == 0).then_some(value)
+                });
             }
         }
     }
@@ -298,13 +365,10 @@ impl<'a> Advertisements<'a> {
             offset,
             carrier: None,
             flag_offset: None,
+            ignored: self.ignored,
             pnc: false,
         };
-        while let Some(sub) = value.wide(report) {
-            if sub.kind == FLAGS_SUB_TLV {
-                read_flags(&sub, &mut found, report);
-            }
-        }
+        read_flags(value, FLAGS_SUB_TLV, &mut found, report);
         Some(found)
     }
 }
@@ -317,7 +381,7 @@ impl<'a> Iterator for Advertisements<'a> {
     }
 }
 
-/// Writes an OSPFv2 Prefix Attribute Flags sub-TLV with `flags` (a multiple of 4 octets, at least 4; other lengths for
+/// Writes an OSPFv2 Prefix Extended Flags sub-TLV with `flags` (a multiple of 4 octets, at least 4; other lengths for
 /// negative testing) to `out`, and returns its length with padding.
 ///
 /// # Errors
@@ -377,7 +441,7 @@ pub struct ExtendedPrefixRepr<'a> {
     pub prefix: Prefix,
     /// Flags octet of the TLV: A 0x80, N 0x40.
     pub tlv_flags: u8,
-    /// Prefix Attribute Flags octets; `None` writes no sub-TLV.
+    /// Prefix Extended Flags octets; `None` writes no sub-TLV.
     pub flags: Option<&'a [u8]>,
 }
 

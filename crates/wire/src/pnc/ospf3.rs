@@ -1,4 +1,4 @@
-//! PNC in OSPFv3: the Prefix Attribute Flags sub-TLV (RFC 9792) of the prefix TLVs in extended LSAs (RFC 8362), read
+//! PNC in OSPFv3: the OSPFv3 Prefix Extended Flags sub-TLV (RFC 9792) of the prefix TLVs in extended LSAs (RFC 8362), read
 //! from and written as LS Update packets.
 //!
 //! Read are E-Inter-Area-Prefix, E-AS-External, E-Type-7 (NSSA), E-Link and E-Intra-Area-Prefix LSAs. Legacy LSAs have
@@ -6,7 +6,8 @@
 //! their own. The IPv6 header is `frame.rs`'s business.
 
 use super::ospf2::{
-    LS_UPDATE, LSA_HEADER, Lsas, lsa_field, read_flags, read_header, write_flags, write_lsa,
+    LS_UPDATE, LSA_HEADER, Lsas, is_malformed, lsa_field, read_flags, read_header, write_flags,
+    write_lsa,
 };
 use super::tlv::{Region, Tlv, Writer, internet};
 use super::{Advertisement, Flooding, Origin, Prefix, Report};
@@ -19,9 +20,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// OSPF version.
 pub const VERSION: u8 = 3;
-/// Sub-TLV type of the OSPFv3 Prefix Attribute Flags (RFC 9792).
+/// Sub-TLV type of the OSPFv3 Prefix Extended Flags (RFC 9792 section 2).
 pub const FLAGS_SUB_TLV: u16 = 37;
-/// PNC in the first octet of the Prefix Attribute Flags: bit 2 of 32 (draft section 5.1.3).
+/// PNC in the first octet of the Prefix Extended Flags: bit 2 of 32 (draft section 5.1.3).
 pub const FLAG_PNC: u8 = super::ospf2::FLAG_PNC;
 /// Flags that say PNC and nothing else.
 pub const FLAGS_PNC_ONLY: [u8; 4] = super::ospf2::FLAGS_PNC_ONLY;
@@ -95,6 +96,12 @@ impl<'a> LsUpdate<'a> {
         Self::read(bytes, usize::MAX)
     }
 
+    /// All octets behind the header, whatever its length says.
+    pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.len();
+        (is_ls_update(bytes) && end >= HEADER + 4).then_some(Self { bytes, end })
+    }
+
     pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         let end = read_header(bytes, Layer::Ospf3, VERSION, HEADER, wire_len)?;
         Ok(Self { bytes, end })
@@ -136,6 +143,7 @@ impl<'a> LsUpdate<'a> {
             lsa_at: HEADER,
             wanted: 0,
             seen: false,
+            ignored: false,
         }
     }
 
@@ -169,6 +177,8 @@ pub struct Advertisements<'a> {
     wanted: u16,
     /// Whether the present LSA has had that TLV.
     seen: bool,
+    /// Whether the present LSA is to be ignored.
+    ignored: bool,
 }
 
 impl<'a> Advertisements<'a> {
@@ -204,6 +214,12 @@ impl<'a> Advertisements<'a> {
             if body.take(head, report).is_some() {
                 (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
                 (self.wanted, self.seen) = (wanted, false);
+                self.ignored = is_malformed(body, FLAGS_SUB_TLV, |tlv| {
+                    let (mut value, nobody) = (tlv.value, &mut Report::nowhere());
+                    let bits = u8_at(value.take(8, nobody)?, 4);
+                    value.take(word_octets(bits), nobody)?;
+                    (tlv.kind == wanted).then_some(value)
+                });
             }
         }
     }
@@ -236,13 +252,10 @@ impl<'a> Advertisements<'a> {
             offset,
             carrier: None,
             flag_offset: None,
+            ignored: self.ignored,
             pnc: false,
         };
-        while let Some(sub) = value.wide(report) {
-            if sub.kind == FLAGS_SUB_TLV {
-                read_flags(&sub, &mut found, report);
-            }
-        }
+        read_flags(value, FLAGS_SUB_TLV, &mut found, report);
         Some(found)
     }
 }
@@ -303,7 +316,7 @@ impl<'a> Iterator for Advertisements<'a> {
     }
 }
 
-/// Writes an OSPFv3 Prefix Attribute Flags sub-TLV with `flags` (a multiple of 4 octets, at least 4; other lengths for
+/// Writes an OSPFv3 Prefix Extended Flags sub-TLV with `flags` (a multiple of 4 octets, at least 4; other lengths for
 /// negative testing) to `out`, and returns its length with padding.
 ///
 /// # Errors
@@ -353,7 +366,7 @@ pub struct PrefixRepr<'a> {
     pub options: u8,
     /// Metric, 24 bits.
     pub metric: u32,
-    /// Prefix Attribute Flags octets; `None` writes no sub-TLV.
+    /// Prefix Extended Flags octets; `None` writes no sub-TLV.
     pub flags: Option<&'a [u8]>,
 }
 

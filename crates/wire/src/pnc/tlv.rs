@@ -1,6 +1,6 @@
 //! What the routing codecs share: TLV regions, counting writers, and the two checksums. No protocol lives here.
 
-use super::Report;
+use super::{Carrier, Report};
 use crate::error::{Error, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
@@ -39,6 +39,14 @@ impl<'a> Region<'a> {
 
     pub(crate) const fn left(&self) -> usize {
         self.end.saturating_sub(self.at)
+    }
+
+    /// What is there behind the head, of `head` octets, of a TLV that runs past the region's end. `None`: it is the head
+    /// that is not whole.
+    pub(crate) fn overrun(&self, head: usize) -> Option<Carrier<'a>> {
+        let offset = self.at + head;
+        let octets = self.bytes.get(offset..self.end.min(self.bytes.len()))?;
+        Some(Carrier { offset, octets })
     }
 
     pub(crate) const fn stop(&mut self) {

@@ -1,14 +1,14 @@
-//! Path attribute 39 of BGP UPDATEs, and the prefixes that it speaks of.
+//! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it speaks of.
 
 use super::{
-    Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Routing, Told, address_of, is_of_prefix, open,
-    verdict,
+    Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix,
+    open, verdict,
 };
 use crate::names::{F, P};
 use crate::plan::{Anchor, Mark, Op, Plan};
 use fcn_wire::finding::Findings;
-use fcn_wire::pnc::bgp::{Attribute, Messages, Nhc, Update, attribute};
-use fcn_wire::pnc::{Prefix, Protocol, walk_checked};
+use fcn_wire::pnc::Prefix;
+use fcn_wire::pnc::bgp::{self, Attribute, Messages, Nhc, Update, attribute};
 
 /// The attributes with next hop characteristics, each with where its UPDATE begins.
 fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>)> {
@@ -46,19 +46,10 @@ pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
 
 /// Plans the attributes, and every prefix whose UPDATE has one.
 pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
-    let Routing {
-        bytes,
-        wire_len,
-        profile,
-        ..
-    } = *message;
-    let walk = || {
-        let mut unheard = Findings::new();
-        walk_checked(Protocol::Bgp, bytes, wire_len, profile, &mut unheard)
-    };
+    let Routing { bytes, profile, .. } = *message;
     // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
-    if let Some(walk) = walk() {
-        walk.check(findings);
+    if let Some(prefixes) = Prefixes::of(message, &mut Findings::new()) {
+        prefixes.walk.check(findings);
     }
     let mut characteristics = 0;
     for (i, (update, attribute)) in attributes(bytes).enumerate() {
@@ -73,9 +64,16 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
         let end = attribute.value_offset + attribute.value.len();
         let whole = message.place(attribute.offset, end - attribute.offset);
         plan.push(Op::Protocol(P::Pnc, whole, Mark::Plain));
+        let read_as = Nhc::new(&attribute);
+        let code = profile.bgp_pnc_characteristic;
         let name = P::Pnc.def().name;
-        plan.label(format_args!("{name}: Next Hop Dependent Characteristics"));
-        match Nhc::new(&attribute) {
+        match &read_as {
+            Ok(nhc) if nhc.has(code) => {
+                plan.label(format_args!("{name}: Next Hop Dependent Characteristics"));
+            }
+            _ => plan.label(format_args!("Next Hop Dependent Characteristics")),
+        }
+        match read_as {
             Ok(nhc) => read(plan, message, &nhc, &mut characteristics, told),
             Err(_) if attribute.value.is_empty() => {}
             Err(_) => {
@@ -88,11 +86,13 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
         });
     }
 
-    let Some(mut walk) = walk() else { return };
     let mut again = Findings::new();
+    let Some(mut prefixes) = Prefixes::of(message, &mut again) else {
+        return;
+    };
     loop {
         let before = again.as_slice().len();
-        let Some(found) = walk.next_checked(&mut again) else {
+        let Some(found) = prefixes.next(&mut again) else {
             return;
         };
         if found.carrier.is_none() || !told.one_more() {
@@ -145,6 +145,8 @@ fn read(
         plan.push(Op::Open(F::PncCharacteristic, message.place(at, 4 + len)));
         if one.code == message.profile.bgp_pnc_characteristic {
             plan.append(format_args!(": {} ({})", P::Pnc.def().name, one.code));
+        } else if let Some(name) = bgp::characteristic_name(one.code) {
+            plan.append(format_args!(": {name} ({})", one.code));
         } else {
             plan.append(format_args!(": code {}", one.code));
         }

@@ -1,10 +1,11 @@
 //! The prefixes of an LSP or LS Update.
 
-use super::{Routing, Told, is_of_prefix, open, verdict};
+use super::{Prefixes, Routing, Told, is_of_prefix, open, verdict};
 use crate::names::F;
 use crate::plan::{Anchor, Op, Plan};
+use fcn_wire::Rule;
 use fcn_wire::finding::{Finding, Findings};
-use fcn_wire::pnc::{Advertisement, Carrier, Protocol, ospf2, ospf3, walk_checked};
+use fcn_wire::pnc::{Advertisement, Carrier, Protocol, ospf2, ospf3};
 
 /// Where in an LSP Wireshark's item of the LSP begins: behind the header that all PDUs have.
 pub const LSP_ITEM: usize = 8;
@@ -13,27 +14,24 @@ const LS_TYPE: usize = 2;
 /// Octets of a sub-TLV's type and length.
 const SUB_TLV_HEAD: usize = 4;
 
-/// Plans every prefix that flags, or something broken, belong to.
+/// Plans every prefix that flags, or something broken, belong to, or that has lost its PNC.
 pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
-    let Routing {
-        protocol,
-        bytes,
-        wire_len,
-        profile,
-        ..
-    } = *message;
-    let Some(mut walk) = walk_checked(protocol, bytes, wire_len, profile, findings) else {
+    let Some(mut prefixes) = Prefixes::of(message, findings) else {
         return;
     };
     loop {
         let before = findings.as_slice().len();
-        let Some(found) = walk.next_checked(findings) else {
+        let Some(found) = prefixes.next(findings) else {
             return;
         };
         let belongs = |finding: &Finding| finding.offset >= found.offset || is_of_prefix(finding);
         let broken = findings.as_slice().iter().skip(before).any(belongs);
-        if (found.carrier.is_some() || broken) && told.one_more() {
+        let lacks = message.lacks_pnc(&found);
+        if (found.carrier.is_some() || broken || lacks) && told.one_more() {
             prefix(plan, message, &found);
+            if lacks {
+                plan.expert(Rule::PncNotKept, message.place(found.offset, 1));
+            }
             told.experts(plan, message, (findings, before), belongs);
         }
     }
@@ -65,7 +63,9 @@ fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>)
     open(plan, whole, found);
     match (message.protocol, &found.carrier) {
         (Protocol::IsIs, Some(carrier)) => {
-            if let Some(first) = carrier.octets.first() {
+            if let Some(first) = carrier.octets.first()
+                && found.flag_offset.is_some()
+            {
                 let here = message.place(carrier.offset, 1);
                 plan.push(Op::OpenUint(F::PncIsisFlags, here, u32::from(*first)));
                 plan.flag(F::PncIsisFlag, here, *first);
@@ -122,10 +122,12 @@ fn flags(plan: &mut Plan<'_>, message: &Routing<'_>, kind: u16, carrier: &Carrie
     let whole = message.place(head, SUB_TLV_HEAD + octets.len());
     plan.push(Op::Open(F::PncSub, whole));
     plan.uint(F::PncSubType, message.place(head, 2), kind);
-    let len = u32::try_from(octets.len()).unwrap_or(u32::MAX);
+    let len = message.bytes.get(head + 2..).and_then(<[u8]>::first_chunk);
+    let len = len.map_or(0, |len| u16::from_be_bytes(*len));
     plan.uint(F::PncSubLength, message.place(head + 2, 2), len);
     let rest = match octets.first_chunk::<4>() {
-        Some(first) => {
+        // Of flags that run past their end nobody knows where they are.
+        Some(first) if usize::from(len) == octets.len() => {
             let word = u32::from_be_bytes(*first);
             let here = message.place(offset, 4);
             plan.push(Op::OpenUint(F::PncOspfFlags, here, word));
@@ -133,7 +135,7 @@ fn flags(plan: &mut Plan<'_>, message: &Routing<'_>, kind: u16, carrier: &Carrie
             plan.push(Op::Close);
             4
         }
-        None => 0,
+        _ => 0,
     };
     if octets.len() > rest {
         let here = message.place(offset + rest, octets.len() - rest);

@@ -11,7 +11,8 @@ mod tests;
 use crate::names::{F, P};
 use crate::plan::{Anchor, At, Mark, Op, Plan, at};
 use fcn_wire::finding::{Finding, Findings};
-use fcn_wire::pnc::{Advertisement, Protocol, walk_checked};
+use fcn_wire::pnc::bgp::Session;
+use fcn_wire::pnc::{Advertisement, Protocol, Walk, walk_checked, walk_within};
 use fcn_wire::{Profile, Rule};
 use std::net::IpAddr;
 
@@ -33,6 +34,10 @@ pub struct Routing<'a> {
     pub start: usize,
     /// How many there were on the wire.
     pub wire_len: usize,
+    /// What is known of the BGP session.
+    pub session: Session,
+    /// Where in `bytes` prefixes begin whose PNC was not kept, as the messages before this one tell.
+    pub not_kept: &'a [u32],
     /// Code points in use.
     pub profile: &'a Profile,
 }
@@ -45,6 +50,46 @@ impl Routing<'_> {
 
     fn offset(&self, offset: usize) -> u32 {
         self.place(offset, 0).start
+    }
+
+    fn lacks_pnc(&self, found: &Advertisement<'_>) -> bool {
+        self.not_kept.contains(&at(found.offset, 0).start)
+    }
+}
+
+/// The prefixes of a message that has something of ours; what is broken in it goes to `findings`.
+struct Prefixes<'a> {
+    walk: Walk<'a>,
+    /// Whether it has flags, or attribute 39: what is broken in other messages is not our business.
+    met: bool,
+}
+
+impl<'a> Prefixes<'a> {
+    fn of(message: &Routing<'a>, findings: &mut Findings) -> Option<Self> {
+        let Routing {
+            protocol,
+            bytes,
+            wire_len,
+            profile,
+            ..
+        } = *message;
+        let walk = walk_checked(protocol, bytes, wire_len, profile, findings);
+        let met = walk.is_some();
+        let lacking = || {
+            let any = !message.not_kept.is_empty() && findings.is_empty();
+            let walk = any.then(|| walk_within(protocol, bytes, wire_len, profile).ok());
+            walk.flatten().flatten()
+        };
+        let walk = walk.or_else(lacking)?.in_session(message.session);
+        Some(Self { walk, met })
+    }
+
+    fn next(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
+        if self.met {
+            self.walk.next_checked(findings)
+        } else {
+            self.walk.next()
+        }
     }
 }
 
@@ -65,22 +110,16 @@ impl Extent {
             _ => Self::default(),
         };
         let mut findings = Findings::new();
-        let walk = walk_checked(
-            message.protocol,
-            message.bytes,
-            message.wire_len,
-            message.profile,
-            &mut findings,
-        );
-        if let Some(mut walk) = walk {
+        if let Some(mut prefixes) = Prefixes::of(message, &mut findings) {
             let mut found = findings.as_slice().len();
-            while let Some(one) = walk.next_checked(&mut findings) {
+            while let Some(one) = prefixes.next(&mut findings) {
                 let now = findings.as_slice().len();
-                extent.prefixes += usize::from(one.carrier.is_some() || now > found);
+                let lacks = message.lacks_pnc(&one);
+                extent.prefixes += usize::from(one.carrier.is_some() || now > found || lacks);
                 found = now;
             }
         }
-        extent.findings = findings.as_slice().len();
+        extent.findings = findings.as_slice().len() + message.not_kept.len();
         (extent != Self::default()).then_some(extent)
     }
 
@@ -164,12 +203,13 @@ fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
     plan.push(Op::Protocol(P::Pnc, place, Mark::Plain));
     let name = P::Pnc.def().name;
     let said = match (found.pnc, found.carrier, found.flag_offset) {
+        _ if found.ignored => "ignored with its LSA, which is malformed",
         (true, ..) => "advertised",
         (false, Some(_), Some(_)) if found.protocol() == Protocol::Bgp => {
             "advertised, but for another next hop"
         }
         (false, Some(_), None) if found.protocol() != Protocol::Bgp => "cannot be read",
-        (false, None, _) => "cannot be read",
+        (false, None, _) if found.protocol() == Protocol::Bgp => "cannot be read",
         (false, ..) => "not advertised",
     };
     match found.prefix {
@@ -186,7 +226,8 @@ fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
         let fields = (F::PncPrefix4, F::PncPrefix6);
         plan.address(fields, place, prefix.address(), Mark::Hidden);
     }
-    if found.carrier.is_some() {
+    let is_bgp = found.protocol() == Protocol::Bgp;
+    if found.carrier.is_some() && (is_bgp || found.flag_offset.is_some()) {
         let capable = u32::from(found.pnc);
         plan.push(Op::Flag(F::PncCapable, place, capable, Mark::Generated));
     }

@@ -16,6 +16,8 @@ fn planned(protocol: Protocol, bytes: &[u8], wire_len: usize) -> (Vec<Op>, usize
         bytes,
         start: START,
         wire_len,
+        session: Session::default(),
+        not_kept: &[],
         profile: &Profile::DEFAULT,
     };
     let Some(extent) = Extent::of(&message) else {

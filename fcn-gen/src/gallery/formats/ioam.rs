@@ -112,13 +112,6 @@ fn fields(scene: &mut Scene) -> Result<()> {
         PRE,
         &trace(PRE, wide, 2 * 4 * wide.node_len(), &PATH[2..])?,
     )?;
-    fast(
-        scene,
-        "Undefined bit 12 of the trace type: 4 octets that nobody knows",
-        INCREMENTAL,
-        &trace(INCREMENTAL, HOP_TRACE.with(12), 0, &PATH[..1])?,
-    )?
-    .breaks(&[Rule::IoamUndefined]);
     Ok(())
 }
 

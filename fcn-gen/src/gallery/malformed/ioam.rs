@@ -125,7 +125,7 @@ fn header(scene: &mut Scene) -> Result<()> {
     )?;
     fast(
         scene,
-        "Undefined bit 12 of the trace type: worth a note",
+        "Undefined bit 12 of the trace type: 4 octets that nobody knows",
         INCREMENTAL,
         &trace(INCREMENTAL, HOP_TRACE.with(12), 0, &PATH)?,
         &[Rule::IoamUndefined],

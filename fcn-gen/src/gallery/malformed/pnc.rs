@@ -1,16 +1,19 @@
 //! Defects of routing messages that advertise the Proxy Node Capability.
 
-use crate::gallery::cast::{PROXY, PROXY4, SWITCH4};
+use crate::gallery::cast::{PROXY, PROXY4, SWITCH, SWITCH4};
 use crate::gallery::routing::{
-    ISIS_PNC, OSPF_PNC, OTHER_CHARACTERISTIC, bgp, hosts, isis, lsp, ospf2, ospf2_update, ospf3,
-    ospf3_update, reach, segment, update,
+    BACKBONE, ISIS_PNC, OSPF_PNC, OTHER_CHARACTERISTIC, ROUTER, bgp, hosts, isis, lsp, lsp_of,
+    ospf2, ospf2_update, ospf2_update_of, ospf3, ospf3_update, ospf3_update_of, reach, segment,
+    update,
 };
 use crate::gallery::scene::Scene;
-use fcn_wire::pnc::Prefix;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
-use fcn_wire::pnc::isis::ReachKind;
+use fcn_wire::pnc::isis::{FLAG_READVERTISED, ReachKind, ReachRepr};
+use fcn_wire::pnc::ospf2::{INTER_AREA, INTRA_AREA};
 use fcn_wire::pnc::ospf3::LsaKind;
+use fcn_wire::pnc::{Level, Prefix};
 use fcn_wire::{Result, Rule};
+use std::net::Ipv4Addr;
 
 /// PDU length of an LSP behind its LLC (ISO/IEC 10589 section 9.8).
 const PDU_LENGTH: usize = 3 + 8;
@@ -18,6 +21,7 @@ const PDU_LENGTH: usize = 3 + 8;
 pub fn compose(scene: &mut Scene) -> Result<()> {
     igp_isis(scene)?;
     igp_ospf(scene)?;
+    passed_on(scene)?;
     let mut session = Session { sequence: 1 };
     session.characteristics(scene)?;
     session.attributes(scene)
@@ -47,6 +51,62 @@ fn igp_isis(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
+/// PNC that a router does not keep on the way to another level or area. No packet alone shows it.
+fn passed_on(scene: &mut Scene) -> Result<()> {
+    const AREA: Ipv4Addr = Ipv4Addr::new(0, 0, 0, 1);
+    let (border, border_router) = (0x16, Ipv4Addr::new(10, 0, 0, 16));
+    // Those of other frames are told apart by their prefixes.
+    let [host4, host6] = [Prefix::host(SWITCH4.into()), Prefix::host(SWITCH.into())];
+    let plain = ReachKind::Plain;
+    for (from, to, name) in [
+        (Level::L1, Level::L2, "level 1 to level 2"),
+        (Level::L2, Level::L1, "level 2 to level 1"),
+    ] {
+        let host = if from == Level::L1 { host4 } else { host6 };
+        let own = lsp_of(from, 0x15, &[reach(plain, host, Some(ISIS_PNC))])?;
+        scene.framed(
+            &format!("A good one, IS-IS: PNC to be passed on from {name}"),
+            &isis(&own),
+        )?;
+        let again = ReachRepr {
+            down: from == Level::L2,
+            ..reach(plain, host, Some(&[FLAG_READVERTISED]))
+        };
+        let bytes = lsp_of(to, border, &[again])?;
+        scene.framed(
+            &format!("A good one for itself, IS-IS: from {name}, and PNC was not kept"),
+            &isis(&bytes),
+        )?;
+    }
+    let own = ospf2_update_of((ROUTER, AREA), INTRA_AREA, host4, Some(OSPF_PNC))?;
+    scene.say(
+        "A good one, OSPFv2: PNC to be passed on to the backbone",
+        &ospf2(&own),
+    )?;
+    let to = (border_router, BACKBONE);
+    let bytes = ospf2_update_of(to, INTER_AREA, host4, None)?;
+    scene.say(
+        "A good one for itself, OSPFv2: inter-area, and PNC was not kept",
+        &ospf2(&bytes),
+    )?;
+    let own = ospf3_update_of(
+        (ROUTER, AREA),
+        LsaKind::IntraAreaPrefix,
+        host6,
+        Some(OSPF_PNC),
+    )?;
+    scene.say(
+        "A good one, OSPFv3: PNC to be passed on to the backbone",
+        &ospf3(&own),
+    )?;
+    let bytes = ospf3_update_of(to, LsaKind::InterAreaPrefix, host6, Some(&[0; 4]))?;
+    scene.say(
+        "A good one for itself, OSPFv3: inter-area, and PNC was not kept",
+        &ospf3(&bytes),
+    )?;
+    Ok(())
+}
+
 fn igp_ospf(scene: &mut Scene) -> Result<()> {
     let [host4, host6] = hosts();
     let net4 = Prefix::new(PROXY4.into(), 24).unwrap_or(host4);
@@ -57,6 +117,12 @@ fn igp_ospf(scene: &mut Scene) -> Result<()> {
             host4,
             &OSPF_PNC[..3],
             Rule::PncFlagsLength,
+        ),
+        (
+            "OSPFv2: flags of 8 octets, of which the bits set need 4",
+            host4,
+            &[0x20, 0, 0, 0, 0, 0, 0, 0],
+            Rule::PncFlagsExcess,
         ),
         (
             "OSPFv2: PNC at a prefix that is no host",

@@ -1,0 +1,262 @@
+//! What several routing messages tell together: what the OPEN messages of a BGP session settled, and whether the Proxy
+//! Node Capability (PNC) is kept where a router passes a prefix on to another level or area
+//! (draft-xiao-rtgwg-proxy-congestion-notification sections 5.1.1 to 5.1.3).
+//!
+//! No LSDB: of each router's statement about a prefix the last one counts until it is purged. An advertisement is judged
+//! by those before it, so a router is given the time to hear of a flag that is new. Whether a router that passes on
+//! a prefix says so depends on the protocol:
+//!
+//! - OSPF: an inter-area route type (OSPFv2) or an E-Inter-Area-Prefix-LSA (OSPFv3). A router that writes no extended
+//!   LSA at all is not seen: that takes the legacy LSAs.
+//! - IS-IS: the up/down bit, or the re-advertisement flag. From level 1 to level 2 routers that know no such flags say
+//!   nothing; that the prefix is not theirs is then inferred: it has an LSP at level 1 too, and the prefix is not in it.
+
+use crate::table::Table;
+use fcn_wire::frame::Frame;
+use fcn_wire::pnc::bgp::{Messages, Open, Session};
+use fcn_wire::pnc::ospf3::function::{INTER_AREA_PREFIX, INTRA_AREA_PREFIX};
+use fcn_wire::pnc::{self, Advertisement, Flooding, Level, Origin, Prefix, Protocol, isis, ospf2};
+use fcn_wire::{Findings, Profile, Rule};
+use std::net::IpAddr;
+
+/// Prefixes, level 1 routers and BGP speakers remembered, each; what was used longest ago leaves.
+const LIMIT: usize = 65_536;
+/// Statements about one prefix; a prefix that more routers advertise is not judged by those that come later.
+const STATEMENTS: usize = 16;
+/// OSPF's backbone area, and IS-IS's level 2.
+const BACKBONE: u32 = 0;
+/// IS-IS's level 1.
+const LEVEL1: u32 = 1;
+
+/// Which advertisements are of the same prefix: in IS-IS each TLV and topology has flags of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    protocol: Protocol,
+    tlv: u8,
+    topology: u16,
+    prefix: Prefix,
+}
+
+/// What a router says about a prefix in a level or area.
+#[derive(Clone, Copy, Debug)]
+struct Statement {
+    /// System ID, or router ID.
+    router: [u8; 6],
+    /// Area or level.
+    scope: u32,
+    /// Whether the prefix comes from another level or area, where that is said.
+    passed_on: Option<bool>,
+    pnc: bool,
+}
+
+/// Routing messages as far as they have been heard.
+#[derive(Debug)]
+pub struct Routing {
+    prefixes: Table<Key, Vec<Statement>>,
+    /// System IDs with an LSP at level 1.
+    level1: Table<[u8; 6], ()>,
+    /// By speaker and listener.
+    opens: Table<(IpAddr, IpAddr), Open>,
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Self {
+            prefixes: Table::new(LIMIT),
+            level1: Table::new(LIMIT),
+            opens: Table::new(LIMIT),
+        }
+    }
+}
+
+impl Routing {
+    /// Takes in the routing message in `frame`, if it is one; rules found broken go to `findings`, offsets from the start of
+    /// the frame. Returns what is known of the BGP session.
+    pub fn hear_frame(&mut self, frame: &Frame<'_>, findings: &mut Findings) -> Session {
+        let Some((protocol, at, bytes)) = frame.routing() else {
+            return Session::default();
+        };
+        let ends = frame.ip().map(|ip| (ip.source, ip.destination));
+        findings.within(at, |findings| {
+            self.hear(protocol, bytes, ends, frame.profile(), |offset| {
+                findings.push(Rule::PncNotKept, offset, 1);
+            })
+        })
+    }
+
+    /// Takes in a message from the first to the second of `ends`, from where [`pnc::walk`] begins; `not_kept` is given the
+    /// offset of each prefix whose PNC is missing ([`Rule::PncNotKept`]). Returns what is known of the BGP session.
+    pub fn hear(
+        &mut self,
+        protocol: Protocol,
+        bytes: &[u8],
+        ends: Option<(IpAddr, IpAddr)>,
+        profile: &Profile,
+        mut not_kept: impl FnMut(usize),
+    ) -> Session {
+        if protocol == Protocol::Bgp {
+            let Some(ends) = ends else {
+                return Session::default();
+            };
+            for open in Messages::new(bytes).filter_map(|message| Open::read(&message)) {
+                self.opens.put(ends, open);
+            }
+            return self.session(ends);
+        }
+        // What a capture has cut off is read as far as it goes.
+        if let Ok(Some(walk)) = pnc::walk(protocol, bytes, true, profile) {
+            for found in walk {
+                if self.advertised(bytes, &found) {
+                    not_kept(found.offset);
+                }
+            }
+        }
+        Session::default()
+    }
+
+    /// What the OPEN messages tell of the UPDATEs from the first to the second.
+    #[must_use]
+    pub fn session(&self, (speaker, listener): (IpAddr, IpAddr)) -> Session {
+        let open = |ends| self.opens.peek(&ends);
+        Session::between(open((speaker, listener)), open((listener, speaker)))
+    }
+
+    /// Whether PNC is missing.
+    fn advertised(&mut self, bytes: &[u8], found: &Advertisement<'_>) -> bool {
+        let Some((key, statement)) = statement(found).filter(|_| !found.ignored) else {
+            return false;
+        };
+        if matches!(
+            found.origin,
+            Origin::IsIs {
+                level: Level::L1,
+                ..
+            }
+        ) {
+            self.level1.put(statement.router, ());
+        }
+        let same = |one: &Statement| (one.router, one.scope) == (statement.router, statement.scope);
+        let at_level1 = self.level1.peek(&statement.router).is_some();
+        let mut all = self.prefixes.remove(&key).unwrap_or_default();
+        all.retain(|one| !same(one));
+        let counts = !is_purged(bytes, found) && all.len() < STATEMENTS;
+        if counts {
+            all.push(statement);
+        }
+        let missing = counts && is_missing(&all, &statement, at_level1);
+        if !all.is_empty() {
+            self.prefixes.put(key, all);
+        }
+        missing
+    }
+}
+
+/// Whether a statement lacks the PNC that the prefix has in the level or area from which it was passed on. Where
+/// it comes from several, all of them have to have it: nobody knows which one was taken.
+fn is_missing(all: &[Statement], of: &Statement, at_level1: bool) -> bool {
+    let mine = |one: &Statement| one.router == of.router && one.scope == LEVEL1;
+    // Only at IS-IS's level 2 nothing is said.
+    let inferred = || at_level1 && !all.iter().any(mine);
+    if of.pnc || !of.passed_on.unwrap_or_else(inferred) {
+        return false;
+    }
+    // A prefix reaches an area from the backbone, and the backbone from the areas that it belongs to.
+    let of_backbone = |one: &Statement| one.scope == BACKBONE;
+    let from_backbone = !of_backbone(of) && all.iter().any(of_backbone);
+    let mut sources = all
+        .iter()
+        .filter(|one| match from_backbone {
+            true => of_backbone(one),
+            false => one.scope != of.scope && one.passed_on != Some(true),
+        })
+        .peekable();
+    sources.peek().is_some() && sources.all(|one| one.pnc)
+}
+
+/// Who says what about which prefix; `None` for what is neither an area's or level's own nor from another one.
+fn statement(found: &Advertisement<'_>) -> Option<(Key, Statement)> {
+    let of_router = |id: std::net::Ipv4Addr| {
+        let [a, b, c, d] = id.octets();
+        [a, b, c, d, 0, 0]
+    };
+    let key = |tlv, topology| {
+        Some(Key {
+            protocol: found.protocol(),
+            tlv,
+            topology,
+            prefix: found.prefix?,
+        })
+    };
+    let (key, router, scope, passed_on) = match found.origin {
+        Origin::IsIs {
+            level,
+            lsp_id,
+            tlv,
+            topology,
+            down,
+        } => {
+            let first = found.carrier.and_then(|carrier| carrier.octets.first());
+            let again = first.is_some_and(|flags| flags & isis::FLAG_READVERTISED != 0);
+            let (scope, passed_on) = match level {
+                Level::L1 => (LEVEL1, Some(down || again)),
+                Level::L2 => (BACKBONE, (down || again).then_some(true)),
+            };
+            (
+                key(tlv, topology)?,
+                *lsp_id.first_chunk()?,
+                scope,
+                passed_on,
+            )
+        }
+        Origin::Ospf2 {
+            area,
+            advertising_router,
+            flooding: Flooding::Area,
+            route_type: route_type @ (ospf2::INTRA_AREA | ospf2::INTER_AREA),
+            ..
+        } => {
+            let passed_on = route_type == ospf2::INTER_AREA;
+            let router = of_router(advertising_router);
+            (key(0, 0)?, router, area.to_bits(), Some(passed_on))
+        }
+        Origin::Ospf3 {
+            area,
+            advertising_router,
+            ls_type,
+            ..
+        } => {
+            let passed_on = match ls_type & 0x1FFF {
+                INTRA_AREA_PREFIX => false,
+                INTER_AREA_PREFIX => true,
+                _ => return None,
+            };
+            let router = of_router(advertising_router);
+            (key(0, 0)?, router, area.to_bits(), Some(passed_on))
+        }
+        _ => return None,
+    };
+    let statement = Statement {
+        router,
+        scope,
+        passed_on,
+        pnc: found.pnc,
+    };
+    Some((key, statement))
+}
+
+/// Whether the message takes the statement back: an LSP without lifetime, or an LSA of MaxAge.
+fn is_purged(bytes: &[u8], found: &Advertisement<'_>) -> bool {
+    const MAX_AGE: u16 = 3600;
+    /// RFC 4136: the top bit says that the LSA does not age.
+    const AGE: u16 = 0x7FFF;
+    match found.protocol() {
+        Protocol::IsIs => isis::Lsp::new_lax(bytes).is_ok_and(|lsp| lsp.lifetime() == 0),
+        _ => {
+            let age = bytes.get(found.container..).and_then(<[u8]>::first_chunk);
+            age.is_some_and(|age| u16::from_be_bytes(*age) & AGE >= MAX_AGE)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

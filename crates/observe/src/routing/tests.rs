@@ -1,0 +1,295 @@
+//! Leaks between levels and areas, and sessions, by lists of messages.
+
+use super::*;
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
+use fcn_wire::pnc::{ospf2, ospf3};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+const PROXY: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 15)));
+const PROXY6: Prefix = Prefix::host(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)));
+const OTHER: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99)));
+
+/// How a prefix stands in an LSP.
+#[derive(Clone, Copy)]
+struct How {
+    down: bool,
+    flags: Option<&'static [u8]>,
+}
+
+const PLAIN: How = How {
+    down: false,
+    flags: None,
+};
+const PNC: How = How {
+    down: false,
+    flags: Some(&[FLAG_PNC]),
+};
+const DOWN: How = How {
+    down: true,
+    flags: None,
+};
+
+fn lsp(level: Level, system: u8, lifetime: u16, prefixes: &[(Prefix, How)]) -> (Protocol, Vec<u8>) {
+    let prefixes: Vec<_> = prefixes
+        .iter()
+        .map(|(prefix, how)| ReachRepr {
+            kind: ReachKind::Plain,
+            prefix: *prefix,
+            metric: 10,
+            down: how.down,
+            flags: how.flags,
+        })
+        .collect();
+    let repr = LspRepr {
+        level,
+        lsp_id: [0, 0, 0, 0, 0, system, 0, 0],
+        sequence: 1,
+        lifetime,
+        area: &[0x49],
+        hostname: "",
+        prefixes: &prefixes,
+    };
+    let mut out = vec![0; repr.buffer_len().unwrap()];
+    repr.emit(&mut out).unwrap();
+    (Protocol::IsIs, out)
+}
+
+fn isis(level: Level, system: u8, prefixes: &[(Prefix, How)]) -> (Protocol, Vec<u8>) {
+    lsp(level, system, 1200, prefixes)
+}
+
+/// An Extended Prefix Opaque LSA of `PROXY`.
+fn ospf2_of(area: u8, router: u8, route_type: u8, pnc: bool, age: u16) -> (Protocol, Vec<u8>) {
+    let prefixes = [ospf2::ExtendedPrefixRepr {
+        route_type,
+        prefix: PROXY,
+        tlv_flags: 0x40,
+        flags: pnc.then_some(&ospf2::FLAGS_PNC_ONLY[..]),
+    }];
+    let lsas = [ospf2::LsaRepr {
+        age,
+        flooding: Flooding::Area,
+        opaque_id: 1,
+        advertising_router: Ipv4Addr::new(10, 0, 0, router),
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    }];
+    let repr = ospf2::LsUpdateRepr {
+        router_id: Ipv4Addr::new(10, 0, 0, router),
+        area: Ipv4Addr::new(0, 0, 0, area),
+        lsas: &lsas,
+    };
+    let mut out = vec![0; repr.buffer_len().unwrap()];
+    repr.emit(&mut out).unwrap();
+    (Protocol::Ospf2, out)
+}
+
+fn intra(area: u8, router: u8, pnc: bool) -> (Protocol, Vec<u8>) {
+    ospf2_of(area, router, ospf2::INTRA_AREA, pnc, 1)
+}
+
+fn inter(area: u8, router: u8, pnc: bool) -> (Protocol, Vec<u8>) {
+    ospf2_of(area, router, ospf2::INTER_AREA, pnc, 1)
+}
+
+fn ospf3_of(area: u8, kind: ospf3::LsaKind, pnc: bool) -> (Protocol, Vec<u8>) {
+    let prefixes = [ospf3::PrefixRepr {
+        prefix: PROXY6,
+        options: 0,
+        metric: 1,
+        flags: pnc.then_some(&ospf3::FLAGS_PNC_ONLY[..]),
+    }];
+    let lsas = [ospf3::LsaRepr {
+        kind,
+        age: 1,
+        link_state_id: 1,
+        advertising_router: Ipv4Addr::new(10, 0, 0, 1 + area),
+        sequence: 0x8000_0001,
+        prefixes: &prefixes,
+    }];
+    let repr = ospf3::LsUpdateRepr {
+        router_id: Ipv4Addr::LOCALHOST,
+        area: Ipv4Addr::new(0, 0, 0, area),
+        instance: 0,
+        lsas: &lsas,
+    };
+    let mut out = vec![0; repr.buffer_len().unwrap()];
+    let any = Ipv6Addr::LOCALHOST;
+    repr.emit(any, any, &mut out).unwrap();
+    (Protocol::Ospf3, out)
+}
+
+/// Which of the messages, by number, show a PNC that was not kept.
+fn broken(messages: &[(Protocol, Vec<u8>)]) -> Vec<usize> {
+    let mut routing = Routing::default();
+    let mut broken = Vec::new();
+    for (i, (protocol, bytes)) in messages.iter().enumerate() {
+        routing.hear(*protocol, bytes, None, &Profile::DEFAULT, |offset| {
+            assert!(offset < bytes.len());
+            broken.push(i);
+        });
+    }
+    broken
+}
+
+#[test]
+fn isis_keeps_it_between_levels() {
+    use Level::{L1, L2};
+    let own = || isis(L1, 1, &[(PROXY, PNC)]);
+    let flagged = |flags| How { down: false, flags };
+    let again = flagged(Some(&[FLAG_READVERTISED]));
+    let kept = flagged(Some(&[FLAG_READVERTISED | FLAG_PNC]));
+    let kept_down = How { down: true, ..PNC };
+    // From level 1 to level 2, as the router says by its flags, or as its own level 1 LSP tells.
+    assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, again)])]), [1]);
+    assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, kept)])]), []);
+    assert_eq!(broken(&[own(), isis(L2, 2, &[(PROXY, PLAIN)])]), []);
+    let at_both = isis(L1, 2, &[(OTHER, PLAIN)]);
+    assert_eq!(
+        broken(&[own(), at_both, isis(L2, 2, &[(PROXY, PLAIN)])]),
+        [2]
+    );
+    let anycast = isis(L1, 2, &[(PROXY, PLAIN)]);
+    assert_eq!(
+        broken(&[own(), anycast, isis(L2, 2, &[(PROXY, PLAIN)])]),
+        []
+    );
+    // From level 2 to level 1.
+    let own = || isis(L2, 1, &[(PROXY, PNC)]);
+    assert_eq!(broken(&[own(), isis(L1, 2, &[(PROXY, DOWN)])]), [1]);
+    assert_eq!(broken(&[own(), isis(L1, 2, &[(PROXY, kept_down)])]), []);
+    // Another prefix, no flag at first, taken back: nobody's fault.
+    assert_eq!(broken(&[own(), isis(L1, 2, &[(OTHER, DOWN)])]), []);
+    assert_eq!(broken(&[isis(L1, 2, &[(PROXY, DOWN)]), own()]), []);
+    let gone = isis(L2, 1, &[(PROXY, PLAIN)]);
+    assert_eq!(broken(&[own(), gone, isis(L1, 2, &[(PROXY, DOWN)])]), []);
+    let purged = lsp(L2, 1, 0, &[(PROXY, PNC)]);
+    assert_eq!(broken(&[own(), purged, isis(L1, 2, &[(PROXY, DOWN)])]), []);
+    // Lost on the way from level 1, not by the one who passes on what is left of it.
+    let lost = isis(L2, 2, &[(PROXY, again)]);
+    let on = isis(L1, 3, &[(PROXY, DOWN)]);
+    assert_eq!(broken(&[isis(L1, 1, &[(PROXY, PNC)]), lost, on]), [1]);
+    // It comes again from each router that does not keep it.
+    let twice = [
+        own(),
+        isis(L1, 2, &[(PROXY, DOWN)]),
+        isis(L1, 3, &[(PROXY, DOWN)]),
+    ];
+    assert_eq!(broken(&twice), [1, 2]);
+}
+
+#[test]
+fn ospf_keeps_it_between_areas() {
+    assert_eq!(broken(&[intra(1, 1, true), inter(0, 2, false)]), [1]);
+    assert_eq!(broken(&[intra(1, 1, true), inter(0, 2, true)]), []);
+    assert_eq!(broken(&[intra(0, 1, true), inter(1, 2, false)]), [1]);
+    assert_eq!(broken(&[intra(1, 1, false), inter(0, 2, false)]), []);
+    // Without a look at the backbone; with one, the router to blame is found.
+    assert_eq!(broken(&[intra(1, 1, true), inter(2, 2, false)]), [1]);
+    let on = [intra(1, 1, true), inter(0, 2, false), inter(2, 3, false)];
+    assert_eq!(broken(&on), [1]);
+    let on = [intra(1, 1, true), inter(0, 2, true), inter(2, 3, false)];
+    assert_eq!(broken(&on), [2]);
+    // What a border router says of its own prefix, within an area, and of one of several nodes.
+    assert_eq!(broken(&[intra(1, 2, true), inter(0, 2, false)]), [1]);
+    assert_eq!(broken(&[intra(1, 1, true), intra(0, 2, false)]), []);
+    let several = [intra(1, 1, true), intra(1, 4, false), inter(0, 2, false)];
+    assert_eq!(broken(&several), []);
+    let aged = ospf2_of(1, 1, ospf2::INTRA_AREA, true, 3600);
+    assert_eq!(broken(&[intra(1, 1, true), aged, inter(0, 2, false)]), []);
+    use ospf3::LsaKind::{AsExternal, InterAreaPrefix, IntraAreaPrefix};
+    let own = || ospf3_of(1, IntraAreaPrefix, true);
+    assert_eq!(broken(&[own(), ospf3_of(0, InterAreaPrefix, false)]), [1]);
+    assert_eq!(broken(&[own(), ospf3_of(0, InterAreaPrefix, true)]), []);
+    assert_eq!(broken(&[own(), ospf3_of(0, AsExternal, false)]), []);
+}
+
+#[test]
+fn a_malformed_lsa_is_as_if_it_had_never_come() {
+    let (protocol, mut bytes) = intra(1, 1, true);
+    // The length of the flags, four octets before the end; the LSA and the TLV keep theirs.
+    let at = bytes.len() - 6;
+    assert_eq!(bytes[at..at + 2], [0, 4]);
+    bytes[at + 1] = 3;
+    assert_eq!(broken(&[(protocol, bytes), inter(0, 2, false)]), []);
+}
+
+#[test]
+fn more_routers_than_are_remembered_are_not_judged() {
+    let many = (0..40).map(|router| inter(0, router, false));
+    let messages: Vec<_> = std::iter::once(intra(1, 1, true)).chain(many).collect();
+    assert_eq!(broken(&messages).len(), STATEMENTS - 1);
+}
+
+/// An OPEN of AS 65000 with ADD-PATH for IPv4 and IPv6 unicast.
+fn open(identifier: [u8; 4], add_path: u8) -> Vec<u8> {
+    let mut bytes = vec![0xFF; 16];
+    bytes.extend([0, 47, 1, 4, 0xFD, 0xE8, 0, 180]);
+    bytes.extend(identifier);
+    bytes.extend([18, 2, 16, 65, 4, 0, 0, 0xFD, 0xE8]);
+    bytes.extend([69, 8, 0, 1, 1, add_path, 0, 2, 1, add_path]);
+    bytes[17] = bytes.len() as u8;
+    bytes
+}
+
+#[test]
+fn opens_settle_path_identifiers_and_who_speaks() {
+    let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+    let mut routing = Routing::default();
+    let mut hear = |bytes: &[u8], ends| {
+        routing.hear(Protocol::Bgp, bytes, Some(ends), &Profile::DEFAULT, |_| {})
+    };
+    assert_eq!(hear(&[], (a, b)), Session::default());
+    let id = |last| (Ipv4Addr::new(1, 1, 1, last), 65_000);
+    let session = hear(&open([1, 1, 1, 1], 2), (a, b));
+    assert_eq!(session.speaker, Some(id(1)));
+    assert_eq!(session.path_ids, [None, None]);
+    let session = hear(&open([1, 1, 1, 2], 1), (b, a));
+    assert_eq!(
+        (session.speaker, session.path_ids),
+        (Some(id(2)), [Some(false); 2])
+    );
+    assert_eq!(hear(&[], (a, b)).path_ids, [Some(true); 2]);
+    // A session that begins anew.
+    hear(&open([1, 1, 1, 2], 0), (b, a));
+    assert_eq!(hear(&[], (a, b)).path_ids, [Some(false); 2]);
+
+    // One prefix with a path identifier, that can be read without, too.
+    let next_hop = IpAddr::from([10, 0, 0, 1]);
+    let update = UpdateRepr {
+        origin: RouteOrigin::Igp,
+        as_path: &[],
+        four_octet_as: true,
+        next_hop,
+        local_pref: None,
+        prefixes: &[],
+        nhc: Some(NhcRepr {
+            afi: 1,
+            safi: 1,
+            next_hop,
+            characteristics: &[CharacteristicRepr {
+                code: Profile::DEFAULT.bgp_pnc_characteristic,
+                value: &[],
+            }],
+        }),
+    };
+    let mut bytes = vec![0; update.buffer_len().unwrap()];
+    update.emit(&mut bytes).unwrap();
+    bytes.extend([8, 10, 8, 11, 24, 10, 9, 9]);
+    bytes[17] += 8;
+    let read = |ids| {
+        let session = Session {
+            path_ids: [ids, None],
+            ..Session::default()
+        };
+        let walk = pnc::walk(Protocol::Bgp, &bytes, false, &Profile::DEFAULT);
+        let walk = walk.unwrap().unwrap().in_session(session);
+        walk.filter_map(|found| Some(found.prefix?.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let without = ["10.0.0.0/8", "11.0.0.0/8", "10.9.9.0/24"];
+    assert_eq!(read(None), without);
+    assert_eq!(read(Some(false)), without);
+    assert_eq!(read(Some(true)), ["10.9.9.0/24"]);
+}
