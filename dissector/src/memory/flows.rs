@@ -6,7 +6,7 @@ use super::rate::{self, Steps};
 use super::recent::{Moment, Recent};
 use fcn_observe::FlowKey;
 use fcn_observe::rules::Beside;
-use fcn_observe::{Bounded, Pairs, SeenFlows};
+use fcn_observe::{Bounded, Obedience, Pairs, SeenFlows, Verdict};
 use fcn_wire::Kind;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -32,6 +32,8 @@ pub struct Data {
     pub psn: u32,
     /// Octets of its IP packet.
     pub octets: u64,
+    /// What the network may choose its path by.
+    pub entropy: u32,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Whether its sender is known to obey Fast CNPs; asked of marked ones alone.
@@ -67,10 +69,11 @@ pub struct Flow {
     rare: Option<Box<Rare>>,
 }
 
-/// What not every packet of a flow changes: a flow needs it once it is marked, or notified about, or dense.
+/// What Tshark need not fetch together with the rest of a flow.
 #[derive(Debug)]
 struct Rare {
     steps: Steps,
+    obedience: Obedience,
     marked: Recent<MARKED>,
     beside: Beside,
     /// The latest time of a notification about it.
@@ -85,6 +88,7 @@ impl Default for Rare {
     fn default() -> Self {
         Self {
             steps: Steps::NEW,
+            obedience: Obedience::new(),
             marked: Recent::NEW,
             beside: Beside::default(),
             noticed: 0,
@@ -163,6 +167,8 @@ impl Flow {
         self.psn = data.psn;
         if data.interface == self.interface {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
+            let rare = self.rare.get_or_insert_default();
+            rare.obedience.data(at, data.octets, data.entropy);
         }
         let mut effect = Effect::default();
         if data.ce {
@@ -215,6 +221,7 @@ impl Flow {
             rare.beside.notified(moment.at.max(self.latest));
         }
         rare.noticed = rare.noticed.max(moment.at);
+        rare.obedience.notified(moment.at);
         if rare.waiting.len() < WAITING {
             rare.waiting.push_back(Waiting {
                 moment,
@@ -262,6 +269,11 @@ impl Flow {
         let waiting = waiting.iter().find(|w| w.moment.frame == frame)?;
         let over = now > waiting.moment.at.saturating_add(settings.window);
         over.then(|| self.octets.saturating_sub(waiting.octets))
+    }
+
+    /// Whether its sender obeys.
+    pub fn verdict(&self) -> Verdict {
+        (self.rare.as_ref()).map_or_else(Verdict::default, |rare| rare.obedience.verdict())
     }
 
     /// Frames of the last notifications about it.

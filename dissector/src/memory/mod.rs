@@ -23,7 +23,7 @@ use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{
     self, Beside, FLOW_RATE, NOTIFIERS, NotifierRate, is_limited, most_in_a_millisecond,
 };
-use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey};
+use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
@@ -40,7 +40,7 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 150 octets, 260 more where it is marked or dense,
+    /// Data flows, and as many sorts of notifications. A flow takes about 750 octets,
     /// and up to 1,000 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
@@ -208,7 +208,7 @@ pub struct Linked {
 }
 
 /// What is known about a notification beside what its packet says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NoticeContext {
     /// The data's sender and receiver, where the notification does not name the sender.
     pub flow_sender: Option<IpAddr>,
@@ -228,6 +228,8 @@ pub struct NoticeContext {
     pub rate_before: Option<u64>,
     /// Bits a second of the flow after.
     pub rate_after: Option<u64>,
+    /// Whether the flow's sender obeys, by all that has been seen of it so far.
+    pub verdict: Option<Verdict>,
     /// Its notifier is faster than the limit.
     pub too_fast: bool,
     /// Its notifier is not in the list of those who may notify.
@@ -248,7 +250,7 @@ pub struct DataContext {
 }
 
 /// What is known about a frame beside what its packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Context {
     /// It is a notification.
     Notice(NoticeContext),
@@ -338,6 +340,7 @@ impl Memory {
             source_port: data.source_port,
             psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
             octets: (ip.end - ip.start) as u64,
+            entropy: data.entropy(ip.flow_label),
             ce,
             able: ce && access::lists(&settings.able, data.source),
         };
@@ -586,6 +589,7 @@ impl Memory {
             rate_before: notice.rate_before,
             rate_after: (notice.rate_after)
                 .or_else(|| after().map(|octets| rate(octets as f64, window))),
+            verdict: flow.map(Flow::verdict),
             too_fast: notice.too_fast,
             untrusted: notice.untrusted,
             flows_forgotten: match notice.data {

@@ -1,11 +1,11 @@
 //! The data flows that notifications are about: how much they carry, how much of it is marked, and whether they slow down.
 //!
 //! A flow is what the roles call so: sender, receiver and the QP at the receiver. What one flow remembers is in `flow.rs`,
-//! how its answer to notifications is measured in `obedience.rs`. Notifications of a flow of which no data was seen leave
+//! how it changes with notifications in `changes.rs`. Notifications of a flow of which no data was seen leave
 //! nothing here.
 
+mod changes;
 mod flow;
-mod obedience;
 mod rate;
 mod steps;
 
@@ -24,10 +24,12 @@ pub const MAX_PER_PAIR: usize = pairs::MAX_CHAIN;
 pub struct Data {
     /// Its flow.
     pub key: FlowKey,
-    /// The interface that it was seen on. A packet seen on two counts twice.
+    /// The interface that it was seen on. A packet seen on two counts twice, but for the verdict.
     pub interface: u32,
     /// Octets of the IP packet, header included: of the innermost one where there is a tunnel.
     pub ip_octets: u64,
+    /// What the network may choose its path by.
+    pub entropy: u32,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Packet sequence number, 24 bits.
@@ -70,7 +72,7 @@ impl Flows {
             at,
             || {
                 new = true;
-                Flow::new(at)
+                Flow::new(at, data.interface)
             },
             |slot, key, _| {
                 if let Some(pairs) = pairs {

@@ -340,6 +340,7 @@ impl Monitor {
                 key,
                 interface: packet.interface,
                 ip_octets: (ip.end - ip.start) as u64,
+                entropy: data.entropy(ip.flow_label),
                 ce,
                 psn: Bth::new_checked(datagram.payload).map_or(0, |bth| bth.psn()),
                 able: access::lists(&self.settings.able, data.source),

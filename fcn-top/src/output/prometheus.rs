@@ -17,7 +17,7 @@ use super::http::{self, Answer};
 use super::metrics::{self as m, FAMILIES, Family, Page, labels};
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::record::{self, InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::Words;
 use fcn_tool::failure::{Failure, Result};
@@ -223,7 +223,7 @@ impl Exposition {
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
             (&m::QP_CHANGE, |row| row.change_10ms),
-            (&m::QP_OBEYED, |row| row.obeyed),
+            (&m::QP_MEASURED, |row| row.verdict.map(|_| row.measured as f64)),
         ];
         for (family, value) in families {
             page.family(family);
@@ -231,6 +231,15 @@ impl Exposition {
                 if let Some(value) = value(row) {
                     page.sample(family, labels, value);
                 }
+            }
+        }
+        // One series an answer, so that an alert needs no other number than 1.
+        page.family(&m::QP_VERDICT);
+        for (labels, row) in &rows {
+            for answer in record::Answer::ALL.into_iter().filter(|_| row.verdict.is_some()) {
+                let inner = labels.trim_end_matches('}');
+                let labels = format!("{inner},verdict=\"{}\"}}", answer.id());
+                page.count(&m::QP_VERDICT, &labels, (row.verdict == Some(answer)).into());
             }
         }
     }

@@ -209,7 +209,9 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "gap_p50",
         "ce_share",
         "change_10ms",
-        "obeyed",
+        "measured",
+        "verdict",
+        "evidence",
     ];
     let about = |row: &QpRecord, id: &str| match (id, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.

@@ -1,10 +1,11 @@
 //! What is remembered of one flow.
 
 use super::Data;
-use super::obedience::Obedience;
+use super::changes::Changes;
 use super::rate::Rate;
 use crate::monitor::series::Series;
 use fcn_observe::fetch::fetch;
+use fcn_observe::{Obedience, Verdict};
 use fcn_observe::rules::Beside;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
@@ -17,13 +18,16 @@ pub struct Flow {
     ce: u64,
     beside: Beside,
     last_psn: u32,
+    /// The interface that it was seen on first: on another its packets are the same ones.
+    interface: u32,
     rate: Rate,
+    changes: Changes,
     obedience: Obedience,
     series: Series<u64>,
 }
 
 impl Flow {
-    pub(super) fn new(at: u64) -> Self {
+    pub(super) fn new(at: u64, interface: u32) -> Self {
         Self {
             first: at,
             last: at,
@@ -32,7 +36,9 @@ impl Flow {
             ce: 0,
             beside: Beside::default(),
             last_psn: 0,
+            interface,
             rate: Rate::default(),
+            changes: Changes::new(),
             obedience: Obedience::new(),
             series: Series::new(),
         }
@@ -45,7 +51,10 @@ impl Flow {
         self.ce += u64::from(data.ce);
         self.last_psn = data.psn;
         self.rate.add(self.last, at, data.ip_octets);
-        self.obedience.data(self.last, at, data.ip_octets);
+        self.changes.data(self.last, at, data.ip_octets);
+        if data.interface == self.interface {
+            self.obedience.data(at, data.ip_octets, data.entropy);
+        }
         self.series.add(at, data.ip_octets);
         self.last = at;
         self.beside.is_broken(at, data.ce, data.able)
@@ -57,13 +66,15 @@ impl Flow {
         fetch(&self.first);
         fetch(&self.octets);
         self.rate.fetch();
+        self.changes.fetch();
         self.obedience.fetch();
         self.series.fetch();
     }
 
     pub(super) fn notified(&mut self, at: u64, fast_from_switch: bool) {
         let at = at.max(self.last);
-        self.obedience.notified(self.first, self.last, at);
+        self.changes.notified(self.first, self.last, at);
+        self.obedience.notified(at);
         if fast_from_switch {
             self.beside.notified(at);
         }
@@ -94,30 +105,28 @@ impl Flow {
         (self.packets > 0).then(|| self.ce as f64 / self.packets as f64)
     }
 
+    /// Octets of a packet, on average.
+    fn packet(&self) -> f64 {
+        self.octets as f64 / self.packets.max(1) as f64
+    }
+
     /// How the data of 1 ms changed from before notifications to after them: −0.5 is half. Sums over all notifications
     /// measured are compared; one counts as soon as 1 ms has passed by `now`.
     #[must_use]
     pub fn change_1ms(&self, now: u64) -> Option<f64> {
-        self.obedience.change(0, now)
+        self.changes.change(0, self.packet(), now)
     }
 
     /// The same with 10 ms before and after.
     #[must_use]
     pub fn change_10ms(&self, now: u64) -> Option<f64> {
-        self.obedience.change(1, now)
+        self.changes.change(1, self.packet(), now)
     }
 
-    /// Notifications with data in the 10 ms before, after which 10 ms have passed by `now`.
+    /// Whether it obeys.
     #[must_use]
-    pub fn measured(&self, now: u64) -> u64 {
-        self.obedience.counts(now).0.into()
-    }
-
-    /// Part of those after which there was at least 5 % less data in 10 ms, 0 to 1.
-    #[must_use]
-    pub fn obeyed(&self, now: u64) -> Option<f64> {
-        let (measured, obeyed) = self.obedience.counts(now);
-        (measured > 0).then(|| f64::from(obeyed) / f64::from(measured))
+    pub fn verdict(&self) -> Verdict {
+        self.obedience.verdict()
     }
 
     /// Octets over time.

@@ -1,6 +1,7 @@
 //! Flows by hand-checked cases.
 
 use super::*;
+use fcn_observe::Answer;
 use fcn_wire::Qp;
 use proptest::prelude::*;
 
@@ -20,6 +21,7 @@ fn data(key: FlowKey) -> Data {
         key,
         interface: 0,
         ip_octets: 1000,
+        entropy: 0,
         ce: false,
         psn: 7,
         able: false,
@@ -105,30 +107,37 @@ fn marks_beside_a_switchs_fast_cnp_are_told() {
 fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     let mut flows = Flows::new(10);
     let (good, bad) = (key(1, 2), key(2, 2));
-    for step in 0..400 {
+    // Told each 20 ms, of which the good one is slower for ten.
+    for step in 0..4000 {
         let at = START + step * MS / 10;
-        if step == 200 {
+        if step % 200 == 199 {
             flows.notified(at, &good, true);
             flows.notified(at, &bad, true);
         }
-        if step < 200 || step % 2 == 0 {
+        if step < 199 || step % 200 >= 100 || step % 2 == 0 {
             flows.data(at, &data(good));
         }
         flows.data(at, &data(bad));
     }
-    let now = START + 40 * MS;
+    let now = START + 400 * MS;
     let of = |key| {
         let flow = flows.get(key).unwrap();
         let cents = |change: Option<f64>| change.map(|change| (change * 100.0).round());
         (
             cents(flow.change_1ms(now)),
             cents(flow.change_10ms(now)),
-            flow.measured(now),
-            flow.obeyed(now),
+            flow.verdict().measured,
+            flow.verdict().answer,
         )
     };
-    assert_eq!(of(&good), (Some(-50.0), Some(-50.0), 1, Some(1.0)));
-    assert_eq!(of(&bad), (Some(0.0), Some(0.0), 1, Some(0.0)));
+    assert_eq!(
+        of(&good),
+        (Some(-39.0), Some(-49.0), 18, Answer::Obeys)
+    );
+    assert_eq!(
+        of(&bad),
+        (Some(0.0), Some(0.0), 18, Answer::DoesNotObey)
+    );
 }
 
 #[test]
