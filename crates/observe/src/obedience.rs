@@ -493,13 +493,13 @@ impl Obedience {
         }
         if self.latest > self.spread {
             self.settle();
-        } else if let Some((_, last)) = self.waiting
-            && last < self.latest
+        } else if let Some((first, last)) = self.waiting
+            && first < self.latest
         {
-            // Before all data.
+            // Before all data: of what was before it, nothing is known.
             self.bins = Some(Box::default());
-            self.last = last;
-            self.waiting = None;
+            self.last = last.min(self.latest);
+            self.waiting = (last >= self.latest).then_some((last, last));
         }
         (self.spread, self.latest) = (self.latest, at);
         self.octets = 0;
@@ -533,9 +533,10 @@ impl Obedience {
         if let Some((first, last)) = self.waiting
             && first < to
         {
+            let first = first.max(from);
             self.add(from, first, rate, paused, false);
             self.close(first);
-            let last_before = if last < to { last } else { first };
+            let last_before = if last < to { last.max(first) } else { first };
             if last_before > first && rate > 0.0 {
                 // In between, the rate was this.
                 self.before = rate;
@@ -584,9 +585,9 @@ impl Obedience {
             Times::Quiet
         } else if self.typical == 0 {
             Times::Unknown
-        } else if b <= self.typical * 4 {
+        } else if b <= self.typical.saturating_mul(4) {
             Times::Notified
-        } else if a > ALONE.max(self.typical * 8) {
+        } else if a > ALONE.max(self.typical.saturating_mul(8)) {
             Times::Quiet
         } else {
             Times::Between
@@ -898,7 +899,7 @@ impl Obedience {
             return (DoesNotObey, Evidence::Steady { most });
         }
         if let Some(most) = since_quiet
-            && self.alone >= 3 * self.typical
+            && self.alone / 3 >= self.typical
             && self.measured >= 5
         {
             let most = (1.0 - (-most).exp()) as f32;

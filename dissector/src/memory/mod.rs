@@ -51,7 +51,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most about 400 MB in all, where everything is full.
+    /// At most about 480 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,

@@ -17,7 +17,7 @@ use super::http::{self, Answer};
 use super::metrics::{self as m, FAMILIES, Family, Page, labels};
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{self, InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::record::{InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::Words;
 use fcn_tool::failure::{Failure, Result};
@@ -216,14 +216,13 @@ impl Exposition {
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
-        let families: [(&Family, Value); 7] = [
+        let families: [(&Family, Value); 6] = [
             (&m::QP_RATE, |row| Some(row.rate_10s)),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
             (&m::QP_LAST, |row| Some(seconds(row.last_seen))),
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
             (&m::QP_CHANGE, |row| row.change_10ms),
-            (&m::QP_MEASURED, |row| row.verdict.map(|_| row.measured as f64)),
         ];
         for (family, value) in families {
             page.family(family);
@@ -233,13 +232,13 @@ impl Exposition {
                 }
             }
         }
-        // One series an answer, so that an alert needs no other number than 1.
+        // The notifications that each verdict rests on, under its name.
         page.family(&m::QP_VERDICT);
         for (labels, row) in &rows {
-            for answer in record::Answer::ALL.into_iter().filter(|_| row.verdict.is_some()) {
+            if let Some(verdict) = row.verdict {
                 let inner = labels.trim_end_matches('}');
-                let labels = format!("{inner},verdict=\"{}\"}}", answer.id());
-                page.count(&m::QP_VERDICT, &labels, (row.verdict == Some(answer)).into());
+                let labels = format!("{inner},verdict=\"{}\"}}", verdict.id());
+                page.count(&m::QP_VERDICT, &labels, row.measured);
             }
         }
     }

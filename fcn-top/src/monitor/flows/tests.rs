@@ -136,7 +136,7 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     );
     assert_eq!(
         of(&bad),
-        (Some(0.0), Some(0.0), 18, Answer::DoesNotObey)
+        (Some(2.0), Some(0.0), 18, Answer::DoesNotObey)
     );
 }
 
@@ -179,7 +179,8 @@ fn of_a_pair_with_many_flows_some_are_found() {
 fn a_flow_is_small() {
     // With its key, two links, and the time it was touched.
     let all = size_of::<Flow>() + size_of::<FlowKey>() + 8 + 4 * 4;
-    assert!(all <= 440, "{all}");
+    // Beside it, of a flow that was notified about, 470 octets more.
+    assert!(all <= 664, "{all}");
 }
 
 proptest! {
