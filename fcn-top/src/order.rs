@@ -106,9 +106,9 @@ impl Order {
             (Cell::None, Cell::None) => Ordering::Equal,
             (Cell::Name(a), Cell::Name(b)) => rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)),
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-        (Cell::Evidence(a), Cell::Evidence(b)) => a.to_string().cmp(&b.to_string()),
-        (Cell::Evidence(a), Cell::Text(b)) => a.to_string().as_str().cmp(b),
-        (Cell::Text(a), Cell::Evidence(b)) => (*a).cmp(b.to_string().as_str()),
+            (Cell::Evidence(a), Cell::Evidence(b)) => a.to_string().cmp(&b.to_string()),
+            (Cell::Evidence(a), Cell::Text(b)) => a.to_string().as_str().cmp(b),
+            (Cell::Text(a), Cell::Evidence(b)) => (*a).cmp(b.to_string().as_str()),
             (Cell::Address(a), Cell::Address(b)) => a.cmp(b),
             (Cell::Count(a), Cell::Count(b))
             | (Cell::Span(a), Cell::Span(b))

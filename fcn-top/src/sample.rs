@@ -2,7 +2,8 @@
 
 use crate::monitor::RowId;
 use crate::record::{
-    Answer, Evidence, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
+    Resolved,
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -59,7 +60,11 @@ pub(crate) fn qp() -> QpRecord {
         change_10ms: Some(-0.42),
         measured: 900,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::Slower { less: 0.42, from: 0, to: 262_144 }),
+        evidence: Some(Evidence::Slower {
+            less: 0.42,
+            from: 0,
+            to: 262_144,
+        }),
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,

@@ -6,6 +6,9 @@ mod labelled;
 use fcn_observe::obedience::Answer;
 use labelled::{GAPS, Labelled, Sender};
 
+/// None that anything was tried on.
+const FLOWS: core::ops::Range<u64> = 7_000_000..7_010_000;
+
 #[derive(Clone, Copy, Default)]
 struct Count {
     right: u32,
@@ -36,13 +39,9 @@ impl Count {
 }
 
 fn main() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let first: u64 = number("FIRST").unwrap_or(1_000_000);
-    let many: u64 = number("FLOWS").unwrap_or(5_000);
-    let show = std::env::var("SHOW").unwrap_or_default();
     let (mut senders, mut gaps) = ([Count::default(); 10], [Count::default(); 12]);
     let mut all = Count::default();
-    for number in first..first + many {
+    for number in FLOWS {
         let flow = labelled::flow(number);
         if flow.seen.0 < 1_000 || flow.seen.1 < 20 {
             continue;
@@ -52,22 +51,11 @@ fn main() {
         let place = GAPS.iter().position(|gap| *gap == flow.gap);
         gaps[place.unwrap_or(0)].add(&flow);
         all.add(&flow);
-        let answer = flow.verdict.answer;
-        let kind = if answer == Answer::Unclear {
-            "unclear"
-        } else if answer == flow.sender.truth() {
-            "right"
-        } else {
-            "wrong"
-        };
-        if show.contains(kind) && (!show.contains('-') || show.contains(&format!("{:?}", flow.sender))) {
-            println!(
-                "{number} {kind} {:?} gap {:.0} us rate {:.0} seen {:?} {} | {:?} {}",
-                flow.sender, flow.gap / 1e3, flow.rate, flow.seen, flow.about, answer, flow.verdict.evidence
-            );
-        }
     }
-    println!("{:34} {:>6} {:>8} {:>8} {:>8}", "", "flows", "right %", "wrong %", "unclear %");
+    println!(
+        "{:34} {:>6} {:>8} {:>8} {:>8}",
+        "", "flows", "right %", "wrong %", "unclear %"
+    );
     for (sender, count) in Sender::ALL.iter().zip(senders) {
         count.print(sender.about());
     }

@@ -739,7 +739,10 @@ impl Obedience {
         // A short bin varies at least as much as a long one: few of them may have shown little.
         let mut spread: f64 = 0.0;
         let mut all = [None; BINS];
-        let bins = self.bins.iter().flat_map(|bins| bins.iter().enumerate().rev());
+        let bins = self
+            .bins
+            .iter()
+            .flat_map(|bins| bins.iter().enumerate().rev());
         for (number, Bin { sums, .. }) in bins {
             if sums.count < ENOUGH || sums.around <= 0.0 {
                 continue;
@@ -802,7 +805,8 @@ impl Obedience {
                 && (shape.less >= 0.01 || shape.less > 0.003 && shape.less > 6.0 * shape.error);
             let apart = shape.less / shape.spread.max(1e-9);
             let late = before_steady
-                && !((shape.less >= 0.15 && apart > 2.0 || shape.less >= 0.03 && apart > 4.0) && shape.count > 0.25 * f64::from(self.gaps))
+                && !((shape.less >= 0.15 && apart > 2.0 || shape.less >= 0.03 && apart > 4.0)
+                    && shape.count > 0.25 * f64::from(self.gaps))
                 || apart < 0.35;
             if before_steady
                 && (bounds(shape.bin).0 >= LATEST || apart < 1.2 && shape.less < LATE_AND_LITTLE)

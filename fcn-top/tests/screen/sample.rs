@@ -2,7 +2,8 @@
 
 use fcn_top::monitor::RowId;
 use fcn_top::record::{
-    Answer, Evidence, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
+    Resolved,
 };
 use fcn_top::tables::{Detail, Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};

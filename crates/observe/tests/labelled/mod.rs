@@ -89,6 +89,7 @@ impl Sender {
     }
 
     /// What it is, in words.
+    #[allow(dead_code, reason = "for the benchmark's table")]
     pub const fn about(self) -> &'static str {
         match self {
             Self::Dcqcn => "DCQCN",
@@ -122,11 +123,8 @@ pub struct Labelled {
     /// How its sender answers.
     pub sender: Sender,
     /// Time between notifications, in nanoseconds.
+    #[allow(dead_code, reason = "for the benchmark's table")]
     pub gap: f64,
-    /// Packets a second, where it is not notified.
-    pub rate: f64,
-    /// What else was drawn.
-    pub about: String,
     /// What is said about it.
     pub verdict: Verdict,
     /// Data packets and notifications seen.
@@ -287,7 +285,11 @@ pub fn flow(number: u64) -> Labelled {
                 seen.0 += 1;
             }
             dcqcn.on_sent(size_now as u32);
-            size_now = if mixed && r.chance(0.2) { size / 4.0 } else { size };
+            size_now = if mixed && r.chance(0.2) {
+                size / 4.0
+            } else {
+                size
+            };
             need = match texture {
                 Texture::Paced(jitter) => 1.0 + jitter * r.between(-1.0, 1.0),
                 Texture::Poisson => r.exponential(),
@@ -309,7 +311,11 @@ pub fn flow(number: u64) -> Labelled {
                 + match texture {
                     Texture::OnOff(up, down, fixed) => {
                         (if on { up } else { down })
-                            * if fixed { 1.0 } else { 0.3 + 0.7 * r.exponential() }
+                            * if fixed {
+                                1.0
+                            } else {
+                                0.3 + 0.7 * r.exponential()
+                            }
                     }
                     Texture::Levels(_, mean) => mean * (0.2 + 0.8 * r.exponential()),
                     _ => 0.0,
@@ -361,13 +367,6 @@ pub fn flow(number: u64) -> Labelled {
     Labelled {
         sender,
         gap,
-        rate,
-        about: format!(
-            "{texture:?} {notified:?} delay {delay:.0} cut {cut:.2} recovery {:.2} gaps linear {linear} floor {floor} lead {:.1} \
-             fast {when_fast} loss {loss} tick {tick} late_start {late_start} mixed {mixed}",
-            recovery / gap,
-            lead / gap
-        ),
         verdict: judged.verdict(),
         seen,
     }

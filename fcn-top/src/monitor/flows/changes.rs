@@ -207,10 +207,7 @@ mod tests {
             (Some(-0.5), None)
         );
         assert_eq!(line.measured(299), 0);
-        assert_eq!(
-            (line.change(1, 300), line.measured(300)),
-            (Some(-0.5), 1)
-        );
+        assert_eq!((line.change(1, 300), line.measured(300)), (Some(-0.5), 1));
         line.data(300, 301, 500);
         assert_eq!(
             (line.change(0, 301), line.change(1, 301)),
@@ -232,10 +229,7 @@ mod tests {
         assert_eq!((line.change(1, 300), line.measured(300)), (Some(0.0), 1));
         line.data(300, 400, 500);
         // 100,000 then 100,000; 100,000 then 50,000.
-        assert_eq!(
-            (line.change(1, 400), line.measured(400)),
-            (Some(-0.25), 2)
-        );
+        assert_eq!((line.change(1, 400), line.measured(400)), (Some(-0.25), 2));
         // 10,000 then 10,000; 10,000 then 5,000.
         assert_eq!(line.change(0, 400), Some(-0.25));
     }

@@ -5,8 +5,8 @@ use super::changes::Changes;
 use super::rate::Rate;
 use crate::monitor::series::Series;
 use fcn_observe::fetch::fetch;
-use fcn_observe::{Obedience, Verdict};
 use fcn_observe::rules::Beside;
+use fcn_observe::{Obedience, Verdict};
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]

@@ -130,14 +130,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
             flow.verdict().answer,
         )
     };
-    assert_eq!(
-        of(&good),
-        (Some(-39.0), Some(-49.0), 18, Answer::Obeys)
-    );
-    assert_eq!(
-        of(&bad),
-        (Some(2.0), Some(0.0), 18, Answer::DoesNotObey)
-    );
+    assert_eq!(of(&good), (Some(-39.0), Some(-49.0), 18, Answer::Obeys));
+    assert_eq!(of(&bad), (Some(2.0), Some(0.0), 18, Answer::DoesNotObey));
 }
 
 #[test]
