@@ -306,6 +306,9 @@ fields! {
     FcnNotifiedBy = Fcn, "fcn.notified_by", "Led to the notification in frame", Kind::Frame(Link::Effect);
     FcnRateBefore = Fcn, "fcn.rate_before", "Data rate of the sender before (bit/s)", Kind::Dec(64);
     FcnRateAfter = Fcn, "fcn.rate_after", "Data rate of the sender after (bit/s)", Kind::Dec(64);
+    FcnVerdict = Fcn, "fcn.verdict", "Whether the sender obeys", Kind::Text;
+    FcnEvidence = Fcn, "fcn.evidence", "Evidence of that", Kind::Text;
+    FcnMeasured = Fcn, "fcn.measured", "Notifications measured for that", Kind::Dec(32);
 
     PncCapable = Pnc, "pnc.capable", "Proxy node capable", Kind::Flag(0);
     PncPrefix = Pnc, "pnc.prefix", "Prefix", Kind::Text;

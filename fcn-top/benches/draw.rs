@@ -1,7 +1,7 @@
 //! What a picture costs: update and drawing at 200 × 50 with 10,000 QPs, and the share of a core at four a second.
 
 use fcn_top::monitor::RowId;
-use fcn_top::record::{QpRecord, QpSide};
+use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
 use fcn_top::screen::{App, Options};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
@@ -54,7 +54,8 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         change_1ms: Some(-0.1),
         change_10ms: Some(-0.4),
         measured: 12,
-        obeyed: Some(0.9),
+        verdict: Some(Answer::Obeys),
+        evidence: Some(Evidence::SlowerThanQuiet { less: 0.4 }),
         first_seen: 1,
         last_seen: 2,
         icrc_bad: 0,

@@ -29,6 +29,7 @@ impl SortKey {
         Self::Cell(match cell {
             Cell::Text(text) => return Self::Text(text.into()),
             Cell::None => Cell::None,
+            Cell::Evidence(evidence) => return Self::Text(evidence.to_string().into()),
             Cell::Name(name) => Cell::Name(name),
             Cell::Address(address) => Cell::Address(address),
             Cell::Count(n) => Cell::Count(n),
@@ -113,6 +114,9 @@ impl Order {
             (Cell::None, Cell::None) => Ordering::Equal,
             (Cell::Name(a), Cell::Name(b)) => rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)),
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+            (Cell::Evidence(a), Cell::Evidence(b)) => a.to_string().cmp(&b.to_string()),
+            (Cell::Evidence(a), Cell::Text(b)) => a.to_string().as_str().cmp(b),
+            (Cell::Text(a), Cell::Evidence(b)) => (*a).cmp(b.to_string().as_str()),
             (Cell::Address(a), Cell::Address(b)) => a.cmp(b),
             (Cell::Count(a), Cell::Count(b))
             | (Cell::Span(a), Cell::Span(b))

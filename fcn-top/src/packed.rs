@@ -7,7 +7,7 @@
 
 use crate::monitor::RowId;
 use crate::order::{Order, SortKey};
-use crate::record::{QpRecord, QpSide, Record, Resolved};
+use crate::record::{Answer, Evidence, QpRecord, QpSide, Record, Resolved};
 use fcn_wire::{Kind, Origin};
 use rustc_hash::FxHashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -381,6 +381,7 @@ names! {
     Origin: Origin::ALL;
     QpSide: [QpSide::Sender, QpSide::Receiver];
     Resolved: [Resolved::Packet, Resolved::Cm, Resolved::Acks];
+    Answer: Answer::ALL;
 }
 
 impl<N: Number> Pack for N {
@@ -410,6 +411,32 @@ impl<N: Number> Pack for Option<N> {
             NONE => None,
             len => Some(N::of(from.number_of(len))),
         }
+    }
+}
+
+impl Pack for Option<Evidence> {
+    fn pack(&self, to: &mut Packer) {
+        match self {
+            None => to.octet(NONE),
+            Some(evidence) => {
+                for number in evidence.to_numbers() {
+                    to.number(number);
+                }
+            }
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let first = from.octet();
+        if first == NONE {
+            return None;
+        }
+        let which = from.number_of(first);
+        let mut numbers = [which, 0, 0, 0];
+        for number in &mut numbers[1..] {
+            *number = from.number();
+        }
+        Some(Evidence::of_numbers(numbers))
     }
 }
 
@@ -478,7 +505,7 @@ macro_rules! fields {
 fields! {
     sender told receiver notifier notifiers qp qp_side kind origin flow_label sender_qp sender_qp_from receiver_qp
     rate_now rate_1s rate_10s rate_mean rate_peak total gap_min gap_p50 gap_p90 gap_p99 level level_max queue queue_max
-    ce_share data_rate data_packets change_1ms change_10ms measured obeyed first_seen last_seen icrc_bad findings
+    ce_share data_rate data_packets change_1ms change_10ms measured verdict evidence first_seen last_seen icrc_bad findings
 }
 
 #[cfg(test)]
@@ -580,7 +607,7 @@ mod tests {
         let mut packer = Packer::default();
         pack(&longest, Some(u32::MAX), &mut packer);
         // Every other field is nine octets at most.
-        assert!(4 * 19 + 9 * QpRecord::COLUMNS.len() + 9 <= LONGEST);
+        assert!(4 * 19 + 9 * (QpRecord::COLUMNS.len() + 3) + 9 <= LONGEST);
         let mut unpacker = Unpacker {
             octets: packer.octets(),
             last: None,

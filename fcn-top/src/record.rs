@@ -16,6 +16,8 @@ pub enum Cell<'a> {
     Name(&'static str),
     /// Free text.
     Text(&'a str),
+    /// What a verdict rests on: a text.
+    Evidence(Evidence),
     /// An address: masked, or with its name, where that is asked for.
     Address(IpAddr),
     /// A number of things, or a number that names something (a QP, a flow label, a frame).
@@ -54,7 +56,7 @@ pub struct Column {
 pub enum Holds {
     /// [`Cell::Name`].
     Name,
-    /// [`Cell::Text`].
+    /// [`Cell::Text`] and [`Cell::Evidence`].
     Text,
     /// [`Cell::Address`].
     Address,
@@ -93,7 +95,7 @@ impl Holds {
         match cell {
             Cell::None => true,
             Cell::Name(_) => matches!(self, Self::Name),
-            Cell::Text(_) => matches!(self, Self::Text),
+            Cell::Text(_) | Cell::Evidence(_) => matches!(self, Self::Text),
             Cell::Address(_) => matches!(self, Self::Address),
             Cell::Count(_) => matches!(self, Self::Count | Self::Number | Self::Qp | Self::Label),
             Cell::Rate(_) => matches!(self, Self::Rate),
@@ -162,7 +164,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
-pub use fcn_observe::Resolved;
+pub use fcn_observe::{Answer, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
 records! {
@@ -201,8 +203,9 @@ records! {
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
         change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half", |v| some(v, Cell::Change);
         change_10ms: Option<f64> = "10 ms", 7, Change, "The same with 10 ms before and after", |v| some(v, Cell::Change);
-        measured: u64 = "Meas", 6, Count, "Notifications with data before them and 10 ms seen after them, on which the changes rest", |v| Cell::Count(*v);
-        obeyed: Option<f64> = "Obeyed", 7, Share, "Part of those after which the data rate over 10 ms was at least 5 % lower, 0 to 1", |v| some(v, Cell::Share);
+        measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
+        verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
+        evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, Cell::Evidence);
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);

@@ -2,7 +2,8 @@
 
 use crate::monitor::RowId;
 use crate::record::{
-    EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
+    Resolved,
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -59,7 +60,12 @@ pub(crate) fn qp() -> QpRecord {
         change_1ms: Some(-0.12),
         change_10ms: Some(-0.42),
         measured: 900,
-        obeyed: Some(0.93),
+        verdict: Some(Answer::Obeys),
+        evidence: Some(Evidence::Slower {
+            less: 0.42,
+            from: 0,
+            to: 262_144,
+        }),
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,
@@ -95,7 +101,8 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         change_1ms: None,
         change_10ms: Some(0.07),
         measured: 3,
-        obeyed: Some(0.0),
+        verdict: Some(Answer::Unclear),
+        evidence: Some(Evidence::TooFew),
         icrc_bad: 2,
         findings: 2,
         ..fast.clone()
@@ -118,7 +125,8 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         change_1ms: None,
         change_10ms: None,
         measured: 0,
-        obeyed: None,
+        verdict: None,
+        evidence: None,
         rate_1s: Some(3.0),
         rate_10s: Some(1.7),
         ..fast.clone()

@@ -113,6 +113,7 @@ impl Words {
             Cell::None => NOTHING.to_owned(),
             Cell::Name(name) => name.to_owned(),
             Cell::Text(text) => self.text(text).into_owned(),
+            Cell::Evidence(evidence) => evidence.to_string(),
             Cell::Address(address) => self.address(address),
             Cell::Count(number) => count(number),
             Cell::Rate(value) => rate(value),

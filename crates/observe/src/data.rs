@@ -143,6 +143,12 @@ impl<'a> DataPacket<'a> {
         })
     }
 
+    /// What the network may choose the packet's path by: the UDP source port, and the flow label of its innermost IP header.
+    #[must_use]
+    pub const fn entropy(&self, flow_label: u32) -> u32 {
+        (self.source_port as u32).rotate_right(12) ^ flow_label
+    }
+
     /// The flow that the packet belongs to.
     #[must_use]
     pub const fn flow(&self) -> FlowKey {

@@ -3,7 +3,7 @@
 //! Shared by the monitor, the Wireshark plugin and the roles; no I/O, and time comes in as a value. `data.rs` says what a data
 //! packet is, and which flow it belongs to; `connections.rs` who is connected to whom, read from RDMA CM; `topic.rs`
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
-//! means; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
+//! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
 //! places; `translation.rs` which CNPs translate; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes. `bounded.rs`, `table.rs`,
 //! `pairs.rs`, `hashing.rs` and `fetch.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ pub mod fetch;
 pub mod hashing;
 pub mod labels;
 pub mod marks;
+pub mod obedience;
 pub mod pairs;
 pub mod resolve;
 pub mod routing;
@@ -33,6 +34,7 @@ pub use bounded::{Bounded, Chain, Slot};
 pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use labels::Labels;
+pub use obedience::{Answer, Evidence, Obedience, Verdict};
 pub use pairs::Pairs;
 pub use resolve::{Resolved, Resolver, SeenFlows};
 pub use routing::Routing;

@@ -7,7 +7,7 @@ use super::recent::{Moment, Recent};
 use fcn_observe::FlowKey;
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::{Look, Place};
-use fcn_observe::{Bounded, Pairs, SeenFlows};
+use fcn_observe::{Bounded, Obedience, Pairs, SeenFlows, Verdict};
 use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -37,6 +37,8 @@ pub struct Data {
     pub psn: u32,
     /// Octets of its IP packet.
     pub octets: u64,
+    /// What the network may choose its path by.
+    pub entropy: u32,
     /// Whether it is marked CE.
     pub ce: bool,
     /// Whether its sender is known to obey Fast CNPs.
@@ -70,10 +72,11 @@ pub struct Flow {
     rare: Option<Box<Rare>>,
 }
 
-/// What not every packet of a flow changes: a flow needs it once it is marked, or notified about, or dense.
+/// What Tshark need not fetch together with the rest of a flow.
 #[derive(Debug)]
 struct Rare {
     steps: Steps,
+    obedience: Obedience,
     marked: Recent<MARKED>,
     marks: Marks,
     /// The latest time of a notification about it.
@@ -87,6 +90,7 @@ impl Default for Rare {
     fn default() -> Self {
         Self {
             steps: Steps::NEW,
+            obedience: Obedience::new(),
             marked: Recent::NEW,
             marks: Marks::default(),
             noticed: 0,
@@ -152,6 +156,8 @@ impl Flow {
         self.psn = data.psn;
         if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
+            let rare = self.rare.get_or_insert_default();
+            rare.obedience.data(at, data.octets, data.entropy);
         }
         let mut effect = Effect::default();
         if data.ce {
@@ -206,13 +212,16 @@ impl Flow {
         self.in_step = self.in_step.saturating_add(octets);
     }
 
-    /// Takes in a notification about it, and where it was seen first, if it is a Fast CNP from a switch. Returns the rule
-    /// about CE marks that it shows broken.
-    pub fn notified(&mut self, moment: Moment, fast: Option<Place>) -> Option<Rule> {
+    /// Takes in a notification about it, whether it is seen for the first time, and where, if it is a Fast CNP from a
+    /// switch. Returns the rule about CE marks that it shows broken.
+    pub fn notified(&mut self, moment: Moment, is_new: bool, fast: Option<Place>) -> Option<Rule> {
         let rare = self.rare.get_or_insert_default();
         let at = moment.at.max(self.latest);
         let rule = fast.and_then(|place| rare.marks.notified(at, place));
         rare.noticed = rare.noticed.max(moment.at);
+        if is_new {
+            rare.obedience.notified(moment.at);
+        }
         if rare.waiting.len() < WAITING {
             rare.waiting.push_back(Waiting {
                 moment,
@@ -258,6 +267,11 @@ impl Flow {
         let waiting = waiting.iter().find(|w| w.moment.frame == frame)?;
         let over = now > waiting.moment.at.saturating_add(settings.window);
         over.then(|| self.octets.saturating_sub(waiting.octets))
+    }
+
+    /// Whether its sender obeys.
+    pub fn verdict(&self) -> Verdict {
+        (self.rare.as_ref()).map_or_else(Verdict::default, |rare| rare.obedience.verdict())
     }
 
     /// Frames of the last notifications about it.

@@ -24,7 +24,7 @@ use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate, most_in_a_millisecond};
 use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
-use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey};
+use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
@@ -38,7 +38,7 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 150 octets, 260 more where it is marked or dense,
+    /// Data flows, and as many sorts of notifications. A flow takes about 750 octets,
     /// and up to 1,000 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
@@ -49,7 +49,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most about 400 MB in all, where everything is full.
+    /// At most about 480 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
@@ -214,7 +214,7 @@ pub struct Linked {
 }
 
 /// What is known about a notification beside what its packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoticeContext {
     /// The data's sender and receiver, where the notification does not name the sender.
     pub flow_sender: Option<IpAddr>,
@@ -234,6 +234,8 @@ pub struct NoticeContext {
     pub rate_before: Option<u64>,
     /// Bits a second of the flow after.
     pub rate_after: Option<u64>,
+    /// Whether the flow's sender obeys, by all that has been seen of it so far.
+    pub verdict: Option<Verdict>,
     /// Who it comes from, which may be known better than by its bytes.
     pub origin: Origin,
     /// The frame that has it, seen before at another place.
@@ -256,7 +258,7 @@ pub struct DataContext {
 }
 
 /// What is known about a frame beside what its packet says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Context {
     /// It is a notification.
     Notice(NoticeContext),
@@ -372,6 +374,7 @@ impl Memory {
             source_port: data.source_port,
             psn: bth.map_or(0, |bth| bth.psn()),
             octets,
+            entropy: data.entropy(ip.flow_label),
             ce,
             able,
         };
@@ -550,8 +553,9 @@ impl Memory {
         notice.rate_before = flow
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
-        let counts = Marks::counts(gist) && notice.copy_of == 0;
-        notice.broken[3] = flow.notified(moment, counts.then_some(place));
+        let is_new = notice.copy_of == 0;
+        let fast = (is_new && Marks::counts(gist)).then_some(place);
+        notice.broken[3] = flow.notified(moment, is_new, fast);
     }
 
     /// Time since the last one of that sort; `None` for the first, and where the file goes back in time.
@@ -641,6 +645,7 @@ impl Memory {
             rate_before: notice.rate_before,
             rate_after: (notice.rate_after)
                 .or_else(|| after().map(|octets| rate(octets as f64, window))),
+            verdict: flow.map(Flow::verdict),
             origin: notice.origin,
             copy_of: (notice.copy_of != 0).then_some(notice.copy_of),
             broken: notice.broken,

@@ -46,6 +46,18 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
             plan.push(Op::Uint64(field, here, rate, Mark::Generated));
         }
     }
+    if let Some(verdict) = context.verdict {
+        let answer = plan.text(format_args!("{}", verdict.answer.id()));
+        plan.push(Op::Text(F::FcnVerdict, here, answer, Mark::Generated));
+        let evidence = plan.text(format_args!("{}", verdict.evidence));
+        plan.push(Op::Text(F::FcnEvidence, here, evidence, Mark::Generated));
+        plan.push(Op::Uint(
+            F::FcnMeasured,
+            here,
+            verdict.measured,
+            Mark::Generated,
+        ));
+    }
     if context.flows_forgotten > 0 {
         let said = plan.text(format_args!(
             "the data that it is about may be among {} flows that had to be forgotten",

@@ -257,6 +257,7 @@ fn every_column_can_be_asked_for_its_own_value() {
                     Cell::Name(text) | Cell::Text(text) => {
                         format!("{text:?}").replace("\\u{1b}", "\u{1b}")
                     }
+                    Cell::Evidence(evidence) => format!("{:?}", evidence.to_string()),
                     Cell::Address(address) => address.to_string(),
                     Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.to_string(),
                     Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => {

@@ -224,6 +224,9 @@ impl Value {
                     || (!name.is_ascii() && name.to_lowercase() == *text);
                 is(same)
             }
+            (Self::Text(text), Cell::Evidence(evidence)) => {
+                is(evidence.to_string().eq_ignore_ascii_case(text))
+            }
             (Self::AnyFastCnp, Cell::Name(name)) => {
                 is([Kind::FastCnp1.id(), Kind::FastCnp2.id()].contains(name))
             }
@@ -368,6 +371,7 @@ pub(super) fn short(text: &str) -> String {
 fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Words>) -> bool {
     match cell {
         Cell::Name(cell) | Cell::Text(cell) => contains_lower(cell, text),
+        Cell::Evidence(evidence) => contains_lower(&evidence.to_string(), text),
         Cell::Address(address) => {
             // Most words cannot be part of an address, which would have to be written out to look.
             let may_be = text

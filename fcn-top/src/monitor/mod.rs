@@ -351,8 +351,10 @@ impl Monitor {
             record.data_packets = Some(flow.packets());
             record.change_1ms = flow.change_1ms(self.now);
             record.change_10ms = flow.change_10ms(self.now);
-            record.measured = flow.measured(self.now);
-            record.obeyed = flow.obeyed(self.now);
+            let verdict = flow.verdict();
+            record.measured = verdict.measured.into();
+            record.verdict = Some(verdict.answer);
+            record.evidence = Some(verdict.evidence);
         }
         record
     }

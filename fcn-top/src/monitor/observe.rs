@@ -475,6 +475,7 @@ impl Monitor {
                 earlier,
                 ip_octets,
                 psn: bth.map_or(0, |bth| bth.psn()),
+                entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },
         );

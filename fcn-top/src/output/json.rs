@@ -291,6 +291,7 @@ pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
         Cell::Name(name) => name.into(),
         // Cleaned, too: JSON need not escape every character that a terminal acts on.
         Cell::Text(text) => words.text(text).into_owned().into(),
+        Cell::Evidence(evidence) => evidence.to_string().into(),
         Cell::Address(address) => words.exact_address(address).into(),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
         // What is no number is null.

@@ -67,7 +67,7 @@ families! {
     QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "The flow's data rate in the last second";
     QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Part of the flow's data packets that were marked CE";
     QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Change of the flow's data rate within 10 ms after a notification: -0.5 is half";
-    QP_OBEYED = "fcn_top_qp_obeyed_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Part of the notifications after which the flow's data rate went down";
+    QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface", "verdict"], "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
 }
 
 /// A page being written.

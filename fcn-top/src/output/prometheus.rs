@@ -227,7 +227,7 @@ impl Exposition {
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
-        let families: [(&Family, Value); 8] = [
+        let families: [(&Family, Value); 7] = [
             (&m::QP, |row| Some(row.total as f64)),
             (&m::QP_RATE, |row| row.rate_10s),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
@@ -235,7 +235,6 @@ impl Exposition {
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
             (&m::QP_CHANGE, |row| row.change_10ms),
-            (&m::QP_OBEYED, |row| row.obeyed),
         ];
         for (family, value) in families {
             page.family(family);
@@ -243,6 +242,15 @@ impl Exposition {
                 if let Some(value) = value(row) {
                     page.sample(family, labels, value);
                 }
+            }
+        }
+        // The notifications that each verdict rests on, under its name.
+        page.family(&m::QP_VERDICT);
+        for (labels, row) in &rows {
+            if let Some(verdict) = row.verdict {
+                let inner = labels.trim_end_matches('}');
+                let labels = format!("{inner},verdict=\"{}\"}}", verdict.id());
+                page.count(&m::QP_VERDICT, &labels, row.measured);
             }
         }
     }

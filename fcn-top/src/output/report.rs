@@ -222,7 +222,8 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "gap_p50",
         "ce_share",
         "change_10ms",
-        "obeyed",
+        "measured",
+        "verdict",
     ];
     let about = |row: &QpRecord, id: &str| match (id, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
@@ -231,6 +232,16 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         _ => None,
     };
     out.push_str(&table_with(&records, &columns, words, about));
+    let judged = records.iter().filter_map(|row| {
+        let subject = match (row.qp, row.flow_label) {
+            (Some(qp), _) => format!("{qp:#x}"),
+            (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
+        };
+        Some((subject, row.verdict?, row.evidence?))
+    });
+    for (subject, verdict, evidence) in judged {
+        let _ = writeln!(out, "{subject} {}: {evidence}", verdict.id());
+    }
 }
 
 fn points(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {

@@ -1,9 +1,9 @@
 //! What is known of one QP row, as labels and values, the most important first; and whether it obeys, in words.
 
 use super::draw::Look;
-use super::line::{change_tone, obeyed_tone};
+use super::line::{change_tone, verdict_tone};
 use super::theme::Tone;
-use crate::record::{Cell, QpRecord, QpSide, Resolved};
+use crate::record::{Answer, Cell, QpRecord, QpSide, Resolved};
 use crate::text::{NOTHING, Words};
 
 /// A label, what stands behind it, and what that is to the reader.
@@ -182,28 +182,16 @@ pub(super) fn how_much(record: &QpRecord, look: Look<'_>) -> Vec<Fact> {
 }
 
 /// Whether it obeys, in words.
-pub(super) fn verdict(record: &QpRecord, look: Look<'_>) -> (String, Tone) {
-    let words = look.words;
-    let Some(obeyed) = record.obeyed.filter(|_| record.measured > 0) else {
-        let why = match record.data_packets {
-            None => "no data of it was seen",
-            // What there is no data before, or not yet 10 ms after, is not measured.
-            Some(_) => "no notification has data in the 10 ms before it, and 10 ms after it",
-        };
-        return (format!("Whether it obeys is not known: {why}"), Tone::Dim);
+pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
+    let (Some(answer), Some(evidence)) = (record.verdict, record.evidence) else {
+        let text = "Whether it obeys is not known: no data of it was seen";
+        return (text.to_owned(), Tone::Dim);
     };
-    let says = match obeyed {
-        share if share >= 0.7 => "Obeys",
-        share if share >= 0.3 => "Obeys in part",
-        _ => "Does not obey",
+    let says = match answer {
+        Answer::Obeys => "Obeys",
+        Answer::DoesNotObey => "Does not obey",
+        Answer::Unclear => "Unclear whether it obeys",
     };
-    let share = words.cell(Cell::Share(obeyed));
-    let mut text = format!(
-        "{says}: slower after {share} of {} measured",
-        record.measured
-    );
-    if let Some(change) = record.change_10ms {
-        text += &format!(", {} in 10 ms", words.cell(Cell::Change(change)));
-    }
-    (text, obeyed_tone(Some(obeyed)))
+    let text = format!("{says} ({} measured): {evidence}", record.measured);
+    (text, verdict_tone(Some(answer)))
 }

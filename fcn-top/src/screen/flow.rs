@@ -89,7 +89,7 @@ impl App<'_> {
         fit::put_all(buffer, line, line.y, &heading);
         // Where there is hardly room for the charts, they tell as much.
         let (line, area) = split(area, u16::from(area.height >= 7));
-        let (text, tone) = facts::verdict(record, self.look());
+        let (text, tone) = facts::verdict(record);
         fit::put(
             buffer,
             line,

@@ -5,7 +5,7 @@ use super::theme::Tone;
 use crate::monitor::RowId;
 use crate::packed::QpRows;
 use crate::record::{
-    Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
+    Answer, Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
 };
 use crate::text::{NOTHING, Words};
 use fcn_wire::{Origin, Severity};
@@ -172,12 +172,12 @@ pub(super) fn change_tone(change: Option<f64>) -> Tone {
     }
 }
 
-/// What a part of notifications obeyed is to the reader.
-pub(super) fn obeyed_tone(obeyed: Option<f64>) -> Tone {
-    match obeyed {
-        Some(obeyed) if obeyed >= 0.7 => Tone::Good,
-        Some(obeyed) if obeyed >= 0.3 => Tone::Warn,
-        Some(_) => Tone::Bad,
+/// What a verdict is to the reader.
+pub(super) const fn verdict_tone(verdict: Option<Answer>) -> Tone {
+    match verdict {
+        Some(Answer::Obeys) => Tone::Good,
+        Some(Answer::DoesNotObey) => Tone::Bad,
+        Some(Answer::Unclear) => Tone::Dim,
         None => Tone::Plain,
     }
 }
@@ -204,7 +204,7 @@ impl Line for (RowId, QpRecord) {
             "rate_1s",
             "total",
             "change_10ms",
-            "obeyed",
+            "verdict",
             "data_rate",
             "rate_mean",
             "rate_peak",
@@ -242,6 +242,8 @@ impl Line for (RowId, QpRecord) {
         let record = &self.1;
         match QpRecord::COLUMNS.get(column).map_or("", |column| column.id) {
             "qp" => qp_text(record),
+            // As wide as the others.
+            "verdict" if record.verdict == Some(Answer::DoesNotObey) => "does not".to_owned(),
             "sender" if record.sender.is_none() => format!("({})", words.address(record.told)),
             _ => in_column(record, column, words),
         }
@@ -254,7 +256,7 @@ impl Line for (RowId, QpRecord) {
             "findings" => warn_if(record.findings > 0),
             "change_1ms" => change_tone(record.change_1ms),
             "change_10ms" => change_tone(record.change_10ms),
-            "obeyed" => obeyed_tone(record.obeyed),
+            "verdict" => verdict_tone(record.verdict),
             // Nothing for ten seconds: it is over.
             _ if record.rate_10s == Some(0.0) => Tone::Dim,
             "kind" => {

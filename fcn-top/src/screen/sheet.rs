@@ -113,7 +113,7 @@ impl Sheet {
                 let cell = line.record().cell(column);
                 (cell != Cell::None).then_some(!matches!(
                     cell,
-                    Cell::Name(_) | Cell::Text(_) | Cell::Address(_)
+                    Cell::Name(_) | Cell::Text(_) | Cell::Evidence(_) | Cell::Address(_)
                 ))
             };
             let descending = lines.all().take(1000).find_map(number).unwrap_or(true);

@@ -286,7 +286,7 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
     assert!(
-        pic.contains("Notifications a second") && pic.contains("Obeys"),
+        pic.contains("Notifications a second") && pic.contains("obey"),
         "{pic}"
     );
     press(&mut app, KeyCode::Down);

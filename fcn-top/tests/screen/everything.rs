@@ -3,7 +3,7 @@
 use super::sample::{empty, incast};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use fcn_top::monitor::RowId;
-use fcn_top::record::{InterfaceRecord, QpRecord};
+use fcn_top::record::{Answer, Evidence, InterfaceRecord, QpRecord};
 use fcn_top::screen::{App, Options, View};
 use fcn_top::tables::{Detail, Tables};
 use fcn_top::text::Words;
@@ -75,7 +75,11 @@ fn tables() -> impl Strategy<Value = Tables> {
                     let record = QpRecord {
                         rate_1s: Some(rate),
                         rate_10s: Some(share),
-                        obeyed: Some(share),
+                        verdict: Some(Answer::Obeys),
+                        evidence: Some(Evidence::Varies {
+                            less: share as f32,
+                            chance: rate as f32,
+                        }),
                         change_10ms: Some(rate),
                         measured: total,
                         data_rate: Some(rate),

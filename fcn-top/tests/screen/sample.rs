@@ -2,7 +2,8 @@
 
 use fcn_top::monitor::RowId;
 use fcn_top::record::{
-    EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
+    Resolved,
 };
 use fcn_top::tables::{Detail, Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -104,10 +105,19 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                 0.03
             }),
             measured: 412,
-            obeyed: Some(if obeys {
-                0.93 - f64::from(i) * 0.02
+            verdict: Some(if obeys {
+                Answer::Obeys
             } else {
-                0.04
+                Answer::DoesNotObey
+            }),
+            evidence: Some(if obeys {
+                Evidence::Slower {
+                    less: 0.42,
+                    from: 0,
+                    to: 262_144,
+                }
+            } else {
+                Evidence::Steady { most: 0.04 }
             }),
             first_seen: START + SECOND,
             last_seen: now - 1_000_000,
@@ -147,7 +157,8 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             change_1ms: Some(-0.3),
             change_10ms: Some(-0.5),
             measured: 900,
-            obeyed: Some(0.55),
+            verdict: Some(Answer::Unclear),
+            evidence: Some(Evidence::NeverQuiet),
             findings: 14,
             icrc_bad: if i == 2 { 2 } else { 0 },
             ..empty(now)
@@ -223,7 +234,8 @@ pub fn empty(now: u64) -> QpRecord {
         change_1ms: None,
         change_10ms: None,
         measured: 0,
-        obeyed: None,
+        verdict: None,
+        evidence: None,
         first_seen: START,
         last_seen: now,
         icrc_bad: 0,

@@ -1,12 +1,13 @@
 //! What is remembered of one flow.
 
 use super::Data;
-use super::obedience::Obedience;
+use super::changes::Changes;
 use crate::monitor::series::Series;
 use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::{Look, Place};
+use fcn_observe::{Obedience, Verdict};
 use fcn_wire::Rule;
 
 /// Octets that the data over time is told in: 32 bits of them are a terabit a second in the longest steps.
@@ -23,6 +24,7 @@ pub struct Flow {
     marks: Marks,
     last_psn: u32,
     octets_by_time: Ring<u64>,
+    changes: Changes,
     obedience: Obedience,
     /// In parts of [`PART`] octets.
     series: Series<u32>,
@@ -41,6 +43,7 @@ impl Flow {
             marks: Marks::default(),
             last_psn: 0,
             octets_by_time: Ring::default(),
+            changes: Changes::new(),
             obedience: Obedience::new(),
             series: Series::new(),
             rest: 0,
@@ -60,7 +63,8 @@ impl Flow {
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.last_psn = data.psn;
         self.octets_by_time.add_at(at, data.ip_octets);
-        self.obedience.data(self.last, at, data.ip_octets);
+        self.changes.data(self.last, at, data.ip_octets);
+        self.obedience.data(at, data.ip_octets, data.entropy);
         let octets = self.rest + data.ip_octets;
         self.rest = octets % PART;
         self.series
@@ -75,13 +79,15 @@ impl Flow {
         fetch(&self.first);
         fetch(&self.octets);
         self.octets_by_time.fetch();
+        self.changes.fetch();
         self.obedience.fetch();
         self.series.fetch();
     }
 
     pub(super) fn notified(&mut self, at: u64, fast: Option<Place>) -> Option<Rule> {
         let at = at.max(self.last);
-        self.obedience.notified(self.first, self.last, at);
+        self.changes.notified(self.first, self.last, at);
+        self.obedience.notified(at);
         self.marks.notified(at, fast?)
     }
 
@@ -116,30 +122,28 @@ impl Flow {
         (self.packets > 0).then(|| self.ce as f64 / self.packets as f64)
     }
 
+    /// Octets of a packet, on average.
+    fn packet(&self) -> f64 {
+        self.octets as f64 / self.packets.max(1) as f64
+    }
+
     /// How the data of 1 ms changed from before notifications to after them: −0.5 is half. Sums over all notifications
     /// measured are compared; one counts as soon as 1 ms has passed by `now`.
     #[must_use]
     pub fn change_1ms(&self, now: u64) -> Option<f64> {
-        self.obedience.change(0, now)
+        self.changes.change(0, self.packet(), now)
     }
 
     /// The same with 10 ms before and after.
     #[must_use]
     pub fn change_10ms(&self, now: u64) -> Option<f64> {
-        self.obedience.change(1, now)
+        self.changes.change(1, self.packet(), now)
     }
 
-    /// Notifications with data in the 10 ms before, after which 10 ms have passed by `now`.
+    /// Whether it obeys.
     #[must_use]
-    pub fn measured(&self, now: u64) -> u64 {
-        self.obedience.counts(now).0.into()
-    }
-
-    /// Part of those after which there was at least 5 % less data in 10 ms, 0 to 1.
-    #[must_use]
-    pub fn obeyed(&self, now: u64) -> Option<f64> {
-        let (measured, obeyed) = self.obedience.counts(now);
-        (measured > 0).then(|| f64::from(obeyed) / f64::from(measured))
+    pub fn verdict(&self) -> Verdict {
+        self.obedience.verdict()
     }
 
     /// Data over time, in parts of [`PART`] octets.

@@ -44,6 +44,7 @@ impl Net {
             several: false,
             earlier: None,
             ip_octets: 1000,
+            entropy: 0,
             psn,
             able: false,
         };
@@ -167,6 +168,7 @@ fn play(name: &str, cm: bool) -> Net {
                 several: false,
                 earlier: None,
                 ip_octets: (ip.end - ip.start) as u64,
+                entropy: 0,
                 psn: bth.psn(),
                 able: true,
             };

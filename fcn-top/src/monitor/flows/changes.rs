@@ -1,4 +1,5 @@
-//! Does a flow slow down after a notification? Octets before and after, over 1 ms and 10 ms.
+//! How a flow changes with notifications: octets before and after, over 1 ms and 10 ms. Whether it obeys is another question:
+//! [`fcn_observe::obedience`].
 
 use super::steps::Steps;
 use fcn_observe::fetch::fetch;
@@ -8,8 +9,9 @@ use fcn_observe::rules::of_window;
 const MS: u64 = 1_000_000;
 /// How long before and after a notification is looked at.
 const WINDOWS: [u64; 2] = [MS, 10 * MS];
-/// What is left of the rate where a flow counts as having slowed down.
-const SLOWER: f64 = 0.95;
+/// Packets that a window before a notification holds on average where changes are shown. Of a window that holds one or none a
+/// change of 100 % would tell nothing.
+const ENOUGH: f64 = 4.0;
 
 /// A notification whose 10 ms are not over; or none, where there was nothing before it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,8 +35,7 @@ impl Pending {
 struct Sums {
     before: [f64; 2],
     after: [f64; 2],
-    measured: u32,
-    obeyed: u32,
+    measured: [u32; 2],
 }
 
 impl Sums {
@@ -47,10 +48,7 @@ impl Sums {
             let (before, after) = (f64::from(pending.before[i]), f64::from(pending.after[i]));
             self.before[i] += before;
             self.after[i] += after;
-            if i == 1 {
-                self.measured = self.measured.saturating_add(1);
-                self.obeyed += u32::from(after <= SLOWER * before);
-            }
+            self.measured[i] = self.measured[i].saturating_add(1);
         }
     }
 }
@@ -62,14 +60,14 @@ impl Sums {
 /// the window they are scaled up to it, from an eighth of the window on: a flow that is told to slow down in its first
 /// millisecond has not grown because it was not there before.
 #[derive(Clone, Copy, Debug)]
-pub struct Obedience {
+pub struct Changes {
     fine: Steps<5, { MS / 4 }>,
     coarse: Steps<5, { 10 * MS / 4 }>,
     pending: Pending,
     sums: Sums,
 }
 
-impl Obedience {
+impl Changes {
     pub fn new() -> Self {
         Self {
             fine: Steps::new(),
@@ -140,17 +138,13 @@ impl Obedience {
         sums
     }
 
-    /// How the octets of 1 ms (window 0) or 10 ms (1) changed over all notifications measured by `now`.
-    pub fn change(&self, window: usize, now: u64) -> Option<f64> {
+    /// How the octets of 1 ms (window 0) or 10 ms (1) changed over all notifications measured by `now`, in a flow whose
+    /// packets have so many octets on average. `None` where windows hold too few of them.
+    pub fn change(&self, window: usize, packet: f64, now: u64) -> Option<f64> {
         let sums = self.sums(now);
         let (before, after) = (*sums.before.get(window)?, *sums.after.get(window)?);
-        (before > 0.0).then(|| after / before - 1.0)
-    }
-
-    /// Notifications measured over 10 ms, and those of them after which the flow was slower.
-    pub fn counts(&self, now: u64) -> (u32, u32) {
-        let sums = self.sums(now);
-        (sums.measured, sums.obeyed)
+        let measured = f64::from(*sums.measured.get(window)?);
+        (before > 0.0 && before >= ENOUGH * packet * measured).then(|| after / before - 1.0)
     }
 }
 
@@ -161,7 +155,7 @@ mod tests {
 
     /// Data every 100 µs: `octets` in each from `from` to `to` (exclusive), both in units of 100 µs.
     struct Line {
-        it: Obedience,
+        it: Changes,
         last: u64,
     }
 
@@ -170,7 +164,7 @@ mod tests {
     impl Line {
         fn new() -> Self {
             Self {
-                it: Obedience::new(),
+                it: Changes::new(),
                 last: FIRST,
             }
         }
@@ -188,12 +182,12 @@ mod tests {
         }
 
         fn change(&self, window: usize, step: u64) -> Option<f64> {
-            let change = self.it.change(window, FIRST + step * MS / 10)?;
+            let change = self.it.change(window, 1.0, FIRST + step * MS / 10)?;
             Some((change * 1e3).round() / 1e3)
         }
 
-        fn counts(&self, step: u64) -> (u32, u32) {
-            self.it.counts(FIRST + step * MS / 10)
+        fn measured(&self, step: u64) -> u32 {
+            self.it.sums(FIRST + step * MS / 10).measured[1]
         }
     }
 
@@ -212,17 +206,14 @@ mod tests {
             (line.change(0, 210), line.change(1, 299)),
             (Some(-0.5), None)
         );
-        assert_eq!(line.counts(299), (0, 0));
-        assert_eq!(
-            (line.change(1, 300), line.counts(300)),
-            (Some(-0.5), (1, 1))
-        );
+        assert_eq!(line.measured(299), 0);
+        assert_eq!((line.change(1, 300), line.measured(300)), (Some(-0.5), 1));
         line.data(300, 301, 500);
         assert_eq!(
             (line.change(0, 301), line.change(1, 301)),
             (Some(-0.5), Some(-0.5))
         );
-        assert_eq!(line.counts(301), (1, 1));
+        assert_eq!(line.measured(301), 1);
     }
 
     #[test]
@@ -235,26 +226,25 @@ mod tests {
         line.notified(250);
         line.data(250, 300, 1000);
         line.notified(300);
-        assert_eq!((line.change(1, 300), line.counts(300)), (Some(0.0), (1, 0)));
+        assert_eq!((line.change(1, 300), line.measured(300)), (Some(0.0), 1));
         line.data(300, 400, 500);
         // 100,000 then 100,000; 100,000 then 50,000.
-        assert_eq!(
-            (line.change(1, 400), line.counts(400)),
-            (Some(-0.25), (2, 1))
-        );
+        assert_eq!((line.change(1, 400), line.measured(400)), (Some(-0.25), 2));
         // 10,000 then 10,000; 10,000 then 5,000.
         assert_eq!(line.change(0, 400), Some(-0.25));
     }
 
     #[test]
-    fn five_percent_less_is_slower() {
-        for (octets, want) in [(951, 0), (950, 1)] {
-            let mut line = Line::new();
-            line.data(0, 200, 1000);
-            line.notified(200);
-            line.data(200, 300, octets);
-            assert_eq!(line.counts(300), (1, want));
-        }
+    fn windows_of_few_packets_say_nothing() {
+        let mut line = Line::new();
+        line.data(0, 200, 1000);
+        line.notified(200);
+        line.data(200, 400, 1000);
+        let now = FIRST + 400 * MS / 10;
+        // Ten packets in the millisecond before; then, were they larger, three.
+        assert_eq!(line.it.change(0, 1000.0, now), Some(0.0));
+        assert_eq!(line.it.change(0, 3333.0, now), None);
+        assert_eq!(line.it.change(1, 3333.0, now), Some(0.0));
     }
 
     #[test]
@@ -305,7 +295,7 @@ mod tests {
             (line.change(0, 1001), line.change(1, 1001)),
             (Some(-1.0), Some(-1.0))
         );
-        assert_eq!(line.counts(1001), (1, 1));
+        assert_eq!(line.measured(1001), 1);
     }
 
     proptest! {
@@ -314,7 +304,7 @@ mod tests {
         fn sums_stay_within_what_was_added(
             acts in proptest::collection::vec((0..3 * MS, proptest::option::weighted(0.8, 0..10_000_u64)), 1..300),
         ) {
-            let mut it = Obedience::new();
+            let mut it = Changes::new();
             let (mut now, mut last, mut added) = (FIRST, FIRST, 0);
             let first = FIRST - 10 * MS;
             for (gap, act) in acts {
@@ -332,7 +322,6 @@ mod tests {
                     prop_assert!(sums.after[window] <= added as f64);
                     prop_assert!(sums.before[window] <= added as f64 * 1.251 + 1.0);
                 }
-                prop_assert!(sums.obeyed <= sums.measured);
             }
         }
     }

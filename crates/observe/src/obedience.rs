@@ -1,0 +1,1017 @@
+//! Does a flow slow down when it is told to? Three answers, with the evidence; what they mean is said at [`Answer`].
+//!
+//! Three questions are put to a flow, each at its own time scale:
+//! - *Shape.* The time from one notification to the next is cut into bins, each four times as long as the one before it. How
+//!   much less data is in a bin than in the rest of that time and in the time before the notification? Of a flow that knows
+//!   nothing of notifications the answer is nothing, on average over notifications, however it sends: each time between
+//!   notifications is its own control, and so is a steady trend. That notifications come when a sender is fast makes the
+//!   first bins higher, not lower.
+//! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long after the last one? That
+//!   is what remains to be seen where notifications come so fast that they hold a sender down.
+//! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
+//!
+//! Data is spread evenly over the time since the last earlier stamp, so that bins need not hold whole packets; what was sent
+//! after a pause counts to neither side, so that one who has nothing to send does not obey thereby. Nothing is kept of single
+//! packets: about 600 octets a flow, whatever it sends.
+
+use crate::fetch::fetch;
+use core::fmt;
+
+/// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
+const BINS: usize = 13;
+/// Where the first bin ends, as a power of two of nanoseconds: about a microsecond.
+const FIRST: u32 = 10;
+/// Stamps in a batch of data, whose rate is compared between quiet and notified times.
+const BATCH: u16 = 16;
+/// A gap so many times as long as the longest of late (which fades by a 16th a stamp) is a pause, not a rate.
+const PAUSE: u64 = 8;
+/// Stamps after which it is known what a pause is.
+const KNOWN: u8 = 64;
+/// Sums over more notifications than this are halved, so that what was long ago fades, and single-precision sums stay exact.
+const KEPT: f32 = 16_384.0;
+/// A time between notifications in which a sender that was slowed down to its minimum recovers, in nanoseconds. The NICs known
+/// begin to recover after 55 µs to 1.5 ms.
+const RECOVERS: u64 = 5_000_000;
+/// An answer that begins later than this after the notification is none, in nanoseconds.
+const LATEST: u64 = 1 << 24;
+/// So much less late after notifications is left to chance.
+const LATE_AND_LITTLE: f64 = 0.12;
+/// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
+const ALONE: u64 = 10_000_000;
+
+/// Whether the sender of a flow does what notifications ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Answer {
+    /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
+    /// explains. A hundredth less suffices, where it is there after notification upon notification.
+    Obeys,
+    /// A quarter less after notifications can be excluded at every time scale that was measured.
+    DoesNotObey,
+    /// Neither can be told.
+    #[default]
+    Unclear,
+}
+
+impl Answer {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Obeys, Self::DoesNotObey, Self::Unclear];
+
+    /// `obeys`, `does_not_obey` or `unclear`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Obeys => "obeys",
+            Self::DoesNotObey => "does_not_obey",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// What an answer rests on. Parts are of the rate, 0 to 1; times are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Evidence {
+    /// Less data from `from` to `to` after notifications than around that.
+    Slower {
+        /// By how much.
+        less: f32,
+        /// Start of the window, since the notification.
+        from: u64,
+        /// End of the window; `u64::MAX` where it has none.
+        to: u64,
+    },
+    /// Less data while it was notified than without notifications.
+    SlowerThanQuiet {
+        /// By how much.
+        less: f32,
+    },
+    /// The entropy changed soon after so many notifications.
+    OtherPath {
+        /// How many.
+        after: u32,
+    },
+    /// As much data after notifications as around that.
+    Steady {
+        /// What can be excluded: more than this much less.
+        most: f32,
+    },
+    /// As much data while it was notified as without notifications.
+    SteadySinceQuiet {
+        /// What can be excluded: more than this much less.
+        most: f32,
+    },
+    /// No notification lies between data.
+    #[default]
+    NoData,
+    /// Too few notifications or packets.
+    TooFew,
+    /// It was notified all the time, with too little data in between: it may have been held at its lowest rate.
+    NeverQuiet,
+    /// The rate varies too much of itself.
+    Varies {
+        /// How much less there was.
+        less: f32,
+        /// What chance explains.
+        chance: f32,
+    },
+    /// Time stamps are too coarse for the time between notifications.
+    Coarse,
+    /// Slower after single notifications only.
+    Once,
+    /// It paused after notifications, which may be the end of what there was to send.
+    Pauses,
+}
+
+impl Evidence {
+    /// As numbers, for those who keep many: which one it is, and what it holds.
+    #[must_use]
+    pub const fn to_numbers(self) -> [u64; 4] {
+        const fn part(part: f32) -> u64 {
+            part.to_bits() as u64
+        }
+        match self {
+            Self::NoData => [0, 0, 0, 0],
+            Self::Slower { less, from, to } => [1, part(less), from, to],
+            Self::SlowerThanQuiet { less } => [2, part(less), 0, 0],
+            Self::OtherPath { after } => [3, after as u64, 0, 0],
+            Self::Steady { most } => [4, part(most), 0, 0],
+            Self::SteadySinceQuiet { most } => [5, part(most), 0, 0],
+            Self::TooFew => [6, 0, 0, 0],
+            Self::NeverQuiet => [7, 0, 0, 0],
+            Self::Varies { less, chance } => [8, part(less), part(chance), 0],
+            Self::Coarse => [9, 0, 0, 0],
+            Self::Once => [10, 0, 0, 0],
+            Self::Pauses => [11, 0, 0, 0],
+        }
+    }
+
+    /// Back from [`to_numbers`](Self::to_numbers).
+    #[must_use]
+    pub const fn of_numbers([which, a, b, c]: [u64; 4]) -> Self {
+        const fn part(number: u64) -> f32 {
+            f32::from_bits(number as u32)
+        }
+        match which {
+            1 => Self::Slower {
+                less: part(a),
+                from: b,
+                to: c,
+            },
+            2 => Self::SlowerThanQuiet { less: part(a) },
+            3 => Self::OtherPath { after: a as u32 },
+            4 => Self::Steady { most: part(a) },
+            5 => Self::SteadySinceQuiet { most: part(a) },
+            6 => Self::TooFew,
+            7 => Self::NeverQuiet,
+            8 => Self::Varies {
+                less: part(a),
+                chance: part(b),
+            },
+            9 => Self::Coarse,
+            10 => Self::Once,
+            11 => Self::Pauses,
+            _ => Self::NoData,
+        }
+    }
+}
+
+/// A length of time with two or three digits.
+struct Span(u64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{nanos} ns"),
+            1_000..1_000_000 => write!(f, "{:.0} µs", nanos / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.0} ms", nanos / 1e6),
+            _ => write!(f, "{:.0} s", nanos / 1e9),
+        }
+    }
+}
+
+/// A part as percent.
+struct Percent(f32);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.0.max(0.0) * 100.0;
+        if percent < 9.95 {
+            write!(f, "{percent:.1} %")
+        } else {
+            write!(f, "{percent:.0} %")
+        }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Slower { less, from, to } => {
+                write!(f, "{} less data ", Percent(less))?;
+                match (from, to) {
+                    (0, to) => write!(f, "within {}", Span(to))?,
+                    (from, u64::MAX) => write!(f, "from {} on", Span(from))?,
+                    (from, to) => write!(f, "{} to {}", Span(from), Span(to))?,
+                }
+                write!(f, " after notifications than around that")
+            }
+            Self::SlowerThanQuiet { less } => write!(
+                f,
+                "{} less data while it was notified than without notifications",
+                Percent(less)
+            ),
+            Self::OtherPath { after } => {
+                write!(f, "took another path after {after} notifications")
+            }
+            Self::Steady { most } => write!(
+                f,
+                "as much data after notifications as around that; more than {} less can be excluded",
+                Percent(most)
+            ),
+            Self::SteadySinceQuiet { most } => write!(
+                f,
+                "as much data while it was notified as without notifications; more than {} less can be excluded",
+                Percent(most)
+            ),
+            Self::NoData => write!(f, "no notification lies between data of the flow"),
+            Self::TooFew => write!(f, "too few notifications or data packets"),
+            Self::NeverQuiet => write!(
+                f,
+                "notified all the time, with too little data in between to see an answer"
+            ),
+            Self::Varies { less, chance } => write!(
+                f,
+                "{} less data after notifications, where chance explains {}",
+                Percent(less),
+                Percent(chance)
+            ),
+            Self::Coarse => write!(
+                f,
+                "time stamps are too coarse for the time between notifications"
+            ),
+            Self::Once => write!(f, "slower after single notifications, not after the others"),
+            Self::Pauses => write!(
+                f,
+                "pauses after notifications, which may be the end of what there was to send"
+            ),
+        }
+    }
+}
+
+/// Whether a flow obeys, as far as that can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Verdict {
+    /// The answer.
+    pub answer: Answer,
+    /// Notifications measured: those with data before and after them. Several between two data packets count once.
+    pub measured: u32,
+    /// What the answer rests on.
+    pub evidence: Evidence,
+}
+
+/// Data in one bin since the last notification.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    octets: f32,
+    time: f32,
+    stamps: u16,
+}
+
+/// Over notifications: how much more was in a bin than around it, in octets a nanosecond.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    count: f32,
+    more: f32,
+    squares: f32,
+    around: f32,
+    stamps: f32,
+    /// The lowest one, which the judgment makes do without.
+    lowest: f32,
+}
+
+/// The time since notifications that lies between two bounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    /// Since the last one.
+    part: Part,
+    /// Over those before.
+    sums: Sums,
+}
+
+/// Natural logarithms of the rates of batches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    count: f32,
+    sum: f32,
+    squares: f32,
+    octets: f32,
+    time: f32,
+}
+
+impl Class {
+    fn add(&mut self, batch: &Part) {
+        let value = (batch.octets / batch.time).ln();
+        if !value.is_finite() {
+            return;
+        }
+        if self.count >= KEPT {
+            for part in [
+                &mut self.count,
+                &mut self.sum,
+                &mut self.squares,
+                &mut self.octets,
+                &mut self.time,
+            ] {
+                *part /= 2.0;
+            }
+        }
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+        self.octets += batch.octets;
+        self.time += batch.time;
+    }
+
+    /// Logarithm of the rate over all its time.
+    fn rate(&self) -> f64 {
+        (f64::from(self.octets) / f64::from(self.time)).ln()
+    }
+
+    fn mean(&self) -> f64 {
+        f64::from(self.sum) / f64::from(self.count)
+    }
+
+    /// Variance of single values; not below what `BATCH` packets have at random, divided by 16: senders pace.
+    fn variance(&self) -> f64 {
+        let mean = self.mean();
+        let n = f64::from(self.count);
+        let variance = if n > 1.5 {
+            (f64::from(self.squares) / n - mean * mean) * n / (n - 1.0)
+        } else {
+            0.0
+        };
+        variance.max(1.0 / f64::from(BATCH) / 16.0)
+    }
+}
+
+/// What the data of a batch is compared as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Times {
+    Quiet,
+    Notified,
+    #[default]
+    Between,
+    Unknown,
+}
+
+/// Data packets of one kind of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    times: Times,
+    part: Part,
+}
+
+/// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
+#[derive(Clone, Debug, Default)]
+pub struct Obedience {
+    /// The stamp before the latest one, up to which data is spread.
+    spread: u64,
+    /// The latest stamp, and octets that bear it.
+    latest: u64,
+    octets: u32,
+    entropy: u32,
+    /// Whether the entropy has changed at the latest stamp, and whether behind a notification that is waiting.
+    turned: bool,
+    turned_behind: bool,
+    turned_next: bool,
+    /// Whether there was data, and whether it was notified.
+    begun: bool,
+    /// Stamps seen, as far as it takes to know what a pause is.
+    stamps: u8,
+    /// The longest gap of late.
+    longest: u64,
+    /// The last notification that data was seen behind of.
+    last: u64,
+    /// Notifications since data was spread: the first and the last of them.
+    waiting: Option<(u64, u64)>,
+    /// Time between notifications, smoothed.
+    typical: u64,
+    /// When the first packet came, and how long that was before the first notification.
+    first: u64,
+    alone: u64,
+    /// By the time since the last notification; there from the first one on that data was seen behind.
+    bins: Option<Box<[Bin; BINS]>>,
+    /// Rate before it.
+    before: f32,
+    /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
+    turns: (u64, u64),
+    /// First pause in the present gap, since the notification.
+    pause: u64,
+    measured: u32,
+    packets: u32,
+    stamped: u32,
+    /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
+    turned_early: u32,
+    turned_late: u32,
+    turned_ever: bool,
+    /// Notifications with a pause before the next one, and where in that time it began, 0 to 1.
+    pauses: f32,
+    paused_at: f32,
+    gaps: f32,
+    batch: Batch,
+    quiet: Class,
+    notified: Class,
+    between: Class,
+}
+
+/// The bin that a time since a notification lies in.
+const fn bin(since: u64) -> usize {
+    match since.checked_ilog2() {
+        Some(log) if log >= FIRST => {
+            let bin = ((log - FIRST) / 2 + 1) as usize;
+            if bin < BINS { bin } else { BINS - 1 }
+        }
+        _ => 0,
+    }
+}
+
+/// Where a bin begins, and where it ends.
+const fn bounds(bin: usize) -> (u64, u64) {
+    let from = if bin == 0 {
+        0
+    } else {
+        1 << (FIRST as usize + 2 * (bin - 1))
+    };
+    let to = if bin + 1 == BINS {
+        u64::MAX
+    } else {
+        1 << (FIRST as usize + 2 * bin)
+    };
+    (from, to)
+}
+
+impl Obedience {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Has the parts fetched from memory that [`data`](Self::data) touches.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.spread);
+        fetch(&self.batch);
+        if let Some(bins) = &self.bins {
+            fetch(&bins[bin(self.latest.saturating_sub(self.last))]);
+        }
+    }
+
+    /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.
+    #[inline]
+    pub fn data(&mut self, at: u64, octets: u64, entropy: u32) {
+        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        if at > self.latest || !self.begun {
+            self.stamp(at);
+        }
+        self.octets = self.octets.saturating_add(octets);
+        self.packets = self.packets.saturating_add(1);
+        if self.entropy != entropy {
+            self.turned = true;
+            self.turned_behind |= self.waiting.is_some();
+            self.entropy = entropy;
+        }
+    }
+
+    /// A new stamp: what bears the last one can be spread.
+    fn stamp(&mut self, at: u64) {
+        if !self.begun {
+            self.begun = true;
+            (self.first, self.spread, self.latest) = (at, at, at);
+            self.turned = false;
+            return;
+        }
+        if self.latest > self.spread {
+            self.settle();
+        } else if let Some((first, last)) = self.waiting
+            && first < self.latest
+        {
+            // Before all data: of what was before it, nothing is known.
+            self.bins = Some(Box::default());
+            self.last = last.min(self.latest);
+            self.waiting = (last >= self.latest).then_some((last, last));
+        }
+        (self.spread, self.latest) = (self.latest, at);
+        self.octets = 0;
+        self.turned = false;
+        self.turned_behind = false;
+    }
+
+    /// A notification at `at`.
+    pub fn notified(&mut self, at: u64) {
+        let at = at.max(self.spread);
+        self.waiting = Some(match self.waiting {
+            None => (at, at),
+            Some((first, last)) => (first, last.max(at)),
+        });
+    }
+
+    /// Spreads the latest octets over the time since the stamp before.
+    fn settle(&mut self) {
+        let (from, to) = (self.spread, self.latest);
+        let length = to - from;
+        let paused = self.stamps >= KNOWN && length > self.longest.saturating_mul(PAUSE);
+        self.stamps = self.stamps.saturating_add(1);
+        self.stamped = self.stamped.saturating_add(1);
+        self.longest = length.max(self.longest - self.longest / 16);
+        let rate = if paused {
+            0.0
+        } else {
+            self.octets as f32 / length as f32
+        };
+        let mut start = from;
+        if let Some((first, last)) = self.waiting
+            && first < to
+        {
+            let first = first.max(from);
+            self.add(from, first, rate, paused, false);
+            self.close(first);
+            let last_before = if last < to { last.max(first) } else { first };
+            if last_before > first && rate > 0.0 {
+                // In between, the rate was this.
+                self.before = rate;
+            }
+            self.waiting = (last >= to).then_some((last, last));
+            self.last = last_before;
+            start = last_before;
+        } else if self.turned_behind && self.waiting.is_some() {
+            // At the notification's own stamp.
+            self.turned = false;
+            self.turned_next = true;
+        }
+        self.add(start, to, rate, paused, true);
+    }
+
+    /// Adds data at `rate` between two times, which no notification lies between; `whole` where a stamp ends it.
+    fn add(&mut self, from: u64, to: u64, rate: f32, paused: bool, whole: bool) {
+        let (a, b) = (from - self.last.min(from), to - self.last.min(to));
+        if whole && self.turned && self.bins.is_some() {
+            self.turns = (if self.turns.0 == 0 { b } else { self.turns.0 }, b);
+        }
+        if paused {
+            if self.bins.is_some() && self.pause == 0 {
+                self.pause = a.max(1);
+            }
+            return;
+        }
+        let stamps = u16::from(whole);
+        if let Some(bins) = &mut self.bins {
+            let mut at = a;
+            let (mut number, end) = (bin(a), bin(b));
+            while number < end {
+                let (_, to) = bounds(number);
+                let part = &mut bins[number].part;
+                part.octets += rate * (to - at) as f32;
+                part.time += (to - at) as f32;
+                at = to;
+                number += 1;
+            }
+            let part = &mut bins[end].part;
+            part.octets += rate * (b - at) as f32;
+            part.time += (b - at) as f32;
+            part.stamps = part.stamps.saturating_add(stamps);
+        }
+        let times = if self.bins.is_none() {
+            Times::Quiet
+        } else if self.typical == 0 {
+            Times::Unknown
+        } else if b <= self.typical.saturating_mul(4) {
+            Times::Notified
+        } else if a > ALONE.max(self.typical.saturating_mul(8)) {
+            Times::Quiet
+        } else {
+            Times::Between
+        };
+        if self.batch.times != times {
+            self.batch = Batch {
+                times,
+                part: Part::default(),
+            };
+        }
+        let part = &mut self.batch.part;
+        part.octets += rate * (to - from) as f32;
+        part.time += (to - from) as f32;
+        part.stamps += stamps;
+        if part.stamps >= BATCH {
+            let batch = core::mem::take(part);
+            let class = match times {
+                Times::Quiet => &mut self.quiet,
+                Times::Notified => &mut self.notified,
+                Times::Between => &mut self.between,
+                Times::Unknown => return,
+            };
+            class.add(&batch);
+        }
+    }
+
+    /// The time that began with the last notification ends with the next one, at `at`.
+    fn close(&mut self, at: u64) {
+        let Some(bins) = &mut self.bins else {
+            self.bins = Some(Box::default());
+            self.alone = at.saturating_sub(self.first);
+            let part = self.batch.part;
+            if part.stamps >= 4 {
+                self.before = part.octets / part.time;
+            }
+            if self.quiet.count > 0.0 {
+                self.before = (self.quiet.mean() as f32).exp();
+            }
+            return;
+        };
+        let length = at.saturating_sub(self.last).max(1);
+        let (mut octets, mut time, mut stamps) = (0.0, 0.0, 0);
+        for Bin { part, .. } in bins.iter() {
+            octets += part.octets;
+            time += part.time;
+            stamps += u32::from(part.stamps);
+        }
+        if stamps > 0 {
+            self.measured = self.measured.saturating_add(1);
+        }
+        self.gaps += 1.0;
+        if self.pause > 0 {
+            self.pauses += 1.0;
+            self.paused_at += (self.pause as f64 / length as f64) as f32;
+        }
+        self.turned_ever |= self.turns.0 > 0;
+        match self.turns {
+            (0, _) => {}
+            (_, last) if last <= length / 2 => self.turned_early += 1,
+            (first, _) if first > length / 2 => self.turned_late += 1,
+            _ => {}
+        }
+        if time > 0.0 {
+            let rate = octets / time;
+            for (number, Bin { part, sums }) in bins.iter_mut().enumerate() {
+                let (from, to) = bounds(number);
+                if from >= length {
+                    break;
+                }
+                let rest = time - part.time;
+                let whole = part.time >= (to.saturating_sub(from) as f32) / 2.0;
+                if !whole && part.time < 0.15 * time || rest < 0.1 * time {
+                    continue;
+                }
+                let rest = (octets - part.octets).max(0.0) / rest;
+                let around = if self.before > 0.0 {
+                    f32::midpoint(rest, self.before)
+                } else {
+                    rest
+                };
+                sums.add(part.octets / part.time - around, around, part.stamps);
+            }
+            self.before = rate;
+        }
+        self.typical = if self.typical == 0 {
+            length
+        } else {
+            let length = length.min(self.typical.saturating_mul(8));
+            (self.typical - self.typical / 8 + length / 8).max(1)
+        };
+        for bin in bins.iter_mut() {
+            bin.part = Part::default();
+        }
+        self.pause = 0;
+        self.turns = if core::mem::take(&mut self.turned_next) {
+            (1, 1)
+        } else {
+            (0, 0)
+        };
+    }
+}
+
+impl Sums {
+    fn add(&mut self, more: f32, around: f32, stamps: u16) {
+        if self.count >= KEPT {
+            for part in [
+                &mut self.count,
+                &mut self.more,
+                &mut self.squares,
+                &mut self.around,
+                &mut self.stamps,
+            ] {
+                *part /= 2.0;
+            }
+        }
+        self.count += 1.0;
+        self.more += more;
+        self.squares += more * more;
+        self.around += around;
+        self.stamps += f32::from(stamps);
+        self.lowest = self.lowest.min(more);
+    }
+}
+
+/// What the sums of a bin say.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    bin: usize,
+    /// Part less, without the lowest.
+    less: f64,
+    /// Spread of single notifications, and standard error of `less`.
+    spread: f64,
+    error: f64,
+    /// Stamps in the bin, a notification.
+    stamps: f64,
+    /// Notifications.
+    count: f64,
+    /// The lowest of single ones.
+    lowest: f64,
+}
+
+/// What must be excluded for a flow not to obey; less is allowed for in [`Answer::DoesNotObey`], as no answer is for certain.
+const MOST: f64 = 0.2;
+/// Notifications with data in a bin, from which on it is looked at.
+const ENOUGH: f32 = 5.0;
+
+impl Obedience {
+    fn shapes(&self) -> impl Iterator<Item = Shape> {
+        // A short bin varies at least as much as a long one: few of them may have shown little.
+        let mut spread: f64 = 0.0;
+        let mut all = [None; BINS];
+        let bins = self
+            .bins
+            .iter()
+            .flat_map(|bins| bins.iter().enumerate().rev());
+        for (number, Bin { sums, .. }) in bins {
+            if sums.count < ENOUGH || sums.around <= 0.0 {
+                continue;
+            }
+            let around = f64::from(sums.around) / f64::from(sums.count);
+            let lowest = f64::from(sums.lowest) / around;
+            let n = f64::from(sums.count) - 1.0;
+            let mean = (f64::from(sums.more) / around - lowest) / n;
+            let squares = f64::from(sums.squares) / (around * around) - lowest * lowest;
+            let variance = ((squares / n - mean * mean) * n / (n - 1.0)).max(0.0);
+            spread = spread.max(variance.sqrt());
+            let stamps = f64::from(sums.stamps);
+            let random = 0.1 / stamps.max(1.0).sqrt();
+            all[number] = Some(Shape {
+                bin: number,
+                less: -mean,
+                spread,
+                error: (spread / n.sqrt()).max(random),
+                stamps: stamps / f64::from(sums.count),
+                count: f64::from(sums.count),
+                lowest,
+            });
+        }
+        all.into_iter().flatten()
+    }
+
+    /// Whether the flow obeys, by what has been seen so far.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let (answer, evidence) = self.judge();
+        Verdict {
+            answer,
+            measured: self.measured,
+            evidence,
+        }
+    }
+
+    fn judge(&self) -> (Answer, Evidence) {
+        use Answer::{DoesNotObey, Obeys, Unclear};
+        if self.measured == 0 {
+            return (Unclear, Evidence::NoData);
+        }
+        let (early, late) = (f64::from(self.turned_early), f64::from(self.turned_late));
+        if early >= 3.0 && early - late > 3.0 * (early + late).sqrt().min(early - 0.5) {
+            let after = self.turned_early;
+            return (Obeys, Evidence::OtherPath { after });
+        }
+        // Shape.
+        let mut steady: Option<f64> = None;
+        let mut open = false;
+        let mut once = false;
+        let mut most: Option<Shape> = None;
+        let mut suspect: Option<Shape> = None;
+        let mut before_steady = false;
+        for shape in self.shapes() {
+            if shape.stamps < 0.5 {
+                continue;
+            }
+            let sure = shape.less > 4.5 * shape.error
+                && (shape.less >= 0.01 || shape.less > 0.003 && shape.less > 6.0 * shape.error);
+            let apart = shape.less / shape.spread.max(1e-9);
+            let late = before_steady
+                && !((shape.less >= 0.15 && apart > 2.0 || shape.less >= 0.03 && apart > 4.0)
+                    && shape.count > 0.25 * f64::from(self.gaps))
+                || apart < 0.35;
+            if before_steady
+                && (bounds(shape.bin).0 >= LATEST || apart < 1.2 && shape.less < LATE_AND_LITTLE)
+            {
+                continue;
+            }
+            if sure && !late {
+                if most.is_none_or(|most| shape.less > most.less) {
+                    most = Some(shape);
+                }
+                continue;
+            }
+            if sure || shape.less > 0.07 && shape.less > 3.0 * shape.error {
+                suspect = Some(shape);
+            }
+            if shape.stamps >= 3.0 {
+                let bound = shape.less + 2.0 * shape.error;
+                once |= shape.stamps >= 8.0
+                    && shape.lowest < -0.25
+                    && -shape.lowest > 6.0 * shape.spread.max(0.01);
+                if bound < MOST {
+                    steady = Some(steady.unwrap_or(0.0).max(bound));
+                } else {
+                    open = true;
+                    suspect = suspect.or(Some(shape));
+                }
+                before_steady = true;
+            }
+        }
+        if let Some(shape) = most {
+            let (from, to) = bounds(shape.bin);
+            let less = shape.less as f32;
+            return (Obeys, Evidence::Slower { less, from, to });
+        }
+        // Quiet.
+        let (quiet, notified) = (&self.quiet, &self.notified);
+        let mut since_quiet = None;
+        if quiet.count >= 1.0 && notified.count >= 2.0 {
+            let less = quiet.mean() - notified.mean();
+            let (a, b) = (quiet.variance(), notified.variance());
+            let spread = a.max(b).sqrt();
+            let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
+            if less > 0.1 && less > 1.2 * spread && less > 4.0 * error {
+                let less = (1.0 - (-less).exp()) as f32;
+                return (Obeys, Evidence::SlowerThanQuiet { less });
+            }
+            let bound = less + 2.0 * error;
+            let over_time = quiet.rate() - notified.rate();
+            let most = less.max(over_time);
+            if most > 0.08 && most > 4.0 * error || most > 0.2 && most > 2.0 * error {
+                open = true;
+            } else if bound < 0.28 {
+                since_quiet = Some(bound);
+            }
+        }
+        let between = &self.between;
+        if between.count >= 2.0 && notified.count >= 1.0 {
+            let less = notified.mean() - between.rate();
+            let spread = between.variance().sqrt();
+            let error = spread * f64::from(1.0 / between.count + 1.0 / notified.count).sqrt();
+            open |= less > 0.15 && less > 4.0 * error;
+        }
+        open |= notified.count >= 2.0 && notified.mean() - notified.rate() > 0.3;
+        if self.turned_ever {
+            return (Unclear, Evidence::TooFew);
+        }
+        if once {
+            return (Unclear, Evidence::Once);
+        }
+        if self.pauses > 0.5 * self.gaps && self.paused_at < 0.25 * self.pauses {
+            return (Unclear, Evidence::Pauses);
+        }
+        if let Some(shape) = suspect {
+            return (
+                Unclear,
+                Evidence::Varies {
+                    less: shape.less as f32,
+                    chance: (3.0 * shape.error) as f32,
+                },
+            );
+        }
+        if open {
+            return (Unclear, Evidence::TooFew);
+        }
+        let per_gap = f64::from(self.stamped) / f64::from(self.gaps.max(1.0));
+        if self.packets / 4 > self.stamped && per_gap < 16.0 {
+            return (Unclear, Evidence::Coarse);
+        }
+        let between: f64 = self.shapes().map(|shape| shape.stamps).sum();
+        if let Some(most) = steady
+            && (self.typical >= RECOVERS || between >= 6.0 || since_quiet.is_some())
+        {
+            let most = most as f32;
+            return (DoesNotObey, Evidence::Steady { most });
+        }
+        if let Some(most) = since_quiet
+            && self.alone / 3 >= self.typical
+            && self.measured >= 5
+        {
+            let most = (1.0 - (-most).exp()) as f32;
+            return (DoesNotObey, Evidence::SteadySinceQuiet { most });
+        }
+        if self.measured < 8 {
+            return (Unclear, Evidence::TooFew);
+        }
+        (Unclear, Evidence::NeverQuiet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: [Evidence; 12] = [
+        Evidence::NoData,
+        Evidence::Slower {
+            less: 0.415,
+            from: 1 << 14,
+            to: 1 << 16,
+        },
+        Evidence::SlowerThanQuiet { less: 0.5 },
+        Evidence::OtherPath { after: 12 },
+        Evidence::Steady { most: 0.031 },
+        Evidence::SteadySinceQuiet { most: 0.1 },
+        Evidence::TooFew,
+        Evidence::NeverQuiet,
+        Evidence::Varies {
+            less: 0.1,
+            chance: 0.2,
+        },
+        Evidence::Coarse,
+        Evidence::Once,
+        Evidence::Pauses,
+    ];
+
+    #[test]
+    fn evidence_comes_back_from_its_numbers() {
+        for (number, evidence) in (0..).zip(ALL) {
+            let numbers = evidence.to_numbers();
+            assert_eq!(numbers[0], number);
+            assert_eq!(Evidence::of_numbers(numbers), evidence);
+        }
+    }
+
+    #[test]
+    fn evidence_is_a_sentence() {
+        assert_eq!(
+            ALL[1].to_string(),
+            "42 % less data 16 µs to 66 µs after notifications than around that"
+        );
+        let to = |from, to| Evidence::Slower {
+            less: 0.031,
+            from,
+            to,
+        };
+        assert_eq!(
+            to(0, 1 << 10).to_string(),
+            "3.1 % less data within 1 µs after notifications than around that"
+        );
+        assert_eq!(
+            to(1 << 32, u64::MAX).to_string(),
+            "3.1 % less data from 4 s on after notifications than around that"
+        );
+    }
+
+    #[test]
+    fn bins_follow_one_another() {
+        for number in 0..BINS {
+            let (from, to) = bounds(number);
+            assert_eq!((bin(from), bin(to - 1)), (number, number));
+            if number + 1 < BINS {
+                assert_eq!(bounds(number + 1).0, to);
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_takes_little() {
+        let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
+        assert!(size_of::<Obedience>() <= 264, "{}", size_of::<Obedience>());
+        assert!(all <= 720, "{all}");
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order: no panic, and parts that are parts.
+        #[test]
+        fn anything_is_survived(
+            acts in proptest::collection::vec((any::<u64>(), 0..64_u32, proptest::option::weighted(0.7, any::<u64>())), 1..400),
+            forward in any::<bool>(),
+        ) {
+            let mut judged = Obedience::new();
+            let mut at: u64 = 0;
+            for (time, shift, data) in acts {
+                at = if forward { at.saturating_add(time >> shift) } else { time >> shift };
+                match data {
+                    Some(octets) => judged.data(at, octets, (octets % 3) as u32),
+                    None => judged.notified(at),
+                }
+                let verdict = judged.verdict();
+                prop_assert!(!verdict.evidence.to_string().is_empty());
+                if verdict.measured == 0 {
+                    prop_assert_eq!(verdict.answer, Answer::Unclear);
+                }
+            }
+        }
+    }
+}

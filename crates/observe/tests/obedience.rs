@@ -1,0 +1,139 @@
+//! Verdicts about flows of which it is known whether their senders obey.
+
+mod labelled;
+
+use fcn_observe::obedience::{Answer, Obedience, Verdict};
+
+/// Flows that count: 1,000 data packets and 20 notifications at least.
+#[test]
+fn verdicts_are_seldom_wrong_and_seldom_missing() {
+    let flows: Vec<_> = (50_000..50_600)
+        .map(labelled::flow)
+        .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
+        .collect();
+    let part = |of: &dyn Fn(&labelled::Labelled) -> bool| {
+        flows.iter().filter(|flow| of(flow)).count() as f64 / flows.len() as f64
+    };
+    let answer = |flow: &labelled::Labelled| flow.verdict.answer;
+    let unclear = part(&|flow| answer(flow) == Answer::Unclear);
+    let wrong = part(&|flow| ![Answer::Unclear, flow.sender.truth()].contains(&answer(flow)));
+    assert!(flows.len() > 500, "{}", flows.len());
+    assert!(wrong <= 0.02, "{wrong}");
+    assert!(unclear < 0.2, "{unclear}");
+}
+
+/// A flow of so many nanoseconds: `gap` says how long after a packet, sent at a time with so much since the last
+/// notification, the next one follows. Notified each `every`, for the first time after one and a half of them.
+fn run(length: u64, every: u64, gap: impl Fn(u64, Option<u64>) -> u64) -> Verdict {
+    let mut judged = Obedience::new();
+    let (mut at, mut told, mut last) = (0, every * 3 / 2, None);
+    while at < length {
+        judged.data(1_000_000_000 + at, 1_000, 7);
+        let next = at + gap(at, last.map(|last| at - last)).max(1);
+        while told <= next {
+            judged.notified(1_000_000_000 + told);
+            last = Some(told);
+            told += every;
+        }
+        at = next;
+        if let Some(told) = last {
+            at = at.max(told);
+        }
+    }
+    judged.verdict()
+}
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+#[test]
+fn who_never_slows_down_does_not_obey() {
+    for (packet, every, length) in [
+        (20 * MS, 500 * MS, 60 * S),
+        (20 * MS, 480 * MS, 60 * S),
+        (US, 50 * US, 20 * MS),
+        (10 * US, MS, 200 * MS),
+        (100 * US, 5 * MS, S),
+        (100, 20 * US, 10 * MS),
+        (MS, 100 * MS, 20 * S),
+    ] {
+        let verdict = run(length, every, |_, _| packet);
+        assert_eq!(
+            verdict.answer,
+            Answer::DoesNotObey,
+            "{packet} {every}: {verdict:?}"
+        );
+        assert!(verdict.measured >= 20);
+    }
+}
+
+#[test]
+fn who_halves_and_recovers_before_the_next_notification_obeys() {
+    for (packet, every, length) in [
+        (US, 50 * US, 20 * MS),
+        (10 * US, 10 * MS, S),
+        (10 * US, 200 * US, 200 * MS),
+        (10 * US, MS, 200 * MS),
+        (100, 20 * US, 10 * MS),
+        (20 * MS, 500 * MS, 60 * S),
+        (MS, 100 * MS, 20 * S),
+    ] {
+        for part in [0.3, 0.6, 0.95] {
+            let recovery = every as f64 * part;
+            let linear = run(length, every, |_, since| {
+                let done = since.map_or(1.0, |since| (since as f64 / recovery).min(1.0));
+                (packet as f64 / (0.5 + 0.5 * done)) as u64
+            });
+            let exponential = run(length, every, |_, since| {
+                let left = since.map_or(0.0, |since| (-(since as f64) * 3.0 / recovery).exp());
+                (packet as f64 / (1.0 - 0.5 * left)) as u64
+            });
+            for verdict in [linear, exponential] {
+                assert_eq!(
+                    verdict.answer,
+                    Answer::Obeys,
+                    "{packet} {every} {part}: {verdict:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn bursts_are_no_obedience() {
+    // 10 ms of packets each 10 µs, then nothing for 10 ms; notified each 3 or 33 ms, whatever goes on.
+    for every in [3 * MS, 7 * MS, 33 * MS] {
+        let verdict = run(2 * S, every, |at, _| {
+            if at % (20 * MS) < 10 * MS {
+                10 * US
+            } else {
+                20 * MS - at % (20 * MS)
+            }
+        });
+        assert_ne!(verdict.answer, Answer::Obeys, "{every}: {verdict:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_flow_is_no_obedience() {
+    let mut judged = Obedience::new();
+    for packet in 0..1_000 {
+        judged.data(packet * 10 * US, 1_000, 7);
+    }
+    judged.notified(10 * MS);
+    judged.notified(11 * MS);
+    assert_eq!(judged.verdict().answer, Answer::Unclear);
+}
+
+#[test]
+fn a_flow_that_is_only_seen_held_down_is_unclear() {
+    // Two packets between notifications, from before the first packet seen.
+    let mut judged = Obedience::new();
+    for packet in 0..4_000 {
+        judged.notified(packet * 100 * US);
+        judged.data(packet * 100 * US + 30 * US, 1_000, 7);
+        judged.data(packet * 100 * US + 80 * US, 1_000, 7);
+    }
+    assert_eq!(judged.verdict().answer, Answer::Unclear);
+}
