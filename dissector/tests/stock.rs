@@ -35,6 +35,8 @@ fn is_ours(line: &str) -> bool {
         || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
         || top && text.starts_with("[Congestion notification: ")
         || top && text.starts_with("RoCEv2 Congestion Notification Packet")
+        // Broken ones, beside what Wireshark calls data.
+        || top && start(&["Congestion Notification to the Proxy Node", "Fast Congestion Notification in the WAN"])
         || Rule::ALL.iter().any(|rule| {
             // With its section or a detail behind it; a packet comment may begin with the same words.
             text.strip_prefix(rule.info().text)

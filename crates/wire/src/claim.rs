@@ -7,7 +7,7 @@
 //! | | ours | ours, but broken |
 //! |---|---|---|
 //! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive | UDP length 11, or 13 to 16 |
-//! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's two different addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
+//! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
 //!
 //! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
 //! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
@@ -56,7 +56,8 @@ pub fn proxy_cn(payload: &[u8], outer: Family, outer_len: usize, profile: &Profi
     };
     let tuple = message.five_tuple();
     // Octets that are all the same agree with themselves.
-    if message.agreement() != Agreement::Addresses || tuple.source == tuple.destination {
+    let filler = tuple.source == tuple.destination && message.reserved() != 0;
+    if message.agreement() != Agreement::Addresses || filler {
         return names_roce(payload, profile);
     }
     if outer_len <= outer.max_packet() && parses(message.invoking_packet()) {

@@ -66,10 +66,10 @@ fn talks() -> Vec<Talk> {
     let inner = frame((5000, 53), &dns(1), false, 9);
     let vxlan = [&[8, 0, 0, 0, 0, 0, 7, 0], &inner[..]].concat();
     vec![
-        ("nfs", 2049, Some(call(1, 100_003, 3)), Some(reply(1))),
+        ("rpc", 2049, Some(call(1, 100_003, 3)), Some(reply(1))),
         // An answer whose call was not captured is known to nobody.
         ("data", 2049, None, Some(reply(99))),
-        ("portmap", 111, Some(call(2, 100_000, 2)), Some(reply(2))),
+        ("rpc", 111, Some(call(2, 100_000, 2)), Some(reply(2))),
         ("radius", 1812, Some(radius(1)), Some(radius(2))),
         ("sip", 5060, Some(sip.clone()), Some(sip)),
         ("data", 40_000, None, Some(b"\r\n\r\n".to_vec())),
