@@ -221,7 +221,6 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "rate_peak",
         "gap_p50",
         "ce_share",
-        "change_10ms",
         "measured",
         "verdict",
     ];
