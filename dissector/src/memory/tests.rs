@@ -205,8 +205,10 @@ fn who_translates_is_no_receiver() {
 
 #[test]
 fn a_border_is_crossed() {
-    let mut settings = Settings::default();
-    settings.domain = vec![access::prefix("10.0.0.0/24").unwrap()];
+    let settings = Settings {
+        domain: vec![access::prefix("10.0.0.0/24").unwrap()],
+        ..Settings::default()
+    };
     let mut memory = memory(settings);
     notify(&mut memory, seen(1, 0), &gist(Kind::ProxyCn, 5));
     notify(&mut memory, seen(2, 0), &gist(Kind::Cnp, 5));
