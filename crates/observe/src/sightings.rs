@@ -19,7 +19,7 @@ pub const WITHIN: u64 = 10_000_000;
 /// Packets remembered: at ten million a second, those of 6 ms.
 const KEPT: usize = 1 << 16;
 /// Packets looked at in search of one.
-const LOOKED_AT: usize = 256;
+const LOOKED_AT: usize = 1024;
 /// Places told apart. What is seen at further ones counts as seen at the last.
 pub const MOST_PLACES: usize = 64;
 /// Octets of a message that tell it from others: those of a CNP, or of a quoted packet as far as its PSN.
@@ -194,10 +194,13 @@ impl Sightings {
             };
             if record.identity == identity.0 {
                 // What this place saw later than all before it has come after them here, too.
-                if record.places & bit != 0 || record.first.at.abs_diff(look.at) > WITHIN {
+                if record.places & bit != 0 || record.first.at.saturating_add(WITHIN) < look.at {
                     break;
                 }
-                found = Some(number);
+                // Another place may be told of far ahead of this one.
+                if record.first.at <= look.at.saturating_add(WITHIN) {
+                    found = Some(number);
+                }
             }
             number = record.before;
         }
@@ -283,6 +286,20 @@ mod tests {
         assert!(see(&mut sightings, 9, 1, at + WITHIN + 1));
         assert!(see(&mut sightings, 10, 0, at));
         assert!(!see(&mut sightings, 10, 1, at - MICROSECOND));
+    }
+
+    #[test]
+    fn a_place_that_is_told_of_long_after_another_sees_the_same_packets() {
+        let mut sightings = Sightings::default();
+        let mut new = 0;
+        for place in [0, 1] {
+            for n in 0..1000 {
+                let at = 1_000_000_000 + n * 50 * MICROSECOND;
+                let at = at + u64::from(place) * 30 * MICROSECOND;
+                new += u64::from(see(&mut sightings, 7, place, at));
+            }
+        }
+        assert_eq!(new, 1000);
     }
 
     #[test]
