@@ -791,6 +791,6 @@ fn all_findings_stand_under_one_name_and_with_their_own_protocol() {
     let experts = decode(&tshark, &capture("malformed-pnc"), &["-q", "-z", "expert"]);
     let line = experts
         .lines()
-        .find(|line| line.contains("Prefix Attribute Flags are empty"));
+        .find(|line| line.contains("The flags are empty"));
     assert!(line.is_some_and(|line| line.contains(" PNC ")), "{experts}");
 }

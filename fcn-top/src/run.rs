@@ -136,7 +136,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.
-            if live { Ok(()) } else { ended }
+            if live { whole(&engine) } else { ended }
         }
         Way::Daemon => {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
@@ -147,7 +147,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                     std::thread::sleep(Duration::from_millis(50));
                 }
             });
-            ended
+            ended?;
+            whole(&engine)
         }
         Way::Headless(_) => {
             let (printed, ended) = feed(&engine, inputs, (&over, deadline), || {
@@ -170,14 +171,19 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             shown.and(exported).and(ended)?;
             match how {
-                Ended::Well if engine.is_lossy() => {
-                    Err(Failure::incomplete("packets were lost").and(headless::lost(&engine)))
-                }
-                Ended::Well => Ok(()),
+                Ended::Well => whole(&engine),
                 Ended::Interrupted => Err(Failure::interrupted("this is what was seen until then")),
             }
         }
     }
+}
+
+/// Fails where packets were lost.
+fn whole(engine: &Engine) -> Result {
+    if engine.is_lossy() {
+        return Err(Failure::incomplete("packets were lost").and(headless::lost(engine)));
+    }
+    Ok(())
 }
 
 /// Serves metrics.

@@ -166,6 +166,12 @@ fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option
                 "{ratio:.1} times as {} under {id}",
                 as_much(words[0])
             ));
+        } else if ratio < 0.5 {
+            parts.push(format!(
+                "{:.1} times as {} under {id}",
+                1.0 / ratio,
+                as_much(words[1])
+            ));
         } else {
             let word = words[usize::from(ratio < 1.0)];
             let change = (ratio - 1.0).abs() * 100.0;
@@ -173,7 +179,10 @@ fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option
         }
     }
     if !alike.is_empty() {
-        parts.push(format!("not surely different under {}", listed(&alike)));
+        parts.push(format!(
+            "not surely different, or by less than 0.5 %, under {}",
+            listed(&alike)
+        ));
     }
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
