@@ -52,7 +52,7 @@ const fn place(gap: u64) -> (u32, usize) {
 fn middle(octave: u32, bucket: usize) -> u64 {
     let part = (bucket as f64 + 0.5) / BUCKETS as f64;
     let m = 2.0 - (4.0 - 3.0 * part).sqrt();
-    ((1.0 + m) * f64::from(octave).exp2()).round() as u64
+    ((1.0 + m) * (1_u64 << octave) as f64).round() as u64
 }
 
 impl Gaps {
@@ -117,18 +117,23 @@ impl Gaps {
     /// The gaps, in nanoseconds to 1 %, that so many in a hundred are not longer than; `None` without any.
     #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
-        let octaves = (0..u64::BITS).filter(|octave| self.has >> octave & 1 == 1);
-        let buckets = octaves.zip(&self.octaves).flat_map(|(octave, counts)| {
-            let counts = counts.iter().enumerate();
-            counts.map(move |(bucket, count)| (octave, bucket, u64::from(*count)))
-        });
-        let total: u64 = buckets.clone().map(|(_, _, count)| count).sum();
+        let count_of = |counts: &Octave| counts.iter().map(|count| u32::from(*count)).sum::<u32>();
+        let total: u64 = (self.octaves.iter().map(count_of).map(u64::from)).sum();
         percents.map(|percent| {
-            let wanted = (total * u64::from(percent)).div_ceil(100).max(1);
+            let mut rank = (total * u64::from(percent)).div_ceil(100).max(1);
+            let mut octaves = (0..u64::BITS)
+                .filter(|octave| self.has >> octave & 1 == 1)
+                .zip(&self.octaves);
+            let (octave, counts) = octaves.find(|(_, counts)| {
+                let here = u64::from(count_of(counts));
+                let found = here >= rank;
+                rank -= if found { 0 } else { here };
+                found
+            })?;
             let mut counted = 0;
-            let (octave, bucket, _) = buckets.clone().find(|(_, _, count)| {
-                counted += count;
-                counted >= wanted
+            let bucket = counts.iter().position(|count| {
+                counted += u64::from(*count);
+                counted >= rank
             })?;
             Some(middle(octave, bucket).max(self.min))
         })

@@ -150,6 +150,12 @@ impl Monitor {
         for chain in flows {
             self.flows.fetch(chain);
         }
+        // What is found by reading the rows, which are on their way by now.
+        for (packet, guess) in packets.iter().zip(&ahead.rows) {
+            if let Some(guess) = guess {
+                self.rows.fetch_at(guess.slot, packet.at);
+            }
+        }
     }
 
     /// Looks for the flows that packets are data of or notifications about, as far as those say it themselves.
@@ -317,8 +323,6 @@ impl Monitor {
                 points.forget_flow(notifier.point, notifier.address, notifier.origin);
             }
         });
-        // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
-        row.fetch_at(at);
         if several {
             row.seen_on(packet.interface);
         }

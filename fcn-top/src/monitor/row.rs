@@ -187,14 +187,14 @@ impl Row {
         }
     }
 
-    /// Has every part fetched from memory that [`count`](Self::count) is going to touch.
+    /// Has the parts fetched from memory that [`count`](Self::count) is going to touch, whenever it is.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.total);
         fetch(&self.main.total);
         self.gaps.fetch();
         self.windows.fetch();
-        self.series.fetch();
+        fetch(&self.series);
     }
 
     /// Takes in that a notification was seen on that interface, be it counted or not.
@@ -208,11 +208,11 @@ impl Row {
         (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
     }
 
-    /// Has fetched what [`count`](Self::count) touches at `at`, where this row is read already.
+    /// Has the parts fetched that it touches at `at` only. Reads the row.
     #[inline]
     pub fn fetch_at(&self, at: u64) {
-        self.fetch();
         self.gaps.fetch_counter(at.abs_diff(self.last_seen));
+        self.series.fetch_step(at);
     }
 
     /// Counts findings about a notification of this row.

@@ -131,6 +131,14 @@ impl Rows {
         }
     }
 
+    /// Has fetched what a notification at `at` touches beside that, where the row is read already.
+    #[inline]
+    pub fn fetch_at(&self, guess: u32, at: u64) {
+        if let Some(row) = self.slots.get(guess as usize) {
+            row.fetch_at(at);
+        }
+    }
+
     #[inline]
     fn tag(&self, key: &RowKey) -> u32 {
         self.seed.of_words(key.words()) as u32

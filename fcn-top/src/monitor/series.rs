@@ -125,6 +125,15 @@ impl<N: Sum> Series<N> {
         fetch(&self.steps[STEPS - 1]);
     }
 
+    /// Has the step fetched that `at` is in, where there is one. Reads the series.
+    #[inline]
+    pub fn fetch_step(&self, at: u64) {
+        let place = (at >> self.shift).wrapping_sub(self.first);
+        if let Some(step) = self.steps.get(place as usize) {
+            fetch(step);
+        }
+    }
+
     /// Whether nothing was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -283,18 +292,17 @@ impl<N: Sum> Series<N> {
             return;
         }
         let first = self.first >> by;
-        let place = |old: usize| ((self.first + old as u64) >> by).saturating_sub(first) as usize;
-        let mut steps = [N::default(); STEPS];
-        for (old, amount) in self.steps.iter().enumerate() {
+        let place = |old: u8| ((self.first + u64::from(old)) >> by).saturating_sub(first) as u8;
+        // Behind the last place there is nothing.
+        for old in 0..=self.place {
+            let amount = core::mem::take(&mut self.steps[usize::from(old)]);
             // Never beyond its old place.
-            if let Some(step) = steps.get_mut(place(old)) {
-                *step = step.and(*amount);
-            }
+            let step = &mut self.steps[usize::from(place(old))];
+            *step = step.and(amount);
         }
-        self.place = place(usize::from(self.place)) as u8;
+        self.place = place(self.place);
         self.first = first;
         self.shift += by;
-        self.steps = steps;
     }
 
     /// Lets the oldest `by` steps go.

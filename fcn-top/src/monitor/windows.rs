@@ -124,6 +124,16 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 }
 
+impl Ring<u32> {
+    /// Sum of the latest steps: all but the oldest one, whose place is behind the latest one's.
+    fn latest_sum(&self) -> u32 {
+        let sum = |sum: u32, count: &u32| sum.saturating_add(*count);
+        let (behind, before) = self.counts.split_at(Place::of(self.latest + 1).at);
+        let before = before.iter().skip(1).fold(0, sum);
+        behind.iter().fold(before, sum)
+    }
+}
+
 /// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
@@ -143,9 +153,7 @@ impl Windows {
         if step.number > self.tenths.latest {
             self.settle();
             self.tenths.roll(step.number);
-            let latest = self.tenths.latest;
-            let before = self.tenths.sum(latest.saturating_sub(OVER - 1)..=latest);
-            self.sum = u32::try_from(before).unwrap_or(u32::MAX);
+            self.sum = self.tenths.latest_sum();
         }
         let ago = self.tenths.add(step, 1);
         self.sum = self.sum.saturating_add(u32::from(ago < OVER));
