@@ -312,11 +312,7 @@ impl Monitor {
             totals,
             ..
         } = self;
-        let (id, row) = rows.entry(key, slot, notification, |gone| {
-            for notifier in gone.notifiers() {
-                points.forget_flow(notifier.point, notifier.address, notifier.origin);
-            }
-        });
+        let (id, row) = rows.entry(key, slot, notification);
         // With many rows, fetching one from memory takes as long as everything else. So that goes on meanwhile.
         row.fetch_at(at);
         if several {
@@ -348,9 +344,6 @@ impl Monitor {
         point.count(at, step, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
-            if notifier.total == 1 {
-                point.suffers();
-            }
         }
         let kind = notification.kind;
         if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
