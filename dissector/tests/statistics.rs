@@ -255,7 +255,7 @@ fn every_capture_is_counted_as_fcn_wire_counts_it() {
     assert!(total > 200, "{total}");
 }
 
-/// What the simulator says that it has sent: the same at every vantage point.
+/// What the simulator says that it has sent: what passes several vantage points once, as the one that has seen most of it.
 #[test]
 fn simulated_captures_are_counted_as_their_truth_says() {
     let Some(tshark) = with_plugin() else { return };
@@ -266,9 +266,15 @@ fn simulated_captures_are_counted_as_their_truth_says() {
         };
         let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
         let mut by_kind = Counts::new();
+        let mut most: BTreeMap<_, u64> = BTreeMap::new();
         for entry in truth["notifications"].as_array().unwrap() {
             let count = entry["total"].as_u64().unwrap();
             let kind = entry["kind"].as_str().unwrap().to_owned();
+            let rest = ["told", "notifier", "qp", "flow_label"].map(|name| entry[name].to_string());
+            let most = most.entry((kind, rest)).or_default();
+            *most = count.max(*most);
+        }
+        for ((kind, _), count) in most {
             *kinds.entry(kind.clone()).or_default() += count;
             *by_kind.entry(kind).or_default() += count;
             *by_kind.entry(KIND.to_owned()).or_default() += count;
@@ -348,7 +354,11 @@ fn the_fields_of_the_ends_find_what_a_row_counts() {
         let conversations = expected_conversations(&gists);
         assert!(!conversations.is_empty());
         for ((from, to), count) in conversations {
-            let found = |filter: String| matches(&tshark, &path, &filter).len() as u64;
+            // What was captured at several places counts once.
+            let found = |filter: String| {
+                let once = format!("{filter} && !fcn.copy_of");
+                matches(&tshark, &path, &once).len() as u64
+            };
             let directed = format!("fcn.end.other == \"{from}\" && fcn.end.sender == \"{to}\"");
             assert_eq!(found(directed), count, "{name}: {from} {to}");
             let either = format!("fcn.end == \"{from}\" && fcn.end == \"{to}\"");
