@@ -171,8 +171,8 @@ records! {
     /// What one sender's QP is told, by one kind of notification.
     QpRecord, "qps", {
         sender: Option<IpAddr> = "Sender", 22, Address, "The data sender that is told to slow down, where the notification or the traffic tells", |v| some(v, Cell::Address);
-        qp: Option<u32> = "QP", 8, Qp, "The QP in the notification", |v| count(v);
-        qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's (CNP) or the receiver's (Fast CNP, proxy notification)", |v| some(v, |v| Cell::Name(v.id()));
+        qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
+        qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
         origin: Origin = "By", 8, Name, "Who tells: receiver, switch, or proxy and ingress_pe, which translate what they were told, where that is known", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
@@ -217,7 +217,7 @@ records! {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
         origin: Origin = "Is", 8, Name, "What it is by its notifications: receiver, switch, or proxy and ingress_pe, where it is known that it translates", |v| Cell::Name(v.id());
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
-        flows: u64 = "Flows", 7, Count, "QPs and flows that it has told to slow down, as far as rows are kept", |v| Cell::Count(*v);
+        flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
         rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten seconds that are over; in fewer where no more were watched", |v| some(v, Cell::Rate);

@@ -27,8 +27,8 @@ fn address(text: &str) -> IpAddr {
 pub(crate) fn qp() -> QpRecord {
     QpRecord {
         sender: Some(address("2001:db8:0:1::10")),
-        qp: Some(0x1234),
-        qp_side: Some(QpSide::Receiver),
+        qp: Some(0x77),
+        qp_side: Some(QpSide::Sender),
         kind: Kind::FastCnp2,
         origin: Origin::Switch,
         notifier: address("2001:db8:ffff::1"),
@@ -116,6 +116,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         level_max: Some(7),
         sender_qp: None,
         sender_qp_from: None,
+        receiver_qp: None,
         total: 17,
         gap_p99: None,
         findings: 0,

@@ -6,7 +6,7 @@ mod common;
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
 
-use common::{Key, PROGRAM, alone, capture, captures, read, top_words, totals, truths};
+use common::{Key, PROGRAM, alone, capture, captures, read, top, top_words, totals, truths};
 use fcn_tool::quantity::grouped;
 use netns::{End, Options, Pair};
 use pcap::Capture;
@@ -182,11 +182,21 @@ fn truth() -> BTreeMap<Key, u64> {
     totals(&truth.notifications, "total")
 }
 
-/// The QP that is told most, and how often.
-fn told_most() -> (u64, u64) {
+/// The row that is told most, and how often.
+fn told_most() -> (Key, u64) {
     let truth = truth();
-    let (key, total) = truth.iter().max_by_key(|(_, total)| **total).unwrap();
-    (key.2.expect("a QP"), *total)
+    let most = truth.into_iter().max_by_key(|(_, total)| *total);
+    most.unwrap()
+}
+
+/// The QP that is shown of a row: the sender's, where the scenario's traffic tells it.
+fn shown(key: &Key) -> String {
+    let file = captures().join(format!("{SCENARIO}.pcapng"));
+    let file = file.display().to_string();
+    let printed = top(["-r", &file, "--json"]).well().json();
+    let rows = printed["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| common::key(row) == *key).unwrap();
+    format!("{:#x}", row["qp"].as_u64().unwrap())
 }
 
 #[test]
@@ -200,17 +210,20 @@ fn keys_do_what_help_says_while_packets_come() {
     let truth = truth();
     let rows = truth.len();
     let sum: u64 = truth.values().sum();
-    let (qp, most) = told_most();
+    let (told_most, most) = told_most();
+    // Told by Fast CNPs, which name the receiver's QP, and shown by the sender's, as are the CNPs of the flow.
+    let (kind, named) = (&told_most.0, told_most.2.expect("a QP"));
+    let filter = format!("receiver_qp={named:#x} kind={kind}");
 
     // What was sent is counted, and nothing lost.
     send(&pair);
     let once = format!("{} in all", grouped(sum * TIMES));
     let counted = ["drops: kernel 0, interface 0", &once];
     screen.shows(&counted);
-    screen.shows(&[&format!("{rows} rows"), "LIVE", &format!("{rows} QPs")]);
+    screen.shows(&[&format!("{rows} rows"), "LIVE", &format!("{rows} rows  by")]);
     let text = screen.text();
-    for ((_, _, qp, _, _), total) in &truth {
-        let (qp, total) = (format!("{:#x}", qp.expect("a QP")), grouped(total * TIMES));
+    for (key, total) in &truth {
+        let (qp, total) = (shown(key), grouped(total * TIMES));
         let is_there = text.lines().any(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             words.contains(&qp.as_str()) && words.contains(&total.as_str())
@@ -228,7 +241,7 @@ fn keys_do_what_help_says_while_packets_come() {
     if sign == "▼" {
         screen.press_for("r", &["by Total ▼"]);
     }
-    let name = format!("{qp:#x}");
+    let name = shown(&told_most);
     screen.until("the greatest total first", |text| {
         let mut lines = text.lines().skip_while(|line| !line.starts_with("Sender"));
         lines.nth(1).is_some_and(|line| line.contains(&name))
@@ -236,16 +249,19 @@ fn keys_do_what_help_says_while_packets_come() {
 
     // A filter works while it is typed, and says what is wrong with it.
     screen.press_for("/", &["Filter:"]);
-    screen.type_in("qp=");
-    screen.shows(&["at character 4", "Filter: qp="]);
-    screen.type_in(&name);
-    let one = format!("1 of {rows} QPs");
-    screen.shows(&[&one, &format!("Filter: qp={name}"), "Enter keeps"]);
-    screen.press_for("Enter", &[&one, &format!("filter qp={name}"), "? help"]);
+    screen.type_in("receiver_qp=");
+    screen.shows(&["at character 13", "Filter: receiver_qp="]);
+    screen.type_in(filter.trim_start_matches("receiver_qp="));
+    let one = format!("1 of {rows} rows");
+    screen.shows(&[&one, &format!("Filter: {filter}"), "Enter keeps"]);
+    screen.press_for("Enter", &[&one, &format!("filter {filter}"), "? help"]);
 
     // The flow in full.
     let total = grouped(most * TIMES);
-    let text = screen.press_for("Enter", &["Notified by", &format!("QP {name} at receiver")]);
+    let text = screen.press_for(
+        "Enter",
+        &["Notified by", &format!("QP {name} at the sender")],
+    );
     let line = text.lines().find(|line| line.contains("peak, total"));
     assert!(line.is_some_and(|line| line.contains(&total)), "{text}");
 
@@ -266,7 +282,7 @@ fn keys_do_what_help_says_while_packets_come() {
     let json = again.json();
     let of_row: u64 = totals(json["rows"].as_array().unwrap(), "total")
         .iter()
-        .filter(|((_, _, this, _, _), _)| *this == Some(qp))
+        .filter(|(key, _)| **key == told_most)
         .map(|(_, total)| total)
         .sum();
     assert_eq!(of_row, most * TIMES);
@@ -287,7 +303,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.press(&["Escape"]);
     screen.until("no help", |text| !text.contains("Help: QPs"));
     screen.press_for("2", &["notifiers  by", "Who notifies most"]);
-    screen.press_for("3", &["Notified by", &format!("QP {name} at receiver")]);
+    screen.press_for("3", &["Notified by", &format!("QP {name} at the sender")]);
     screen.press_for("4", &["No IOAM trace"]);
     screen.press_for("5", &["events  by"]);
     let text = screen.press_for("6", &["1 interface", "QP rows"]);

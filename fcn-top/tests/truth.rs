@@ -85,6 +85,11 @@ fn key_of(row: &QpRecord, per_interface: bool) -> Key {
         Kind::WanFcn => row.told,
         _ => row.sender.expect("a sender"),
     };
+    let named = match row.kind {
+        Kind::WanFcn => row.flow_label,
+        Kind::Cnp => row.sender_qp,
+        _ => row.receiver_qp,
+    };
     (
         row.interface
             .as_deref()
@@ -92,7 +97,7 @@ fn key_of(row: &QpRecord, per_interface: bool) -> Key {
             .unwrap_or_default()
             .to_owned(),
         sender.to_string(),
-        row.qp.or(row.flow_label).unwrap_or(0).into(),
+        named.unwrap_or(0).into(),
         row.kind.id().to_owned(),
     )
 }

@@ -39,4 +39,4 @@ pub use pairs::Pairs;
 pub use resolve::{Resolved, Resolver, SeenFlows};
 pub use routing::Routing;
 pub use time::Time;
-pub use topic::RowKey;
+pub use topic::{Aim, RowKey};

@@ -19,6 +19,16 @@ pub struct RowKey {
     rest: u64,
 }
 
+/// What is to slow down, whichever kind tells it and wherever it is seen: kinds name a flow by its QP at the sender, its QP at
+/// the receiver, or a flow label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Aim {
+    /// The flow, where it is known.
+    Flow(FlowKey),
+    /// What the notifications name, without kind and interface.
+    Named(RowKey),
+}
+
 const KIND_AT: u32 = 24;
 const SUBJECT_AT: u32 = 27;
 const SENDER_V4: u64 = 1 << 29;
@@ -143,6 +153,16 @@ impl RowKey {
                 receiver_qp: qp,
             }),
         }
+    }
+
+    /// What is to slow down, where `flow` is the data flow that the notifications are about, as far as it is known.
+    #[must_use]
+    pub fn aim(&self, flow: Option<FlowKey>) -> Aim {
+        let named = || {
+            let rest = self.rest & !(7 << KIND_AT) & ((1 << INTERFACE_AT) - 1);
+            Aim::Named(Self { rest, ..*self })
+        };
+        flow.map_or_else(named, Aim::Flow)
     }
 
     /// The flow label that WAN FCNs name.

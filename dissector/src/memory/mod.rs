@@ -216,7 +216,9 @@ pub struct Linked {
 /// What is known about a notification beside what its packet says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoticeContext {
-    /// The data's sender and receiver, where the notification does not name the sender.
+    /// The flow that it is about.
+    pub flow: Option<FlowKey>,
+    /// The data's sender, where the notification does not name it.
     pub flow_sender: Option<IpAddr>,
     /// The QP at the sender, and how it is known.
     pub sender_qp: Option<(Qp, Resolved)>,
@@ -570,7 +572,8 @@ impl Memory {
         interval
     }
 
-    fn flow_of(&self, key: &RowKey, gist: &Gist) -> Option<FlowKey> {
+    /// The flow that a notification of that key is about, by what is known now.
+    pub fn flow_of(&self, key: &RowKey, gist: &Gist) -> Option<FlowKey> {
         if let Subject::Flow {
             tuple,
             receiver_qp: None,
@@ -632,6 +635,7 @@ impl Memory {
         // What acknowledgements have told since then holds for the notifications before, too.
         let since = || self.resolver.sender_qp(&notice.flow?);
         NoticeContext {
+            flow: notice.flow,
             flow_sender: notice
                 .flow
                 .filter(|_| notice.kind == Kind::WanFcn)

@@ -1,15 +1,16 @@
 //! The connection that a notification is about: its two ends, in the words that tables and filters share.
 
 use core::fmt;
+use fcn_observe::FlowKey;
 use fcn_wire::Qp;
-use fcn_wire::notification::{Gist, Side};
+use fcn_wire::notification::{Gist, Side, Subject};
 use std::net::IpAddr;
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     address: IpAddr,
-    /// Its QP, where the notification names it.
+    /// Its QP, where it is known.
     qp: Option<Qp>,
 }
 
@@ -22,32 +23,66 @@ impl fmt::Display for End {
     }
 }
 
-/// The sender that is to slow down, and the other end: the receiver, or who notifies where no receiver is named.
-///
-/// `None` where no sender is named: a WAN FCN is about all flows of a tunnel with one flow label.
-pub fn ends(gist: &Gist) -> Option<[End; 2]> {
-    let qp_of = |side| {
-        gist.subject
+/// A notification, and what is known beside what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// What it says.
+    pub gist: Gist,
+    /// The flow that it is about, where that is known.
+    pub flow: Option<FlowKey>,
+    /// The QP at the sender, where that is known.
+    pub sender_qp: Option<Qp>,
+}
+
+impl Told {
+    /// A notification of which nothing is known but what it says.
+    pub const fn alone(gist: Gist) -> Self {
+        let sender_qp = match gist.subject {
+            Subject::SenderQp(qp) => Some(qp),
+            _ => None,
+        };
+        Self {
+            gist,
+            flow: None,
+            sender_qp,
+        }
+    }
+
+    /// The sender that is to slow down, and the other end: the receiver, or who notifies where none is known. The same for
+    /// every kind of notification about a flow, as far as it is known.
+    ///
+    /// `None` where no sender is known: a WAN FCN names none.
+    pub fn ends(&self) -> Option<[End; 2]> {
+        let Self { gist, flow, .. } = self;
+        let named = gist
+            .subject
             .qp()
-            .filter(|(named, _)| *named == side)
-            .map(|(_, qp)| qp)
-    };
-    Some([
-        End {
-            address: gist.sender?,
-            qp: qp_of(Side::Sender),
-        },
-        End {
-            address: gist.subject.receiver().unwrap_or(gist.notifier),
-            qp: qp_of(Side::Receiver),
-        },
-    ])
+            .filter(|(side, _)| *side == Side::Receiver);
+        let receiver = flow.map(|flow| flow.receiver).or(gist.subject.receiver());
+        Some([
+            End {
+                address: self.sender()?,
+                qp: self.sender_qp,
+            },
+            End {
+                address: receiver.unwrap_or(gist.notifier),
+                qp: flow
+                    .map(|flow| flow.receiver_qp)
+                    .or(named.map(|(_, qp)| qp)),
+            },
+        ])
+    }
+
+    /// Who is to slow down.
+    pub fn sender(&self) -> Option<IpAddr> {
+        self.gist.sender.or(self.flow.map(|flow| flow.sender))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fcn_wire::notification::{Kind, Origin, Subject};
+    use fcn_wire::notification::{Kind, Origin};
 
     fn gist(sender: Option<&str>, subject: Subject) -> Gist {
         Gist {
@@ -67,17 +102,48 @@ mod tests {
     fn a_qp_stands_at_its_own_side() {
         let qp = Qp::truncate(0x12);
         let sender = Some("192.0.2.1");
-        let by_sender = ends(&gist(sender, Subject::SenderQp(qp))).unwrap();
+        let by_sender = Told::alone(gist(sender, Subject::SenderQp(qp)))
+            .ends()
+            .unwrap();
         assert_eq!(
             by_sender.map(|end| end.to_string()),
             ["192.0.2.1 QP 0x12", "203.0.113.3"]
         );
         let receiver = "198.51.100.1".parse().unwrap();
-        let by_receiver = ends(&gist(sender, Subject::ReceiverQp { receiver, qp })).unwrap();
+        let by_receiver = Told::alone(gist(sender, Subject::ReceiverQp { receiver, qp }))
+            .ends()
+            .unwrap();
         assert_eq!(
             by_receiver.map(|end| end.to_string()),
             ["192.0.2.1", "198.51.100.1 QP 0x12"]
         );
-        assert_eq!(ends(&gist(None, Subject::FlowLabel(5))), None);
+        assert_eq!(Told::alone(gist(None, Subject::FlowLabel(5))).ends(), None);
+    }
+
+    #[test]
+    fn a_flow_that_is_known_has_the_same_ends_for_every_kind() {
+        let [own, qp] = [Qp::truncate(0x11), Qp::truncate(0x12)];
+        let sender = Some("192.0.2.1");
+        let flow = FlowKey {
+            sender: "192.0.2.1".parse().unwrap(),
+            receiver: "198.51.100.1".parse().unwrap(),
+            receiver_qp: qp,
+        };
+        let receiver = flow.receiver;
+        for (sender, subject) in [
+            (sender, Subject::SenderQp(own)),
+            (sender, Subject::ReceiverQp { receiver, qp }),
+            (None, Subject::FlowLabel(5)),
+        ] {
+            let told = Told {
+                gist: gist(sender, subject),
+                flow: Some(flow),
+                sender_qp: Some(own),
+            };
+            assert_eq!(
+                told.ends().unwrap().map(|end| end.to_string()),
+                ["192.0.2.1 QP 0x11", "198.51.100.1 QP 0x12"]
+            );
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Which lines of a statistic a notification counts in, and how many lines there may be.
 
+use super::connection::Told;
 use crate::plan::ColumnText;
 use fcn_wire::Qp;
-use fcn_wire::notification::{Gist, Origin, Side, Subject};
+use fcn_wire::notification::{Origin, Side, Subject};
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -75,8 +76,9 @@ pub struct CountedIn {
 }
 
 impl Listed {
-    /// The lines that `gist` counts in, one a group at most.
-    pub fn lines(&mut self, gist: &Gist) -> [Option<CountedIn>; 4] {
+    /// The lines that a notification counts in, one a group at most.
+    pub fn lines(&mut self, told: &Told) -> [Option<CountedIn>; 4] {
+        let gist = &told.gist;
         let line = |group, text: core::fmt::Arguments<'_>| {
             let text = ColumnText::new(text);
             Some(CountedIn { group, text })
@@ -92,8 +94,8 @@ impl Listed {
         } else {
             line(group, format_args!("{OTHERS}"))
         };
-        let subject = if has_line(&mut self.subjects, aim(gist)) {
-            line(Group::Subject, format_args!("{}", AimText(gist)))
+        let subject = if has_line(&mut self.subjects, aim(told)) {
+            line(Group::Subject, format_args!("{}", AimText(told)))
         } else {
             line(Group::Subject, format_args!("{OTHERS}"))
         };
@@ -112,21 +114,27 @@ fn has_line<K: Hash + Eq>(known: &mut HashSet<K>, key: K) -> bool {
     known.contains(&key) || known.len() < MAX_LINES && known.insert(key)
 }
 
-fn aim(gist: &Gist) -> Aim {
-    let label = match gist.subject {
+/// One for every kind of notification about a QP at the sender, where that is known; else what the notification names.
+fn aim(told: &Told) -> Aim {
+    let subject = told.gist.subject;
+    if let (Some(sender), Some(qp)) = (told.sender(), told.sender_qp) {
+        return (sender, None, Some((Side::Sender, qp)), None);
+    }
+    let label = match subject {
         Subject::FlowLabel(label) => Some(label),
         _ => None,
     };
+    let gist = &told.gist;
     (
         gist.sender.unwrap_or(gist.told),
-        gist.subject.receiver(),
-        gist.subject.qp(),
+        subject.receiver(),
+        subject.qp(),
         label,
     )
 }
 
 /// What is to slow down, in words.
-struct AimText<'a>(&'a Gist);
+struct AimText<'a>(&'a Told);
 
 impl core::fmt::Display for AimText<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -145,7 +153,7 @@ impl core::fmt::Display for AimText<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fcn_wire::notification::Kind;
+    use fcn_wire::notification::{Gist, Kind};
     use std::collections::BTreeMap;
     use std::net::Ipv6Addr;
 
@@ -168,7 +176,7 @@ mod tests {
 
     fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
         known
-            .lines(gist)
+            .lines(&Told::alone(*gist))
             .iter()
             .flatten()
             .map(|line| line.text.as_str().to_owned())
@@ -198,7 +206,7 @@ mod tests {
             ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
         );
         let groups: Vec<Group> = known
-            .lines(&wan)
+            .lines(&Told::alone(wan))
             .iter()
             .flatten()
             .map(|l| l.group)

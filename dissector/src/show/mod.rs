@@ -13,7 +13,7 @@ mod roce;
 mod summary;
 mod wan_fcn;
 
-pub use connection::ends;
+pub use connection::Told;
 pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
@@ -283,7 +283,7 @@ mod tests {
             };
             if let Some(gist) = gist(&scene(packet, quoted), &place) {
                 let (_, lost, _) = planned(crate::ws::hooks::SUMMARY_PLAN, |plan| {
-                    summary(plan, &gist, at, packet.len() - at);
+                    summary(plan, &Told::alone(gist), at, packet.len() - at);
                 });
                 prop_assert_eq!(lost, 0);
             }

@@ -1,6 +1,6 @@
 //! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
 
-use super::{Scene, ends};
+use super::{Scene, Told};
 use crate::names::{F, P};
 use crate::plan::{Anchor, Mark, Op, Plan, Stored, at};
 use fcn_wire::frame::{Frame, LinkType};
@@ -101,7 +101,8 @@ fn reassembled(
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
 ///
 /// It stands at `start`, `len` octets long, in the data source.
-pub fn summary(plan: &mut Plan<'_>, gist: &Gist, start: usize, len: usize) {
+pub fn summary(plan: &mut Plan<'_>, told: &Told, start: usize, len: usize) {
+    let gist = &told.gist;
     let whole = at(start, len);
     let here = at(start, 0);
     plan.push(Op::Goto(Anchor::Aside));
@@ -135,7 +136,7 @@ pub fn summary(plan: &mut Plan<'_>, gist: &Gist, start: usize, len: usize) {
     if let Ok(hops @ 1..) = u32::try_from(gist.hops) {
         number(plan, F::FcnHops, hops);
     }
-    if let Some(ends) = ends(gist) {
+    if let Some(ends) = told.ends() {
         let [sender, other] = ends.map(|end| plan.text(format_args!("{end}")));
         for (field, end) in [
             (F::FcnEnd, sender),

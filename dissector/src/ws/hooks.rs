@@ -9,7 +9,7 @@ use super::{addresses, bytes, compat, guard, memory, register, room, routing, so
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
-use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene};
+use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene, Told};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -474,21 +474,24 @@ pub unsafe extern "C" fn post(
             add_protocols(pinfo, tree, &*all);
         }
         for seen in (*all).iter().filter(|_| tapped || shown) {
-            let Some(mut gist) = said(pinfo, &seen) else {
+            let Some(gist) = said(pinfo, &seen) else {
                 continue;
             };
             let number = (*pinfo).num;
+            let mut told = Told::alone(gist);
             let mut is_copy = false;
             if let Some(Some(Context::Notice(context))) = guard(|| memory::context(number)) {
                 is_copy = context.copy_of.is_some();
-                gist.origin = context.origin;
+                told.gist.origin = context.origin;
+                told.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
+                told.sender_qp = context.sender_qp.map(|(qp, _)| qp);
             }
             // What is seen at several places counts once.
             if tapped && !is_copy {
-                taps::queue(pinfo, gist);
+                taps::queue(pinfo, told);
             }
             if shown {
-                add_summary(pinfo, tree, &seen, &gist);
+                add_summary(pinfo, tree, &seen, &told);
             }
         }
         if shown {
@@ -546,7 +549,7 @@ unsafe fn add_summary(
     pinfo: *mut sys::packet_info,
     tree: *mut sys::proto_tree,
     seen: &Note,
-    gist: &Gist,
+    told: &Told,
 ) {
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
     unsafe {
@@ -557,7 +560,7 @@ unsafe fn add_summary(
         );
         let plan = guard(|| {
             let mut plan = Plan::new(ops, store);
-            show::summary(&mut plan, gist, seen.start, seen.captured);
+            show::summary(&mut plan, told, seen.start, seen.captured);
             match memory::context(number) {
                 Some(Context::Notice(context)) => {
                     show::context::notice(&mut plan, &context, seen.start);

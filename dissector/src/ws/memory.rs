@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_observe::Chain;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_observe::sightings::Place;
-use fcn_observe::{FlowKey, access};
+use fcn_observe::{FlowKey, RowKey, access};
 use fcn_wire::notification::Gist;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, LinkType};
@@ -138,6 +138,11 @@ pub fn context(frame: u32) -> Option<Context> {
         return None;
     }
     locked().as_ref()?.context(frame)
+}
+
+/// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`].
+pub fn flow_of(gist: &Gist) -> Option<FlowKey> {
+    locked().as_ref()?.flow_of(&RowKey::of(gist, None), gist)
 }
 
 /// Forgets everything: another file, or new preferences. Called by Wireshark.

@@ -73,8 +73,8 @@ unsafe extern "C" fn count(
     _flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
     // SAFETY: the record is this tap's.
-    let gist = unsafe { taps::record(data) };
-    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&gist));
+    let told = unsafe { taps::record(data) };
+    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&told));
     for line in lines.into_iter().flatten().flatten() {
         // SAFETY: the tree is live; both texts end with a NUL and are copied.
         unsafe {
@@ -82,7 +82,7 @@ unsafe extern "C" fn count(
             tick(tree, line.text.as_ptr(), heading, false);
         }
     }
-    if let Some(depth) = gist.deepest_queue {
+    if let Some(depth) = told.gist.deepest_queue {
         // SAFETY: as above.
         unsafe {
             sys::stats_tree_manip_node_int(

@@ -6,7 +6,6 @@
 use super::{compat, guard, register, sys, taps};
 use crate::names::P;
 use crate::plan::ColumnText;
-use crate::show::ends;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -26,9 +25,12 @@ pub fn register() {
 /// The two ends of the connection that a record is about: the sender first.
 unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
     // SAFETY: the record is this tap's.
-    let gist = unsafe { taps::record(data) };
-    guard(|| ends(&gist).map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}")))))
-        .flatten()
+    let told = unsafe { taps::record(data) };
+    guard(|| {
+        told.ends()
+            .map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}"))))
+    })
+    .flatten()
 }
 
 /// Wireshark's form of an address that is a text.

@@ -1,9 +1,9 @@
 //! The tap: one record for each notification, for statistics of ours and of Wireshark's.
 
 use super::{compat, scratch, sys};
+use crate::show::Told;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
-use fcn_wire::notification::Gist;
 
 /// The tap's name. Wireshark finds the tap of a conversation table by the filter name of its protocol.
 pub const NAME: &CStr = c"fcn";
@@ -34,11 +34,11 @@ pub unsafe fn is_heard() -> bool {
 ///
 /// # Safety
 /// Called by the postdissector: that one runs even where an exception has ended the dissection.
-pub unsafe fn queue(pinfo: *mut sys::packet_info, gist: Gist) {
+pub unsafe fn queue(pinfo: *mut sys::packet_info, told: Told) {
     // SAFETY: `pinfo` is live; the packet's pool outlasts the taps.
     unsafe {
-        let place = scratch::<Gist>(pinfo, 1);
-        place[0].write(gist);
+        let place = scratch::<Told>(pinfo, 1);
+        place[0].write(told);
         // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
         let quoted = compat::in_error(pinfo);
         compat::set_in_error(pinfo, false);
@@ -51,7 +51,7 @@ pub unsafe fn queue(pinfo: *mut sys::packet_info, gist: Gist) {
 ///
 /// # Safety
 /// `data` comes from this tap.
-pub unsafe fn record(data: *const c_void) -> Gist {
+pub unsafe fn record(data: *const c_void) -> Told {
     // SAFETY: `queue` wrote it.
-    unsafe { data.cast::<Gist>().read() }
+    unsafe { data.cast::<Told>().read() }
 }

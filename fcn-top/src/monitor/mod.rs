@@ -26,7 +26,7 @@ pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
 use crate::packed::QpRows;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
 use fcn_observe::FlowKey;
@@ -42,6 +42,7 @@ use points::Points;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use windows::Windows;
 
@@ -220,7 +221,16 @@ impl Monitor {
 
     /// Who notifies, in no particular order.
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
-        self.points.records(self.now, self.since())
+        // Counted now, as what has been learnt since may have shown two rows to be about one flow.
+        let mut aims: HashMap<_, HashSet<_>> = HashMap::new();
+        for (_, row) in self.rows.iter() {
+            let aim = row.key().aim(self.flow_of(row.key(), row.told()));
+            for notifier in row.notifiers() {
+                let who = (notifier.address, notifier.origin);
+                aims.entry(who).or_default().insert(aim);
+            }
+        }
+        self.points.records(self.now, self.since(), aims)
     }
 
     /// The hops that IOAM traces tell of, path by path.
@@ -286,7 +296,11 @@ impl Monitor {
             } else {
                 QpRows::new()
             },
-            points: all(wanted.points, self.points()),
+            points: if wanted.points {
+                self.points().collect()
+            } else {
+                Vec::new()
+            },
             hops: all(wanted.hops, self.hops()),
             events: all(wanted.events, self.events()),
             rules: self.rules(),
@@ -345,6 +359,11 @@ impl Monitor {
             record.sender_qp = qp.map(fcn_wire::Qp::get);
             record.sender_qp_from = from;
         }
+        // One flow, one number: each kind names the QP of another side, or none.
+        (record.qp, record.qp_side) = match record.sender_qp {
+            Some(qp) => (Some(qp), Some(QpSide::Sender)),
+            None => (record.receiver_qp, Some(QpSide::Receiver)),
+        };
         if let Some(flow) = self.flows.get(&key) {
             record.ce_share = flow.ce_share();
             record.data_rate = flow.data_rate(self.now, self.since());

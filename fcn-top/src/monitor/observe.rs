@@ -318,11 +318,7 @@ impl Monitor {
             totals,
             ..
         } = self;
-        let (id, row) = rows.entry(key, slot, notification, |gone| {
-            for notifier in gone.notifiers() {
-                points.forget_flow(notifier.point, notifier.address, notifier.origin);
-            }
-        });
+        let (id, row) = rows.entry(key, slot, notification);
         if several {
             row.seen_on(packet.interface);
         }
@@ -352,9 +348,6 @@ impl Monitor {
         point.count(at, step, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
-            if notifier.total == 1 {
-                point.suffers();
-            }
         }
         let kind = notification.kind;
         if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {

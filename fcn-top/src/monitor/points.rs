@@ -2,8 +2,10 @@
 
 use super::windows::{Step, Windows};
 use crate::record::PointRecord;
+use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
 use fcn_wire::{Gist, Kind, Origin};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 /// A notifier.
@@ -12,7 +14,6 @@ pub struct Point {
     address: IpAddr,
     origin: Origin,
     trusted: Option<bool>,
-    flows: u64,
     windows: Windows,
     kinds: [u64; Kind::ALL.len()],
     level_max: Option<u8>,
@@ -29,7 +30,6 @@ impl Point {
             address,
             origin,
             trusted,
-            flows: 0,
             windows: Windows::default(),
             kinds: [0; Kind::ALL.len()],
             level_max: None,
@@ -68,11 +68,6 @@ impl Point {
         self.last_seen = self.last_seen.max(at);
     }
 
-    /// Counts a flow that it tells to slow down.
-    pub const fn suffers(&mut self) {
-        self.flows += 1;
-    }
-
     /// Counts findings about its notifications.
     pub const fn blame(&mut self, findings: u64) {
         self.findings += findings;
@@ -84,13 +79,13 @@ impl Point {
         self.trusted
     }
 
-    fn record(&self, now: u64, since: u64) -> PointRecord {
+    fn record(&self, now: u64, since: u64, flows: u64) -> PointRecord {
         let of = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         PointRecord {
             notifier: self.address,
             origin: self.origin,
             trusted: self.trusted,
-            flows: self.flows,
+            flows,
             rate_now: self.windows.rate_now(now, since),
             rate_1s: self.windows.rate_1s(now, since),
             rate_10s: self.windows.rate_10s(now, since),
@@ -151,21 +146,19 @@ impl Points {
         (slot.get(), point)
     }
 
-    /// Says that a row is gone that `address` had notified about; it may be where it was last, at `hint`.
-    pub fn forget_flow(&mut self, hint: u32, address: IpAddr, origin: Origin) {
-        let point = self
-            .table
-            .get_mut_near(Slot::new(hint), &key(address, origin));
-        if let Some(point) = point {
-            // A notifier that had to go and has come back does not know the flows of before.
-            point.flows = point.flows.saturating_sub(1);
-        }
-    }
-
-    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
-    pub fn records(&self, now: u64, since: u64) -> impl Iterator<Item = PointRecord> {
+    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`; `aims` are what each of them has
+    /// told to slow down.
+    pub fn records(
+        &self,
+        now: u64,
+        since: u64,
+        aims: HashMap<(IpAddr, Origin), HashSet<Aim>>,
+    ) -> impl Iterator<Item = PointRecord> {
         let points = self.table.iter();
-        points.map(move |(_, point)| point.record(now, since))
+        points.map(move |(_, point)| {
+            let flows = aims.get(&(point.address, point.origin));
+            point.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
+        })
     }
 
     /// Notifiers kept.

@@ -67,22 +67,16 @@ impl Rows {
     }
 
     /// The row of `key`, a new one where there is none. It is in the slot `guess`, unless much has changed since that was
-    /// guessed. `leaves` is told which rows have to go for it.
+    /// guessed.
     #[inline]
-    pub fn entry(
-        &mut self,
-        key: RowKey,
-        guess: u32,
-        notification: &Gist,
-        leaves: impl FnMut(&Row),
-    ) -> (RowId, &mut Row) {
+    pub fn entry(&mut self, key: RowKey, guess: u32, notification: &Gist) -> (RowId, &mut Row) {
         let slot = if self.holds(guess, &key) {
             guess
         } else {
             let tag = self.tag(&key);
             match self.find(&key, tag) {
                 Some(slot) => slot,
-                None => self.insert(key, tag, notification, leaves),
+                None => self.insert(key, tag, notification),
             }
         };
         self.ticks += 1;
@@ -165,15 +159,9 @@ impl Rows {
     }
 
     #[cold]
-    fn insert(
-        &mut self,
-        key: RowKey,
-        tag: u32,
-        notification: &Gist,
-        leaves: impl FnMut(&Row),
-    ) -> u32 {
+    fn insert(&mut self, key: RowKey, tag: u32, notification: &Gist) -> u32 {
         if self.len() >= self.limit {
-            self.evict(leaves);
+            self.evict();
         } else if self.len() >= self.places.len() / 8 * 7 {
             self.spread();
         }
@@ -215,7 +203,7 @@ impl Rows {
         }
     }
 
-    fn evict(&mut self, mut leaves: impl FnMut(&Row)) {
+    fn evict(&mut self) {
         let latest = self.latest_to_leave();
         // Slot by slot: memory is faster in that order.
         let used = self.used.iter_mut().zip(&self.slots).zip(0..);
@@ -223,7 +211,6 @@ impl Rows {
             .filter(|((used, _), _)| (1..=latest).contains(&**used))
             .map(|((used, row), slot)| {
                 *used = 0;
-                leaves(row);
                 let tag = self.seed.of_words(row.key().words()) as u32;
                 Place { tag, slot }
             })
@@ -378,17 +365,16 @@ mod tests {
             let mut rows = Rows::new(limit);
             let mut known: BTreeMap<u32, (usize, RowId)> = BTreeMap::new();
             for (time, qp) in keys.into_iter().enumerate() {
-                let (gist, mut gone) = (gist(qp), Vec::new());
+                let gist = gist(qp);
                 let key = RowKey::of(&gist, None);
                 let guess = if guessed { rows.guess(rows.look(&key)) } else { NONE };
-                let (id, row) = rows.entry(key, guess, &gist, |row| {
-                    gone.push(row.key().qp().unwrap().0.get());
-                });
+                let (id, row) = rows.entry(key, guess, &gist);
                 prop_assert_eq!(row.key(), &key);
+                let left = known.iter().filter(|(_, (_, id))| rows.get(*id).is_none());
+                let gone: Vec<u32> = left.map(|(qp, _)| *qp).collect();
                 let latest = gone.iter().map(|qp| known[qp].0).max();
                 for qp in &gone {
-                    let (_, id) = known.remove(qp).unwrap();
-                    prop_assert!(rows.get(id).is_none());
+                    known.remove(qp);
                 }
                 prop_assert!(gone.len() <= limit.div_ceil(BATCH));
                 prop_assert!(known.values().all(|(at, _)| latest.is_none_or(|latest| latest < *at)));

@@ -5,11 +5,13 @@ use crate::packet::Packet;
 use crate::record::{QpRecord, QpSide, Resolved};
 use crate::tables::Wanted;
 use fcn_observe::RowKey;
+use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
+use fcn_wire::ioam::OptType;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, LinkType, Opcode, Origin, Profile, Qp};
@@ -323,6 +325,89 @@ fn data(psn: u32, ce: bool) -> Vec<u8> {
     let bth = Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(7), psn));
     let parts = [ipv6, UDP, bth, Part::Bytes(&[0; 64]), Part::Icrc(GOOD)];
     packet(&parts, &Profile::DEFAULT).unwrap()
+}
+
+/// Everything that makes rows of one flow one flow.
+fn flow_names(row: &QpRecord) -> impl PartialEq + std::fmt::Debug + use<> {
+    let sender = (row.sender, row.sender_qp, row.receiver, row.receiver_qp);
+    (sender, row.qp, row.qp_side)
+}
+
+/// A flow that a receiver tells by CNPs, and a switch by Fast CNPs of both options, before `learn` and after it.
+fn told_by_all_kinds(learn: impl FnOnce(&mut Monitor), from: Resolved) {
+    let (own, peer) = (Qp::truncate(0x111), 7);
+    let mut monitor = Monitor::new(Settings::default());
+    // One node's hop limit and number.
+    let trace = [0, 1, 1 << 3, 0, 0x80, 0, 0, 0, 64, 0, 0, 1];
+    let option = [OptionPart::FastCnp(FastCnpRepr::Option2 {
+        original_destination: RECEIVER,
+        reserved: 0,
+        opt_type: OptType::Preallocated,
+        trace: &trace,
+    })];
+    let part = Part::Cnp(CnpRepr::new(Qp::truncate(peer)));
+    let second = frame(
+        SWITCH,
+        &[Part::DestinationOptions(&option), UDP, part],
+        GOOD,
+    );
+    for bytes in [cnp(own.get()), fast_cnp(SWITCH, peer), second] {
+        see(&mut monitor, START, 0, &bytes);
+    }
+    let rows = |monitor: &Monitor| {
+        let mut rows: Vec<_> = monitor.rows().map(|(_, row)| row).collect();
+        rows.sort_by_key(|row| row.kind);
+        rows
+    };
+    let sides: Vec<_> = rows(&monitor)
+        .iter()
+        .map(|row| (row.qp, row.qp_side))
+        .collect();
+    let receiver = (Some(peer), Some(QpSide::Receiver));
+    let sender = (Some(own.get()), Some(QpSide::Sender));
+    assert_eq!(sides, [sender, receiver, receiver]);
+    learn(&mut monitor);
+    let rows = rows(&monitor);
+    let known: Vec<_> = rows.iter().map(|row| row.sender_qp_from).collect();
+    assert_eq!(known, [Some(Resolved::Packet), Some(from), Some(from)]);
+    assert_eq!((rows[0].qp, rows[0].qp_side), sender);
+    assert_eq!(
+        (rows[0].receiver, rows[0].receiver_qp),
+        (Some(RECEIVER.into()), Some(peer))
+    );
+    assert!(
+        rows.iter()
+            .all(|row| flow_names(row) == flow_names(&rows[0])),
+        "{rows:?}"
+    );
+    let flows: Vec<_> = monitor
+        .points()
+        .map(|point| (point.origin, point.flows))
+        .collect();
+    assert_eq!(flows, [(Origin::Receiver, 1), (Origin::Switch, 1)]);
+}
+
+#[test]
+fn a_flow_that_several_kinds_tell_has_one_name() {
+    let setup = Setup {
+        passive_end: (0xB, 7),
+        ..Setup::v6()
+    };
+    let exchange = |monitor: &mut Monitor| {
+        for message in setup.messages() {
+            see(monitor, START, 0, &message);
+        }
+    };
+    told_by_all_kinds(exchange, Resolved::Cm);
+    let acknowledge = |monitor: &mut Monitor| {
+        for psn in 1..4 {
+            see(monitor, START, 0, &data(psn, false));
+            let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
+            let ack = [UDP, Part::Bth(bth), Part::Bytes(&[0; 4])];
+            see(monitor, START, 0, &frame(RECEIVER, &ack, GOOD));
+        }
+    };
+    told_by_all_kinds(acknowledge, Resolved::Acks);
 }
 
 #[test]

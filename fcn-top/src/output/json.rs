@@ -19,7 +19,7 @@ pub const INTERVAL: &str = "fcn-top/interval";
 /// What an audit is.
 pub const AUDIT: &str = "fcn-top/audit";
 /// Version of the schemas.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Rows as values, each made when it comes to it.
 type Rows<'t> = dyn Fn() -> Box<dyn Iterator<Item = Value> + 't> + 't;
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(sum, tables.totals.notified());
         assert_eq!(value["totals"]["findings"]["warning"], 5);
         assert_eq!(value["rows"][0]["kind"], "fast_cnp_2");
-        assert_eq!(value["rows"][0]["qp_side"], "receiver");
+        assert_eq!(value["rows"][0]["qp_side"], "sender");
     }
 
     #[test]

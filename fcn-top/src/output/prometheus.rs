@@ -265,9 +265,14 @@ impl Exposition {
         // Whom a flow label belongs to may come to be known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
         let told = Some(row.told).filter(|_| sender.is_none());
+        let (qp, side) = match row.kind {
+            Kind::Cnp => (row.sender_qp, QpSide::Sender),
+            Kind::WanFcn => (None, QpSide::Receiver),
+            _ => (row.receiver_qp, QpSide::Receiver),
+        };
         let receiver = row
             .receiver
-            .filter(|_| row.qp_side != Some(QpSide::Sender) && row.flow_label.is_none());
+            .filter(|_| !matches!(row.kind, Kind::Cnp | Kind::WanFcn));
         let hex = |number: Option<u32>| {
             number
                 .map(|number| format!("{number:#x}"))
@@ -278,8 +283,8 @@ impl Exposition {
         labels(&[
             ("sender", &address(sender)),
             ("told", &address(told)),
-            ("qp", &hex(row.qp)),
-            ("qp_side", row.qp_side.map_or("", QpSide::id)),
+            ("qp", &hex(qp)),
+            ("qp_side", qp.map_or("", |_| side.id())),
             ("receiver", &address(receiver)),
             ("flow_label", &hex(row.flow_label)),
             ("kind", row.kind.id()),

@@ -1,12 +1,13 @@
 //! The report: what was seen, as a person reads it.
 
 use super::{Selection, most_of};
-use crate::record::{Cell, Column, QpRecord, Record};
+use crate::record::{Cell, Column, QpRecord, Record, Resolved};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Rule};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Characters of a line.
@@ -224,16 +225,27 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "measured",
         "verdict",
     ];
-    let about = |row: &QpRecord, id: &str| match (id, row.flow_label) {
+    let about = |row: &QpRecord, id: &str| match (id, row.qp, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
-        ("qp", Some(label)) => Some(format!("fl {label:#07x}")),
-        ("sender", _) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
+        ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
+        ("sender", ..) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
         _ => None,
     };
     out.push_str(&table_with(&records, &columns, words, about));
-    let judged = records.iter().filter_map(|row| {
+    // A flow has one verdict, whatever kinds tell it.
+    let mut flows = HashSet::new();
+    let once = records.iter().filter(|row| {
+        let flow = (row.sender, row.receiver, row.qp, row.flow_label);
+        row.qp.is_none() || flows.insert(flow)
+    });
+    let judged = once.filter_map(|row| {
         let subject = match (row.qp, row.flow_label) {
-            (Some(qp), _) => format!("{qp:#x}"),
+            (Some(qp), _) => match row.sender_qp_from {
+                Some(from @ (Resolved::Cm | Resolved::Acks)) => {
+                    format!("{qp:#x} (by {})", from.id())
+                }
+                _ => format!("{qp:#x}"),
+            },
             (None, label) => format!("fl {:#07x}", label.unwrap_or(0)),
         };
         Some((subject, row.verdict?, row.evidence?))

@@ -173,31 +173,40 @@ impl App<'_> {
                 said(interface)
             )
         };
+        let [notes, warnings, errors] = totals.findings;
+        let found = notes + warnings + errors + totals.findings_left_out;
+        let worst = tone(
+            warnings + errors > 0,
+            if errors > 0 { Tone::Bad } else { Tone::Warn },
+        );
         let mut pieces = self.missing().map_or_else(Vec::new, |text| {
             vec![piece(0, text, self.theme.bold(Tone::Bad))]
         });
         pieces.extend([
             piece(0, drops, tone(lost, Tone::Bad)),
             piece(1, format!("{rate} notif/s"), self.theme.bold(Tone::Plain)),
-            piece(3, format!("{} in all", grouped(totals.notified())), plain),
+            piece(4, format!("{} in all", grouped(totals.notified())), plain),
             piece(2, format!("{} rows", grouped(totals.rows)), plain),
-            piece(
-                4,
-                format!("{} evicted", grouped(totals.rows_evicted)),
-                tone(totals.rows_evicted > 0, Tone::Warn),
-            ),
+            piece(3, format!("{} findings", grouped(found)), worst),
         ]);
+        if totals.rows_evicted > 0 {
+            pieces.push(piece(
+                5,
+                format!("{} evicted", grouped(totals.rows_evicted)),
+                self.theme.style(Tone::Warn),
+            ));
+        }
         let unread = totals.cut + totals.undecodable;
         if unread > 0 {
             pieces.push(piece(
-                5,
+                6,
                 format!("{} unreadable", grouped(unread)),
                 self.theme.style(Tone::Warn),
             ));
         }
         if totals.icrc_bad > 0 {
             pieces.push(piece(
-                6,
+                7,
                 format!("{} bad ICRC", grouped(totals.icrc_bad)),
                 self.theme.style(Tone::Bad),
             ));

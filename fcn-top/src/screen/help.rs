@@ -55,9 +55,10 @@ const KEYS: &[(&str, &str)] = &[
 fn about(view: View) -> &'static str {
     match view {
         View::Qps => {
-            "Who is told to slow down. A line is one QP and one kind of notification. Behind the QP: s, it is the sender's \
-             own; r, it is the receiver's, as Fast CNPs have it; f, it is no QP but a flow label. A sender in brackets is not \
-             known: it is who was told instead. Dim: nothing for ten seconds. Enter opens the flow."
+            "Who is told to slow down. A line is one flow and one kind of notification; lines of one flow have the same QP, as \
+             soon as that is known. Behind it: s, the sender's own, as notified; c, the sender's by the CM exchange; a, by \
+             acknowledgements; r, the receiver's, as Fast CNPs have it; f, no QP but a flow label. A sender in brackets is \
+             not known: it is who was told instead. Dim: nothing for ten seconds. Enter opens the flow."
         }
         View::Points => {
             "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs. \

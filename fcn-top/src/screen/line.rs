@@ -6,6 +6,7 @@ use crate::monitor::RowId;
 use crate::packed::QpRows;
 use crate::record::{
     Answer, Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
+    Resolved,
 };
 use crate::text::{NOTHING, Words};
 use fcn_wire::{Origin, Severity};
@@ -182,10 +183,17 @@ pub(super) const fn verdict_tone(verdict: Option<Answer>) -> Tone {
     }
 }
 
-/// The QP that a row is about with a letter for whose it is, or its flow label.
+/// The QP that a row is about with a letter for whose it is and how that is known, or its flow label.
 pub(super) fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
-        (Some(qp), Some(QpSide::Sender), _) => format!("{qp:#x} s"),
+        (Some(qp), Some(QpSide::Sender), _) => {
+            let letter = match record.sender_qp_from {
+                Some(Resolved::Cm) => 'c',
+                Some(Resolved::Acks) => 'a',
+                Some(Resolved::Packet) | None => 's',
+            };
+            format!("{qp:#x} {letter}")
+        }
         (Some(qp), Some(QpSide::Receiver), _) => format!("{qp:#x} r"),
         (Some(qp), None, _) => format!("{qp:#x}  "),
         (None, _, Some(label)) => format!("{label:#07x} f"),
@@ -223,7 +231,7 @@ impl Line for (RowId, QpRecord) {
         fixed: 2,
         core: 8,
         order: "-rate_1s",
-        lines: "QPs",
+        lines: "rows",
     };
 
     fn record(&self) -> &QpRecord {

@@ -159,19 +159,24 @@ pub fn write_pcap(path: &Path, link: u32, frames: &[Vec<u8>]) {
     fs::write(path, file).unwrap();
 }
 
-/// Which row: kind, told, QP, its side, flow label.
+/// Which row: kind, told, the QP that notifications name, its side, flow label.
 pub type Key = (String, String, Option<u64>, Option<String>, Option<u64>);
 
 /// The key of a row, here and in what the generator says.
 pub fn key(row: &Value) -> Key {
     let text = |name: &str| row[name].as_str().map(str::to_owned);
-    (
-        text("kind").expect("a kind"),
-        text("told").expect("an address"),
-        row["qp"].as_u64(),
-        text("qp_side"),
-        row["flow_label"].as_u64(),
-    )
+    let kind = text("kind").expect("a kind");
+    // A row has its flow's other names as well, the generator what is in the packet.
+    let is_row = row.get("sender_qp").is_some();
+    let (qp, side) = match kind.as_str() {
+        _ if !is_row => (&row["qp"], text("qp_side")),
+        "cnp" => (&row["sender_qp"], Some("sender".to_owned())),
+        "wan_fcn" => (&Value::Null, None),
+        _ => (&row["receiver_qp"], Some("receiver".to_owned())),
+    };
+    let side = side.filter(|_| !qp.is_null());
+    let told = text("told").expect("an address");
+    (kind, told, qp.as_u64(), side, row["flow_label"].as_u64())
 }
 
 /// How many notifications each row has; `count` names the column.

@@ -184,7 +184,7 @@ fn a_filter_works_while_it_is_typed() {
     assert_eq!(lines(&mut app).len(), 13);
     typed(&mut app, "/nothing at all");
     press(&mut app, KeyCode::Enter);
-    assert!(seen(&mut app).contains("0 of 13 QPs"));
+    assert!(seen(&mut app).contains("0 of 13 rows"));
     press(&mut app, KeyCode::Esc);
     typed(&mut app, "/proxy");
     press(&mut app, KeyCode::Enter);
@@ -194,7 +194,7 @@ fn a_filter_works_while_it_is_typed() {
     app.update(incast(20));
     assert!(seen(&mut app).contains("4 notifiers"));
     typed(&mut app, "1");
-    assert!(seen(&mut app).contains("1 of 13 QPs"));
+    assert!(seen(&mut app).contains("1 of 13 rows"));
     press(&mut app, KeyCode::Esc);
     assert_eq!(lines(&mut app).len(), 13);
     app.paste("ignored");
@@ -299,11 +299,11 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
     assert!(
-        pic.contains("8 of 13 QPs") && pic.contains("told by 10.0.9.20"),
+        pic.contains("8 of 13 rows") && pic.contains("told by 10.0.9.20"),
         "{pic}"
     );
     press(&mut app, KeyCode::Esc);
-    assert!(seen(&mut app).contains("13 QPs"));
+    assert!(seen(&mut app).contains("13 rows  by"));
     typed(&mut app, "5");
     app.update(incast(20));
     press(&mut app, KeyCode::Enter);
