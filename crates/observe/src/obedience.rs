@@ -815,7 +815,7 @@ impl Obedience {
                 || apart < 0.35;
             let in_time = bounds(shape.bin).0 < LATEST;
             if before_steady && (!in_time || apart < 1.2 && shape.less < LATE_AND_LITTLE) {
-                if in_time && shape.less > TOO_LITTLE && shape.less > 3.0 * shape.error {
+                if in_time && shape.less > TOO_LITTLE && shape.less > 2.0 * shape.error {
                     suspect = Some(shape);
                 }
                 continue;
