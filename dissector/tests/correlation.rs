@@ -654,6 +654,13 @@ fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<u
             heard.entry(event.what).or_default().insert(frame as usize);
         }
     }));
+    watch(&mut monitor, path);
+    let found = found.lock().unwrap();
+    found.clone()
+}
+
+/// Lets fcn-top see a capture.
+fn watch(monitor: &mut Monitor, path: &Path) {
     let packets = packets(path);
     let last = packets.iter().map(|packet| packet.interface).max();
     for number in 0..=last.unwrap_or(0) {
@@ -669,8 +676,88 @@ fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<u
             number,
         });
     }
-    let found = found.lock().unwrap();
-    found.clone()
+}
+
+/// A capture of a scenario that is played for longer than those of the samples; 160 octets of each packet.
+fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> PathBuf {
+    use fcn_gen::scenario::Source;
+    use fcn_gen::write::{Output, Request, write};
+    let path = folder.join(format!("{name}.pcapng"));
+    let name = name.to_owned();
+    let source = match text {
+        Some(text) => Source::Text { name, text },
+        None => Source::Builtin(name),
+    };
+    let request = Request {
+        source,
+        sets: sets.iter().map(ToString::to_string).collect(),
+        seed: None,
+        snap_len: Some(160),
+        truth: None,
+    };
+    let output = Output::File(path.clone());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    write(&request, output, &stop, &|_, _| {}).unwrap_or_else(|e| panic!("{path:?}: {e:?}"));
+    path
+}
+
+#[test]
+fn verdicts_are_those_of_fcn_top() {
+    let Some(tshark) = with_plugin() else { return };
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    let fixed = fcn_gen::scenario::builtin::text("receiver-cnp").unwrap();
+    let fixed = fixed.replace("[defaults.host]", "[defaults.host]\ncontrol = \"fixed\"");
+    let long = |name, sets, text| played(folder.path(), name, sets, text);
+    let mut paths: Vec<PathBuf> = simulated().into_iter().map(|(_, path)| path).collect();
+    paths.extend([
+        long("receiver-cnp", &["duration=20ms", "ip=4"], None),
+        long("fixed", &["duration=10ms"], Some(fixed)),
+        long("incast", &["duration=10ms"], None),
+        long("wan-fcn", &["duration=20ms"], None),
+    ]);
+    let mut answers = BTreeMap::<_, usize>::new();
+    let fields = [
+        "fcn.data_frame",
+        "fcn.verdict",
+        "fcn.measured",
+        "fcn.evidence",
+    ];
+    for path in paths {
+        let mut monitor = Monitor::new(Settings::default());
+        watch(&mut monitor, &path);
+        let wanted: BTreeMap<FlowKey, Vec<String>> = monitor
+            .rows()
+            .filter_map(|(id, row)| {
+                let flow = monitor.flow_of_row(id)?;
+                let measured = row.measured.to_string();
+                let said = [
+                    row.verdict?.id().to_owned(),
+                    measured,
+                    row.evidence?.to_string(),
+                ];
+                Some((flow, said.to_vec()))
+            })
+            .collect();
+        let packets = read(&packets(&path));
+        let mut compared = 0;
+        for (frame, said) in shown(&tshark, &path, SECOND_PASS, &fields) {
+            // What it is about may be none but a quoted packet, or wait for more than the file holds.
+            let Some(data) = number::<usize>(&said[0]) else {
+                continue;
+            };
+            let Some(want) = packets[data - 1].flow().and_then(|flow| wanted.get(&flow)) else {
+                continue;
+            };
+            assert_eq!(&said[1..], want, "{}: frame {frame}", path.display());
+            *answers.entry(said[1].clone()).or_default() += 1;
+            compared += 1;
+        }
+        println!("{}: {compared}", path.display());
+    }
+    assert!(
+        answers.len() == 3 && answers.values().all(|n| *n > 20),
+        "{answers:?}"
+    );
 }
 
 #[test]

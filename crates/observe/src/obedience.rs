@@ -34,8 +34,10 @@ const KEPT: f32 = 16_384.0;
 const RECOVERS: u64 = 5_000_000;
 /// An answer that begins later than this after the notification is none, in nanoseconds.
 const LATEST: u64 = 1 << 24;
-/// So much less late after notifications is left to chance.
+/// So much less late after notifications shows no obedience: it may be left to chance.
 const LATE_AND_LITTLE: f64 = 0.12;
+/// Nor does less than this, where it may be more than chance, keep a flow from not obeying.
+const TOO_LITTLE: f64 = 0.015;
 /// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
 const ALONE: u64 = 10_000_000;
 
@@ -45,7 +47,7 @@ pub enum Answer {
     /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
     /// explains. A hundredth less suffices, where it is there after notification upon notification.
     Obeys,
-    /// A quarter less after notifications can be excluded at every time scale that was measured.
+    /// A fifth less after notifications can be excluded at every time scale that was measured, and nothing hints at less.
     DoesNotObey,
     /// Neither can be told.
     #[default]
@@ -797,7 +799,10 @@ impl Obedience {
         let mut most: Option<Shape> = None;
         let mut suspect: Option<Shape> = None;
         let mut before_steady = false;
+        // Notified during bursts, whose ends are no answers.
+        let mut bursts = false;
         for shape in self.shapes() {
+            bursts |= shape.less < -0.3 && shape.spread > 1.0 || shape.less < -2.0;
             if shape.stamps < 0.5 {
                 continue;
             }
@@ -808,12 +813,14 @@ impl Obedience {
                 && !((shape.less >= 0.15 && apart > 2.0 || shape.less >= 0.03 && apart > 4.0)
                     && shape.count > 0.25 * f64::from(self.gaps))
                 || apart < 0.35;
-            if before_steady
-                && (bounds(shape.bin).0 >= LATEST || apart < 1.2 && shape.less < LATE_AND_LITTLE)
-            {
+            let in_time = bounds(shape.bin).0 < LATEST;
+            if before_steady && (!in_time || apart < 1.2 && shape.less < LATE_AND_LITTLE) {
+                if in_time && shape.less > TOO_LITTLE && shape.less > 2.0 * shape.error {
+                    suspect = Some(shape);
+                }
                 continue;
             }
-            if sure && !late {
+            if sure && !late && !bursts {
                 if most.is_none_or(|most| shape.less > most.less) {
                     most = Some(shape);
                 }
@@ -870,6 +877,8 @@ impl Obedience {
             open |= less > 0.15 && less > 4.0 * error;
         }
         open |= notified.count >= 2.0 && notified.mean() - notified.rate() > 0.3;
+        // Rates this far apart may be an answer later than the next notification.
+        open |= notified.count >= 8.0 && notified.variance() > 1.2;
         if self.turned_ever {
             return (Unclear, Evidence::TooFew);
         }

@@ -85,9 +85,9 @@ impl Flow {
     }
 
     pub(super) fn notified(&mut self, at: u64, fast: Option<Place>) -> Option<Rule> {
+        self.obedience.notified(at);
         let at = at.max(self.last);
         self.changes.notified(self.first, self.last, at);
-        self.obedience.notified(at);
         self.marks.notified(at, fast?)
     }
 
