@@ -6,6 +6,7 @@ mod common;
 use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
 use fcn_observe::{DataPacket, Ecn, FlowKey, Outer};
 use fcn_top::monitor::{Monitor, Settings};
+use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::{Gist, Kind, Profile, Qp, Rule, Subject};
 use serde_json::Value;
@@ -75,6 +76,7 @@ impl Connected {
 enum What {
     Data {
         flow: FlowKey,
+        psn: u32,
         ce: bool,
         outer: Option<Outer>,
         octets: u64,
@@ -110,6 +112,13 @@ impl Read {
     }
 }
 
+fn psn_of(frame: &Frame<'_>) -> u32 {
+    let bth = frame
+        .datagram()
+        .map(|datagram| Bth::new_checked(datagram.payload));
+    bth.unwrap().unwrap().psn()
+}
+
 fn read(packets: &[Packet]) -> Vec<Read> {
     let read = packets.iter().zip(1..).map(|(packet, number)| {
         let profile = Profile::DEFAULT;
@@ -120,6 +129,7 @@ fn read(packets: &[Packet]) -> Vec<Read> {
                 let ip = frame.ip().unwrap();
                 What::Data {
                     flow: data.flow(),
+                    psn: psn_of(&frame),
                     ce: ip.ecn() == 3 || data.ecn == Ecn::Ce,
                     outer: data.outer,
                     octets: (ip.end - ip.start) as u64,
@@ -549,6 +559,27 @@ fn data_and_translated_notifications_link_back_in_the_second_pass() {
     }
 }
 
+/// The data packets that are seen for the first time: as the n-th with that PSN on any interface.
+fn seen_first(packets: &[Read]) -> BTreeSet<usize> {
+    let mut on_interface: BTreeMap<_, usize> = BTreeMap::new();
+    let mut on_any: BTreeMap<_, usize> = BTreeMap::new();
+    let mut first = BTreeSet::new();
+    for packet in packets {
+        let What::Data { flow, psn, .. } = packet.what else {
+            continue;
+        };
+        let flow = (flow.sender, flow.receiver, flow.receiver_qp.get(), psn);
+        let here = on_interface.entry((packet.interface, flow)).or_default();
+        *here += 1;
+        let any = on_any.entry(flow).or_default();
+        if *here > *any {
+            *any = *here;
+            first.insert(packet.number);
+        }
+    }
+    first
+}
+
 #[test]
 fn rates_before_and_after_are_those_of_the_octets_counted() {
     let Some(tshark) = with_plugin() else { return };
@@ -575,6 +606,8 @@ fn rates_before_and_after_are_those_of_the_octets_counted() {
             .filter(|p| !matches!(p.what, What::Other))
             .map(|p| p.at)
             .max();
+        let seen_first = seen_first(&whole.packets);
+        let is_new = |packet: &Read| seen_first.contains(&packet.number);
         for notice in whole.notices() {
             let none = vec![String::new(); 3];
             let columns = shown.get(&notice.number).unwrap_or(&none);
@@ -600,7 +633,7 @@ fn rates_before_and_after_are_those_of_the_octets_counted() {
                 continue;
             };
             let octets = |wanted: &dyn Fn(&Read) -> bool| -> f64 {
-                let counted = of_flow().filter(|p| p.interface == first.interface && wanted(p));
+                let counted = of_flow().filter(|p| is_new(p) && wanted(p));
                 counted
                     .map(|p| match p.what {
                         What::Data { octets, .. } => octets as f64,

@@ -32,6 +32,7 @@ fn is_ours(line: &str) -> bool {
         ])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])
+        || text == "Next Hop Dependent Characteristics"
         || top && start(&["CNP", "Fast CNP", "Quoted CNP", "Quoted Fast CNP"])
         || top && text.starts_with("[Congestion notification: ")
         || top && text.starts_with("RoCEv2 Congestion Notification Packet")

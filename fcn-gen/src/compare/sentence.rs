@@ -179,10 +179,7 @@ fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option
         }
     }
     if !alike.is_empty() {
-        parts.push(format!(
-            "not surely different, or by less than 0.5 %, under {}",
-            listed(&alike)
-        ));
+        parts.push(format!("not surely different under {}", listed(&alike)));
     }
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
