@@ -76,7 +76,7 @@ impl Connected {
 enum What {
     Data {
         flow: FlowKey,
-        psn: u32,
+        told_apart_by: (u16, u32),
         ce: bool,
         outer: Option<Outer>,
         octets: u64,
@@ -112,11 +112,11 @@ impl Read {
     }
 }
 
-fn psn_of(frame: &Frame<'_>) -> u32 {
-    let bth = frame
-        .datagram()
-        .map(|datagram| Bth::new_checked(datagram.payload));
-    bth.unwrap().unwrap().psn()
+/// UDP source port and PSN: what is sent again on another path is another packet.
+fn told_apart_by(frame: &Frame<'_>) -> (u16, u32) {
+    let datagram = frame.datagram().unwrap();
+    let psn = Bth::new_checked(datagram.payload).unwrap().psn();
+    (datagram.source_port, psn)
 }
 
 fn read(packets: &[Packet]) -> Vec<Read> {
@@ -129,7 +129,7 @@ fn read(packets: &[Packet]) -> Vec<Read> {
                 let ip = frame.ip().unwrap();
                 What::Data {
                     flow: data.flow(),
-                    psn: psn_of(&frame),
+                    told_apart_by: told_apart_by(&frame),
                     ce: ip.ecn() == 3 || data.ecn == Ecn::Ce,
                     outer: data.outer,
                     octets: (ip.end - ip.start) as u64,
@@ -559,16 +559,22 @@ fn data_and_translated_notifications_link_back_in_the_second_pass() {
     }
 }
 
-/// The data packets that are seen for the first time: as the n-th with that PSN on any interface.
+/// The data packets that are seen for the first time: as the n-th of its like on any interface.
 fn seen_first(packets: &[Read]) -> BTreeSet<usize> {
     let mut on_interface: BTreeMap<_, usize> = BTreeMap::new();
     let mut on_any: BTreeMap<_, usize> = BTreeMap::new();
     let mut first = BTreeSet::new();
     for packet in packets {
-        let What::Data { flow, psn, .. } = packet.what else {
+        let What::Data {
+            flow,
+            told_apart_by,
+            ..
+        } = packet.what
+        else {
             continue;
         };
-        let flow = (flow.sender, flow.receiver, flow.receiver_qp.get(), psn);
+        let qp = flow.receiver_qp.get();
+        let flow = (flow.sender, flow.receiver, qp, told_apart_by);
         let here = on_interface.entry((packet.interface, flow)).or_default();
         *here += 1;
         let any = on_any.entry(flow).or_default();

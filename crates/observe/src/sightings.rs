@@ -165,12 +165,14 @@ impl Sightings {
         Identity(hasher.finish())
     }
 
-    /// The identity of a data packet: flow, PSN, opcode and octets of UDP payload (a trace grows before that).
+    /// The identity of a data packet: flow, UDP source port, PSN, opcode and octets of UDP payload (a trace grows before that).
     #[inline]
     #[must_use]
     pub fn data(&self, data: &DataPacket<'_>, bth: &Bth<'_>, octets: usize) -> Identity {
         let mut hasher = self.seed.build_hasher();
         data.flow().hash(&mut hasher);
+        // What is sent again on another path is another packet.
+        hasher.write_u16(data.source_port);
         hasher.write_u64(
             u64::from(bth.psn()) << 32 | u64::from(bth.opcode().0) << 24 | octets as u64,
         );
