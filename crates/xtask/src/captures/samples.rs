@@ -179,9 +179,9 @@ const ALL_TO_ALL: &[&str] = &[
     "mtu=256",
     "rate=1G",
     "link.fabric.rate=400M",
-    "message=4KiB",
+    "message=8KiB",
     "defaults.marking.kmin=1kB",
-    "duration=300us",
+    "duration=400us",
 ];
 const ATTACK: &[&str] = &[
     "mtu=256",
