@@ -151,7 +151,7 @@ const SEEN: &[(&str, &str)] = &[
     ),
     ("RoCEv2", "incast"),
     ("Routing", "proxy-isis"),
-    ("UDP", "malformed-wan-fcn"),
+    ("UDP", "formats-cut"),
 ];
 
 /// Wireshark colours by the first rule that fits; a rule that never comes to it is none.

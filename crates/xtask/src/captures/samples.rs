@@ -181,7 +181,7 @@ const ALL_TO_ALL: &[&str] = &[
     "link.fabric.rate=400M",
     "message=8KiB",
     "defaults.marking.kmin=1kB",
-    "duration=400us",
+    "duration=300us",
 ];
 const ATTACK: &[&str] = &[
     "mtu=256",
