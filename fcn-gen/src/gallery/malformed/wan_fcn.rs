@@ -9,7 +9,8 @@ use fcn_wire::{Result, Rule};
 pub fn compose(scene: &mut Scene) -> Result<()> {
     let good = fcn(FLOW_LABEL, 5, 0)?;
     let reserved = fcn(FLOW_LABEL, 5, 0x1FF)?;
-    let long = [&good[..], &[0; 4]].concat();
+    // With the label of the others its first two octets would be those of RTCP, which Wireshark 4.6 recognises.
+    let long = [&fcn(FLOW_LABEL >> 4, 5, 0)?[..], &[0; 4]].concat();
     for (comment, bytes, breaks) in [
         ("A good one first", &good[..], &[][..]),
         (
