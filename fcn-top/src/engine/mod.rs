@@ -237,7 +237,9 @@ impl Engine {
             beat.quiet_until(told.saturating_sub(GRACE), monitor);
         }
         if told > 0 && !guard.enough {
-            guard.monitor.advance(told);
+            // Rates are told of the end of an interval, which time must not have left behind by then.
+            let end = guard.beat.as_ref().map_or(u64::MAX, Beat::end);
+            guard.monitor.advance(told.min(end));
         }
     }
 
@@ -453,4 +455,60 @@ pub fn wall_clock() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::Settings;
+    use fcn_link::capture_file::CaptureReader;
+    use fcn_wire::{Frame, Kind, Profile};
+
+    const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 1_767_225_600 * SECOND;
+
+    #[test]
+    fn rates_of_an_interval_are_those_at_its_end_however_late_it_is_told() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let mut reader = CaptureReader::open(&file).unwrap();
+        let (cnp, link) = loop {
+            let packet = reader.next().unwrap().unwrap();
+            let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
+            let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+            if fcn_wire::Gist::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp) {
+                break (bytes, link);
+            }
+        };
+        let mut monitor = Monitor::new(Settings::default());
+        monitor.watch_from(START);
+        let engine = Engine::new(monitor, None, Limits::default(), false);
+        let rates = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&rates);
+        engine.set_beat(Beat::new(
+            SECOND,
+            Box::new(move |monitor, _, to, _| {
+                monitor.advance(to);
+                told.lock().push(monitor.tables(Wanted::default()).rate_1s);
+            }),
+        ));
+        // 100 a second for half a second, and then nothing: the clock alone ends the interval.
+        let mark = engine.mark();
+        for nth in 0..50 {
+            let packet = Packet {
+                at: START + nth * SECOND / 100,
+                bytes: &cnp,
+                wire_len: cnp.len(),
+                link,
+                interface: 0,
+                number: nth + 1,
+            };
+            assert!(engine.taking().take(&packet));
+        }
+        for tenth in 5..25 {
+            mark.store(START + tenth * SECOND / 10, Ordering::Relaxed);
+            engine.tick();
+        }
+        assert_eq!(*rates.lock(), [Some(50.0), Some(0.0)]);
+    }
 }
