@@ -12,10 +12,12 @@ use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
 use pcap::BpfProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -114,7 +116,10 @@ impl Read for Patient {
             match poll(&mut fds, Some(&nap)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 // What is wrong is what reading says.
-                Ok(_) | Err(_) => return self.file.read(room),
+                Ok(_) | Err(_) => match self.file.read(room) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return done,
+                },
             }
         }
     }
@@ -142,7 +147,12 @@ impl FileInput {
                 let file = stdin.as_fd().try_clone_to_owned().map(File::from);
                 (file, "standard input".to_owned())
             } else {
-                (File::open(path), path.display().to_string())
+                // Opening a pipe that nobody writes to would wait where nothing can stop it.
+                let mut how = File::options();
+                let how = how
+                    .read(true)
+                    .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+                (how.open(path), path.display().to_string())
             };
             let file = file.map_err(|error| bad().and(format!("{name}: {error}")))?;
             if file.metadata().is_ok_and(|about| about.is_file()) {
