@@ -2,7 +2,8 @@
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
-use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, nanoseconds, wall_clock};
+use super::passed::Passed;
+use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::AHEAD;
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
@@ -26,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// How long a paced input sleeps at most before it looks around.
 const NAP: Duration = Duration::from_millis(50);
+/// What is said of the state of an interface of a file that is read.
+const FILE: &str = "file";
 /// Which packets of a file are wanted, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
@@ -65,8 +68,10 @@ struct Fate {
 
 /// What an interface of the file is.
 struct Place {
-    /// Its number in the engine.
-    number: Option<u32>,
+    /// Its name, where it has one.
+    name: String,
+    /// Its number in the engine, and those of what its packets passed.
+    numbers: Option<Passed>,
     link: Option<LinkType>,
     filter: Option<BpfProgram>,
     /// Whether nothing passes, since the filter cannot be had.
@@ -204,7 +209,7 @@ impl FileInput {
             }
             let fate = &mut self.fate;
             let packets: ArrayVec<_, AHEAD> =
-                some.iter().filter_map(|lent| fate.pass(&lent)).collect();
+                (some.iter().filter_map(|lent| fate.pass(&lent, &mut taking))).collect();
             more = taking.take_all(&packets);
             if !more {
                 break;
@@ -221,7 +226,8 @@ impl FileInput {
         };
         self.fate.learn(some.interfaces(), engine);
         for lent in some.iter() {
-            if let Some(packet) = self.fate.pass(&lent) {
+            let passes = self.fate.pass(&lent, &mut engine.taking());
+            if let Some(packet) = passes {
                 self.fate.wait(packet.at, stop);
                 if !engine.taking().take(&packet) {
                     return Ok(None);
@@ -273,7 +279,7 @@ impl Input for FileInput {
             _ => "ended",
         };
         for place in &self.fate.interfaces {
-            if let Some(number) = place.number {
+            for number in place.numbers.iter().flat_map(Passed::numbers) {
                 engine.interface_state(number, state, None, None);
             }
         }
@@ -325,7 +331,7 @@ impl Input for FileInput {
 
 impl Fate {
     fn has_interfaces(&self) -> bool {
-        self.interfaces.iter().any(|place| place.number.is_some())
+        self.interfaces.iter().any(|place| place.numbers.is_some())
     }
 
     /// Sees to the interfaces that the file has described so far.
@@ -363,7 +369,8 @@ impl Fate {
                 snap_len: 0,
             };
             self.interfaces.push(Place {
-                number: wanted.then(|| engine.know_interface(described, "file")),
+                name: interface.name.clone(),
+                numbers: wanted.then(|| Passed::new(engine.know_interface(described, FILE))),
                 link: interface.link,
                 filtered: filter.is_none(),
                 filter: filter.flatten(),
@@ -373,13 +380,17 @@ impl Fate {
 
     /// The packet as the engine takes it; `None` where it is not wanted.
     #[inline]
-    fn pass<'a>(&mut self, lent: &capture_file::Packet<'a>) -> Option<Packet<'a>> {
+    fn pass<'a>(
+        &mut self,
+        lent: &capture_file::Packet<'a>,
+        taking: &mut Taking<'_>,
+    ) -> Option<Packet<'a>> {
         self.number += 1;
         if lent.stamped {
             self.last = lent.at;
         }
-        let place = self.interfaces.get(lent.interface as usize)?;
-        let interface = place.number?;
+        let place = self.interfaces.get_mut(lent.interface as usize)?;
+        let numbers = place.numbers.as_mut()?;
         let Some(link) = place.link else {
             self.unknown += 1;
             return None;
@@ -388,6 +399,17 @@ impl Fate {
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
         }
+        let name = &place.name;
+        let interface = numbers.number((link, lent.bytes), taking, |index| {
+            // What this machine calls that number need not be what the other one does.
+            let described = Described {
+                name: format!("{name} ifindex {index}").trim_start().to_owned(),
+                about: String::new(),
+                link,
+                snap_len: 0,
+            };
+            (described, FILE)
+        });
         Some(Packet {
             at: self.last,
             bytes: lent.bytes,

@@ -2,7 +2,7 @@
 //! come from, and whoever shows them looks at it through [`Engine`].
 //!
 //! `file.rs` reads captures, `live.rs` interfaces (`opener.rs` waits for
-//! them), `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
+//! them), `passed.rs` tells apart those captured on together, `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
 //! time into intervals, `keeper.rs` keeps packets and `export.rs` writes them, `privileges.rs` gives up what is not needed
 //! any more.
 
@@ -13,6 +13,7 @@ pub mod keeper;
 pub mod kernel_filter;
 pub mod live;
 mod opener;
+pub mod passed;
 pub mod privileges;
 mod stamps;
 mod stash;
@@ -147,14 +148,7 @@ impl Engine {
 
     /// Makes an interface known; returns its number.
     pub fn know_interface(&self, described: Described, state: &'static str) -> u32 {
-        let mut guard = self.state.lock();
-        let number = guard.interfaces.len() as u32;
-        guard
-            .monitor
-            .know_interface(number, &described.name, &described.about);
-        guard.monitor.interface_state(number, state, None, None);
-        guard.interfaces.push(described);
-        number
+        self.taking().know_interface(described, state)
     }
 
     /// Tells how an interface is: `dropped` by the kernel and by the interface.
@@ -177,6 +171,17 @@ impl Engine {
 
     /// Puts something into the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
+        self.note_times(1, (severity, what), interface, text);
+    }
+
+    /// The same, of what happened so many times.
+    pub fn note_times(
+        &self,
+        times: u64,
+        (severity, what): (Severity, &'static str),
+        interface: &str,
+        text: &str,
+    ) {
         let mut guard = self.state.lock();
         let at = match guard.monitor.now() {
             0 => wall_clock(),
@@ -186,7 +191,7 @@ impl Engine {
             at,
             severity,
             what,
-            times: 1,
+            times,
             frame: None,
             interface: Some(interface.into()),
             from: None,
@@ -435,6 +440,26 @@ impl Taking<'_> {
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.0.taken
+    }
+
+    /// Makes an interface known; returns its number.
+    pub fn know_interface(&mut self, described: Described, state: &'static str) -> u32 {
+        let State {
+            monitor,
+            interfaces,
+            ..
+        } = &mut *self.0;
+        let number = interfaces.len() as u32;
+        monitor.know_interface(number, &described.name, &described.about);
+        monitor.interface_state(number, state, None, None);
+        interfaces.push(described);
+        number
+    }
+
+    /// What the interface of that number is called.
+    #[must_use]
+    pub fn name(&self, number: u32) -> Option<&String> {
+        self.0.interfaces.get(number as usize).map(|one| &one.name)
     }
 
     /// Lets whoever waits have a look now.
