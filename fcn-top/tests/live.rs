@@ -269,6 +269,9 @@ fn an_interface_that_goes_down_is_waited_out() {
     let events = events(&done);
     assert!(events.contains(&"interface.down".to_owned()), "{events:?}");
     assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
+    for said in ["warning: far: it was set down", "note: far: it is back"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
 }
 
 #[test]
@@ -333,6 +336,10 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
         assert_eq!(notified(&done), expected, "{options}: {done:?}");
         let events = events(&done);
         assert!(events.contains(&"interface.gone".to_owned()), "{events:?}");
+        // In whose words, depends on who was told first.
+        let words = ["it is gone", "The interface disappeared"];
+        let told = words.map(|words| done.err.contains(&format!("warning: far: {words}")));
+        assert!(told.contains(&true), "{done:?}");
         let json = done.json();
         let interface = &json["interfaces"][0];
         if expected == 7 {

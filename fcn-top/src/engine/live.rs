@@ -421,6 +421,7 @@ impl Input for LiveInput {
                     self.look(engine);
                     if self.handle.is_some() {
                         // Broken, but neither down nor gone as far as the kernel tells.
+                        self.count(engine, true);
                         self.close();
                         engine.interface_state(self.number, "gone", Some(&why), None);
                         engine.note(Severity::Warning, "interface.gone", &self.name, &why);

@@ -48,6 +48,8 @@ const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
+/// What befell interfaces and was not told yet, at most: a screen never asks.
+const UNTOLD: usize = 100;
 /// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
 const FRESH: u64 = 5_000_000_000;
 
@@ -108,6 +110,8 @@ pub struct Engine {
     /// For each source that lives by the clock, the moment before which it has told everything.
     told: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
+    /// What befell interfaces and was not told yet.
+    befallen: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
     lossy: AtomicBool,
     /// Whether addresses must not leave, which packets hold.
@@ -136,6 +140,7 @@ impl Engine {
             waiters: Mutex::new(()),
             told: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
+            befallen: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             private,
         }
@@ -171,6 +176,11 @@ impl Engine {
 
     /// Puts something into the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
+        let mut befallen = self.befallen.lock();
+        if !interface.is_empty() && befallen.len() < UNTOLD {
+            befallen.push(format!("{}: {interface}: {text}", severity.name()));
+        }
+        drop(befallen);
         self.note_times(1, (severity, what), interface, text);
     }
 
@@ -270,6 +280,11 @@ impl Engine {
             moment => now.abs_diff(moment) < FRESH,
         };
         !told.is_empty() && (self.taken() == 0 || told.iter().all(fresh))
+    }
+
+    /// What befell interfaces since this was asked for last.
+    pub fn befallen(&self) -> Vec<String> {
+        std::mem::take(&mut self.befallen.lock())
     }
 
     /// Whether packets were dropped, by the kernel or by an interface.
