@@ -8,7 +8,7 @@ use common::{
 };
 use fcn_link::capture_file::CaptureReader;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -434,6 +434,21 @@ fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
         seen.sort_unstable();
         assert_eq!(seen, expected);
         assert_eq!(json["totals"]["notifications"]["cnp"], 3);
+        // An interface of such a file that has a name is one.
+        let exported = folder.path().join("exported.pcapng");
+        let _ = fs::remove_file(&exported);
+        let to = exported.display().to_string();
+        top_words(&format!("-r {file} --export {to} {options}")).well();
+        let again = top_words(&format!("-r {to} --json {options}"))
+            .well()
+            .json();
+        let again = rows(&again)
+            .iter()
+            .map(|row| row["interface"].as_str().unwrap());
+        assert_eq!(
+            again.collect::<BTreeSet<_>>(),
+            seen.iter().map(|row| row.0).collect()
+        );
         let report = top_words(&format!("-r {file} --report {options}")).well();
         let named = report.out.contains("Kind If");
         assert_eq!(named, !options.is_empty(), "{}", report.out);

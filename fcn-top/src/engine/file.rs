@@ -2,7 +2,7 @@
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
-use super::passed::Passed;
+use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::AHEAD;
 use crate::packet::Packet;
@@ -68,8 +68,6 @@ struct Fate {
 
 /// What an interface of the file is.
 struct Place {
-    /// Its name, where it has one.
-    name: String,
     /// Its number in the engine, and those of what its packets passed.
     numbers: Option<Passed>,
     link: Option<LinkType>,
@@ -369,8 +367,8 @@ impl Fate {
                 snap_len: 0,
             };
             self.interfaces.push(Place {
-                name: interface.name.clone(),
-                numbers: wanted.then(|| Passed::new(engine.know_interface(described, FILE))),
+                numbers: wanted
+                    .then(|| Passed::new(engine.know_interface(described, FILE), &interface.name)),
                 link: interface.link,
                 filtered: filter.is_none(),
                 filter: filter.flatten(),
@@ -399,11 +397,10 @@ impl Fate {
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
         }
-        let name = &place.name;
         let interface = numbers.number((link, lent.bytes), taking, |index| {
             // What this machine calls that number need not be what the other one does.
             let described = Described {
-                name: format!("{name} ifindex {index}").trim_start().to_owned(),
+                name: ifindex(index),
                 about: String::new(),
                 link,
                 snap_len: 0,

@@ -4,7 +4,7 @@
 use super::export::Described;
 use super::kernel_filter::{PacketFilter, said};
 use super::opener::Opener;
-use super::passed::Passed;
+use super::passed::{ANY, Passed, ifindex};
 use super::stash::Stash;
 use super::{Engine, Input, wall_clock};
 use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
@@ -23,8 +23,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Linux's name for all interfaces together.
-pub const ANY: &str = "any";
 /// The link type of all interfaces together that says which one each packet passed.
 const LINUX_SLL2: Linktype = Linktype(276);
 /// How long the kernel may gather packets before it hands them over, in milliseconds.
@@ -134,7 +132,7 @@ impl LiveInput {
             watch,
             about: interface.as_ref().map_or_else(String::new, about),
             number: 0,
-            passed: Passed::new(0),
+            passed: Passed::new(0, name),
             dropped: (0, 0),
             told: (0, 0),
             told_at: None,
@@ -208,7 +206,7 @@ impl LiveInput {
             snap_len: self.how.snap_len,
         };
         self.number = engine.know_interface(described, self.state);
-        self.passed = Passed::new(self.number);
+        self.passed = Passed::new(self.number, &self.name);
         if self.state == "down" {
             engine.note(
                 Severity::Warning,
@@ -501,10 +499,7 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
 fn name_of(index: u32) -> String {
     let all = Interface::all().unwrap_or_default();
     let named = all.iter().find(|interface| interface.index() == index);
-    named.map_or_else(
-        || format!("ifindex {index}"),
-        |interface| interface.name().to_owned(),
-    )
+    named.map_or_else(|| ifindex(index), |interface| interface.name().to_owned())
 }
 
 /// What an interface is, in a few words.

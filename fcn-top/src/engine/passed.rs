@@ -7,6 +7,8 @@ use fcn_observe::sightings::Place;
 use fcn_wire::LinkType;
 use rustc_hash::FxHashMap;
 
+/// Linux's name for all interfaces together.
+pub const ANY: &str = "any";
 /// Interfaces told apart. What passed further ones counts as the capture's own: packets of a file may say any number.
 const MOST: usize = 1_000;
 
@@ -14,16 +16,19 @@ const MOST: usize = 1_000;
 pub struct Passed {
     /// The engine's number of that one.
     of: u32,
+    /// Whether it is all interfaces.
+    together: bool,
     /// The engine's numbers by the kernel's.
     known: FxHashMap<u32, u32>,
 }
 
 impl Passed {
-    /// Those behind the interface that the engine knows by that number.
+    /// Those behind the interface that the engine knows by that number; none where it has a name that is not [`ANY`].
     #[must_use]
-    pub fn new(of: u32) -> Self {
+    pub fn new(of: u32, name: &str) -> Self {
         Self {
             of,
+            together: name.is_empty() || name == ANY,
             known: FxHashMap::default(),
         }
     }
@@ -42,6 +47,9 @@ impl Passed {
         taking: &mut Taking<'_>,
         describe: impl FnOnce(u32) -> (Described, &'static str),
     ) -> u32 {
+        if !self.together {
+            return self.of;
+        }
         let Some(index) = Place::of(self.of, link, bytes).index() else {
             return self.of;
         };
@@ -69,4 +77,10 @@ impl Passed {
         self.known.insert(index, number);
         number
     }
+}
+
+/// What the interface of that kernel's number is called where its name is not known.
+#[must_use]
+pub fn ifindex(index: u32) -> String {
+    format!("ifindex {index}")
 }
