@@ -47,7 +47,7 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Octets of the ring that the kernel puts packets into [default: 16MiB]
+    /// Octets of the ring that the kernel puts packets into, 1MiB or more and less than 2GiB [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 512]

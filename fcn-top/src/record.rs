@@ -7,6 +7,9 @@ use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The state of an interface that packets captured on all interfaces together passed: nobody watches it.
+pub const PASSED: &str = "passed";
+
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
@@ -259,7 +262,7 @@ records! {
         at: u64 = "Time", 15, Moment, "When, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
         what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
-        times: u64 = "Times", 6, Count, "How often in a row", |v| Cell::Count(*v);
+        times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
         frame: Option<u64> = "Frame", 8, Number, "Number of the (first) frame that shows it, from 1", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Interface that it was seen on", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         from: Option<IpAddr> = "From", 22, Address, "Source address of the packet", |v| some(v, Cell::Address);
@@ -271,7 +274,7 @@ records! {
     /// Where packets come from.
     InterfaceRecord, "interfaces", {
         name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
-        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged", |v| Cell::Name(v);
+        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Octets of them on the wire", |v| Cell::Count(*v);
         rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);

@@ -341,6 +341,29 @@ fn keys_do_what_help_says_while_packets_come() {
 }
 
 #[test]
+fn losses_are_events_and_the_exit_code() {
+    let Some(pair) = pair("losses") else { return };
+    let Some(screen) = Terminal::open(&pair, "--buffer 1MiB") else {
+        return;
+    };
+    screen.shows(&["LIVE", "drops: kernel 0, interface 0"]);
+    // Nobody empties the ring.
+    let pid = screen.content("pid");
+    let signal = |name: &str| {
+        let kill = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(kill.unwrap().success());
+    };
+    signal("STOP");
+    send(&pair);
+    signal("CONT");
+    screen.until("drops", |text| !text.contains("drops: kernel 0,"));
+    screen.press_for("5", &["capture.lost.kernel", "warning"]);
+    screen.press(&["q"]);
+    assert_eq!(screen.ended(), "3");
+    screen.shows(&["packets were lost: dropped by the kernel"]);
+}
+
+#[test]
 fn a_signal_leaves_the_terminal_as_it_was() {
     let Some(pair) = pair("signal") else { return };
     for signal in ["TERM", "HUP", "INT"] {
