@@ -560,7 +560,14 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
     assert_eq!(with(&["-o", "fastcnp.option2_type:0x88"]), "3\n");
     assert_eq!(with(&["-d", "udp.port==7022,wanfcn"]), "1\n");
     assert_eq!(with(&["-d", "udp.port==7021,proxycn"]), "2\n");
-    let option = ["-o", "rocev2.force:TRUE", "-o", "proxycn.option_type:0x88", "-Y", "proxycn.option"];
+    let option = [
+        "-o",
+        "rocev2.force:TRUE",
+        "-o",
+        "proxycn.option_type:0x88",
+        "-Y",
+        "proxycn.option",
+    ];
     assert_eq!(decode(&tshark, file.path(), &option).lines().count(), 1);
 }
 

@@ -9,9 +9,10 @@
 //! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive | UDP length 11, or 13 to 16 |
 //! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
 //!
-//! From one of the two ports to one of them, clients and servers of others may answer each other: there an FCN is ours only
-//! if its reserved bits are 0 and it names a flow label other than 0, and nothing is taken for a broken message of ours. The
-//! addresses of a proxy notification, which stand in it twice, are beyond doubt from any port.
+//! From one of the two ports to one of them, clients and servers of others may answer each other, and what comes from RoCEv2's
+//! port is RoCEv2 to many. There an FCN is ours only if its reserved bits are 0 and it names a flow label other than 0, and
+//! nothing is taken for a broken message of ours. The addresses of a proxy notification, which stand in it twice, are beyond
+//! doubt from any port.
 //!
 //! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
 //! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
@@ -68,7 +69,12 @@ impl Evidence<'_> {
         } else {
             return Claim::Others;
         };
-        let may_answer = from == profile.proxy_cn_port || from == profile.wan_fcn_port;
+        let may_answer = [
+            profile.proxy_cn_port,
+            profile.wan_fcn_port,
+            profile.rocev2_port,
+        ]
+        .contains(&from);
         match claim {
             Claim::Others if !is_default => Claim::Broken,
             Claim::Broken if is_default && may_answer => Claim::Others,
@@ -218,11 +224,16 @@ mod tests {
     fn from_ports_of_ours_others_may_answer() {
         let of = |ports, bytes: &[u8]| claim(ports, bytes, &Profile::DEFAULT);
         let fcn = [0x12, 0x34, 0x5A, 0];
-        for from in [1021, 1022] {
+        for from in [1021, 1022, 4791] {
             let wan = (from, 1022);
             assert_eq!(of(wan, &fcn), Claim::Ours);
             // Reserved bits that are set, no flow label, another length.
-            for bytes in [&[0x12, 0x34, 0x5A, 1][..], &[0, 0, 0x0A, 0], &[0x12; 3], &[0x12; 8]] {
+            for bytes in [
+                &[0x12, 0x34, 0x5A, 1][..],
+                &[0, 0, 0x0A, 0],
+                &[0x12; 3],
+                &[0x12; 8],
+            ] {
                 assert_eq!(of(wan, bytes), Claim::Others, "{bytes:?}");
                 assert_ne!(of((1023, 1022), bytes), Claim::Others, "{bytes:?}");
             }

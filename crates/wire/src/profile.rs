@@ -260,12 +260,9 @@ fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
         Some(hex) => u32::from_str_radix(hex, 16),
         None => value.parse(),
     };
-    parsed
-        .ok()
-        .filter(|n| *n <= max)
-        .ok_or_else(|| {
-            ProfileError::of_text(format!("{name}: `{value}` is not a number from 0 to {max}"))
-        })
+    parsed.ok().filter(|n| *n <= max).ok_or_else(|| {
+        ProfileError::of_text(format!("{name}: `{value}` is not a number from 0 to {max}"))
+    })
 }
 
 /// Why a profile or an override was refused; the text is meant for people.
@@ -307,8 +304,7 @@ mod tests {
 
     #[test]
     fn toml_sets_names_and_refuses_unknown_ones_with_the_line() {
-        let p =
-            Profile::from_toml("fast_cnp_option1 = 0x88\nicrc_reading = \"A2\"\n").unwrap();
+        let p = Profile::from_toml("fast_cnp_option1 = 0x88\nicrc_reading = \"A2\"\n").unwrap();
         assert_eq!(
             (p.fast_cnp_option1, p.icrc_reading),
             (0x88, Reading::Rewritten)
@@ -344,7 +340,10 @@ mod tests {
             let mut p = Profile::DEFAULT;
             let error = p.set(bad).unwrap_err();
             let e = error.to_string();
-            assert!(e.contains("refused") && e.contains("force = true"), "{bad}: {e}");
+            assert!(
+                e.contains("refused") && e.contains("force = true"),
+                "{bad}: {e}"
+            );
             assert_eq!(error.name(), bad.split('=').next());
             assert_eq!(p, Profile::DEFAULT);
             p.set("force=true").unwrap();

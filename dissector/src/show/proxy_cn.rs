@@ -156,7 +156,15 @@ pub fn proxy_cn(
     let profile = scene.profile;
     let datagram = frame.as_ref().and_then(|frame| frame.datagram());
     let claim = datagram.map_or_else(
-        || claim((0, profile.proxy_cn_port), payload, reported, addresses, profile),
+        || {
+            claim(
+                (0, profile.proxy_cn_port),
+                payload,
+                reported,
+                addresses,
+                profile,
+            )
+        },
         |datagram| datagram.claim(profile),
     );
     let notification = frame.as_ref().and_then(|frame| Notification::read(frame));

@@ -891,7 +891,8 @@ unsafe fn add_broken(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, s
 unsafe fn is_plain_udp(pinfo: *mut sys::packet_info) -> bool {
     // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.
     unsafe {
-        let [data, udp] = [c"data", c"udp"].map(|name| sys::proto_get_id_by_filter_name(name.as_ptr()));
+        let [data, udp] =
+            [c"data", c"udp"].map(|name| sys::proto_get_id_by_filter_name(name.as_ptr()));
         let number = |frame| sys::wmem_list_frame_data(frame).addr() as c_int;
         let mut layer = sys::wmem_list_tail((*pinfo).layers);
         while !layer.is_null() {

@@ -423,7 +423,8 @@ unsafe fn hook_chosen_ports() {
 }
 
 /// The PNC characteristic's code, which Wireshark writes between packets.
-pub(super) static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+pub(super) static CHARACTERISTIC: AtomicU32 =
+    AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
 
 /// Code of the PNC characteristic, by the preference.
 pub fn characteristic() -> u16 {
@@ -436,7 +437,8 @@ pub fn characteristic() -> u16 {
 pub fn register_preferences() {
     // SAFETY: the protocol was registered before; texts and place live forever.
     unsafe {
-        let module = sys::prefs_register_protocol(register::protocol(P::Pnc), Some(register::applied));
+        let module =
+            sys::prefs_register_protocol(register::protocol(P::Pnc), Some(register::applied));
         sys::prefs_register_uint_preference(
             module,
             c"bgp_characteristic".as_ptr(),

@@ -93,7 +93,9 @@ const fn mechanism(text: MechanismText) -> Mechanism {
 /// Refuses code points that the drafts forbid, at the code point's own place.
 fn profile(file: &File, place_of: &dyn Fn(&str) -> Option<Range<usize>>) -> Result<(), Refusal> {
     file.profile.validate().map_err(|error| {
-        let own = error.name().and_then(|name| place_of(&format!("profile.{name}")));
+        let own = error
+            .name()
+            .and_then(|name| place_of(&format!("profile.{name}")));
         Refusal {
             span: own.or_else(|| place_of("profile")),
             message: error.to_string(),

@@ -1238,7 +1238,10 @@ fn rendered(profile: &Profile) -> String {
         .zip(values)
         .map(|(name, value)| format!("{name} = {value:#x}\n"))
         .collect();
-    text += &format!("icrc_reading = \"{}\"\nforce = {}\n", p.icrc_reading, p.force);
+    text += &format!(
+        "icrc_reading = \"{}\"\nforce = {}\n",
+        p.icrc_reading, p.force
+    );
     text
 }
 
