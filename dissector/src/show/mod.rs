@@ -80,6 +80,18 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Who sent a broken message to whom, where that is known, for the Info column.
+struct Ends(Option<(IpAddr, IpAddr)>);
+
+impl core::fmt::Display for Ends {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some((source, destination)) => write!(f, " from {source} → {destination}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The packet around a RoCEv2 payload, from its IP header on; `None` where that is not in front of it.
 pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
     let source = place.addresses.map(|(source, _)| source);

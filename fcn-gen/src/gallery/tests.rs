@@ -86,8 +86,8 @@ fn malformed_shows_every_rule() {
         ]
     );
     // Code points that the drafts forbid show the rest.
-    let text = "fast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
-    let forced = shown(&Profile::from_toml(text, true).unwrap());
+    let text = "force = true\nfast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
+    let forced = shown(&Profile::from_toml(text).unwrap());
     for rule in never {
         assert!(forced.contains(rule), "{rule}");
     }
@@ -149,7 +149,7 @@ fn time_goes_on() {
 fn code_points_are_those_of_the_profile() {
     let other = "fast_cnp_option1 = 0x9A\nfast_cnp_option2 = 0x9B\nproxy_address_option = 0x1A\n\
          proxy_cn_port = 901\nwan_fcn_port = 902\nbgp_pnc_characteristic = 40000\nicrc_reading = \"A2\"";
-    let other = Profile::from_toml(other, false).unwrap();
+    let other = Profile::from_toml(other).unwrap();
     let default = whole("formats").packets;
     let moved = play_with("formats", ALL_FAMILIES, &other).unwrap().packets;
     assert_eq!(default.len(), moved.len());

@@ -93,11 +93,12 @@ const fn mechanism(text: MechanismText) -> Mechanism {
 /// Refuses code points that the drafts forbid, at the code point's own place.
 fn profile(file: &File, place_of: &dyn Fn(&str) -> Option<Range<usize>>) -> Result<(), Refusal> {
     file.profile.validate().map_err(|error| {
-        let message = error.to_string();
-        let name = message.split(' ').next().unwrap_or_default();
+        let own = error
+            .name()
+            .and_then(|name| place_of(&format!("profile.{name}")));
         Refusal {
-            span: place_of(&format!("profile.{name}")).or_else(|| place_of("profile")),
-            message,
+            span: own.or_else(|| place_of("profile")),
+            message: error.to_string(),
         }
     })
 }

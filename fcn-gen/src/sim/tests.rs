@@ -363,8 +363,8 @@ fn where_no_connection_opens_the_simulation_fails() {
 fn every_code_point_means_what_it_says_in_every_scenario() {
     use crate::scenario::{Play, Source, builtin, load};
     let moved = [
-        "fast_cnp_option1=0x8B",
-        "fast_cnp_option2=0x8C",
+        "fast_cnp_option1=0x8D",
+        "fast_cnp_option2=0x8E",
         "proxy_address_option=0x1D",
         "ioam_option=0x30",
         "rocev2_port=4799",
