@@ -12,7 +12,6 @@ pub mod cargo;
 pub mod demo;
 pub mod extcap;
 pub mod failure;
-pub mod harness;
 pub mod install_plugin;
 pub mod lab;
 pub mod licences;
@@ -22,6 +21,7 @@ pub mod packages;
 pub mod process;
 pub mod profile;
 pub mod report;
+pub mod runner;
 pub mod suite;
 pub mod system;
 pub mod tally;
@@ -57,6 +57,9 @@ pub enum Chore {
         /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
         #[arg(long, value_name = "VERSION", value_parser = wireshark::supported_minor)]
         wireshark: Vec<(u32, u32)>,
+        /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+        #[arg(long)]
+        quick: bool,
         /// Run only tests with one of these in their names, and no other checks
         filter: Vec<String>,
     },
@@ -112,11 +115,13 @@ impl Cli {
             Chore::Test {
                 no_install,
                 wireshark,
+                quick,
                 filter,
             } => {
                 return suite::run(&suite::Options {
                     no_install,
                     wireshark,
+                    quick,
                     filters: filter,
                 });
             }
