@@ -111,7 +111,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             work: &mut work,
         };
         let one = report::step(index + 1, titles.len(), &mut step);
-        let hopeless = index == 0 && one.result.is_err();
+        let hopeless = [PACKAGES, BUILD].contains(&title) && one.result.is_err();
         done.push(one);
         if hopeless {
             break;
