@@ -12,8 +12,8 @@ pub mod cargo;
 pub mod demo;
 pub mod extcap;
 pub mod failure;
+pub mod guest;
 pub mod install_plugin;
-pub mod lab;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
@@ -86,7 +86,7 @@ pub enum Chore {
     /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
     Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
-    Lab(lab::Options),
+    Guest(guest::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin {
         /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
@@ -133,7 +133,7 @@ impl Cli {
                 part,
             } => bench::run(&name, rounds, &part, packets)?,
             Chore::Mutate(options) => mutate::run(&options)?,
-            Chore::Lab(options) => return lab::run(&options),
+            Chore::Guest(options) => return guest::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,
                 dir,
