@@ -992,7 +992,7 @@ fn merged_captures_are_linked_in_whatever_order() {
         match command.arg(&other).arg(&one).status() {
             Ok(status) => assert!(status.success()),
             Err(e) => {
-                println!("SKIPPED: mergecap does not run ({e}), so no captures were merged");
+                fcn_skip::skipped!("mergecap does not run ({e}), so no captures were merged");
                 return;
             }
         }
@@ -1028,7 +1028,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     let mut child = match started {
         Ok(child) => child,
         Err(e) => {
-            println!("SKIPPED: sharkd does not run ({e}), so no second file was opened");
+            fcn_skip::skipped!("sharkd does not run ({e}), so no second file was opened");
             return None;
         }
     };
@@ -1040,7 +1040,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     drop(input);
     let output = child.wait_with_output().unwrap();
     if !output.status.success() && output.stdout.is_empty() {
-        println!("SKIPPED: sharkd does not run, so no second file was opened");
+        fcn_skip::skipped!("sharkd does not run, so no second file was opened");
         return None;
     }
     let text = String::from_utf8(output.stdout).unwrap();

@@ -431,13 +431,13 @@ fn without_rights_the_message_says_how_to_get_them() {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            println!("SKIPPED: rights: setpriv does not run: {error}");
+            fcn_skip::skipped!("rights: setpriv does not run: {error}");
             return;
         }
     };
     let done = Done::of(&output);
     if done.err.starts_with("setpriv:") {
-        println!("SKIPPED: rights: {}", done.err.trim());
+        fcn_skip::skipped!("rights: {}", done.err.trim());
         return;
     }
     let done = done.with(1);

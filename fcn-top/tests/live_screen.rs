@@ -44,7 +44,7 @@ impl<'p> Terminal<'p> {
             .status()
             .is_ok_and(|status| status.success());
         if !there {
-            println!("SKIPPED: keys on a terminal: needs the program tmux");
+            fcn_skip::skipped!("keys on a terminal: needs the program tmux");
             return None;
         }
         let home = tempfile::tempdir().unwrap();
