@@ -44,7 +44,7 @@ pub(crate) fn check(cli: &Cli) -> Result {
             .and("say how many with --count, or how fast with --rate"));
     }
     if cli.loops.forever && cli.limits.duration.is_none() {
-        refuse_endless(&cli.link, "--loops, or --duration")?;
+        refuse_endless(&cli.link, "give --loops in its place, or a --duration, too")?;
     }
     Ok(())
 }
