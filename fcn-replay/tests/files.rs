@@ -306,6 +306,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
         (&["--vary", "psn"], "sent once"),
+        (&["--send-pause"], "cannot be used with '--send-pause'"),
     ] {
         let (code, err) = with(options);
         assert_eq!(code, 2);
