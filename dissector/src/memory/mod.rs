@@ -280,8 +280,8 @@ pub struct Memory {
     topics: Bounded<RowKey, Topic>,
     sightings: Sightings,
     translations: Translations,
-    /// Where the first frame was seen, and whether others were seen elsewhere.
-    places: Option<(Place, bool)>,
+    /// Where the first frame was seen, and the first one that was seen elsewhere, or 0.
+    places: Option<(Place, u32)>,
     /// When a sort of notifications was seen last, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<Number, Notice>,
@@ -317,8 +317,10 @@ impl Memory {
         self.tick += 1;
         let at = seen.at.unwrap_or(self.now);
         self.now = self.now.max(at);
-        let (first, several) = self.places.get_or_insert((seen.place, false));
-        *several |= *first != seen.place || seen.place.is_of_several();
+        let (first, elsewhere) = self.places.get_or_insert((seen.place, 0));
+        if *elsewhere == 0 && (*first != seen.place || seen.place.is_of_several()) {
+            *elsewhere = seen.frame;
+        }
         Moment {
             at,
             frame: seen.frame,
@@ -358,7 +360,7 @@ impl Memory {
         let octets = (ip.end - ip.start) as u64;
         // Marks are looked at from the first packet on, rates from where there is another place.
         let able = access::lists(&settings.able, data.source);
-        let several = self.places.is_some_and(|(_, several)| several);
+        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
         let several = (able || several, several);
         let earlier = bth.filter(|_| several.0).and_then(|bth| {
             let look = Look {
@@ -541,7 +543,7 @@ impl Memory {
             at: data.at,
             frame: data.frame,
         });
-        let several = self.places.is_some_and(|(_, several)| several);
+        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
         let Some((flow, before)) = self.flows.notified(key, at) else {
             return;
         };
@@ -620,10 +622,17 @@ impl Memory {
             return Some(Context::Data(DataContext {
                 led: led.frames,
                 count: led.count,
-                rule: led.rule,
+                rule: led.rule.filter(|rule| self.holds(frame, *rule)),
             }));
         }
         (frame <= self.forgotten).then_some(Context::Forgotten)
+    }
+
+    /// Whether a rule about marks still holds in `frame`: what seemed unclear at the only place was marked before the switch,
+    /// where other places were seen since.
+    fn holds(&self, frame: u32, rule: Rule) -> bool {
+        let later = |(_, elsewhere)| elsewhere > frame;
+        rule != Rule::FastCnpMarkUnclear || !self.places.is_some_and(later)
     }
 
     fn notice_context(&self, frame: u32, notice: &Notice) -> NoticeContext {
@@ -654,7 +663,9 @@ impl Memory {
             verdict: flow.map(Flow::verdict),
             origin: notice.origin,
             copy_of: (notice.copy_of != 0).then_some(notice.copy_of),
-            broken: notice.broken,
+            broken: notice
+                .broken
+                .map(|rule| rule.filter(|rule| self.holds(frame, *rule))),
             flows_forgotten: match notice.data {
                 Some(_) => 0,
                 None => self.flows.evicted(),
