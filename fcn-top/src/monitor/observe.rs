@@ -1,6 +1,6 @@
 //! One packet: what it is, and who is to be told of it.
 
-use super::flows::{Data, Flow};
+use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
 use super::notices::About;
 use super::rows;
@@ -15,12 +15,13 @@ use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{Duties, crosses, most_in_a_millisecond};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
+use fcn_observe::translation::Said;
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
-    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Origin, Profile, Rule,
+    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule,
 };
 use std::net::IpAddr;
 
@@ -290,23 +291,26 @@ impl Monitor {
     ) -> Observed {
         let at = packet.at;
         let several = self.is_several(packet);
-        let is_copy = several && {
+        let earlier = several.then(|| {
             let identity = self.sightings.notification(notification, frame);
-            self.see(packet, identity, false).is_some()
-        };
+            self.see(packet, identity, false)
+        });
+        let earlier = earlier.flatten();
+        let is_copy = earlier.is_some();
         if is_unclear(packet.link) && !several {
             self.notices.places_unclear(at);
         }
-        let flow = (!self.flows.is_empty() || !self.translations.is_empty())
+        let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
+        let flow = (asks || !self.flows.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.told))
             .flatten();
-        let origin = self.origin(packet, notification, flow);
+        let said = self.said(packet, notification, flow.as_ref(), earlier);
         let translating;
-        let notification = if origin == notification.origin {
+        let notification = if said.origin == notification.origin {
             notification
         } else {
             translating = Gist {
-                origin,
+                origin: said.origin,
                 ..*notification
             };
             &translating
@@ -350,6 +354,14 @@ impl Monitor {
             notifier.point = place;
         }
         let kind = notification.kind;
+        let rule = flow.and_then(|flow| {
+            let notified = Notified {
+                fast: Marks::counts(notification).then(|| place_of(packet)),
+                several,
+                answers: said.answers,
+            };
+            self.flows.notified(at, &flow, &notified)
+        });
         if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
             if counted.too_fast {
@@ -361,14 +373,9 @@ impl Monitor {
             if let Some(rule) = crosses(&settings.domain, notification) {
                 findings.push(rule, offset, len);
             }
-            if let Some(rule) = flow.and_then(|flow| {
-                let fast = Marks::counts(notification).then(|| place_of(packet));
-                self.flows.notified(at, &flow, fast)
-            }) {
+            if let Some(rule) = rule {
                 findings.push(rule, offset, len);
             }
-        } else if let Some(flow) = flow {
-            self.flows.notified(at, &flow, None);
         }
         if !findings.is_empty() {
             let number = (findings.as_slice().len() + findings.dropped()) as u64;
@@ -389,24 +396,24 @@ impl Monitor {
         }
     }
 
-    /// Who a notification about `flow` comes from, where that is known better than by its bytes.
+    /// Who a notification about `flow` comes from.
     #[inline]
-    fn origin(
+    fn said(
         &mut self,
         packet: &Packet<'_>,
         notification: &Gist,
-        flow: Option<FlowKey>,
-    ) -> Origin {
+        flow: Option<&FlowKey>,
+        earlier: Option<Look>,
+    ) -> Said {
         let seen = (packet.at, packet.number as u32);
-        self.translations.asked(seen, notification, flow);
-        if self.translations.is_empty() {
-            return notification.origin;
+        if earlier.is_none() {
+            self.translations.asked(seen, notification, flow);
         }
-        let translated = flow.and_then(|flow| {
-            let marked = self.flows.get(&flow).and_then(Flow::marked);
-            (self.translations).translated(notification, &flow, packet.at, marked)
-        });
-        self.translations.origin(notification, translated.as_ref())
+        // Where nobody was asked, no flow need be looked for.
+        let flow_of = flow.filter(|_| !self.translations.is_empty());
+        let marked = flow_of.and_then(|flow| self.flows.get(flow).and_then(Flow::unanswered));
+        let copy_of = earlier.map(|earlier| earlier.frame);
+        (self.translations).said(seen, notification, flow, copy_of, marked)
     }
 
     /// What was meant as a notification and cannot be read.

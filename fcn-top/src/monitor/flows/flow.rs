@@ -1,12 +1,12 @@
 //! What is remembered of one flow.
 
-use super::Data;
 use super::changes::Changes;
+use super::{Data, Notified};
 use crate::monitor::series::Series;
 use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::marks::Marks;
-use fcn_observe::sightings::{Look, Place};
+use fcn_observe::sightings::Look;
 use fcn_observe::{Obedience, Verdict};
 use fcn_wire::Rule;
 
@@ -55,7 +55,8 @@ impl Flow {
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.ce += u64::from(new_mark);
-        let rule = (self.marks).data(Look { at, ..look }, data.able, data.several, earlier);
+        let several = (data.several, data.several);
+        let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
         if earlier.is_some() {
             return rule;
         }
@@ -84,17 +85,20 @@ impl Flow {
         self.series.fetch();
     }
 
-    pub(super) fn notified(&mut self, at: u64, fast: Option<Place>) -> Option<Rule> {
+    pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         self.obedience.notified(at);
         let at = at.max(self.last);
         self.changes.notified(self.first, self.last, at);
-        self.marks.notified(at, fast?)
+        if notified.answers {
+            self.marks.answered();
+        }
+        (self.marks).notified(at, notified.fast?, notified.several)
     }
 
-    /// When the last CE mark was seen.
+    /// When the last CE mark was seen that the receiver has not answered.
     #[must_use]
-    pub fn marked(&self) -> Option<u64> {
-        self.marks.last()
+    pub fn unanswered(&self) -> Option<u64> {
+        self.marks.unanswered()
     }
 
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
