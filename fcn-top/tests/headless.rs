@@ -133,6 +133,11 @@ fn every_way_of_printing_shows_the_same() {
         })
         .sum();
     assert_eq!(counts, total);
+    // The last interval ends behind the last packet.
+    let span = lines
+        .last()
+        .map(|line| line["to"].as_u64().unwrap() - line["from"].as_u64().unwrap());
+    assert!(span < Some(100_000), "{span:?}");
     let csv = top_words(&format!("-r {file} --csv --interval 100us")).well();
     assert!(csv.out.starts_with("from,to,count,sender,"), "{}", csv.out);
     for done in [report, audit, csv] {

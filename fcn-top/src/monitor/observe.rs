@@ -13,7 +13,7 @@ use fcn_observe::bounded::Chain;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
-use fcn_observe::rules::{Duties, crosses, most_in_a_millisecond};
+use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
@@ -329,8 +329,7 @@ impl Monitor {
                 ..Observed::default()
             };
         }
-        let most = most_in_a_millisecond(settings.flow_rate);
-        let counted = row.count((at, step), notification, most);
+        let counted = row.count((at, step), notification, settings.flow_rate);
         if is_copy {
             return Observed {
                 row: Some(id),
