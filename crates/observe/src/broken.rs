@@ -21,6 +21,8 @@ impl Broken {
     /// cut, and everything else.
     #[must_use]
     pub fn of(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
+        // What carries the option in a header of another kind is one all the same.
+        let is_fast = || matches!(frame.message(), Message::FastCnp(_));
         let mut families = (findings.into_iter())
             .map(|finding| finding.rule.info())
             .filter(|info| info.severity == Severity::Error)
@@ -32,7 +34,7 @@ impl Broken {
                     Family::ProxyCn,
                     Family::WanFcn,
                 ];
-                ours.contains(family)
+                ours.contains(family) || *family == Family::Roce && is_fast()
             });
         let family = families.next()?;
         let Ip {
@@ -40,15 +42,13 @@ impl Broken {
             destination,
             ..
         } = *frame.ip()?;
-        // What carries the option in a header of another kind is one all the same.
-        let is_fast = matches!(frame.message(), Message::FastCnp(_));
         if Gist::of(frame).is_some() {
             return None;
         }
         Some(Self {
             notifier: source,
             told: destination,
-            origin: if family == Family::Cnp && !is_fast {
+            origin: if family == Family::Cnp && !is_fast() {
                 Origin::Receiver
             } else {
                 Origin::Switch

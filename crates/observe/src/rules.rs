@@ -162,14 +162,24 @@ mod tests {
             // Those that exceed it take no place of others: the rest keeps the limit.
             let double = exceeding(limit, evenly(rate * 2, seconds));
             let kept = rate * seconds * 2 - double as u64;
-            assert!(kept.abs_diff(rate * seconds) <= rate / 1_000 + 1, "{limit}: {kept}");
+            assert!(
+                kept.abs_diff(rate * seconds) <= rate / 1_000 + 1,
+                "{limit}: {kept}"
+            );
         }
         assert_eq!(exceeding(0, [0; 1_000]), 0, "no limit");
     }
 
     #[test]
     fn a_burst_is_what_is_due_within_the_tolerance() {
-        for (limit, fits) in [(1, 1), (50, 1), (999, 1), (1_000, 2), (20_000, 21), (1_000_000, 1_001)] {
+        for (limit, fits) in [
+            (1, 1),
+            (50, 1),
+            (999, 1),
+            (1_000, 2),
+            (20_000, 21),
+            (1_000_000, 1_001),
+        ] {
             let burst = [0].into_iter().cycle();
             assert_eq!(exceeding(limit, burst.clone().take(fits)), 0, "{limit}");
             assert_eq!(exceeding(limit, burst.take(fits + 4)), 4, "{limit}");
@@ -181,9 +191,7 @@ mod tests {
 
     #[test]
     fn stamps_in_disorder_blame_nobody() {
-        let swapped = |rate: u64| {
-            (0..rate).map(move |n| (n ^ 1) * 1_000_000_000 / rate)
-        };
+        let swapped = |rate: u64| (0..rate).map(move |n| (n ^ 1) * 1_000_000_000 / rate);
         for rate in [50, 60, 1_000, 20_000, 1_000_000] {
             assert_eq!(exceeding(rate, swapped(rate.into())), 0, "{rate}");
         }
@@ -191,7 +199,9 @@ mod tests {
         assert!(exceeding(1_000, swapped(1_200)) > 100);
         assert_eq!(exceeding(50, [9, 3, 7, 1, 5].map(|n| n * 100_000)), 4);
         // What is read after something later, or after a stamp from the future, counts by itself.
-        let again = evenly(50, 1).map(|at| at + 5_000_000_000).chain(evenly(50, 1));
+        let again = evenly(50, 1)
+            .map(|at| at + 5_000_000_000)
+            .chain(evenly(50, 1));
         assert_eq!(exceeding(50, again), 0);
         let again = core::iter::once(1 << 60).chain(evenly(60, 1));
         assert!(exceeding(50, again) > 20);

@@ -217,7 +217,13 @@ mod tests {
 
     #[test]
     fn percentiles_lie_between_what_was_seen() {
-        for all in [&[0, 0, 0][..], &[0, 0, 0, 5], &[1, 1, 2], &[1_000, 1_001], &[57_001]] {
+        for all in [
+            &[0, 0, 0][..],
+            &[0, 0, 0, 5],
+            &[1, 1, 2],
+            &[1_000, 1_001],
+            &[57_001],
+        ] {
             let mut gaps = Gaps::default();
             all.iter().for_each(|gap| gaps.add(*gap));
             let [p50, p99] = gaps.percentiles([50, 99]).map(Option::unwrap);

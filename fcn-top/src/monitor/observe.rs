@@ -545,7 +545,8 @@ impl Monitor {
             frame,
             interface,
         };
-        if let Some(end) = end {
+        // What is said of a message of ours is not said again of its packet.
+        if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
             self.notices.end(&about, &end);
         }
         self.totals.findings_left_out += findings.dropped() as u64;
@@ -556,6 +557,7 @@ impl Monitor {
             }
             self.notices.finding(&about, finding);
         }
+        self.notices.left_out(&about, findings);
     }
 }
 
