@@ -303,6 +303,13 @@ impl<'m> Plan<'m> {
         self.found(Op::Expert(rule, at, NO_TEXT));
     }
 
+    /// The same of the packet as a whole, which is not left out for what its parts break.
+    pub fn expert_of_all(&mut self, rule: Rule, at: At) {
+        if !self.quoted {
+            self.push(Op::Expert(rule, at, NO_TEXT));
+        }
+    }
+
     /// Adds expert info for `rule` that ends with `detail`.
     pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
         let info = rule.info();

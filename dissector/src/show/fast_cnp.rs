@@ -254,7 +254,7 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
                 | Rule::FastCnpSource
         ) && packet.found.is_some()
         {
-            plan.expert(finding.rule, at(base + finding.offset, finding.len));
+            plan.expert_of_all(finding.rule, at(base + finding.offset, finding.len));
         }
     }
     if packet.found.is_none() && roce.is_none() && place.addresses.is_some() && !scene.quoted {
