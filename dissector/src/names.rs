@@ -347,6 +347,7 @@ fields! {
     PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages of this frame left out", Kind::Dec(32);
     FcnForgotten = Fcn, "fcn.forgotten", "Not known any more", Kind::Text;
     FcnFinding = Fcn, "fcn.finding", "Rule that is broken", Kind::Text;
+    FcnFindingLeftOut = Fcn, "fcn.finding.left_out", "Broken rules of this packet left out here", Kind::Dec(32);
     FcnFindingSeverity = Fcn, "fcn.finding.severity", "How bad that is (error, warning or note)", Kind::Text;
 }
 
@@ -379,6 +380,7 @@ pub const fn expert_protocol(rule: Rule) -> P {
         Family::ProxyCn => P::ProxyCn,
         Family::ProxyAddress => P::ProxyOption,
         Family::WanFcn => P::WanFcn,
+        Family::Packet => P::Fcn,
         Family::Roce | Family::Pfc => P::Roce,
         Family::Pnc => P::Pnc,
     }

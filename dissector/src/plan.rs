@@ -7,7 +7,7 @@
 
 use crate::names::{F, P};
 use core::fmt;
-use fcn_wire::finding::Rule;
+use fcn_wire::finding::{MAX_FINDINGS, Rule};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Octets in a data source: where an item of the tree points.
@@ -140,6 +140,9 @@ pub struct Plan<'m> {
     store: &'m mut [u8],
     stored: usize,
     lost: usize,
+    quoted: bool,
+    findings: usize,
+    left_out: usize,
 }
 
 impl<'m> Plan<'m> {
@@ -151,6 +154,48 @@ impl<'m> Plan<'m> {
             store,
             stored: 0,
             lost: 0,
+            quoted: false,
+            findings: 0,
+            left_out: 0,
+        }
+    }
+
+    /// The same for what another packet quotes: that breaks no rule here, where it is only told of.
+    pub fn quoting(self, quoted: bool) -> Self {
+        Self { quoted, ..self }
+    }
+
+    /// Findings beyond the first [`MAX_FINDINGS`], which were left out.
+    pub const fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Adds the step that says that a rule is broken.
+    pub fn found(&mut self, op: Op) {
+        if self.quoted {
+            return;
+        }
+        if self.findings < MAX_FINDINGS {
+            self.findings += 1;
+            self.push(op);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Counts findings that nothing is said of one by one.
+    pub fn leave_out(&mut self, count: usize) {
+        if !self.quoted {
+            self.left_out += count;
+        }
+    }
+
+    /// Says how many findings were left out.
+    pub fn say_left_out(&mut self, here: At) {
+        if let Ok(count @ 1..) = u32::try_from(self.left_out) {
+            self.push(Op::Goto(Anchor::Aside));
+            let field = F::FcnFindingLeftOut;
+            self.push(Op::Uint(field, here, count, Mark::Generated));
         }
     }
 
@@ -255,14 +300,21 @@ impl<'m> Plan<'m> {
 
     /// Adds expert info for `rule`, in the rule's own words.
     pub fn expert(&mut self, rule: Rule, at: At) {
-        self.push(Op::Expert(rule, at, NO_TEXT));
+        self.found(Op::Expert(rule, at, NO_TEXT));
+    }
+
+    /// The same of the packet as a whole, which is not left out for what its parts break.
+    pub fn expert_of_all(&mut self, rule: Rule, at: At) {
+        if !self.quoted {
+            self.push(Op::Expert(rule, at, NO_TEXT));
+        }
     }
 
     /// Adds expert info for `rule` that ends with `detail`.
     pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
         let info = rule.info();
         let stored = self.text(format_args!("{}: {detail} [{}]", info.text, info.section));
-        self.push(Op::Expert(rule, at, stored));
+        self.found(Op::Expert(rule, at, stored));
     }
 }
 

@@ -720,8 +720,15 @@ fn rates_before_and_after_are_those_of_the_octets_counted() {
 
 /// Frames that fcn-top's audit names, by rule.
 fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<usize>> {
-    let found = Arc::new(Mutex::new(BTreeMap::<_, BTreeSet<usize>>::new()));
     let mut monitor = Monitor::new(settings);
+    audited_by(&mut monitor, &packets(path))
+}
+
+fn audited_by(
+    monitor: &mut Monitor,
+    packets: &[Packet],
+) -> BTreeMap<&'static str, BTreeSet<usize>> {
+    let found = Arc::new(Mutex::new(BTreeMap::<_, BTreeSet<usize>>::new()));
     let heard = Arc::clone(&found);
     monitor.listen(Box::new(move |event| {
         if let Some(frame) = event.frame {
@@ -729,14 +736,17 @@ fn audited(path: &Path, settings: Settings) -> BTreeMap<&'static str, BTreeSet<u
             heard.entry(event.what).or_default().insert(frame as usize);
         }
     }));
-    watch(&mut monitor, path);
+    watch_packets(monitor, packets);
     let found = found.lock().unwrap();
     found.clone()
 }
 
 /// Lets fcn-top see a capture.
 fn watch(monitor: &mut Monitor, path: &Path) {
-    let packets = packets(path);
+    watch_packets(monitor, &packets(path));
+}
+
+fn watch_packets(monitor: &mut Monitor, packets: &[Packet]) {
     let last = packets.iter().map(|packet| packet.interface).max();
     for number in 0..=last.unwrap_or(0) {
         monitor.know_interface(number, "", "");
@@ -1595,4 +1605,178 @@ fn quoted_packets_are_no_traffic() {
             }
         }
     }
+}
+
+/// Packets whose lengths and checksums are not what they should be, and such as break many rules at once.
+fn damaged() -> Vec<Packet> {
+    use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+    let [switch, sender, receiver] = [0xFFFF_0000_u128, 0x0001_0000, 0x0002_0000]
+        .map(|net| std::net::Ipv6Addr::from(0x2001_0DB8_u128 << 96 | net << 64 | 1));
+    let around = |destination| Part::Ipv6 {
+        source: switch,
+        destination,
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let udp = |destination, checksum| Part::Udp {
+        source: 49_152,
+        destination,
+        checksum,
+    };
+    let build = |parts: &[Part<'_>]| {
+        let packet = packet(parts, &Profile::DEFAULT).unwrap();
+        let mut frame = vec![2; 12];
+        frame.extend([0x86, 0xDD]);
+        frame.extend(packet);
+        frame
+    };
+    let ends = [around(sender)];
+    let summed =
+        |port, bytes| build(&[ends[0], udp(port, UdpChecksum::Compute), Part::Bytes(bytes)]);
+    let wan = summed(1022, &[0x12, 0x34, 0x5A, 0]);
+    let invoking = build(&[
+        Part::Ipv6 {
+            source: sender,
+            destination: receiver,
+            traffic_class: 2,
+            flow_label: 0,
+            hop_limit: 64,
+        },
+        udp(4791, UdpChecksum::Zero),
+        Part::Bytes(&[0; 1000]),
+    ]);
+    let mut told = [sender.octets(), receiver.octets()].concat();
+    told.extend([17, 0xC0, 0, 0x12, 0xB7, 5 << 5, 0, 0]);
+    told.extend(&invoking[14..]);
+    let proxy = summed(1021, &told);
+    let cnp = build(&[
+        ends[0],
+        udp(4791, UdpChecksum::Zero),
+        Part::Cnp(fcn_wire::cnp::CnpRepr::new(Qp::truncate(7))),
+        Part::Icrc(fcn_wire::icrc::Policy::Compute(
+            fcn_wire::icrc::Reading::Covered,
+        )),
+    ]);
+    let mut frames = vec![wan.clone(), proxy.clone(), cnp.clone()];
+    // Ethernet to 14, IPv6 to 54, UDP to 62.
+    for good in [&wan, &proxy, &cnp] {
+        let len = u16::from_be_bytes([good[58], good[59]]);
+        for (at, value) in [
+            (58, len + 1),
+            (58, len + 100),
+            (58, len - 1),
+            (18, len - 1),
+            (18, len + 9),
+        ] {
+            let mut frame = good.clone();
+            frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+            frames.push(frame);
+        }
+    }
+    for good in [&wan, &proxy] {
+        let mut wrong = good.clone();
+        wrong[61] ^= 1;
+        let mut none = good.clone();
+        none[60..62].fill(0);
+        frames.extend([wrong, none]);
+    }
+    // A Fast CNP that ends within its transport header; options upon options.
+    let option = [OptionPart::FastCnp(
+        fcn_wire::fast_cnp::FastCnpRepr::Option1 {
+            original_destination: receiver,
+        },
+    )];
+    frames.push(build(&[
+        ends[0],
+        Part::DestinationOptions(&option),
+        udp(4791, UdpChecksum::Zero),
+        Part::Bytes(&[0x81, 0, 0xFF, 0xFF, 0x40, 0]),
+    ]));
+    let mut many = build(&[
+        ends[0],
+        Part::Payload {
+            ether_type: 0,
+            protocol: 60,
+            bytes: &[&[17, 63][..], &[0x9E, 0].repeat(255), &cnp[54..]].concat(),
+        },
+    ]);
+    frames.push(many.clone());
+    many[57..60].fill(0x9E);
+    frames.push(many);
+    (frames.into_iter())
+        .map(|bytes| Packet {
+            at: 0,
+            wire_len: bytes.len(),
+            bytes,
+            link: LinkType::Ethernet,
+            interface: 0,
+        })
+        .collect()
+}
+
+#[test]
+fn rules_that_a_packet_breaks_are_those_of_the_audit() {
+    let Some(tshark) = with_plugin() else { return };
+    let damaged = damaged();
+    let frames = damaged
+        .iter()
+        .map(|packet| (&packet.bytes[..], packet.wire_len));
+    let file = TempCapture::new("damaged", frames);
+    let (mut rules, mut differ) = (BTreeSet::new(), Vec::new());
+    for path in captures().into_iter().chain([file.path().to_owned()]) {
+        // Of what Wireshark puts together from fragments, the audit knows nothing.
+        if path.ends_with("formats-cut.pcapng") {
+            continue;
+        }
+        let mut wanted = BTreeMap::<usize, BTreeSet<String>>::new();
+        let mut monitor = Monitor::new(Settings::default());
+        let audited = if path == file.path() {
+            audited_by(&mut monitor, &damaged)
+        } else {
+            audited_by(&mut monitor, &packets(&path))
+        };
+        for (what, frames) in audited {
+            if Rule::ALL.iter().any(|rule| rule.info().id == what) {
+                rules.insert(what);
+                for frame in frames {
+                    wanted.entry(frame).or_default().insert(what.to_owned());
+                }
+            }
+        }
+        let found: BTreeMap<usize, BTreeSet<String>> = shown(&tshark, &path, &[], &["fcn.finding"])
+            .into_iter()
+            .map(|(frame, columns)| (frame, columns[0].split(',').map(str::to_owned).collect()))
+            .collect();
+        let frames: BTreeSet<_> = wanted.keys().chain(found.keys()).copied().collect();
+        for frame in frames {
+            let (got, want) = (found.get(&frame), wanted.get(&frame));
+            // Wireshark shows nobody a datagram without octets.
+            let empty = BTreeSet::from([Rule::RoceMalformed.info().id.to_owned()]);
+            if got != want && (got.is_some() || want != Some(&empty)) {
+                differ.push(format!(
+                    "{}: frame {frame}: {got:?}, {want:?}",
+                    path.display()
+                ));
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    for rule in [
+        Rule::PacketLength,
+        Rule::WanFcnChecksum,
+        Rule::ProxyCnChecksum,
+    ] {
+        assert!(rules.contains(rule.info().id), "{rule}: {rules:?}");
+    }
+    // How many are not named is the same, too.
+    let mut monitor = Monitor::new(Settings::default());
+    watch_packets(&mut monitor, &damaged);
+    let left_out = shown(&tshark, file.path(), &[], &["fcn.finding.left_out"]);
+    let left_out: u64 = left_out
+        .values()
+        .map(|columns| columns[0].parse::<u64>().unwrap())
+        .sum();
+    assert!(left_out > 100);
+    assert_eq!(left_out, monitor.totals().findings_left_out);
 }

@@ -160,6 +160,7 @@ pub fn checked(settings: &Settings) -> Checked {
         trust: !settings.trust.is_empty(),
         able: !settings.able.is_empty(),
         domain: !settings.domain.is_empty(),
+        rate: settings.flow_rate > 0,
         icrc: settings.verify_icrc,
     }
 }

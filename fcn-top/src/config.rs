@@ -77,7 +77,7 @@ preferences! {
     /// The domain, whose border notifications must not cross, neither in nor out
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     domain: Vec<Net> = "[]";
-    /// Notifications a second, of each kind but CNPs, that one notifier may send about one flow [default: 20000]
+    /// Notifications a second, of each kind but CNPs, that one notifier may send about one flow; 0: any [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: Count = "20000";
     /// Tell interfaces apart: a row each

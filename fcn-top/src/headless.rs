@@ -283,10 +283,13 @@ fn intervals(sender: SyncSender<Piece>, every: u64) -> Beat<Monitor> {
     Beat::new(
         every,
         Box::new(move |monitor, from, to, over| {
-            if over {
-                // So that rates are those of the interval.
+            // So that rates are those of the interval. The last one ends where nothing more is known.
+            let to = if over {
                 monitor.advance(to);
-            }
+                to
+            } else {
+                monitor.now().saturating_add(1).clamp(from, to)
+            };
             let tables = monitor.tables_since(mark);
             mark = monitor.mark();
             let _ = sender.send(Piece::Interval(from, to, Box::new(tables)));

@@ -189,7 +189,7 @@ records! {
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten seconds that are over; in fewer where no more were watched", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched", |v| some(v, Cell::Rate);
         rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications a second from the first to the last; above the peak where that is less than a second", |v| some(v, Cell::Rate);
         rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second, of those that begin with a tenth", |v| Cell::Rate(*v);
         total: u64 = "Total", 9, Count, "Notifications since the row began", |v| Cell::Count(*v);
@@ -223,7 +223,7 @@ records! {
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
         rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten seconds that are over; in fewer where no more were watched", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched", |v| some(v, Cell::Rate);
         rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second, of those that begin with a tenth", |v| Cell::Rate(*v);
         total: u64 = "Total", 9, Count, "Notifications", |v| Cell::Count(*v);
         cnp: u64 = "CNP", 8, Count, "Of them plain CNPs", |v| Cell::Count(*v);

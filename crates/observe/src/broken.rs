@@ -21,6 +21,8 @@ impl Broken {
     /// cut, and everything else.
     #[must_use]
     pub fn of(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
+        // What carries the option in a header of another kind is one all the same.
+        let is_fast = || matches!(frame.message(), Message::FastCnp(_));
         let family = datagram(frame).or_else(|| {
             (findings.into_iter()).find_map(|finding| {
                 let info = finding.rule.info();
@@ -29,6 +31,9 @@ impl Broken {
                     _ if finding.rule == Rule::RoceIbCnp => Some(Family::Cnp),
                     Family::Cnp | Family::FastCnp | Family::ProxyCn | Family::WanFcn => {
                         (info.severity == Severity::Error).then_some(info.family)
+                    }
+                    Family::Roce => {
+                        (info.severity == Severity::Error && is_fast()).then_some(info.family)
                     }
                     _ => None,
                 }
@@ -39,15 +44,13 @@ impl Broken {
             destination,
             ..
         } = *frame.ip()?;
-        // What carries the option in a header of another kind is one all the same.
-        let is_fast = matches!(frame.message(), Message::FastCnp(_));
         if Gist::of(frame).is_some() {
             return None;
         }
         Some(Self {
             notifier: source,
             told: destination,
-            origin: if family == Family::Cnp && !is_fast {
+            origin: if family == Family::Cnp && !is_fast() {
                 Origin::Receiver
             } else {
                 Origin::Switch

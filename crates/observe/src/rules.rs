@@ -10,7 +10,12 @@ pub const NOTIFIERS: usize = 4;
 /// Notifications a second that one notifier may send about one flow, where nothing else is said (the drafts ask for a limit
 /// and leave its value open: see [`Duties::of`]).
 pub const FLOW_RATE: u32 = 20_000;
-const MILLISECOND: u64 = 1_000_000;
+/// How much earlier than it is due a notification may come, in nanoseconds: congestion is told of in bursts, and packets
+/// and their time stamps are held up on the way.
+pub const TOLERANCE: u64 = 1_000_000;
+/// In nanoseconds.
+const SECOND: u32 = 1_000_000_000;
+
 /// What the drafts ask of who sends notifications of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duties {
@@ -66,42 +71,45 @@ pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
     Some(Duties::of(notification.kind).filter(|_| crosses)?.border)
 }
 
-/// Notifications of one notifier about one flow in the running millisecond, each counted where it was seen first.
+/// Notifications of one notifier about one flow against a limit on their rate, each counted where it was seen first.
+///
+/// This is the generic cell rate algorithm (ITU-T I.371 Annex A): at a limit of r a second, each is due 1/r after the one
+/// before, or after it came, whichever is later; one that comes more than [`TOLERANCE`] early exceeds the limit, and
+/// counts no further. So at once there may come as many as are due in that time, and one more.
 #[derive(Clone, Copy, Debug)]
 pub struct NotifierRate {
-    /// Its number, without the bits that tell 50 days from the next.
-    millisecond: u32,
-    count: u32,
+    /// When the next one is due, in nanoseconds since the epoch.
+    due: u64,
+    /// The latest time stamp.
+    latest: u64,
 }
 
 impl NotifierRate {
     /// None yet.
-    pub const NEW: Self = Self {
-        millisecond: 0,
-        count: 0,
-    };
+    pub const NEW: Self = Self { due: 0, latest: 0 };
 
-    /// Counts one; returns whether there are more than `most` in its millisecond.
+    /// Counts one; returns whether it exceeds a limit of `rate` a second, 0 for none. A time stamp that lies more than
+    /// [`TOLERANCE`] before the latest one tells of no order: with it counting begins anew.
     #[inline]
     #[must_use]
-    pub fn exceeds(&mut self, at: u64, most: u32) -> bool {
-        let millisecond = (at / MILLISECOND) as u32;
-        if millisecond != self.millisecond {
-            *self = Self {
-                millisecond,
-                count: 0,
-            };
+    pub const fn exceeds(&mut self, at: u64, rate: u32) -> bool {
+        let Some(interval) = SECOND.checked_div(rate) else {
+            return false;
+        };
+        if at.saturating_add(TOLERANCE) < self.latest {
+            *self = Self::NEW;
         }
-        self.count = self.count.saturating_add(1);
-        self.count > most
+        if at > self.latest {
+            self.latest = at;
+        }
+        let now = self.latest;
+        if self.due > now.saturating_add(TOLERANCE) {
+            return true;
+        }
+        let due = if self.due > now { self.due } else { now };
+        self.due = due.saturating_add(interval as u64);
+        false
     }
-}
-
-/// Notifications that may come in one millisecond at a limit of `rate` a second: one more than fit, as windows are not those
-/// of the notifier.
-#[must_use]
-pub const fn most_in_a_millisecond(rate: u32) -> u32 {
-    rate.div_ceil(1000).saturating_add(1)
 }
 
 /// Of a flow that is younger than this part of a window, too little is known to say what the window held.
@@ -126,16 +134,77 @@ mod tests {
     use super::*;
     use fcn_wire::{Origin, Subject};
 
+    /// How many of those `times`, in nanoseconds, exceed a limit of `rate` a second.
+    fn exceeding(rate: u32, times: impl IntoIterator<Item = u64>) -> usize {
+        let mut counted = NotifierRate::NEW;
+        let times = times.into_iter();
+        times
+            .filter(|at| counted.exceeds(1_767_225_600_000_000_000 + at, rate))
+            .count()
+    }
+
+    fn evenly(rate: u64, seconds: u64) -> impl Iterator<Item = u64> {
+        (0..rate * seconds).map(move |n| n * 1_000_000_000 / rate)
+    }
+
     #[test]
-    fn a_millisecond_has_room_for_one_more_than_the_rate() {
-        assert_eq!(most_in_a_millisecond(20_000), 21);
-        assert_eq!(most_in_a_millisecond(1), 2);
-        let mut rate = NotifierRate::NEW;
-        let exceeds: Vec<bool> = (0..4)
-            .map(|n| rate.exceeds(5 * MILLISECOND + n, 2))
-            .collect();
-        assert_eq!(exceeds, [false, false, true, true]);
-        assert!(!rate.exceeds(6 * MILLISECOND, 2), "the next one");
+    fn a_limit_is_kept_or_exceeded_at_any_rate() {
+        for limit in [1, 50, 999, 1_000, 20_000, 1_000_000] {
+            let rate = u64::from(limit);
+            let seconds = if limit < 1_000 { 10 } else { 1 };
+            assert_eq!(exceeding(limit, evenly(rate, seconds)), 0, "{limit}");
+            // Up to the tolerance early or late.
+            let early = |(n, at): (usize, u64)| at + [TOLERANCE, 0, TOLERANCE / 2][n % 3];
+            let shaken = evenly(rate, seconds).enumerate().map(early);
+            assert_eq!(exceeding(limit, shaken), 0, "{limit}");
+            let many = exceeding(limit, evenly(rate * 6 / 5 + 1, seconds));
+            assert!(many > 0, "{limit}");
+            // Those that exceed it take no place of others: the rest keeps the limit.
+            let double = exceeding(limit, evenly(rate * 2, seconds));
+            let kept = rate * seconds * 2 - double as u64;
+            assert!(
+                kept.abs_diff(rate * seconds) <= rate / 1_000 + 1,
+                "{limit}: {kept}"
+            );
+        }
+        assert_eq!(exceeding(0, [0; 1_000]), 0, "no limit");
+    }
+
+    #[test]
+    fn a_burst_is_what_is_due_within_the_tolerance() {
+        for (limit, fits) in [
+            (1, 1),
+            (50, 1),
+            (999, 1),
+            (1_000, 2),
+            (20_000, 21),
+            (1_000_000, 1_001),
+        ] {
+            let burst = [0].into_iter().cycle();
+            assert_eq!(exceeding(limit, burst.clone().take(fits)), 0, "{limit}");
+            assert_eq!(exceeding(limit, burst.take(fits + 4)), 4, "{limit}");
+        }
+        // Ten seconds of silence earn no more.
+        let later = [0, 10_000_000_000, 10_000_000_000, 10_000_000_000];
+        assert_eq!(exceeding(50, later), 2);
+    }
+
+    #[test]
+    fn stamps_in_disorder_blame_nobody() {
+        let swapped = |rate: u64| (0..rate).map(move |n| (n ^ 1) * 1_000_000_000 / rate);
+        for rate in [50, 60, 1_000, 20_000, 1_000_000] {
+            assert_eq!(exceeding(rate, swapped(rate.into())), 0, "{rate}");
+        }
+        // Within the tolerance, order does not matter.
+        assert!(exceeding(1_000, swapped(1_200)) > 100);
+        assert_eq!(exceeding(50, [9, 3, 7, 1, 5].map(|n| n * 100_000)), 4);
+        // What is read after something later, or after a stamp from the future, counts by itself.
+        let again = evenly(50, 1)
+            .map(|at| at + 5_000_000_000)
+            .chain(evenly(50, 1));
+        assert_eq!(exceeding(50, again), 0);
+        let again = core::iter::once(1 << 60).chain(evenly(60, 1));
+        assert!(exceeding(50, again) > 20);
     }
 
     #[test]

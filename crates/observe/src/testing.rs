@@ -58,7 +58,11 @@ pub fn udp(destination: u16) -> Part<'static> {
     Part::Udp {
         source: 49152,
         destination,
-        checksum: UdpChecksum::Zero,
+        // Notifications in UDP have one; RoCEv2 has none.
+        checksum: match destination {
+            1021 | 1022 => UdpChecksum::Compute,
+            _ => UdpChecksum::Zero,
+        },
     }
 }
 

@@ -37,6 +37,8 @@ impl fmt::Display for Severity {
 /// The format a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
+    /// The packet around any message of ours.
+    Packet,
     /// Any RoCEv2 packet.
     Roce,
     /// Plain CNP, and the CNP part of a Fast CNP.
@@ -101,6 +103,9 @@ pub struct RuleInfo {
 }
 
 rules! {
+    PacketLength = "fcn.packet.length", Packet, Error, "RFC 768, RFC 791 section 3.1, RFC 8200 section 3",
+        "A length of IP or UDP contradicts the packet: more than it holds, or less than IP carries";
+
     RoceMalformed = "rocev2.malformed", Roce, Error, "IBTA vol. 1 Annex A17",
         "The RoCEv2 packet is shorter than its opcode's headers and the ICRC";
     RoceIcrcBad = "rocev2.icrc.bad", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
@@ -181,6 +186,8 @@ rules! {
 
     ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
         "The proxy notification is too short for its five-tuple and level";
+    ProxyCnChecksum = "proxycn.checksum.bad", ProxyCn, Error, "RFC 768, RFC 8200 section 8.1",
+        "The UDP checksum is wrong, or 0 over IPv6: who is told drops the notification";
     ProxyCnReserved = "proxycn.reserved.nonzero", ProxyCn, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
         "The reserved bits are not 0";
     ProxyCnTooLong = "proxycn.length.excess", ProxyCn, Error, "draft-xiao-rtgwg-proxy-congestion-notification section 4",
@@ -213,6 +220,8 @@ rules! {
 
     WanFcnMalformed = "wanfcn.malformed", WanFcn, Error, "draft-he-rtgwg-wan-fcn section 4.2",
         "The FCN message is too short for its flow label and level";
+    WanFcnChecksum = "wanfcn.checksum.bad", WanFcn, Error, "RFC 768, RFC 8200 section 8.1",
+        "The UDP checksum is wrong, or 0 over IPv6: who is told drops the FCN";
     WanFcnLength = "wanfcn.length", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",
         "The UDP length is not 12";
     WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, "draft-he-rtgwg-wan-fcn section 4.2",

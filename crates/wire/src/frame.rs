@@ -3,6 +3,7 @@
 //! It locates and bounds; what a layer says is read by the views of the other modules, and what a message means is
 //! `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
 
+use crate::claim::Claim;
 use crate::error::{Error, ErrorKind};
 use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{
@@ -13,6 +14,7 @@ use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::profile::{Profile, VXLAN_PORT};
 use arrayvec::ArrayVec;
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{
     EtherType, Ethernet2HeaderSlice, Ipv4HeaderSlice, Ipv6HeaderSlice, SingleVlanHeaderSlice,
     UdpHeaderSlice,
@@ -164,6 +166,39 @@ impl Datagram<'_> {
     #[must_use]
     pub const fn payload_at(&self) -> usize {
         self.start + 8
+    }
+
+    /// Whether the checksum has whoever receives the datagram drop it: it is wrong, or 0 over IPv6 (RFC 768, RFC 8200
+    /// section 8.1). One that cannot be told, as a part was not captured, is not; nor is the sum of the pseudo-header alone,
+    /// which a sender's hardware has yet to complete, in captures at the sender.
+    #[must_use]
+    pub fn has_bad_checksum(&self) -> bool {
+        if self.checksum == 0 {
+            return self.ip.source.is_ipv6();
+        }
+        if !self.is_whole() {
+            return false;
+        }
+        let len = (8 + self.payload_len) as u32;
+        let pseudo = match (self.ip.source, self.ip.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Sum16BitWords::new()
+                .add_4bytes(source.octets())
+                .add_4bytes(destination.octets()),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Sum16BitWords::new()
+                .add_16bytes(source.octets())
+                .add_16bytes(destination.octets()),
+            _ => return false,
+        }
+        .add_4bytes(len.to_be_bytes())
+        .add_2bytes([0, next_header::UDP]);
+        let whole = pseudo
+            .clone()
+            .add_2bytes(self.source_port.to_be_bytes())
+            .add_2bytes(self.destination_port.to_be_bytes())
+            .add_2bytes((len as u16).to_be_bytes())
+            .add_2bytes(self.checksum.to_be_bytes())
+            .add_slice(self.payload);
+        whole.ones_complement() != 0 && !pseudo.ones_complement().to_be() != self.checksum
     }
 }
 
@@ -318,6 +353,39 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self.end, End::Complete) && self.overlong.is_none()
+    }
+
+    /// The length of the innermost packet's IP or UDP that contradicts the rest: more than its carrier holds, or a datagram
+    /// that ends before its packet does. An IPv6 option's is that option's business.
+    pub(crate) fn contradicting_length(&self) -> Option<usize> {
+        let ip = self.ip?;
+        let beyond = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
+        if let Some(e) = beyond.filter(|e| e.offset >= ip.start) {
+            return Some(e.offset);
+        }
+        let datagram = self.datagram()?;
+        // 0: the carrier's end was taken for the packet's, with whatever pads it.
+        let stated = ip.start + if ip.source.is_ipv4() { 2 } else { 4 };
+        let short = datagram.payload_at() + datagram.payload_len < ip.end
+            && self.bytes.get(stated..stated + 2) != Some(&[0, 0]);
+        short.then_some(datagram.start + 4)
+    }
+
+    /// Whether the innermost packet is one that the rules are about: RoCEv2, a message of ours, well-formed or not, or a
+    /// packet with a Fast CNP option, be it in a header that is longer than its packet.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        let overruns = |e: &Error| {
+            let rest = self.bytes.get(e.offset..).unwrap_or_default();
+            matches!(e.layer, Layer::HopByHop | Layer::DestinationOptions)
+                && (Options::new(e.layer, rest).flatten())
+                    .any(|option| self.profile.is_fast_cnp(option.kind))
+        };
+        self.is_roce()
+            || matches!(&self.end, End::Malformed(e) if overruns(e))
+            || self.options.fast_cnp != Noted::NONE.fast_cnp
+            || (self.datagram())
+                .is_some_and(|datagram| datagram.claim(self.profile) != Claim::Others)
     }
 
     /// Where the walk stopped, whatever a length field on the way may have claimed.

@@ -111,7 +111,7 @@ impl<'a> Frame<'a> {
                 None => Message::Roce(bth, roce),
             };
         }
-        if datagram.claim(profile) != Claim::Ours {
+        if datagram.claim(profile) != Claim::Ours || self.has_bad_checksum(datagram) {
             return Message::Other;
         }
         if port == profile.proxy_cn_port {
@@ -190,6 +190,7 @@ impl<'a> Frame<'a> {
 
     /// The same with what is known of the BGP session that the packet may belong to.
     pub fn check_in_session(&self, icrc: IcrcCheck, session: Session, findings: &mut Findings) {
+        self.check_around(findings);
         self.check_options(findings);
         match self.upper() {
             Upper::Udp(datagram) => self.check_datagram(datagram, icrc, findings),
@@ -199,6 +200,31 @@ impl<'a> Frame<'a> {
             }
             _ => self.check_routing(session, findings),
         }
+    }
+
+    /// Adds what IP and UDP around a message of ours break: lengths, and the checksum of a notification in UDP.
+    pub fn check_around(&self, findings: &mut Findings) {
+        if let Some(at) = self.contradicting_length().filter(|_| self.is_ours()) {
+            findings.push(Rule::PacketLength, at, 2);
+        }
+        let Some(datagram) = self.datagram() else {
+            return;
+        };
+        let (port, profile) = (datagram.destination_port, self.profile());
+        let rule = if port == profile.proxy_cn_port {
+            Rule::ProxyCnChecksum
+        } else {
+            Rule::WanFcnChecksum
+        };
+        if datagram.claim(profile) != Claim::Others && self.has_bad_checksum(datagram) {
+            findings.push(rule, datagram.start + 6, 2);
+        }
+    }
+
+    /// Whether a notification in UDP has a checksum for which it is dropped. Where a length contradicts the packet, it is not
+    /// known what the checksum covers.
+    fn has_bad_checksum(&self, datagram: &Datagram<'a>) -> bool {
+        datagram.has_bad_checksum() && self.contradicting_length().is_none()
     }
 
     fn check_routing(&self, session: Session, findings: &mut Findings) {
@@ -273,7 +299,8 @@ impl<'a> Frame<'a> {
             (Some(bth), _) => bth.opcode() != Opcode::CNP,
             // What was cut off, or is in another fragment, may be a CNP.
             (None, End::Cut { .. } | End::Fragment { .. }) => false,
-            (None, _) => true,
+            // One that ends within its transport header says no more than that.
+            (None, _) => !self.is_roce(),
         };
         if not_cnp {
             findings.push(Rule::FastCnpNotCnp, at, message.option.len());

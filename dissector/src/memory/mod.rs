@@ -21,7 +21,7 @@ use recent::Moment;
 use core::hash::{Hash, Hasher};
 use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
-use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate, most_in_a_millisecond};
+use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
@@ -66,7 +66,7 @@ pub struct Settings {
     pub able: Vec<Prefix>,
     /// The domain, whose border no notification but CNPs may cross; empty: there is none.
     pub domain: Vec<Prefix>,
-    /// Notifications a second, CNPs aside, that one notifier may send about one flow.
+    /// Notifications a second, CNPs aside, that one notifier may send about one flow; 0: not checked.
     pub flow_rate: u32,
     /// Nanoseconds before and after a notification in which the flow's rate is measured.
     pub window: u64,
@@ -166,8 +166,8 @@ struct Topic {
 }
 
 impl Topic {
-    /// Counts one; returns whether its notifier is too fast.
-    fn exceeds(&mut self, at: u64, gist: &Gist, most: u32) -> bool {
+    /// Counts one; returns whether its notifier is faster than `limit` a second, 0 for none.
+    fn exceeds(&mut self, at: u64, gist: &Gist, limit: u32) -> bool {
         let who = (gist.notifier, gist.origin);
         let place = self
             .notifiers
@@ -181,7 +181,7 @@ impl Topic {
         let Some((address, origin, rate)) = self.notifiers.get_mut(place.unwrap_or(last)) else {
             return false;
         };
-        (*address, *origin) == who && rate.exceeds(at, most)
+        (*address, *origin) == who && rate.exceeds(at, limit)
     }
 }
 
@@ -461,9 +461,8 @@ impl Memory {
         let earlier = self.sightings.see(identity, look);
         let mut broken = Broken::default();
         if let (Some(duties), None) = (Duties::of(gist.kind), earlier) {
-            let most = most_in_a_millisecond(self.settings.flow_rate);
             let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
-            let too_fast = topic.exceeds(at, gist, most);
+            let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = too_fast.then_some(duties.rate);
             broken[1] = rules::untrusted(&self.settings.trusted, gist);
             broken[2] = rules::crosses(&self.settings.domain, gist);

@@ -90,10 +90,10 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
             continue;
         }
         shown += 1;
-        if shown > MAX_SHOWN {
-            break;
-        }
         match option {
+            Ok(option) if shown > MAX_SHOWN => {
+                plan.leave_out(broken_by(scene, place, &option).as_slice().len());
+            }
             Ok(option) if scene.profile.is_fast_cnp(option.kind) => {
                 first_fast.get_or_insert(option.offset);
                 fast_option(plan, scene, place, &option);
@@ -125,6 +125,10 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
     }
     if has_proxy && is_first && packet_findings.has(Rule::ProxyAddressSeveral) {
         plan.expert(Rule::ProxyAddressSeveral, at(place.start, header.len()));
+    }
+    // As many as `check` has left out, where it is about the same options.
+    if innermost && is_first {
+        plan.leave_out(packet_findings.dropped().saturating_sub(plan.left_out()));
     }
     let Some(option_at) = first_fast else { return };
     if is_fast_already_shown(scene, place, found.as_ref()) {
@@ -250,7 +254,7 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
                 | Rule::FastCnpSource
         ) && packet.found.is_some()
         {
-            plan.expert(finding.rule, at(base + finding.offset, finding.len));
+            plan.expert_of_all(finding.rule, at(base + finding.offset, finding.len));
         }
     }
     if packet.found.is_none() && roce.is_none() && place.addresses.is_some() && !scene.quoted {
@@ -294,6 +298,25 @@ fn head(plan: &mut Plan<'_>, fields: &Head, start: usize, option: &Ipv6Option<'_
     plan.uint(fields.rest, kind, option.kind);
     plan.push(Op::Close);
     plan.uint(fields.length, at(start + 1, 1), option.data.len() as u32);
+}
+
+/// What an option of ours breaks by itself.
+fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> Findings {
+    let mut findings = Findings::new();
+    let check = if scene.profile.is_fast_cnp(option.kind) {
+        FastCnp::check
+    } else {
+        ProxyAddress::check
+    };
+    check(
+        option.kind,
+        option.data,
+        place.layer(),
+        option.offset,
+        scene.profile,
+        &mut findings,
+    );
+    findings
 }
 
 const FAST_HEAD: Head = Head {
@@ -348,16 +371,7 @@ fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option
             Mark::Plain,
         );
     }
-    let mut findings = Findings::new();
-    FastCnp::check(
-        option.kind,
-        option.data,
-        place.layer(),
-        option.offset,
-        scene.profile,
-        &mut findings,
-    );
-    for finding in &findings {
+    for finding in &broken_by(scene, place, option) {
         let here = at(place.start + finding.offset, finding.len);
         match (finding.rule, parsed) {
             (Rule::FastCnpMalformed | Rule::FastCnpLength1, Some(Err(e))) => {
@@ -401,16 +415,7 @@ fn proxy_option(
             Mark::Plain,
         );
     }
-    let mut findings = Findings::new();
-    ProxyAddress::check(
-        option.kind,
-        option.data,
-        place.layer(),
-        option.offset,
-        scene.profile,
-        &mut findings,
-    );
-    for finding in &findings {
+    for finding in &broken_by(scene, place, option) {
         plan.expert(finding.rule, at(place.start + finding.offset, finding.len));
     }
     plan.push(Op::Close);

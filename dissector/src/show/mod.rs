@@ -23,6 +23,7 @@ pub use summary::{MessageAt, gist, summary};
 pub use wan_fcn::wan_fcn;
 
 use crate::locate::{Known, ip_header};
+use crate::plan::Plan;
 use fcn_wire::Profile;
 use fcn_wire::frame::{Frame, LinkType};
 use std::net::IpAddr;
@@ -92,6 +93,13 @@ impl core::fmt::Display for Ends {
     }
 }
 
+/// Plans what IP and UDP break around the message whose UDP payload begins at `payload`.
+pub fn around(plan: &mut Plan<'_>, scene: &Scene<'_>, payload: usize, source: Option<IpAddr>) {
+    if let Some((base, frame)) = scene.frame_of_payload(payload, source) {
+        roce::around(plan, base, &frame);
+    }
+}
+
 /// The packet around a RoCEv2 payload, from its IP header on; `None` where that is not in front of it.
 pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
     let source = place.addresses.map(|(source, _)| source);
@@ -103,7 +111,7 @@ pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
 mod tests {
     use super::*;
     use crate::names::F;
-    use crate::plan::{Op, Plan};
+    use crate::plan::Op;
     use fcn_wire::Profile;
     use proptest::prelude::*;
 

@@ -122,6 +122,9 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
     if place.is_whole() {
         check_roce(payload, &mut findings);
     }
+    if let Some((base, frame)) = &found {
+        around(plan, *base, frame);
+    }
     plan.push(Op::Goto(Anchor::InfiniBand(start(place.payload))));
     icrc(plan, scene, place, frame);
     for finding in &findings {
@@ -167,6 +170,18 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
             plan.label(format_args!("{line}"));
         }
         cnp_part(plan, scene, place, &FAST);
+    }
+}
+
+/// Plans what IP and UDP around the message in `frame` break, which begins at `base`.
+pub(super) fn around(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
+    let mut findings = Findings::new();
+    frame.check_around(&mut findings);
+    if !findings.is_empty() {
+        plan.push(Op::Goto(Anchor::Root));
+    }
+    for finding in &findings {
+        plan.expert(finding.rule, at(base + finding.offset, finding.len));
     }
 }
 
@@ -307,7 +322,7 @@ fn icrc(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt, frame: Option<&F
     for finding in &findings {
         // Wireshark's own checksum item has this rule's expert info.
         let here = at(place.payload + finding.offset, finding.len);
-        plan.push(Op::Found(finding.rule, here));
+        plan.found(Op::Found(finding.rule, here));
     }
 }
 

@@ -8,7 +8,7 @@ use super::notes::{self, Notes};
 use super::{addresses, bytes, compat, guard, memory, register, room, routing, source, sys, taps};
 use crate::memory::Context;
 use crate::names::P;
-use crate::plan::{ColumnText, Op, Plan};
+use crate::plan::{ColumnText, Op, Plan, at};
 use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene, Told};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
@@ -733,9 +733,13 @@ unsafe fn add_protocols(
 /// Adds what is to be shown of one note.
 unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
     let size = match seen.kind {
-        // Shown already.
-        NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) | NoteKind::Void => return,
+        NoteKind::Void => return,
+        // Somebody else's, in the end.
+        // SAFETY: `pinfo` is live.
+        NoteKind::Broken(_) if unsafe { !is_plain_udp(pinfo) } => return,
         NoteKind::Roce | NoteKind::MacControl => ROCE_PLAN,
+        // Shown already, but for what is around them.
+        NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => ROCE_PLAN,
         NoteKind::Options { .. } => options_plan(seen.captured),
     };
     // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
@@ -743,7 +747,17 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
         let bytes = bytes(seen.ds);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
-        let profile = register::profile(port_of(pinfo, seen));
+        let profile = match seen.kind {
+            NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
+                proxy_cn_port: seen.port,
+                ..register::profile(Profile::DEFAULT.rocev2_port)
+            },
+            NoteKind::Wan | NoteKind::Broken(_) => Profile {
+                wan_fcn_port: seen.port,
+                ..register::profile(Profile::DEFAULT.rocev2_port)
+            },
+            _ => register::profile(port_of(pinfo, seen)),
+        };
         let fast = match seen.kind {
             NoteKind::Roce => option_noted(pinfo, seen),
             _ => OptionNoted::No,
@@ -757,7 +771,7 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         };
         let destination = mac_destination(pinfo);
         let plan = guard(|| {
-            let mut plan = Plan::new(ops, store);
+            let mut plan = Plan::new(ops, store).quoting(seen.quoted);
             let scene = scene(bytes, wire_len, &profile, seen);
             match seen.kind {
                 NoteKind::Roce => show::roce(&mut plan, &scene, &roce_at(seen, fast)),
@@ -771,8 +785,13 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
                     let cut = seen.captured < seen.reported;
                     show::mac_control(&mut plan, frame, cut, destination, seen.start);
                 }
-                NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) | NoteKind::Void => {}
+                NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
+                    let source = seen.addresses.map(|(source, _)| source);
+                    show::around(&mut plan, &scene, seen.start, source);
+                }
+                NoteKind::Void => {}
             }
+            plan.say_left_out(at(seen.start, 0));
             plan
         });
         if let Some(plan) = plan {
@@ -808,7 +827,7 @@ unsafe fn port_of(pinfo: *mut sys::packet_info, seen: &Note) -> u16 {
 }
 
 /// Room for steps and texts of a RoCEv2 packet.
-pub const ROCE_PLAN: (usize, usize) = (64, 2048);
+pub const ROCE_PLAN: (usize, usize) = (96, 2048);
 
 /// Room for steps and texts of an options header of `len` octets: a node takes up to 5 steps for 4 octets, an option up
 /// to 30 beside its nodes.
@@ -947,7 +966,7 @@ unsafe fn show_proxy_cn(
             ..register::profile(Profile::DEFAULT.rocev2_port)
         };
         let planned = guard(|| {
-            let mut plan = Plan::new(ops, store);
+            let mut plan = Plan::new(ops, store).quoting(quoted);
             let scene = Scene {
                 bytes,
                 wire_len,
@@ -1056,8 +1075,9 @@ unsafe fn show_wan_fcn(
         let payload = bytes(tvb);
         let reported = sys::tvb_reported_length(tvb) as usize;
         let ends = addresses(pinfo);
+        let quoted = compat::in_error(pinfo);
         let planned = guard(|| {
-            let mut plan = Plan::new(ops, store);
+            let mut plan = Plan::new(ops, store).quoting(quoted);
             let info = show::wan_fcn(&mut plan, payload, reported, ends);
             (plan, info)
         });

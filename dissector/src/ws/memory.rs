@@ -250,7 +250,7 @@ pub unsafe fn register_preferences() {
             (
                 c"flow_rate",
                 c"Notifications a second about one flow",
-                c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; more are reported (default 20000)",
+                c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; what comes more than 1 ms early is reported. 0: not checked (default 20000)",
                 &FLOW_RATE_LIMIT,
             ),
             (

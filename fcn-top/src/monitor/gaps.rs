@@ -17,6 +17,7 @@ type Octave = [u16; BUCKETS as usize];
 #[derive(Clone, Debug)]
 pub struct Gaps {
     min: u64,
+    max: u64,
     /// Which octaves have counters, bit by bit.
     has: u64,
     octaves: Vec<Octave>,
@@ -26,19 +27,22 @@ impl Default for Gaps {
     fn default() -> Self {
         Self {
             min: u64::MAX,
+            max: 0,
             has: 0,
             octaves: Vec::new(),
         }
     }
 }
 
-/// Octave and bucket of a gap; 0 counts as 1.
+/// Octave and bucket of a gap. The first octave has 1 alone, and 0 before it.
 ///
 /// With m from 0 to 1 behind the leading one, buckets have the same length in m (4 - m) / 3, which is near enough to
 /// the logarithm of 1 + m: at 4/3 of its slope where it is flattest, so that a bucket is 3/4 of 1/38 wide at most.
 #[inline]
 const fn place(gap: u64) -> (u32, usize) {
-    let gap = if gap == 0 { 1 } else { gap };
+    if gap <= 1 {
+        return (0, gap as usize);
+    }
     let octave = gap.ilog2();
     // The first 16 bits behind the leading one.
     let m = (gap << (63 - octave) << 1) >> 48;
@@ -50,6 +54,9 @@ const fn place(gap: u64) -> (u32, usize) {
 
 /// The middle of a bucket, in nanoseconds.
 fn middle(octave: u32, bucket: usize) -> u64 {
+    if octave == 0 {
+        return bucket as u64;
+    }
     let part = (bucket as f64 + 0.5) / BUCKETS as f64;
     let m = 2.0 - (4.0 - 3.0 * part).sqrt();
     ((1.0 + m) * (1_u64 << octave) as f64).round() as u64
@@ -60,6 +67,7 @@ impl Gaps {
     #[inline]
     pub fn add(&mut self, gap: u64) {
         self.min = self.min.min(gap);
+        self.max = self.max.max(gap);
         let (octave, bucket) = place(gap);
         let bit = 1 << octave;
         let at = (self.has & (bit - 1)).count_ones() as usize;
@@ -114,7 +122,8 @@ impl Gaps {
         (self.min != u64::MAX).then_some(self.min)
     }
 
-    /// The gaps, in nanoseconds to 1 %, that so many in a hundred are not longer than; `None` without any.
+    /// The gaps, in nanoseconds to 1 %, that so many in a hundred are not longer than, between the shortest and the longest
+    /// that were seen; `None` without any.
     #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
         let count_of = |counts: &Octave| counts.iter().map(|count| u32::from(*count)).sum::<u32>();
@@ -135,7 +144,7 @@ impl Gaps {
                 counted += u64::from(*count);
                 counted >= rank
             })?;
-            Some(middle(octave, bucket).max(self.min))
+            Some(middle(octave, bucket).max(self.min).min(self.max))
         })
     }
 }
@@ -206,6 +215,26 @@ mod tests {
         assert_eq!((gaps.octaves.len(), gaps.octaves.capacity()), (64, 64));
     }
 
+    #[test]
+    fn percentiles_lie_between_what_was_seen() {
+        for all in [
+            &[0, 0, 0][..],
+            &[0, 0, 0, 5],
+            &[1, 1, 2],
+            &[1_000, 1_001],
+            &[57_001],
+        ] {
+            let mut gaps = Gaps::default();
+            all.iter().for_each(|gap| gaps.add(*gap));
+            let [p50, p99] = gaps.percentiles([50, 99]).map(Option::unwrap);
+            assert!(near(Some(p50), all[(all.len() - 1) / 2]), "{all:?}: {p50}");
+            assert!(p99 >= p50 && p99 <= all[all.len() - 1], "{all:?}: {p99}");
+        }
+        let mut gaps = Gaps::default();
+        (0..3).for_each(|_| gaps.add(0));
+        assert_eq!(gaps.percentiles([50, 100]), [Some(0), Some(0)]);
+    }
+
     proptest! {
         #[test]
         fn percentiles_are_within_1_percent(mut all in proptest::collection::vec((0u32..40, 0u64..1 << 40), 1..300), percent in 1u8..=100) {
@@ -216,6 +245,7 @@ mod tests {
             let rank = (all.len() * usize::from(percent)).div_ceil(100).max(1);
             let [found] = gaps.percentiles([percent]);
             prop_assert!(near(found, all[rank - 1]), "{found:?} {}", all[rank - 1]);
+            prop_assert!((all.first()..=all.last()).contains(&found.as_ref()));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::Broken;
 use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
-use fcn_wire::{End, Finding, Frame, Rule, Severity};
+use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ const TEXTS: usize = 1024;
 pub const MALFORMED: &str = "packet.malformed";
 /// What a packet is called that was captured too short to be read.
 pub const CUT: &str = "capture.cut";
+/// What is said of a packet that breaks more rules than are named.
+pub const LEFT_OUT: &str = "findings.left_out";
 /// What is said where packets may have been seen on several interfaces, and do not say on which.
 pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
 /// What is said of a sender that does not know the Fast CNP option.
@@ -83,6 +85,16 @@ impl Notices {
         self.tell(about.event(info.severity, info.id, text, info.section));
     }
 
+    /// Says how many more rules a packet breaks than are named; as bad as the worst that is.
+    pub fn left_out(&mut self, about: &About<'_>, findings: &Findings) {
+        if let (count @ 1.., Some(worst)) = (findings.dropped() as u64, findings.worst()) {
+            let text = format!("The packet breaks {count} more rules, which are not named");
+            let mut event = about.event(worst, LEFT_OUT, text.into(), "");
+            event.times = count;
+            self.tell(event);
+        }
+    }
+
     fn text(&mut self, finding: &Finding) -> Arc<str> {
         if self.texts.len() >= TEXTS {
             self.texts.clear();
@@ -98,6 +110,10 @@ impl Notices {
     /// Says why a packet could not be followed to its end.
     pub fn end(&mut self, about: &About<'_>, end: &End) {
         let (severity, what, text) = match end {
+            // What is not ours breaks no rule of ours.
+            End::Malformed(e) if !about.frame.is_ours() => {
+                (Severity::Note, MALFORMED, e.to_string())
+            }
             End::Malformed(e) => (Severity::Error, MALFORMED, e.to_string()),
             End::Cut { layer, need, have } => {
                 let text = format!(

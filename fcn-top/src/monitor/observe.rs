@@ -13,7 +13,7 @@ use fcn_observe::bounded::Chain;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
-use fcn_observe::rules::{Duties, crosses, most_in_a_millisecond};
+use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
 use fcn_observe::translation::Said;
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
@@ -333,8 +333,7 @@ impl Monitor {
                 ..Observed::default()
             };
         }
-        let most = most_in_a_millisecond(settings.flow_rate);
-        let counted = row.count((at, step), notification, most);
+        let counted = row.count((at, step), notification, settings.flow_rate);
         if is_copy {
             return Observed {
                 row: Some(id),
@@ -553,7 +552,8 @@ impl Monitor {
             frame,
             interface,
         };
-        if let Some(end) = end {
+        // What is said of a message of ours is not said again of its packet.
+        if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
             self.notices.end(&about, &end);
         }
         self.totals.findings_left_out += findings.dropped() as u64;
@@ -564,6 +564,7 @@ impl Monitor {
             }
             self.notices.finding(&about, finding);
         }
+        self.notices.left_out(&about, findings);
     }
 }
 

@@ -136,13 +136,13 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row at `at`, which is in `step`; `most` that are limited are fine in a millisecond.
+    /// Counts a notification about this row at `at`, which is in `step`; the limit on one notifier's is `rate` a second, 0 for none.
     #[inline]
     pub fn count(
         &mut self,
         (at, step): (u64, Step),
         notification: &Gist,
-        most: u32,
+        rate: u32,
     ) -> Counted<'_> {
         if self.total > 0 {
             self.gaps.add(at.abs_diff(self.last_seen));
@@ -180,7 +180,7 @@ impl Row {
             };
         };
         notifier.total += 1;
-        let too_fast = limited && notifier.rate.exceeds(at, most);
+        let too_fast = limited && notifier.rate.exceeds(at, rate);
         Counted {
             notifier: Some(notifier),
             too_fast,

@@ -25,7 +25,7 @@ pub struct Settings {
     /// section 5, draft-xiao-rtgwg-proxy-congestion-notification section 6, draft-he-rtgwg-wan-fcn section 6).
     pub domain: Vec<Prefix>,
     /// Notifications of whatever kind but CNPs that one notifier may send about one flow in a second (the same sections ask
-    /// for a limit and leave its value open). Counted by the millisecond, with one more allowed.
+    /// for a limit and leave its value open), counted by [`NotifierRate`](fcn_observe::rules::NotifierRate); 0: not checked.
     pub flow_rate: u32,
 }
 

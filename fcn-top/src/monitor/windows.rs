@@ -1,7 +1,8 @@
 //! How many a second: over the last tenth of a second, second and ten seconds, and the most in any one second.
 //!
 //! Rates are of steps that are over: a step that runs has not had all of its packets yet. So what comes evenly has its
-//! exact rate at every moment, a tenth of a second late (a second late over ten seconds). Time is the packets'.
+//! exact rate at every moment, a tenth of a second late. Over ten seconds the steps are whole seconds, so that it is up to
+//! a second late: a hundred tenths would be half as much again as all else that a row has. Time is the packets'.
 
 use super::series::Sum;
 use fcn_observe::fetch::fetch;
@@ -189,7 +190,7 @@ impl Windows {
         self.tenths.rate_1s(now, since)
     }
 
-    /// Those a second in the last ten seconds that are over, or in those since `since`.
+    /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since`.
     #[must_use]
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
         let mut all = self.clone();

@@ -180,6 +180,7 @@ mod tests {
         let checked = audit::Checked {
             trust: true,
             domain: false,
+            rate: true,
             able: true,
             icrc: true,
         };

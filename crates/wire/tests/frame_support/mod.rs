@@ -40,7 +40,11 @@ pub const fn udp(source: u16, destination: u16) -> Part<'static> {
     Part::Udp {
         source,
         destination,
-        checksum: UdpChecksum::Zero,
+        // Notifications in UDP have one; RoCEv2 has none.
+        checksum: match destination {
+            1021 | 1022 => UdpChecksum::Compute,
+            _ => UdpChecksum::Zero,
+        },
     }
 }
 

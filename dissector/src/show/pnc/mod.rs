@@ -254,7 +254,7 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
         (F::PncLeftOut, told.left_out.prefixes),
         (F::PncLeftOutAttributes, told.left_out.attributes),
         (F::PncLeftOutCharacteristics, told.left_out.characteristics),
-        (F::PncLeftOutFindings, findings.dropped()),
+        (F::PncLeftOutFindings, findings.dropped() + plan.left_out()),
     ];
     if left_out.iter().all(|(_, count)| *count == 0) {
         return;
