@@ -1611,7 +1611,7 @@ fn quoted_packets_are_no_traffic() {
 fn damaged() -> Vec<Packet> {
     use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
     let [switch, sender, receiver] = [0xFFFF_0000_u128, 0x0001_0000, 0x0002_0000]
-        .map(|net| std::net::Ipv6Addr::from(0x2001_0DB8_u128 << 96 | net << 64 | 1));
+        .map(|net| Ipv6Addr::from(0x2001_0DB8_u128 << 96 | net << 64 | 1));
     let around = |destination| Part::Ipv6 {
         source: switch,
         destination,
@@ -1653,9 +1653,9 @@ fn damaged() -> Vec<Packet> {
     let cnp = build(&[
         ends[0],
         udp(4791, UdpChecksum::Zero),
-        Part::Cnp(fcn_wire::cnp::CnpRepr::new(Qp::truncate(7))),
-        Part::Icrc(fcn_wire::icrc::Policy::Compute(
-            fcn_wire::icrc::Reading::Covered,
+        Part::Cnp(CnpRepr::new(Qp::truncate(7))),
+        Part::Icrc(Policy::Compute(
+            Reading::Covered,
         )),
     ]);
     let mut frames = vec![wan.clone(), proxy.clone(), cnp.clone()];
@@ -1683,7 +1683,7 @@ fn damaged() -> Vec<Packet> {
     }
     // A Fast CNP that ends within its transport header; options upon options.
     let option = [OptionPart::FastCnp(
-        fcn_wire::fast_cnp::FastCnpRepr::Option1 {
+        FastCnpRepr::Option1 {
             original_destination: receiver,
         },
     )];
