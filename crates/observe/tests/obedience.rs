@@ -4,10 +4,9 @@ mod labelled;
 
 use fcn_observe::obedience::{Answer, Obedience, Verdict};
 use labelled::{Labelled, Sender};
-use std::ops::Range;
 
 /// Flows that count: 1,000 data packets and 20 notifications at least.
-fn flows(numbers: Range<u64>) -> Vec<Labelled> {
+fn flows(numbers: impl Iterator<Item = u64>) -> Vec<Labelled> {
     numbers
         .map(labelled::flow)
         .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
@@ -44,11 +43,10 @@ fn verdicts_are_seldom_wrong_and_seldom_missing() {
 
 #[test]
 fn who_cuts_a_little_behind_a_queue_is_not_accused() {
-    let flows = flows(60_000..61_300);
-    let shares: Vec<_> = flows
-        .iter()
-        .filter(|flow| flow.sender == Sender::Shares)
-        .collect();
+    let kinds = Sender::ALL.len();
+    let place = Sender::ALL.iter().position(|one| *one == Sender::Shares);
+    let flows = flows((60_000..61_300).filter(|n| Some(*n as usize % kinds) == place));
+    let shares: Vec<_> = flows.iter().collect();
     assert!(shares.len() > 30, "{}", shares.len());
     assert_eq!(part(&shares, is_wrong), 0.0);
     assert!(part(&shares, is_unclear) < 0.5);
