@@ -44,6 +44,7 @@ impl Translations {
     }
 
     /// Takes in a notification, and the flow that it is about; CNPs and Fast CNPs ask nobody.
+    #[inline]
     pub fn asked(&mut self, (at, frame): (u64, u32), gist: &Gist, flow: Option<FlowKey>) {
         if !matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn) {
             return;
