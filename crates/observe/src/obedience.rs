@@ -428,7 +428,10 @@ struct Batch {
 }
 
 /// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
+///
+/// What every stamp touches comes first, and is no longer than two cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Obedience {
     /// The stamp before the latest one, up to which data is spread.
     spread: u64,
@@ -446,26 +449,27 @@ pub struct Obedience {
     stamps: u8,
     /// The longest gap of late.
     longest: u64,
+    packets: u32,
+    stamped: u32,
+    batch: Batch,
     /// The last notification that data was seen behind of.
     last: u64,
     /// Notifications since data was spread: the first and the last of them.
     waiting: Option<(u64, u64)>,
+    /// By the time since the last notification; there from the first one on that data was seen behind.
+    bins: Option<Box<[Bin; BINS]>>,
     /// Time between notifications, smoothed.
     typical: u64,
     /// When the first packet came, and how long that was before the first notification.
     first: u64,
     alone: u64,
-    /// By the time since the last notification; there from the first one on that data was seen behind.
-    bins: Option<Box<[Bin; BINS]>>,
-    /// Rate before it.
-    before: f32,
     /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
     turns: (u64, u64),
     /// First pause in the present gap, since the notification.
     pause: u64,
+    /// Rate before it.
+    before: f32,
     measured: u32,
-    packets: u32,
-    stamped: u32,
     /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
     turned_early: u32,
     turned_late: u32,
@@ -474,7 +478,6 @@ pub struct Obedience {
     pauses: f32,
     paused_at: f32,
     gaps: f32,
-    batch: Batch,
     quiet: Class,
     notified: Class,
     between: Class,
@@ -517,7 +520,7 @@ impl Obedience {
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.spread);
-        fetch(&self.batch);
+        fetch(&self.bins);
         if let Some(bins) = &self.bins {
             fetch(&bins[bin(self.latest.saturating_sub(self.last))]);
         }

@@ -105,6 +105,7 @@ impl Translations {
 
     /// Takes in a notification where it is seen first, and the flow that it is about; CNPs and Fast CNPs ask nobody, and a
     /// flow's own receiver translates nothing.
+    #[inline]
     pub fn asked(&mut self, (at, frame): (u64, u32), gist: &Gist, flow: Option<&FlowKey>) {
         if !matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn) {
             return;

@@ -60,6 +60,8 @@ pub struct Ahead<'a> {
     gists: ArrayVec<Option<Gist>, AHEAD>,
     /// Their rows.
     rows: ArrayVec<Option<Guess>, AHEAD>,
+    /// What is none.
+    data: ArrayVec<Option<DataPacket<'a>>, AHEAD>,
 }
 
 /// A notification's row.
@@ -80,6 +82,7 @@ impl<'a> Ahead<'a> {
             frames: ArrayVec::new(),
             gists: ArrayVec::new(),
             rows: ArrayVec::new(),
+            data: ArrayVec::new(),
         }
     }
 }
@@ -101,7 +104,8 @@ impl Monitor {
             key: self.key_of(packet, gist),
             slot: NOWHERE,
         });
-        self.take(packet, &frame, gist.as_ref().zip(guess))
+        let data = data_of(gist.as_ref(), &frame);
+        self.take(packet, &frame, gist.as_ref().zip(guess), data.as_ref())
     }
 
     /// What a notification's row is called.
@@ -116,6 +120,7 @@ impl Monitor {
         ahead.frames.clear();
         ahead.gists.clear();
         ahead.rows.clear();
+        ahead.data.clear();
         // One thing at a time for all of them: what was just written can be read fast only a while later.
         for packet in packets.iter().take(AHEAD) {
             // Large: made in its place, not moved there.
@@ -126,7 +131,9 @@ impl Monitor {
             frame.renew(packet.bytes, packet.wire_len, packet.link);
         }
         for frame in &ahead.frames {
-            ahead.gists.push(Gist::of(frame));
+            let gist = Gist::of(frame);
+            ahead.data.push(data_of(gist.as_ref(), frame));
+            ahead.gists.push(gist);
         }
         let mut looks: ArrayVec<rows::Look, AHEAD> = ArrayVec::new();
         for (packet, gist) in packets.iter().zip(&ahead.gists) {
@@ -163,12 +170,11 @@ impl Monitor {
     #[inline]
     fn look_for_flows(&self, ahead: &Ahead<'_>) -> ArrayVec<Chain, AHEAD> {
         let mut chains = ArrayVec::new();
-        let packets = ahead.frames.iter().zip(&ahead.rows);
-        for (frame, guess) in packets {
+        for (data, guess) in ahead.data.iter().zip(&ahead.rows) {
             let flow = match guess {
                 Some(_) if self.flows.is_empty() => None,
                 Some(guess) => guess.key.flow(|_| None, |_, _| None),
-                None => DataPacket::of(frame).map(|data| data.flow()),
+                None => data.as_ref().map(DataPacket::flow),
             };
             if let Some(flow) = flow {
                 let chain = self.flows.look(&flow);
@@ -192,15 +198,17 @@ impl Monitor {
         };
         let gist = ahead.gists.get(place).and_then(Option::as_ref);
         let guess = ahead.rows.get(place).copied().flatten();
-        self.take(packet, frame, gist.zip(guess))
+        let data = ahead.data.get(place).and_then(Option::as_ref);
+        self.take(packet, frame, gist.zip(guess), data)
     }
 
-    /// Takes in the packet of that frame, and the notification that it is, with its row.
+    /// Takes in the packet of that frame, and the notification that it is, with its row, or the data.
     fn take(
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
         gist: Option<(&Gist, Guess)>,
+        data: Option<&DataPacket<'_>>,
     ) -> Observed {
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
@@ -219,9 +227,9 @@ impl Monitor {
         let (sort, observed) = if let Some(gist) = gist {
             let observed = self.notified((packet, step), frame, gist, icrc, &mut findings);
             (Sort::Notification, observed)
-        } else if let Some(data) = DataPacket::of(frame) {
+        } else if let Some(data) = data {
             frame.check(icrc, &mut findings);
-            let observed = self.data(packet, frame, &data, &mut findings);
+            let observed = self.data(packet, frame, data, &mut findings);
             (Sort::Data, observed)
         } else {
             let session = self.routing.hear_frame(frame, &mut findings);
@@ -565,6 +573,15 @@ impl Monitor {
             self.notices.finding(&about, finding);
         }
         self.notices.left_out(&about, findings);
+    }
+}
+
+/// The data in a frame that is no notification.
+#[inline]
+fn data_of<'a>(gist: Option<&Gist>, frame: &Frame<'a>) -> Option<DataPacket<'a>> {
+    match gist {
+        Some(_) => None,
+        None => DataPacket::of(frame),
     }
 }
 

@@ -14,22 +14,25 @@ use fcn_wire::Rule;
 pub const PART: u64 = 64;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
+///
+/// In this order, data touches the fewest cache lines.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Flow {
     first: u64,
     last: u64,
     packets: u64,
     octets: u64,
     ce: u64,
-    marks: Marks,
     last_psn: u32,
+    /// Octets that are not in the series yet: less than a part.
+    rest: u32,
+    marks: Marks,
     octets_by_time: Ring<u64>,
     changes: Changes,
     obedience: Obedience,
     /// In parts of [`PART`] octets.
     series: Series<u32>,
-    /// Octets that are not in the series yet: less than a part.
-    rest: u64,
 }
 
 impl Flow {
@@ -66,8 +69,8 @@ impl Flow {
         self.octets_by_time.add_at(at, data.ip_octets);
         self.changes.data(self.last, at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
-        let octets = self.rest + data.ip_octets;
-        self.rest = octets % PART;
+        let octets = u64::from(self.rest) + data.ip_octets;
+        self.rest = (octets % PART) as u32;
         self.series
             .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
