@@ -1654,9 +1654,7 @@ fn damaged() -> Vec<Packet> {
         ends[0],
         udp(4791, UdpChecksum::Zero),
         Part::Cnp(CnpRepr::new(Qp::truncate(7))),
-        Part::Icrc(Policy::Compute(
-            Reading::Covered,
-        )),
+        Part::Icrc(Policy::Compute(Reading::Covered)),
     ]);
     let mut frames = vec![wan.clone(), proxy.clone(), cnp.clone()];
     // Ethernet to 14, IPv6 to 54, UDP to 62.
@@ -1682,11 +1680,9 @@ fn damaged() -> Vec<Packet> {
         frames.extend([wrong, none]);
     }
     // A Fast CNP that ends within its transport header; options upon options.
-    let option = [OptionPart::FastCnp(
-        FastCnpRepr::Option1 {
-            original_destination: receiver,
-        },
-    )];
+    let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: receiver,
+    })];
     frames.push(build(&[
         ends[0],
         Part::DestinationOptions(&option),

@@ -135,12 +135,7 @@ mod tests {
         ]);
         assert_eq!(broken(&short), by(RECEIVER, Origin::Receiver));
         // The opcode of InfiniBand, UDP lengths that no FCN has, a notification that quotes another flow's packet.
-        let mut infiniband = build(&[
-            ip(RECEIVER.into(), SENDER.into()),
-            udp(4791),
-            cnp[0].clone(),
-            ICRC,
-        ]);
+        let mut infiniband = build(&[ip(RECEIVER.into(), SENDER.into()), udp(4791), cnp[0], ICRC]);
         infiniband[48] = 0x80;
         assert_eq!(broken(&infiniband), by(RECEIVER, Origin::Receiver));
         let to = |port, bytes: &[u8]| {
