@@ -81,13 +81,11 @@ pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
 pub struct NotifierRate {
     /// When the next one is due, in nanoseconds since the epoch.
     due: u64,
-    /// The latest time stamp.
-    latest: u64,
 }
 
 impl NotifierRate {
     /// None yet.
-    pub const NEW: Self = Self { due: 0, latest: 0 };
+    pub const NEW: Self = Self { due: 0 };
 
     /// Counts one; returns whether it exceeds a limit of `rate` a second, 0 for none. A time stamp that lies more than
     /// [`TOLERANCE`] before the latest one tells of no order: with it counting begins anew.
@@ -97,17 +95,14 @@ impl NotifierRate {
         let Some(interval) = SECOND.checked_div(rate) else {
             return false;
         };
-        if at.saturating_add(TOLERANCE) < self.latest {
-            *self = Self::NEW;
-        }
-        if at > self.latest {
-            self.latest = at;
-        }
-        let now = self.latest;
-        if self.due > now.saturating_add(TOLERANCE) {
+        let early = self.due.saturating_sub(at);
+        // The one before cannot have come so much later than this one, unless time went back.
+        if early > interval as u64 + 2 * TOLERANCE {
+            self.due = at;
+        } else if early > TOLERANCE {
             return true;
         }
-        let due = if self.due > now { self.due } else { now };
+        let due = if self.due > at { self.due } else { at };
         self.due = due.saturating_add(interval as u64);
         false
     }

@@ -212,19 +212,22 @@ impl Profile {
                 "draft-he-rtgwg-wan-fcn section 5 wants a system port (1 to 1023)",
             );
         }
-        let ports = [
-            ("rocev2_port", self.rocev2_port),
-            ("wan_fcn_port", self.wan_fcn_port),
-            ("proxy_cn_port", self.proxy_cn_port),
+        let usual = Self::DEFAULT;
+        let mut ports = [
+            ("rocev2_port", self.rocev2_port, usual.rocev2_port),
+            ("wan_fcn_port", self.wan_fcn_port, usual.wan_fcn_port),
+            ("proxy_cn_port", self.proxy_cn_port, usual.proxy_cn_port),
         ];
-        for (i, (name, port)) in ports.iter().enumerate() {
+        // Of two that are equal, the one that was changed is refused.
+        ports.sort_by_key(|(_, port, usual)| port != usual);
+        for (i, (name, port, _)) in ports.iter().enumerate() {
             if *port == 0 {
                 return refuse(name, port, "0 is no port");
             }
             if *port == VXLAN_PORT {
                 return refuse(name, port, "VXLAN has that port");
             }
-            if let Some((other, _)) = ports[..i].iter().find(|(_, p)| p == port) {
+            if let Some((other, ..)) = ports[..i].iter().find(|(_, p, _)| p == port) {
                 return refuse(name, port, &format!("{other} has the same value"));
             }
         }
