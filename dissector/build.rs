@@ -31,6 +31,7 @@ const FUNCTIONS: &[&str] = &[
     "dissector_handle_get_protocol_index",
     "dissector_is_uint_changed",
     "dissector_table_foreach",
+    "dissector_try_uint",
     "dtbl_entry_get_handle",
     "expert_register_field_array",
     "expert_register_protocol",
@@ -51,7 +52,6 @@ const FUNCTIONS: &[&str] = &[
     "prefs_find_preference",
     "proto_get_id_by_filter_name",
     "proto_get_protocol_short_name",
-    "proto_is_frame_protocol",
     "proto_is_protocol_enabled",
     "proto_item_add_subtree",
     "proto_item_append_text",
@@ -91,6 +91,9 @@ const FUNCTIONS: &[&str] = &[
     "tvb_raw_offset",
     "tvb_reported_length",
     "wmem_alloc",
+    "wmem_list_frame_data",
+    "wmem_list_frame_prev",
+    "wmem_list_tail",
 ];
 
 const TYPES: &[&str] = &[

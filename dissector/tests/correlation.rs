@@ -6,16 +6,25 @@ mod common;
 use common::{Packet, TempCapture, captures, decode, matches, packets, trees, with_plugin};
 use fcn_observe::{DataPacket, Ecn, FlowKey, Outer};
 use fcn_top::monitor::{Monitor, Settings};
-use fcn_wire::bth::Bth;
+use fcn_wire::bth::{Bth, BthRepr};
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose::{OptionPart, Part, UdpChecksum};
+use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::frame::{Frame, LinkType};
-use fcn_wire::{Gist, Kind, Profile, Qp, Rule, Subject};
+use fcn_wire::icrc::{Policy, Reading};
+use fcn_wire::{Gist, Kind, Opcode, Profile, Qp, Rule, Subject};
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use xtask::tshark::Tshark;
 
 /// A CNP that comes this much later, in nanoseconds, translates nothing: as the plugin says of itself.
@@ -219,7 +228,49 @@ impl Whole {
             .max_by_key(|packet| (packet.at, packet.number))
     }
 
-    fn expect(&self, notice: &Read) -> Expected {
+    /// Which notification each CNP translates, in captures where nothing is marked beside: the newest about its flow that no
+    /// CNP has translated before it. What another interface has seen already is the same as there.
+    fn translations(&self) -> BTreeMap<usize, usize> {
+        let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut here: BTreeMap<(u32, String), usize> = BTreeMap::new();
+        let mut told: Vec<(FlowKey, &Read)> = Vec::new();
+        let mut found = BTreeMap::new();
+        for notice in self.notices() {
+            let gist = notice.gist().unwrap();
+            let said = format!("{gist:?}");
+            let nth = here.entry((notice.interface, said.clone())).or_default();
+            let alike = alike.entry(said).or_default();
+            *nth += 1;
+            if let Some(first) = alike.get(*nth - 1) {
+                if let Some(earlier) = found.get(first).copied() {
+                    found.insert(notice.number, earlier);
+                }
+                continue;
+            }
+            alike.push(notice.number);
+            let Some(flow) = self.flow_of(notice) else {
+                continue;
+            };
+            match gist.kind {
+                Kind::ProxyCn | Kind::WanFcn => told.push((flow, notice)),
+                Kind::Cnp => {
+                    let place = told.iter().rposition(|(about, earlier)| {
+                        let who = [earlier.gist().unwrap().told, flow.receiver];
+                        let in_time = (notice.at.checked_sub(earlier.at))
+                            .is_some_and(|delay| delay <= TRANSLATION);
+                        *about == flow && in_time && who.contains(&gist.notifier)
+                    });
+                    if let Some(place) = place {
+                        found.insert(notice.number, told.remove(place).1.number);
+                    }
+                }
+                Kind::FastCnp1 | Kind::FastCnp2 => {}
+            }
+        }
+        found
+    }
+
+    fn expect(&self, notice: &Read, translations: &BTreeMap<usize, usize>) -> Expected {
         let gist = notice.gist().unwrap();
         let flow = self.flow_of(notice);
         let interval = self.interval(notice);
@@ -243,27 +294,11 @@ impl Whole {
         let marked = self
             .last_before(notice, of_flow().filter(|packet| packet.is_marked()))
             .filter(|_| is_cnp);
-        let translates = self
-            .packets
-            .iter()
-            .filter(|earlier| is_cnp && earlier.number < notice.number)
-            .rfind(|earlier| {
-                earlier.gist().is_some_and(|gist| {
-                    matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn)
-                        && self.flow_of(earlier) == Some(flow)
-                })
-            })
-            .filter(|earlier| {
-                let told = earlier.gist().unwrap();
-                let own = gist.notifier == told.told;
-                let in_name = told.kind == Kind::WanFcn && gist.notifier == flow.receiver;
-                notice.at >= earlier.at
-                    && notice.at - earlier.at <= TRANSLATION
-                    && (own || in_name && marked.is_none_or(|marked| marked.at <= earlier.at))
-            });
+        let translates = translations.get(&notice.number);
+        let translates = translates.map(|number| &self.packets[number - 1]);
         let marked = marked.filter(|_| translates.is_none());
         let data = if let Some(earlier) = translates {
-            self.expect(earlier).data
+            self.expect(earlier, translations).data
         } else if let Some(marked) = marked {
             Some(marked.number)
         } else {
@@ -398,6 +433,7 @@ fn compare(
         "{case}"
     );
     let mut counts = [0; 3];
+    let translations = whole.translations();
     for notice in whole.notices() {
         let columns = &shown[&notice.number];
         let case = format!("{case} frame {}: {columns:?}", notice.number);
@@ -409,7 +445,7 @@ fn compare(
                 .map(|qp| u32::from_str_radix(qp, 16).unwrap()),
             interval: (!columns[4].is_empty()).then(|| nanoseconds(&columns[4]) as u64),
         };
-        let mut want = whole.expect(notice);
+        let mut want = whole.expect(notice, &translations);
         if got.sender_qp.is_none() {
             // Of a connection that nothing was seen of, nobody can know.
             let flow = whole.flow_of(notice);
@@ -873,6 +909,432 @@ fn rules_that_several_packets_break_are_those_of_the_audit() {
     }
 }
 
+const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
+const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
+/// A proxy node, or an ingress PE.
+const NODE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
+
+/// What is put into a capture by hand, of one flow: from QP 0x11 at the sender to QP 0x22 at the receiver.
+#[derive(Clone, Copy)]
+enum Hand {
+    /// PSN, CE.
+    Data(u32, bool),
+    /// To another QP, CE.
+    Other,
+    Ack(u32),
+    /// In a tunnel from the node, with that flow label.
+    Tunnel(u32),
+    FastCnp,
+    /// From that address.
+    Cnp(Ipv6Addr),
+    /// A proxy notification to that address.
+    Proxy(Ipv6Addr),
+    /// An FCN to the node, about that label.
+    Fcn(u32),
+}
+
+impl Hand {
+    fn packet(self) -> Vec<u8> {
+        let ip = |source, destination, ce: bool, flow_label| Part::Ipv6 {
+            source,
+            destination,
+            traffic_class: if ce { 3 } else { 2 },
+            flow_label,
+            hop_limit: 64,
+        };
+        let udp = |destination| Part::Udp {
+            source: 0xC000,
+            destination,
+            checksum: UdpChecksum::Zero,
+        };
+        let icrc = Part::Icrc(Policy::Compute(Reading::Covered));
+        let roce = |ip, opcode, qp, psn, zeros: &[u8]| {
+            let bth = Part::Bth(BthRepr::new(opcode, Qp::truncate(qp), psn));
+            build(&[ip, udp(4791), bth, Part::Bytes(zeros), icrc])
+        };
+        let data = |psn, ce, qp| {
+            let ip = ip(SENDER, RECEIVER, ce, 0);
+            roce(ip, Opcode::RC_SEND_ONLY, qp, psn, &[0; 64])
+        };
+        let cnp = |qp| Part::Cnp(CnpRepr::new(Qp::truncate(qp)));
+        match self {
+            Self::Data(psn, ce) => data(psn, ce, 0x22),
+            Self::Other => data(5, true, 0x44),
+            Self::Ack(psn) => {
+                let ip = ip(RECEIVER, SENDER, false, 0);
+                roce(ip, Opcode::RC_ACKNOWLEDGE, 0x11, psn, &[0; 4])
+            }
+            Self::Tunnel(label) => {
+                let inner = Part::Payload {
+                    ether_type: 0x86DD,
+                    protocol: 41,
+                    bytes: &data(110, false, 0x22),
+                };
+                build(&[ip(NODE, SWITCH, false, label), inner])
+            }
+            Self::FastCnp => {
+                let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
+                    original_destination: RECEIVER,
+                })];
+                let options = Part::DestinationOptions(&option);
+                let ip = ip(SWITCH, SENDER, false, 0);
+                build(&[ip, options, udp(4791), cnp(0x22), icrc])
+            }
+            Self::Cnp(from) => build(&[ip(from, SENDER, false, 0), udp(4791), cnp(0x11), icrc]),
+            Self::Proxy(to) => {
+                let mut message = [SENDER.octets(), RECEIVER.octets()].concat();
+                message.extend([17, 0xC0, 0, 0x12, 0xB7, 3 << 5, 0, 0]);
+                message.extend(data(9, false, 0x22));
+                let to = ip(SWITCH, to, false, 0);
+                build(&[
+                    to,
+                    udp(Profile::DEFAULT.proxy_cn_port),
+                    Part::Bytes(&message),
+                ])
+            }
+            Self::Fcn(label) => {
+                let message = (label << 12 | 3 << 9).to_be_bytes();
+                let to = ip(SWITCH, NODE, false, 0);
+                build(&[
+                    to,
+                    udp(Profile::DEFAULT.wan_fcn_port),
+                    Part::Bytes(&message),
+                ])
+            }
+        }
+    }
+}
+
+fn build(parts: &[Part<'_>]) -> Vec<u8> {
+    fcn_wire::compose::packet(parts, &Profile::DEFAULT).unwrap()
+}
+
+/// A capture of raw IP on so many interfaces; each packet with its interface, and its time in microseconds.
+fn by_hand(folder: &Path, name: &str, interfaces: u32, packets: &[(u32, u64, Hand)]) -> PathBuf {
+    let path = folder.join(format!("{}.pcapng", name.replace(' ', "-")));
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = PcapNgWriter::new(file).unwrap();
+    for _ in 0..interfaces {
+        let described = InterfaceDescriptionBlock {
+            linktype: DataLink::RAW,
+            snaplen: 0,
+            options: Vec::new(),
+        };
+        writer.write_pcapng_block(described).unwrap();
+    }
+    for (interface_id, at, hand) in packets {
+        let bytes = hand.packet();
+        let captured = EnhancedPacketBlock {
+            interface_id: *interface_id,
+            timestamp: Duration::from_micros(1_700_000_000_000_000 + at),
+            original_len: bytes.len() as u32,
+            data: bytes.into(),
+            options: Vec::new(),
+        };
+        writer.write_pcapng_block(captured).unwrap();
+    }
+    path
+}
+
+/// Who sent the CNPs of a capture, by fcn-top: how many each address and origin.
+fn senders_of_cnps(path: &Path) -> BTreeMap<(IpAddr, &'static str), u64> {
+    let mut monitor = Monitor::new(Settings::default());
+    watch(&mut monitor, path);
+    let points = monitor.points().filter(|point| point.cnp > 0);
+    points
+        .map(|point| ((point.notifier, point.origin.id()), point.cnp))
+        .collect()
+}
+
+#[test]
+fn who_sent_a_cnp_is_what_fcn_top_says() {
+    use Hand::{Ack, Cnp, Data, Fcn, Proxy, Tunnel};
+    let Some(tshark) = with_plugin() else { return };
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    // By acknowledgements it is known which QP sends the flow.
+    let known = (0..4).flat_map(|n| {
+        let at = u64::from(n) * 20;
+        [(0, at, Data(100 + n, false)), (0, at + 10, Ack(100 + n))]
+    });
+    let known: Vec<_> = known.chain([(0, 90, Tunnel(7))]).collect();
+    let (by_receiver, by_node) = (Cnp(RECEIVER), Cnp(NODE));
+    let mark = Data(120, true);
+    // Behind those: what comes, and of each CNP who sent it, and which packet, counted from 0, it translates.
+    type Case<'a> = (
+        &'a str,
+        &'a [(u32, u64, Hand)],
+        &'a [(usize, &'a str, Option<usize>)],
+    );
+    let cases: [Case<'_>; 12] = [
+        (
+            "the receiver was told",
+            &[
+                (0, 100, Proxy(RECEIVER)),
+                (0, 150, mark),
+                (0, 151, by_receiver),
+                (0, 190, by_receiver),
+            ],
+            &[(2, "receiver", None), (3, "receiver", None)],
+        ),
+        (
+            "of an unknown label",
+            &[(0, 100, Fcn(8)), (0, 105, by_node), (0, 160, by_receiver)],
+            &[(1, "receiver", None), (2, "receiver", None)],
+        ),
+        (
+            "proxy",
+            &[(0, 100, Proxy(NODE)), (0, 105, by_node)],
+            &[(1, "proxy", Some(0))],
+        ),
+        (
+            "too late",
+            &[(0, 100, Proxy(NODE)), (0, 10_101, by_node)],
+            &[(1, "receiver", None)],
+        ),
+        (
+            "proxy in the name",
+            &[
+                (0, 100, Proxy(NODE)),
+                (0, 105, by_receiver),
+                (0, 160, by_receiver),
+            ],
+            &[(1, "proxy", Some(0)), (2, "receiver", None)],
+        ),
+        (
+            "proxy in the name, mark",
+            &[
+                (0, 99, mark),
+                (0, 100, Proxy(NODE)),
+                (0, 105, by_receiver),
+                (0, 160, by_receiver),
+            ],
+            &[(2, "receiver", None), (3, "proxy", Some(1))],
+        ),
+        (
+            "ingress PE",
+            &[(0, 100, Fcn(7)), (0, 105, by_node)],
+            &[(1, "ingress_pe", Some(0))],
+        ),
+        (
+            "ingress PE in the name",
+            &[
+                (0, 100, Fcn(7)),
+                (0, 105, by_receiver),
+                (0, 160, by_receiver),
+            ],
+            &[(1, "ingress_pe", Some(0)), (2, "receiver", None)],
+        ),
+        (
+            "two told",
+            &[
+                (0, 100, Fcn(7)),
+                (0, 150, Fcn(7)),
+                (0, 160, by_receiver),
+                (0, 210, by_receiver),
+            ],
+            &[(2, "ingress_pe", Some(1)), (3, "ingress_pe", Some(0))],
+        ),
+        (
+            "mark and FCN",
+            &[
+                (0, 99, mark),
+                (0, 100, Fcn(7)),
+                (0, 105, by_receiver),
+                (0, 160, by_receiver),
+                (0, 210, by_receiver),
+            ],
+            &[
+                (2, "ambiguous", None),
+                (3, "ambiguous", None),
+                (4, "receiver", None),
+            ],
+        ),
+        (
+            "mark answered",
+            &[
+                (0, 96, mark),
+                (0, 97, by_receiver),
+                (0, 100, Fcn(7)),
+                (0, 105, by_receiver),
+            ],
+            &[(1, "receiver", None), (3, "ingress_pe", Some(2))],
+        ),
+        (
+            "copies",
+            &[
+                (0, 100, Fcn(7)),
+                (1, 101, Fcn(7)),
+                (0, 105, by_receiver),
+                (1, 106, by_receiver),
+                (0, 160, by_receiver),
+            ],
+            &[
+                (2, "ingress_pe", Some(0)),
+                (3, "ingress_pe", Some(0)),
+                (4, "receiver", None),
+            ],
+        ),
+    ];
+    for (name, behind, wanted) in cases {
+        let path = by_hand(folder.path(), name, 2, &[&known, behind].concat());
+        let frame = |place| known.len() + place + 1;
+        for passes in [&[][..], SECOND_PASS] {
+            let fields = ["fcn.origin", "fcn.translates", "fcn.kind"];
+            let shown = shown(&tshark, &path, passes, &fields);
+            let got: Vec<_> = shown
+                .iter()
+                .filter(|(_, said)| said[2] == "cnp")
+                .map(|(frame, said)| (*frame, said[0].as_str(), number::<usize>(&said[1])))
+                .collect();
+            let want: Vec<_> = wanted
+                .iter()
+                .map(|(place, by, told)| (frame(*place), *by, told.map(frame)))
+                .collect();
+            assert_eq!(got, want, "{name}");
+        }
+        let mut sums = BTreeMap::new();
+        // What the second interface has is a copy.
+        for (place, by, _) in wanted.iter().filter(|(place, ..)| behind[*place].0 == 0) {
+            let Cnp(from) = behind[*place].2 else {
+                panic!("{name}")
+            };
+            *sums.entry((IpAddr::from(from), *by)).or_default() += 1;
+        }
+        assert_eq!(senders_of_cnps(&path), sums, "{name}");
+    }
+}
+
+#[test]
+fn marks_beside_a_fast_cnp_are_judged_as_by_the_audit() {
+    use Hand::{Data, FastCnp, Other};
+    let Some(tshark) = with_plugin() else { return };
+    let folder = xtask::tshark::TempDir::new(true).unwrap();
+    let (marked, unclear) = (
+        Rule::FastCnpMarked.info().id,
+        Rule::FastCnpMarkUnclear.info().id,
+    );
+    let (whole, ce) = (Data(20, false), Data(20, true));
+    // Interface 0 is before the switch, 1 behind it.
+    type Case<'a> = (
+        &'a str,
+        u32,
+        &'a [(u32, u64, Hand)],
+        Option<(usize, &'a str)>,
+    );
+    let cases: [Case<'_>; 11] = [
+        (
+            "marked by it",
+            2,
+            &[(0, 0, whole), (0, 5, FastCnp), (1, 10, ce)],
+            Some((3, marked)),
+        ),
+        (
+            "marked, then told",
+            2,
+            &[(0, 0, whole), (1, 4, ce), (0, 5, FastCnp)],
+            Some((3, marked)),
+        ),
+        (
+            "behind alone",
+            2,
+            &[(0, 5, FastCnp), (1, 6, ce)],
+            Some((2, unclear)),
+        ),
+        (
+            "behind alone, before",
+            2,
+            &[(1, 4, ce), (0, 5, FastCnp)],
+            Some((2, unclear)),
+        ),
+        (
+            "unmarked behind",
+            2,
+            &[(0, 0, whole), (0, 5, FastCnp), (1, 10, whole)],
+            None,
+        ),
+        (
+            "marked before",
+            2,
+            &[(0, 0, ce), (1, 4, ce), (0, 5, FastCnp)],
+            None,
+        ),
+        (
+            "after the Fast CNP",
+            2,
+            &[(0, 5, FastCnp), (0, 10, whole), (1, 15, ce)],
+            None,
+        ),
+        (
+            "another flow",
+            2,
+            &[
+                (0, 0, whole),
+                (0, 5, FastCnp),
+                (1, 6, Other),
+                (1, 10, whole),
+            ],
+            None,
+        ),
+        (
+            "one place, before",
+            1,
+            &[(0, 4, ce), (0, 5, FastCnp)],
+            Some((2, unclear)),
+        ),
+        (
+            "one place, after",
+            1,
+            &[(0, 5, FastCnp), (0, 6, ce)],
+            Some((2, unclear)),
+        ),
+        (
+            "one place, long ago",
+            1,
+            &[(0, 0, ce), (0, 1_005, FastCnp)],
+            None,
+        ),
+    ];
+    let settings = Settings {
+        able: vec![fcn_observe::access::prefix("::/0").unwrap()],
+        ..Settings::default()
+    };
+    for (name, interfaces, behind, wanted) in cases {
+        // A packet that each interface has seen long before, so that the flow is known.
+        let known = (0..interfaces).map(|interface| (interface, 0, Data(1, false)));
+        let later = behind
+            .iter()
+            .map(|(interface, at, hand)| (*interface, at + 5_000, *hand));
+        let packets: Vec<_> = known.chain(later).collect();
+        let path = by_hand(folder.path(), name, interfaces, &packets);
+        let want: Vec<_> = (wanted.iter())
+            .map(|(place, rule)| (place + interfaces as usize, *rule))
+            .collect();
+        let audit = audited(&path, settings.clone());
+        let found = [marked, unclear].into_iter().flat_map(|rule| {
+            let frames = audit.get(rule).into_iter().flatten();
+            frames.map(move |frame| (*frame, rule))
+        });
+        assert_eq!(found.collect::<Vec<_>>(), want, "{name}");
+        for passes in [&[][..], SECOND_PASS] {
+            let options = [passes, &["-o", "fcn.able:::/0"]].concat();
+            let shown = shown(&tshark, &path, &options, &[marked, unclear]);
+            let got = shown.iter().map(|(frame, said)| {
+                let rule = if said[0].is_empty() { unclear } else { marked };
+                (*frame, rule)
+            });
+            assert_eq!(got.collect::<Vec<_>>(), want, "{name}");
+        }
+    }
+    // One that the second interface tells of later only.
+    let packets = [(0, 0, ce), (0, 5, FastCnp), (1, 10, ce)];
+    let path = by_hand(folder.path(), "known later", 2, &packets);
+    let options = [SECOND_PASS, &["-o", "fcn.able:::/0"]].concat();
+    assert!(shown(&tshark, &path, &options, &[marked, unclear]).is_empty());
+    let audit = audited(&path, settings);
+    assert!(!audit.contains_key(unclear) && !audit.contains_key(marked));
+}
+
 #[test]
 fn a_list_that_is_none_is_said_and_not_used() {
     let Some(tshark) = with_plugin() else { return };
@@ -1002,7 +1464,7 @@ fn merged_captures_are_linked_in_whatever_order() {
         match command.arg(&other).arg(&one).status() {
             Ok(status) => assert!(status.success()),
             Err(e) => {
-                println!("SKIPPED: mergecap does not run ({e}), so no captures were merged");
+                fcn_skip::skipped!("mergecap does not run ({e}), so no captures were merged");
                 return;
             }
         }
@@ -1038,7 +1500,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     let mut child = match started {
         Ok(child) => child,
         Err(e) => {
-            println!("SKIPPED: sharkd does not run ({e}), so no second file was opened");
+            fcn_skip::skipped!("sharkd does not run ({e}), so no second file was opened");
             return None;
         }
     };
@@ -1050,7 +1512,7 @@ fn sharkd(tshark: &Tshark, requests: &[Value]) -> Option<Vec<Value>> {
     drop(input);
     let output = child.wait_with_output().unwrap();
     if !output.status.success() && output.stdout.is_empty() {
-        println!("SKIPPED: sharkd does not run, so no second file was opened");
+        fcn_skip::skipped!("sharkd does not run, so no second file was opened");
         return None;
     }
     let text = String::from_utf8(output.stdout).unwrap();
@@ -1149,7 +1611,7 @@ fn quoted_packets_are_no_traffic() {
 fn damaged() -> Vec<Packet> {
     use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
     let [switch, sender, receiver] = [0xFFFF_0000_u128, 0x0001_0000, 0x0002_0000]
-        .map(|net| std::net::Ipv6Addr::from(0x2001_0DB8_u128 << 96 | net << 64 | 1));
+        .map(|net| Ipv6Addr::from(0x2001_0DB8_u128 << 96 | net << 64 | 1));
     let around = |destination| Part::Ipv6 {
         source: switch,
         destination,
@@ -1191,10 +1653,8 @@ fn damaged() -> Vec<Packet> {
     let cnp = build(&[
         ends[0],
         udp(4791, UdpChecksum::Zero),
-        Part::Cnp(fcn_wire::cnp::CnpRepr::new(Qp::truncate(7))),
-        Part::Icrc(fcn_wire::icrc::Policy::Compute(
-            fcn_wire::icrc::Reading::Covered,
-        )),
+        Part::Cnp(CnpRepr::new(Qp::truncate(7))),
+        Part::Icrc(Policy::Compute(Reading::Covered)),
     ]);
     let mut frames = vec![wan.clone(), proxy.clone(), cnp.clone()];
     // Ethernet to 14, IPv6 to 54, UDP to 62.
@@ -1220,11 +1680,9 @@ fn damaged() -> Vec<Packet> {
         frames.extend([wrong, none]);
     }
     // A Fast CNP that ends within its transport header; options upon options.
-    let option = [OptionPart::FastCnp(
-        fcn_wire::fast_cnp::FastCnpRepr::Option1 {
-            original_destination: receiver,
-        },
-    )];
+    let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
+        original_destination: receiver,
+    })];
     frames.push(build(&[
         ends[0],
         Part::DestinationOptions(&option),

@@ -546,7 +546,7 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
     let wan = swap(1022u16.to_be_bytes(), 7022u16.to_be_bytes(), port_at, wan);
     let proxy = swap(1021u16.to_be_bytes(), 7021u16.to_be_bytes(), port_at, proxy);
     let fast = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
-    let fast = swap([0x9E, 16], [0x8A, 16], 14 + 40 + 2, fast);
+    let fast = swap([0x9E, 16], [0x88, 16], 14 + 40 + 2, fast);
     let frames = [&wan, &proxy, &fast];
     let file = TempCapture::new("ports", frames.iter().map(|b| (b.as_slice(), b.len())));
     let all = "wanfcn || proxycn || fastcnp";
@@ -557,11 +557,18 @@ fn ports_and_option_types_are_preferences_and_ports_can_be_decoded_as() {
     assert_eq!(with(&[]), "");
     assert_eq!(with(&["-o", "wanfcn.udp.port:7022"]), "1\n");
     assert_eq!(with(&["-o", "proxycn.udp.port:7021"]), "2\n");
-    assert_eq!(with(&["-o", "fastcnp.option1_type:0x8a"]), "3\n");
-    assert_eq!(with(&["-o", "fastcnp.option2_type:0x8a"]), "3\n");
+    assert_eq!(with(&["-o", "fastcnp.option1_type:0x88"]), "3\n");
+    assert_eq!(with(&["-o", "fastcnp.option2_type:0x88"]), "3\n");
     assert_eq!(with(&["-d", "udp.port==7022,wanfcn"]), "1\n");
     assert_eq!(with(&["-d", "udp.port==7021,proxycn"]), "2\n");
-    let option = ["-o", "proxycn.option_type:0x8a", "-Y", "proxycn.option"];
+    let option = [
+        "-o",
+        "rocev2.force:TRUE",
+        "-o",
+        "proxycn.option_type:0x88",
+        "-Y",
+        "proxycn.option",
+    ];
     assert_eq!(decode(&tshark, file.path(), &option).lines().count(), 1);
 }
 
@@ -573,7 +580,8 @@ fn option_types_that_no_draft_allows_are_named() {
     fast[14 + 40 + 2] = 0x3E;
     let file = TempCapture::new("types", [(fast.as_slice(), fast.len())].into_iter());
     let shown = |preference: &str, rule: &str| {
-        !decode(&tshark, file.path(), &["-o", preference, "-Y", rule]).is_empty()
+        let forced = ["-o", "rocev2.force:TRUE", "-o", preference, "-Y", rule];
+        !decode(&tshark, file.path(), &forced).is_empty()
     };
     assert!(shown("fastcnp.option1_type:0x3e", "fastcnp.type.action"));
     assert!(shown("fastcnp.option1_type:0x3e", "fastcnp.type.change"));
@@ -599,15 +607,36 @@ fn a_preference_out_of_range_is_refused_and_said() {
     for (preference, name) in [
         (
             "fastcnp.option1_type:0x19e",
-            "fastcnp.option1_type: 0x19e (414)",
+            "fastcnp.option1_type: fast_cnp_option1: `0x19e`",
         ),
         (
             "proxycn.option_type:0x100",
-            "proxycn.option_type: 0x100 (256)",
+            "proxycn.option_type: proxy_address_option: `0x100`",
         ),
         (
             "pnc.bgp_characteristic:65536",
-            "pnc.bgp_characteristic: 0x10000 (65536)",
+            "pnc.bgp_characteristic: bgp_pnc_characteristic: `0x10000`",
+        ),
+        // What the draft forbids, what others have, and what falls together.
+        (
+            "fastcnp.option1_type:0x1e",
+            "fastcnp.option1_type: fast_cnp_option1 = 0x1e is refused",
+        ),
+        (
+            "fastcnp.option2_type:0x9e",
+            "fastcnp.option2_type: fast_cnp_option2 = 0x9e is refused",
+        ),
+        (
+            "fastcnp.option1_type:0x9f",
+            "fastcnp.option2_type: fast_cnp_option2 = 0x9f is refused: fast_cnp_option1 has",
+        ),
+        (
+            "proxycn.option_type:0x12",
+            "proxycn.option_type: proxy_address_option = 0x12 is refused: AltMark",
+        ),
+        (
+            "pnc.bgp_characteristic:5",
+            "pnc.bgp_characteristic: bgp_pnc_characteristic = 5 is refused",
         ),
     ] {
         let (shown, said) = run(preference);

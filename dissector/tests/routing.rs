@@ -430,7 +430,7 @@ fn the_characteristics_code_is_a_preference() {
     let with = |options: &[&str]| shown(&tshark, &path, &[&["-Y", "bgp"], options].concat());
     let default = with(&[]);
     let other = with(&["-o", "pnc.bgp_characteristic:65281"]);
-    let one = with(&["-o", "pnc.bgp_characteristic:1"]);
+    let one = with(&["-o", "rocev2.force:TRUE", "-o", "pnc.bgp_characteristic:1"]);
     assert_eq!(default, [["192.0.2.15/32=1", "2001:db8:1::f/128=1"]]);
     // Without PNC the attribute says nothing about prefixes.
     assert_eq!(other, [[""; 0]]);

@@ -164,7 +164,7 @@ fn play(play: &Play) -> Value {
             "nodes": simulation.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
             "flows": simulation.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
         }),
-        Play::Gallery { name, family } => json!({
+        Play::Gallery { name, family, .. } => json!({
             "kind": "gallery",
             "gallery": name,
             "family": family,
@@ -183,6 +183,7 @@ fn play(play: &Play) -> Value {
 mod tests {
     use super::*;
     use crate::scenario::Parameter;
+    use fcn_wire::Profile;
 
     fn gallery() -> Scenario {
         Scenario {
@@ -199,6 +200,7 @@ mod tests {
             play: Play::Gallery {
                 name: "malformed".to_owned(),
                 family: "all".to_owned(),
+                profile: Profile::DEFAULT,
             },
         }
     }

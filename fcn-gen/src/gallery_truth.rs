@@ -41,9 +41,9 @@ pub const fn interface_name(link: LinkType) -> &'static str {
     }
 }
 
-/// The truth about `capture`, whose interfaces are `links`.
+/// The truth about `capture`, whose interfaces are `links` and whose code points `profile`'s.
 #[must_use]
-pub fn truth(scenario: &str, capture: &Capture, links: &[LinkType]) -> Truth {
+pub fn truth(scenario: &str, capture: &Capture, links: &[LinkType], profile: &Profile) -> Truth {
     Truth {
         schema: TRUTH_SCHEMA.to_owned(),
         version: TRUTH_VERSION,
@@ -54,7 +54,7 @@ pub fn truth(scenario: &str, capture: &Capture, links: &[LinkType]) -> Truth {
         epoch_ns: EPOCH,
         vantage_points: links.iter().map(|link| vantage(capture, *link)).collect(),
         flows: Vec::new(),
-        notifications: notifications(capture, links),
+        notifications: notifications(capture, links, profile),
         switches: Vec::new(),
         findings: findings(capture),
     }
@@ -105,11 +105,14 @@ impl Named {
     }
 }
 
-fn notifications(capture: &Capture, links: &[LinkType]) -> Vec<NotificationTruth> {
-    let profile = Profile::DEFAULT;
+fn notifications(
+    capture: &Capture,
+    links: &[LinkType],
+    profile: &Profile,
+) -> Vec<NotificationTruth> {
     let mut found: BTreeMap<Alike, NotificationTruth> = BTreeMap::new();
     for packet in &capture.packets {
-        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
         let Some(notification) = Notification::read(&frame) else {
             continue;
         };
@@ -173,8 +176,8 @@ mod tests {
     use crate::gallery::{self, ALL_FAMILIES};
 
     fn truth_of(name: &str) -> (Capture, Truth) {
-        let capture = gallery::play(name, ALL_FAMILIES).unwrap();
-        let truth = truth(name, &capture, &interfaces(&capture));
+        let capture = gallery::play(name, ALL_FAMILIES, &Profile::DEFAULT).unwrap();
+        let truth = truth(name, &capture, &interfaces(&capture), &Profile::DEFAULT);
         (capture, truth)
     }
 

@@ -101,11 +101,7 @@ fn toml(source: &Source) -> Result<String> {
 
 fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     let to_stdout = options.output == *"-";
-    if options.truth.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::usage("--truth")
-            .and("-")
-            .and("name a file for the truth"));
-    }
+    write::check_truth(options.truth.as_deref(), None)?;
     if to_stdout && console.out_is_terminal {
         return Err(Failure::usage("a capture is nothing for a terminal")
             .and("standard output")
@@ -154,6 +150,9 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
         seeds: options.seeds,
         over: options.over.as_deref().map(Over::read).transpose()?,
     };
+    if let Some(svg) = &options.svg {
+        write::no_stdout("--svg", svg)?;
+    }
     let stop = (console.catch_interrupt)()?;
     let drawing = options.svg.as_deref().map(Pending::create).transpose()?;
     let bar = Progress::new(

@@ -16,7 +16,7 @@ use crate::sim::{self, Captured, Sink};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_tool::failure::{Failure, Result};
-use fcn_wire::LinkType;
+use fcn_wire::{LinkType, Profile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -74,22 +74,24 @@ pub fn write(
         Output::File(path) => Some(path.clone()),
         Output::Writer(_) | Output::Paced(..) => None,
     };
-    if let (Some(path), Some(truth)) = (&path, &request.truth)
-        && same_file(path, truth)
-    {
-        return Err(Failure::usage("capture and truth are to go into one file")
-            .and(truth.display().to_string())
-            .and("name two"));
-    }
+    check_truth(request.truth.as_deref(), path.as_deref())?;
     // Taken before the work, so that nobody waits for a simulation whose truth has no place.
     let pending = request.truth.as_deref().map(Pending::create).transpose()?;
     let played = match &scenario.play {
         Play::Simulation(simulation) => {
             play_simulation(&scenario, simulation, output, stop, progress)
         }
-        Play::Gallery { name, family } => {
-            play_gallery(&scenario, (name, family), request.snap_len, output, stop)
-        }
+        Play::Gallery {
+            name,
+            family,
+            profile,
+        } => play_gallery(
+            &scenario,
+            (name, family, profile),
+            request.snap_len,
+            output,
+            stop,
+        ),
         Play::Stress(_) => unreachable!("refused above"),
     };
     if stop.load(Ordering::Relaxed) {
@@ -161,6 +163,28 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
 }
 
 /// Whether two paths name one file, which need not exist yet; devices may well serve for both.
+/// Refuses a truth that would go to standard output, or where the capture goes.
+pub(crate) fn check_truth(truth: Option<&Path>, capture: Option<&Path>) -> Result {
+    let Some(truth) = truth else { return Ok(()) };
+    no_stdout("--truth", truth)?;
+    match capture {
+        Some(capture) if same_file(capture, truth) => {
+            Err(Failure::usage("capture and truth are to go into one file")
+                .and(truth.display().to_string())
+                .and("name two"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses `-` where only a file will do.
+pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
+    if path == Path::new("-") {
+        return Err(Failure::usage(option).and("-").and("name a file"));
+    }
+    Ok(())
+}
+
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
         let folder = path
@@ -317,12 +341,13 @@ pub(crate) fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> Str
 
 fn play_gallery<'w>(
     scenario: &Scenario,
-    (name, family): (&str, &str),
+    (name, family, profile): (&str, &str, &Profile),
     snap_len: Option<u32>,
     output: Output<'w>,
     stop: &AtomicBool,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
-    let mut capture = gallery::play(name, family).map_err(|error| Failure::bad_scenario(&error))?;
+    let mut capture =
+        gallery::play(name, family, profile).map_err(|error| Failure::bad_scenario(&error))?;
     cut(&mut capture, snap_len.unwrap_or(0));
     let links = gallery_truth::interfaces(&capture);
     let interfaces: Vec<Interface<'_>> = links
@@ -354,7 +379,7 @@ fn play_gallery<'w>(
             )
             .map_err(|error| capture_failure(&error))?;
     }
-    let truth = gallery_truth::truth(&scenario.name, &capture, &links);
+    let truth = gallery_truth::truth(&scenario.name, &capture, &links, profile);
     Ok((writer, truth))
 }
 

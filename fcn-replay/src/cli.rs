@@ -143,7 +143,7 @@ pub struct Selecting {
     #[arg(long, value_name = "LIST", value_parser = Numbers::read)]
     pub frames: Option<Numbers>,
     /// Also send pause frames (PFC) to the interface: they may stop the link
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub send_pause: bool,
 }
 

@@ -6,7 +6,7 @@ use crate::pipeline::{Pipeline, Room};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
-use crate::timing::By;
+use crate::timing::{By, Speed};
 use fcn_link::interface::{self, Interface};
 use fcn_link::pacing::burst_for;
 use fcn_link::sender::{BURST, Pace};
@@ -44,7 +44,7 @@ pub(crate) fn check(cli: &Cli) -> Result {
             .and("say how many with --count, or how fast with --rate"));
     }
     if cli.loops.forever && cli.limits.duration.is_none() {
-        refuse_endless(&cli.link, "--loops, or --duration")?;
+        refuse_endless(&cli.link, "give --loops in its place, or a --duration, too")?;
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
             },
         },
         None => By::Stamps {
-            speed: cli.timing.speed.unwrap_or(1.0),
+            speed: cli.timing.speed.map_or(Speed::CAPTURED, Speed::of),
             max_gap: cli
                 .timing
                 .max_gap

@@ -184,13 +184,13 @@ impl Streamed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::{By, Places};
+    use crate::timing::{By, Places, Speed};
     use proptest::prelude::*;
     use std::sync::mpsc::{channel, sync_channel};
 
     fn batch(frames: &[Vec<u8>]) -> (Batch, Loops) {
         let mut places = Places::new(By::Stamps {
-            speed: 1.0,
+            speed: Speed::CAPTURED,
             max_gap: None,
         });
         let mut batch = Batch::default();

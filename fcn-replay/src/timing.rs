@@ -4,13 +4,46 @@
 use fcn_link::pacing::Rate;
 use std::time::Duration;
 
+/// How many times as fast, in trillionths: a float would let times that are computed from the start drift from the capture's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed(u64);
+
+impl Speed {
+    const WHOLE: u64 = 1_000_000_000_000;
+    /// As fast as captured.
+    pub const CAPTURED: Self = Self(Self::WHOLE);
+
+    /// The nearest to this factor, 0.000001 to 1000000.
+    #[must_use]
+    pub const fn of(factor: f64) -> Self {
+        let trillionths = (factor * Self::WHOLE as f64).round() as u64;
+        Self(if trillionths == 0 { 1 } else { trillionths })
+    }
+
+    /// How long nanoseconds of the capture last, rounded down.
+    #[inline]
+    fn last(self, captured: u128) -> u64 {
+        let exact = match self {
+            Self::CAPTURED => captured,
+            Self(speed) => captured.saturating_mul(Self::WHOLE.into()) / u128::from(speed),
+        };
+        u64::try_from(exact).unwrap_or(u64::MAX)
+    }
+
+    /// The nanoseconds of the capture that last so long, rounded down.
+    fn captured(self, lasting: u64) -> u64 {
+        let exact = u128::from(lasting) * u128::from(self.0) / u128::from(Self::WHOLE);
+        u64::try_from(exact).unwrap_or(u64::MAX)
+    }
+}
+
 /// By what frames are timed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The capture's time stamps.
     Stamps {
         /// How many times as fast.
-        speed: f64,
+        speed: Speed,
         /// Gaps that would be longer are made this long, in nanoseconds.
         max_gap: Option<u64>,
     },
@@ -36,8 +69,8 @@ pub enum Stamp {
     None,
 }
 
-/// Gives the frames of one loop their places in it, in order. A place is a time in nanoseconds, or at a rate what came
-/// before it, in the rate's units.
+/// Gives the frames of one loop their places in it, in order. A place is a time in nanoseconds of the capture, or at a rate
+/// what came before it, in the rate's units.
 #[derive(Clone, Debug)]
 pub struct Places {
     by: By,
@@ -83,10 +116,10 @@ impl Places {
         let place = match self.by {
             By::Stamps { speed, max_gap } => {
                 if let Some(most) = max_gap {
-                    gap = gap.min(scaled(most, 1.0 / speed));
+                    gap = gap.min(speed.captured(most));
                 }
                 self.elapsed = self.elapsed.saturating_add(gap);
-                scaled(self.elapsed, speed)
+                self.elapsed
             }
             By::Rate { rate, burst } => {
                 if self.frames.is_multiple_of(burst.max(1) as u64) {
@@ -108,44 +141,34 @@ impl Places {
     }
 
     /// The loop, when its last frame is placed. `gap` is the time between it and the next one; where none is given the
-    /// mean one between frames.
+    /// mean one between frames, in whole nanoseconds of the capture.
     #[must_use]
     pub fn end(&self, gap: Option<Duration>) -> Loops {
         let given = gap.map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
         match self.by {
-            By::Stamps { speed, .. } => {
-                let elapsed = scaled(self.elapsed, speed);
-                let mean = elapsed / self.frames.saturating_sub(1).max(1);
+            By::Stamps { .. } => {
+                let mean = self.elapsed / self.frames.saturating_sub(1).max(1);
+                let mean = if given.is_some() { 0 } else { mean };
                 Loops {
-                    rate: None,
-                    len: elapsed.saturating_add(given.unwrap_or(mean)),
-                    gap: 0,
+                    by: self.by,
+                    len: self.elapsed.saturating_add(mean),
+                    gap: given.unwrap_or(0),
                 }
             }
-            By::Rate { rate, .. } => Loops {
-                rate: Some(rate),
+            By::Rate { .. } => Loops {
+                by: self.by,
                 len: self.units.0,
                 gap: given.unwrap_or(0),
             },
-            By::Nothing => Loops::AT_ONCE,
+            By::Nothing => Loops::first(By::Nothing),
         }
-    }
-}
-
-fn scaled(nanoseconds: u64, speed: f64) -> u64 {
-    if speed == 1.0 {
-        nanoseconds
-    } else {
-        // Saturates.
-        (nanoseconds as f64 / speed) as u64
     }
 }
 
 /// From places in loops to times since the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loops {
-    /// The rate whose units places are; `None`: they are nanoseconds.
-    rate: Option<Rate>,
+    by: By,
     /// From one loop's start to the next one's, as places are.
     len: u64,
     /// Nanoseconds to be added for each loop.
@@ -153,37 +176,24 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// Everything is due at the beginning.
-    pub const AT_ONCE: Self = Self {
-        rate: None,
-        len: 0,
-        gap: 0,
-    };
-
     /// Before the first loop has ended: good for the loop 0.
     #[must_use]
     pub const fn first(by: By) -> Self {
-        let rate = match by {
-            By::Rate { rate, .. } => Some(rate),
-            By::Stamps { .. } | By::Nothing => None,
-        };
-        Self {
-            rate,
-            ..Self::AT_ONCE
-        }
+        Self { by, len: 0, gap: 0 }
     }
 
     /// When the frame at `place` of loop `loop_` (counted from 0) is due: nanoseconds since the beginning.
     #[inline]
     #[must_use]
     pub fn due(&self, loop_: u64, place: u64) -> u64 {
-        match self.rate {
-            None => loop_.saturating_mul(self.len).saturating_add(place),
-            Some(rate) => {
-                let units = u128::from(loop_) * u128::from(self.len) + u128::from(place);
-                (rate.due(units)).saturating_add(loop_.saturating_mul(self.gap))
-            }
-        }
+        // Both are of 64 bits: the sum fits.
+        let sum = u128::from(loop_) * u128::from(self.len) + u128::from(place);
+        let due = match self.by {
+            By::Stamps { speed, .. } => speed.last(sum),
+            By::Rate { rate, .. } => rate.due(sum),
+            By::Nothing => 0,
+        };
+        due.saturating_add(loop_.saturating_mul(self.gap))
     }
 
     /// From the first frame to the end of `loops` loops.
@@ -200,15 +210,16 @@ mod tests {
     use proptest::prelude::*;
 
     const OWN: By = By::Stamps {
-        speed: 1.0,
+        speed: Speed::CAPTURED,
         max_gap: None,
     };
 
+    /// When each frame of the first loop is due.
     fn places(by: By, stamps: &[u64]) -> Vec<u64> {
         let mut places = Places::new(by);
         stamps
             .iter()
-            .map(|at| places.next(Some(*at), 100).0)
+            .map(|at| Loops::first(by).due(0, places.next(Some(*at), 100).0))
             .collect()
     }
 
@@ -217,7 +228,7 @@ mod tests {
         let stamps = [1_000_000, 1_000_500, 1_000_500, 1_009_500];
         assert_eq!(places(OWN, &stamps), [0, 500, 500, 9_500]);
         let twice = By::Stamps {
-            speed: 2.0,
+            speed: Speed::of(2.0),
             max_gap: None,
         };
         assert_eq!(places(twice, &stamps), [0, 250, 250, 4_750]);
@@ -227,7 +238,7 @@ mod tests {
     #[test]
     fn long_gaps_are_cut_as_they_are_sent() {
         let by = By::Stamps {
-            speed: 2.0,
+            speed: Speed::of(2.0),
             max_gap: Some(1_000),
         };
         assert_eq!(
@@ -297,11 +308,40 @@ mod tests {
         }
 
         #[test]
+        fn loops_do_not_drift_at_any_speed(
+            gaps in proptest::collection::vec(0u64..1_000_000_000, 1..20),
+            (dividend, divisor) in prop_oneof![(1u64..1_000, Just(1u64)), (Just(1), prop_oneof![Just(2u64), Just(5), Just(1_000)])],
+            loop_ in 0u64..1_000_000_000,
+            gap in proptest::option::of(0u64..1_000_000),
+        ) {
+            let speed = Speed::of(dividend as f64 / divisor as f64);
+            let mut places = Places::new(By::Stamps { speed, max_gap: None });
+            let mut elapsed = 0;
+            let mut placed = vec![places.next(Some(7), 60).0];
+            for more in &gaps {
+                elapsed += more;
+                placed.push(places.next(Some(7 + elapsed), 60).0);
+            }
+            let loops = places.end(gap.map(Duration::from_nanos));
+            let mean = gap.map_or(elapsed / gaps.len() as u64, |_| 0);
+            let mut since = 0;
+            for (place, more) in placed.iter().zip(core::iter::once(&0).chain(&gaps)) {
+                since += more;
+                // Of all the time since the start, once.
+                let captured = u128::from(loop_) * u128::from(elapsed + mean) + u128::from(since);
+                let exact = captured * u128::from(divisor) / u128::from(dividend)
+                    + u128::from(loop_) * u128::from(gap.unwrap_or(0));
+                prop_assert_eq!(u128::from(loops.due(loop_, *place)), exact.min(u64::MAX.into()));
+            }
+        }
+
+        #[test]
         fn no_frame_is_due_before_the_one_before(
             stamps in proptest::collection::vec(proptest::option::of(any::<u64>()), 1..50),
             speed in 0.001f64..1_000.0,
             max_gap in proptest::option::of(any::<u64>()),
         ) {
+            let speed = Speed::of(speed);
             let mut places = Places::new(By::Stamps { speed, max_gap });
             let placed: Vec<u64> = stamps.iter().map(|at| places.next(*at, 1).0).collect();
             let loops = places.end(None);

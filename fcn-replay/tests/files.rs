@@ -73,7 +73,7 @@ fn every_sample_capture_comes_out_as_it_is_in_memory_and_streamed() {
 #[test]
 fn real_captures_come_out_as_they_are() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: real captures: FCN_CAPTURES names no folder");
+        fcn_skip::skipped!("real captures: FCN_CAPTURES names no folder");
         return;
     };
     let files = Files::new();
@@ -306,6 +306,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
         (&["--vary", "psn"], "sent once"),
+        (&["--send-pause"], "cannot be used with '--send-pause'"),
     ] {
         let (code, err) = with(options);
         assert_eq!(code, 2);
@@ -439,7 +440,7 @@ fn compressed_captures_are_read() {
     for tool in ["gzip", "zstd"] {
         let output = Command::new(tool).args(["-c", "-q"]).arg(&capture).output();
         let Ok(output) = output else {
-            println!("SKIPPED: compressed captures: no {tool} here");
+            fcn_skip::skipped!("compressed captures: no {tool} here");
             continue;
         };
         assert!(output.status.success());

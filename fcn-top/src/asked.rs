@@ -121,7 +121,7 @@ pub fn profile(preferences: &Preferences) -> Result<Profile> {
     };
     let bad = || Failure::usage("bad profile").and(path.display().to_string());
     let text = std::fs::read_to_string(path).map_err(|error| bad().and(error.to_string()))?;
-    Profile::from_toml(&text, false).map_err(|error| bad().and(error.to_string()))
+    Profile::from_toml(&text).map_err(|error| bad().and(error.to_string()))
 }
 
 /// What the monitor is told.

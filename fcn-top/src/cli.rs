@@ -113,7 +113,7 @@ pub struct Mode {
     /// Serve metrics for Prometheus, with a screen or without; a port alone is one of this machine only
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = prometheus::read_address)]
     pub prometheus: Option<SocketAddr>,
-    /// Print no messages beside what was asked for
+    /// Print no messages beside what was asked for, but for what goes wrong
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -47,7 +47,7 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Octets of the ring that the kernel puts packets into [default: 16MiB]
+    /// Octets of the ring that the kernel puts packets into, 1MiB or more and less than 2GiB [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 512]
@@ -65,7 +65,7 @@ preferences! {
     /// Room for packets that can be exported [default: 8MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     keep: Size = "\"8MiB\"";
-    /// Code points, as a file of fcn-gen's profiles; none are the defaults
+    /// Code points other than the defaults, a TOML file. Keys: fast_cnp_option1, fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port, wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true takes what the drafts forbid
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";
     /// Who may notify; anybody else becomes an event. Prefixes or addresses, separated by commas

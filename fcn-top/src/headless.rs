@@ -112,7 +112,7 @@ impl Printer {
             Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(&mut *console.out, true))),
             _ => Printed::Text(&mut *console.out),
         };
-        let mut losses = Losses::default();
+        let mut warnings = Warnings::default();
         let mut written = Ok(());
         // Also where nobody reads on, what comes is taken: whoever sends must not wait for it.
         let mut print = |piece: Piece| {
@@ -125,7 +125,7 @@ impl Printer {
         };
         loop {
             let runs = engine.runs();
-            losses.tell(engine, console.err);
+            warnings.tell(engine, console.err);
             if asked.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
                 ended = Ended::Interrupted;
             }
@@ -157,7 +157,7 @@ impl Printer {
         for piece in self.pieces.try_iter() {
             print(piece);
         }
-        losses.tell(engine, console.err);
+        warnings.tell(engine, console.err);
         written?;
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
@@ -239,20 +239,23 @@ impl Printer {
     }
 }
 
-/// Says once, and as soon as it is so, that packets are lost.
+/// Says, as soon as it is so, what befalls the capture: once that packets are lost, and what becomes of interfaces.
 #[derive(Debug, Default)]
-pub struct Losses {
+pub struct Warnings {
     told: bool,
 }
 
-impl Losses {
-    /// Says so, where it is so and nobody said it.
+impl Warnings {
+    /// Says what nobody said yet.
     pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
+        for text in engine.befallen() {
+            // A message beside what was asked for, as the one below.
+            let _ = writeln!(err, "fcn-top: {text}");
+        }
         if self.told || !engine.is_lossy() {
             return;
         }
         self.told = true;
-        // A message beside what was asked for.
         let _ = writeln!(
             err,
             "fcn-top: warning: packets are being lost: {}; what is counted may be too little; more room in the kernel's ring \

@@ -5,6 +5,7 @@ use crate::config::Preferences;
 use crate::engine::file::{Choice, FileInput};
 use crate::engine::kernel_filter::PacketFilter;
 use crate::engine::live::{Capturing, LiveInput};
+use crate::engine::passed::ANY;
 use crate::engine::privileges;
 use crate::engine::{Engine, Input};
 use comfy_table::{Table, presets};
@@ -45,15 +46,32 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
     let program = program();
     let mut names: Vec<&String> = Vec::new();
     for name in &cli.input.iface {
+        if name.is_empty() {
+            return Err(
+                Failure::usage("--iface").and("name an interface: --list-interfaces has them")
+            );
+        }
         if names.contains(&name) {
             return Err(Failure::usage("--iface").and(format!("{name} is given twice")));
         }
         names.push(name);
     }
+    if names.len() > 1 && names.iter().any(|name| *name == ANY) {
+        return Err(Failure::usage("--iface")
+            .and(format!("`{ANY}` is all interfaces, the others among them"))
+            .and("give it alone, or the others without it"));
+    }
     let mut inputs = names
         .into_iter()
         .map(|name| LiveInput::open(name, &how, &program))
         .collect::<Result<Vec<_>>>()?;
+    if preferences.per_interface == Some(true) && inputs.iter().any(LiveInput::is_unclear) {
+        return Err(Failure::usage("--per-interface")
+            .and(format!(
+                "with this libpcap, packets of `{ANY}` do not say where they passed"
+            ))
+            .and("name the interfaces, with -i each"));
+    }
     if preferences.keep_privileges == Some(true) {
         return Ok(Inputs::Live(inputs, "privileges kept".to_owned()));
     }

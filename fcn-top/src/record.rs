@@ -7,6 +7,9 @@ use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The state of an interface that packets captured on all interfaces together passed: nobody watches it.
+pub const PASSED: &str = "passed";
+
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
@@ -174,7 +177,7 @@ records! {
         qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
         qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
         kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        origin: Origin = "By", 8, Name, "Who tells: receiver, switch, or proxy and ingress_pe, which translate what they were told, where that is known", |v| Cell::Name(v.id());
+        origin: Origin = "By", 8, Name, "Who tells: receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where it may be the receiver or the ingress_pe", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
         told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
@@ -215,7 +218,7 @@ records! {
     /// Who notifies: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "points", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        origin: Origin = "Is", 8, Name, "What it is by its notifications: receiver, switch, or proxy and ingress_pe, where it is known that it translates", |v| Cell::Name(v.id());
+        origin: Origin = "Is", 8, Name, "What it is by its notifications: receiver, switch, or proxy and ingress_pe, which translate; ambiguous where it may be the receiver or an ingress_pe", |v| Cell::Name(v.id());
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
@@ -259,7 +262,7 @@ records! {
         at: u64 = "Time", 15, Moment, "When, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.name());
         what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
-        times: u64 = "Times", 6, Count, "How often in a row", |v| Cell::Count(*v);
+        times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
         frame: Option<u64> = "Frame", 8, Number, "Number of the (first) frame that shows it, from 1", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Interface that it was seen on", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         from: Option<IpAddr> = "From", 22, Address, "Source address of the packet", |v| some(v, Cell::Address);
@@ -271,7 +274,7 @@ records! {
     /// Where packets come from.
     InterfaceRecord, "interfaces", {
         name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
-        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged", |v| Cell::Name(v);
+        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Octets of them on the wire", |v| Cell::Count(*v);
         rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);

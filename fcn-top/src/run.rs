@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::keeper::Keeper;
 use crate::engine::{Engine, Limits};
-use crate::headless::{self, Ended, Losses, Printer};
+use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
 use crate::output::Selection;
@@ -140,10 +140,10 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         }
         Way::Daemon => {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
-                let mut losses = Losses::default();
+                let mut warnings = Warnings::default();
                 // What a capture has is served until someone stops it.
                 while !asked.load(Ordering::Relaxed) && (engine.runs() || !live) {
-                    losses.tell(&engine, console.err);
+                    warnings.tell(&engine, console.err);
                     std::thread::sleep(Duration::from_millis(50));
                 }
             });

@@ -8,7 +8,7 @@ use common::{
 };
 use fcn_link::capture_file::CaptureReader;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -410,6 +410,61 @@ fn link_types_that_are_not_read_are_told_beside_what_is() {
         done.err
     );
     assert_eq!(done.out, "");
+}
+
+#[test]
+fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("any.pcap");
+    // A CNP: behind LINUX_SLL2's protocol, number of the interface, and the rest.
+    let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
+    let cnp = ethernet.iter().find(|frame| frame.2.get(42) == Some(&0x81));
+    let cnp = &cnp.unwrap().2[14..];
+    let frames = [2, 2, 7, 2, 7, 0].map(|index: u8| {
+        let mut cooked = vec![0x08, 0x00, 0, 0, 0, 0, 0, index];
+        cooked.resize(20, 0);
+        [&cooked[..], cnp].concat()
+    });
+    write_pcap(&file, 276, &frames);
+    let file = file.display().to_string();
+    for (options, expected) in [
+        ("", vec![("#0,ifindex 2,ifindex 7", 3)]),
+        (
+            "--per-interface",
+            vec![("#0", 1), ("ifindex 2", 3), ("ifindex 7", 2)],
+        ),
+    ] {
+        let json = top_words(&format!("-r {file} --json {options}"))
+            .well()
+            .json();
+        let mut seen: Vec<_> = (rows(&json).iter())
+            .map(|row| {
+                let name = row["interface"].as_str().unwrap();
+                (name, row["total"].as_u64().unwrap())
+            })
+            .collect();
+        seen.sort_unstable();
+        assert_eq!(seen, expected);
+        assert_eq!(json["totals"]["notifications"]["cnp"], 3);
+        // An interface of such a file that has a name is one.
+        let exported = folder.path().join("exported.pcapng");
+        let _ = fs::remove_file(&exported);
+        let to = exported.display().to_string();
+        top_words(&format!("-r {file} --export {to} {options}")).well();
+        let again = top_words(&format!("-r {to} --json {options}"))
+            .well()
+            .json();
+        let again = rows(&again)
+            .iter()
+            .map(|row| row["interface"].as_str().unwrap());
+        assert_eq!(
+            again.collect::<BTreeSet<_>>(),
+            seen.iter().map(|row| row.0).collect()
+        );
+        let report = top_words(&format!("-r {file} --report {options}")).well();
+        let named = report.out.contains("Kind If");
+        assert_eq!(named, !options.is_empty(), "{}", report.out);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use fcn_top::monitor::{Limits, Monitor, Settings};
 use fcn_top::packet::Packet;
 use fcn_top::tables::Wanted;
 use fcn_wire::LinkType;
+use std::io::Read;
 use std::path::Path;
 
 const LINKS: [LinkType; 5] = [
@@ -33,9 +34,15 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
     };
     let mut monitor = Monitor::new(settings);
     let mut number = 0u64;
-    for target in std::fs::read_dir(corpus).unwrap() {
-        for input in std::fs::read_dir(target.unwrap().path()).unwrap() {
-            let bytes = std::fs::read(input.unwrap().path()).unwrap();
+    let files = std::fs::read_dir(corpus).unwrap();
+    let archives = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "tar"));
+    for archive in archives {
+        let mut archive = tar::Archive::new(std::fs::File::open(archive).unwrap());
+        for input in archive.entries().unwrap() {
+            let mut bytes = Vec::new();
+            input.unwrap().read_to_end(&mut bytes).unwrap();
             // The first octets of an input choose what a target does with the others.
             for (skip, link) in [0, 1, 2]
                 .into_iter()

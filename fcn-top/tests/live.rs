@@ -11,7 +11,7 @@ use netns::{End, Options, Pair};
 use pcap::Capture;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,13 +31,20 @@ struct Running {
 impl Running {
     /// Starts a command and waits until it captures.
     fn start(mut command: Command) -> Self {
+        let mut running = Self::spawn(&mut command);
+        while !running.said.contains("capturing on") {
+            let read = running.err.read_line(&mut running.said).unwrap();
+            assert!(read > 0, "it ended: {}", running.said);
+        }
+        running
+    }
+
+    /// Starts a command.
+    fn spawn(command: &mut Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut err = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("capturing on") {
-            assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
-        }
+        let err = BufReader::new(child.stderr.take().unwrap());
+        let said = String::new();
         Self { child, err, said }
     }
 
@@ -262,6 +269,9 @@ fn an_interface_that_goes_down_is_waited_out() {
     let events = events(&done);
     assert!(events.contains(&"interface.down".to_owned()), "{events:?}");
     assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
+    for said in ["warning: far: it was set down", "note: far: it is back"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
 }
 
 #[test]
@@ -326,6 +336,10 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
         assert_eq!(notified(&done), expected, "{options}: {done:?}");
         let events = events(&done);
         assert!(events.contains(&"interface.gone".to_owned()), "{events:?}");
+        // In whose words, depends on who was told first.
+        let words = ["it is gone", "The interface disappeared"];
+        let told = words.map(|words| done.err.contains(&format!("warning: far: {words}")));
+        assert!(told.contains(&true), "{done:?}");
         let json = done.json();
         let interface = &json["interfaces"][0];
         if expected == 7 {
@@ -417,13 +431,13 @@ fn without_rights_the_message_says_how_to_get_them() {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            println!("SKIPPED: rights: setpriv does not run: {error}");
+            fcn_skip::skipped!("rights: setpriv does not run: {error}");
             return;
         }
     };
     let done = Done::of(&output);
     if done.err.starts_with("setpriv:") {
-        println!("SKIPPED: rights: {}", done.err.trim());
+        fcn_skip::skipped!("rights: {}", done.err.trim());
         return;
     }
     let done = done.with(1);
@@ -543,4 +557,122 @@ fn several_interfaces_are_told_apart_where_asked() {
             .collect();
         assert_eq!(received, [Some(4), Some(3)]);
     }
+}
+
+#[test]
+fn packets_captured_on_all_interfaces_are_those_of_each() {
+    let Some(pair) = pair("any") else { return };
+    for options in ["", "--per-interface"] {
+        pair.ip(
+            End::Far,
+            &["link", "add", "one", "type", "veth", "peer", "name", "two"],
+        );
+        for name in ["one", "two"] {
+            pair.ip(End::Far, &["link", "set", name, "up"]);
+        }
+        let running = Running::start(far(&pair, &format!("-i any --json {options}")));
+        let frames = cnps(4);
+        send(&pair, slices(&frames));
+        thread::sleep(Duration::from_millis(50));
+        // Seen where it goes and where it comes: copies, where interfaces are not told apart.
+        pair.inside(End::Far, || {
+            let mut socket = Capture::from_device("one").unwrap().open().unwrap();
+            for frame in &frames[..3] {
+                socket.sendpacket(&frame[..]).unwrap();
+            }
+        });
+        pair.ip(End::Far, &["link", "del", "one"]);
+        let done = running.interrupt().with(130);
+        let json = done.json();
+        let received = |name: &str| {
+            let all = json["interfaces"].as_array().unwrap();
+            let found = all.iter().find(|interface| interface["name"] == name);
+            found.map(|interface| interface["received"].as_u64().unwrap())
+        };
+        let all = ["any", "far", "one", "two"].map(received);
+        assert_eq!(all, [Some(0), Some(4), Some(3), Some(3)], "{done:?}");
+        let rows = json["rows"].as_array().unwrap();
+        let mut seen: Vec<(String, u64)> = (rows.iter())
+            .map(|row| {
+                (
+                    row["interface"].as_str().unwrap().to_owned(),
+                    row["total"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        seen.sort();
+        if options.is_empty() {
+            assert_eq!(seen, [("far,one,two".to_owned(), 7)]);
+        } else {
+            let expected = [("far", 4), ("one", 3), ("two", 3)];
+            assert_eq!(seen, expected.map(|(name, total)| (name.to_owned(), total)));
+        }
+        assert_eq!(json["totals"]["notifications"]["cnp"], 7, "{done:?}");
+    }
+    let done = top(["-i", "any", "-i", "lo", "--json"]).with(2);
+    assert!(done.err.contains("give it alone"), "{done:?}");
+}
+
+#[test]
+fn what_the_kernel_had_no_room_for_is_told_everywhere() {
+    const SENT: u64 = 40_000;
+    let Some(pair) = pair("lost") else { return };
+    let running = watch(&pair, "--json --buffer 1MiB --duration 4s");
+    // Nobody empties the ring.
+    let id = Pid::from_raw(running.id() as i32).unwrap();
+    kill_process(id, Signal::STOP).unwrap();
+    send(&pair, slices(&cnps(SENT as usize)));
+    kill_process(id, Signal::CONT).unwrap();
+    let done = running.end().with(3);
+    let json = done.json();
+    let interface = &json["interfaces"][0];
+    let lost = interface["dropped_kernel"].as_u64().unwrap();
+    assert_eq!(
+        interface["received"].as_u64().unwrap() + lost,
+        SENT,
+        "{done:?}"
+    );
+    let events = json["events"].as_array().unwrap();
+    let told = events
+        .iter()
+        .filter(|event| event["what"] == "capture.lost.kernel");
+    let told: u64 = told.map(|event| event["times"].as_u64().unwrap()).sum();
+    assert!(lost > 0 && told == lost, "{done:?}");
+    for part in [
+        "warning: packets are being lost: dropped by the kernel",
+        "--buffer",
+        "packets were lost",
+    ] {
+        assert!(done.err.contains(part), "{part}: {done:?}");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_can_be_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let read = || {
+        let mut command = common::command();
+        Running::spawn(command.arg("-r").arg(&pipe).arg("--json"))
+    };
+    let done = read().interrupt().with(130);
+    assert!(done.err.contains("nothing had been read"), "{done:?}");
+    // Whoever writes to it may come later, and in pieces.
+    let running = read();
+    thread::sleep(Duration::from_millis(200));
+    let capture = fs::read(common::captures().join("incast.pcapng")).unwrap();
+    let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
+    for part in capture.chunks(capture.len() / 3) {
+        writer.write_all(part).unwrap();
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(writer);
+    assert_eq!(notified(&running.end().well()), 4);
 }

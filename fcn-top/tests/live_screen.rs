@@ -44,7 +44,7 @@ impl<'p> Terminal<'p> {
             .status()
             .is_ok_and(|status| status.success());
         if !there {
-            println!("SKIPPED: keys on a terminal: needs the program tmux");
+            fcn_skip::skipped!("keys on a terminal: needs the program tmux");
             return None;
         }
         let home = tempfile::tempdir().unwrap();
@@ -338,6 +338,29 @@ fn keys_do_what_help_says_while_packets_come() {
 
     screen.press(&["q"]);
     assert_eq!(screen.ended(), "0");
+}
+
+#[test]
+fn losses_are_events_and_the_exit_code() {
+    let Some(pair) = pair("losses") else { return };
+    let Some(screen) = Terminal::open(&pair, "--buffer 1MiB") else {
+        return;
+    };
+    screen.shows(&["LIVE", "drops: kernel 0, interface 0"]);
+    // Nobody empties the ring.
+    let pid = screen.content("pid");
+    let signal = |name: &str| {
+        let kill = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(kill.unwrap().success());
+    };
+    signal("STOP");
+    send(&pair);
+    signal("CONT");
+    screen.until("drops", |text| !text.contains("drops: kernel 0,"));
+    screen.press_for("5", &["capture.lost.kernel", "warning"]);
+    screen.press(&["q"]);
+    assert_eq!(screen.ended(), "3");
+    screen.shows(&["packets were lost: dropped by the kernel"]);
 }
 
 #[test]

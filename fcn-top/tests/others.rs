@@ -40,7 +40,7 @@ fn other_protocols_at_our_ports_are_not_claimed() {
 #[test]
 fn foreign_captures_are_not_claimed() {
     let Some(folder) = std::env::var_os("FCN_FOREIGN") else {
-        println!("SKIPPED: FCN_FOREIGN names no folder with captures that hold nothing of ours");
+        fcn_skip::skipped!("FCN_FOREIGN names no folder with captures that hold nothing of ours");
         return;
     };
     let captures: Vec<_> = (std::fs::read_dir(folder).unwrap())

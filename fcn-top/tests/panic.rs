@@ -266,7 +266,7 @@ fn main() -> ExitCode {
     if there.is_ok_and(|status| status.success()) {
         CASES.into_iter().for_each(breaks);
     } else {
-        println!("SKIPPED: needs the program tmux");
+        fcn_skip::skipped!("needs the program tmux");
     }
     println!("test {NAME} ... ok");
     println!("\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");

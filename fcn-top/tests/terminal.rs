@@ -30,7 +30,7 @@ impl Screen {
             .status()
             .is_ok_and(|status| status.success());
         if !there {
-            println!("SKIPPED: needs the program tmux");
+            fcn_skip::skipped!("needs the program tmux");
             return None;
         }
         let mut screen = Self {

@@ -3,12 +3,19 @@
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use rustix::net::{AddressFamily, SocketType, socket};
 use std::fmt;
 use std::io;
+use std::os::fd::IntoRawFd;
 use std::time::Duration;
 
 /// How long a call may wait before we look at the rest of the world again.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Octets of memory for received frames until they are taken: seconds of some thousand frames, each of which the kernel
+/// counts with what it needs itself.
+const WAITING: usize = 16 << 20;
 
 /// Why an AF_PACKET socket could not be opened.
 #[derive(Debug)]
@@ -177,10 +184,20 @@ impl PacketReceive {
     /// # Errors
     /// Rights are missing, or there is no such interface.
     pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
+        let fail = |error: rustix::io::Errno| PacketSocketError {
+            interface: interface.to_owned(),
+            error: error.into(),
+        };
+        let socket = socket(AddressFamily::PACKET, SocketType::RAW, None).map_err(fail)?;
+        // Frames wait there while others have the processor. Beyond the system's limit only with CAP_NET_ADMIN.
+        set_socket_recv_buffer_size_force(&socket, WAITING)
+            .or_else(|_| set_socket_recv_buffer_size(&socket, WAITING))
+            .map_err(fail)?;
         let config = Config {
             read_buffer_size: longest,
             read_timeout: Some(PATIENCE),
             promiscuous: true,
+            socket_fd: Some(socket.into_raw_fd()),
             ..Config::default()
         };
         let (_, receiver) = channel(interface, config)?;

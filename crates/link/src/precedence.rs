@@ -112,7 +112,7 @@ mod tests {
     fn had(precedence: &Precedence) -> bool {
         let had = matches!(precedence.state, State::With { .. });
         if !had {
-            println!("SKIPPED: precedence needs root, or CAP_SYS_NICE");
+            fcn_skip::skipped!("precedence needs root, or CAP_SYS_NICE");
         }
         had
     }

@@ -234,7 +234,7 @@ fn default_route_of_an_interface_above() {
         let args: Vec<_> = args.split(' ').collect();
         let can = pair.try_ip(End::Near, &args);
         if !can {
-            println!("SKIPPED: above: this kernel has no such interface: ip {args:?}");
+            fcn_skip::skipped!("above: this kernel has no such interface: ip {args:?}");
         }
         can
     };
@@ -335,7 +335,7 @@ fn not_ethernet() {
     };
     let tuntap = ["tuntap", "add", "dev", "tun7", "mode", "tun"];
     if !pair.try_ip(End::Near, &tuntap) {
-        println!("SKIPPED: not_ethernet: this kernel has no tun");
+        fcn_skip::skipped!("not_ethernet: this kernel has no tun");
         return;
     }
     pair.inside(End::Near, || {
@@ -537,7 +537,7 @@ fn attached_programs() {
     let program = match program {
         Ok(program) => program,
         Err(e) => {
-            println!("SKIPPED: attached_programs: {e}");
+            fcn_skip::skipped!("attached_programs: {e}");
             return;
         }
     };

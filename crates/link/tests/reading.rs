@@ -937,7 +937,7 @@ fn agrees_with_tshark(folder: &Path) {
     assert!(!paths.is_empty(), "no capture in {}", folder.display());
     for path in paths {
         let Some(want) = by_tshark(&path) else {
-            println!("SKIPPED: comparing with tshark, which is not installed");
+            fcn_skip::skipped!("comparing with tshark, which is not installed");
             return;
         };
         let mut reader = CaptureReader::open(&path).unwrap();
@@ -961,6 +961,6 @@ fn our_captures_are_read_as_tshark_reads_them() {
 fn captures_of_others_are_read_as_tshark_reads_them() {
     match std::env::var_os("FCN_CAPTURES") {
         Some(folder) => agrees_with_tshark(Path::new(&folder)),
-        None => println!("SKIPPED: FCN_CAPTURES names no folder of captures"),
+        None => fcn_skip::skipped!("FCN_CAPTURES names no folder of captures"),
     }
 }

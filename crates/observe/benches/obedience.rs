@@ -39,8 +39,11 @@ impl Count {
 }
 
 fn main() {
-    let (mut senders, mut gaps) = ([Count::default(); 10], [Count::default(); 12]);
-    let mut all = Count::default();
+    let (mut senders, mut gaps) = (
+        [Count::default(); Sender::ALL.len()],
+        [Count::default(); GAPS.len()],
+    );
+    let (mut alone, mut all) = (Count::default(), Count::default());
     for number in FLOWS {
         let flow = labelled::flow(number);
         if flow.seen.0 < 1_000 || flow.seen.1 < 20 {
@@ -48,6 +51,9 @@ fn main() {
         }
         let place = Sender::ALL.iter().position(|s| *s == flow.sender);
         senders[place.unwrap_or(0)].add(&flow);
+        if place < Some(Sender::ALONE) {
+            alone.add(&flow);
+        }
         let place = GAPS.iter().position(|gap| *gap == flow.gap);
         gaps[place.unwrap_or(0)].add(&flow);
         all.add(&flow);
@@ -62,5 +68,6 @@ fn main() {
     for (gap, count) in GAPS.iter().zip(gaps) {
         count.print(&format!("notified every {} µs", gap / 1e3));
     }
+    alone.print("the first ten kinds of senders");
     all.print("all");
 }

@@ -2,7 +2,7 @@
 
 use fcn_wire::finding::Family;
 use fcn_wire::frame::Ip;
-use fcn_wire::{Findings, Frame, Gist, Message, Origin, Severity};
+use fcn_wire::{Claim, Findings, Frame, Gist, Message, Origin, Rule, Severity};
 use std::net::IpAddr;
 
 /// A notification that cannot be read.
@@ -23,20 +23,22 @@ impl Broken {
     pub fn of(frame: &Frame<'_>, findings: &Findings) -> Option<Self> {
         // What carries the option in a header of another kind is one all the same.
         let is_fast = || matches!(frame.message(), Message::FastCnp(_));
-        let mut families = (findings.into_iter())
-            .map(|finding| finding.rule.info())
-            .filter(|info| info.severity == Severity::Error)
-            .map(|info| info.family)
-            .filter(|family| {
-                let ours = [
-                    Family::Cnp,
-                    Family::FastCnp,
-                    Family::ProxyCn,
-                    Family::WanFcn,
-                ];
-                ours.contains(family) || *family == Family::Roce && is_fast()
-            });
-        let family = families.next()?;
+        let family = datagram(frame).or_else(|| {
+            (findings.into_iter()).find_map(|finding| {
+                let info = finding.rule.info();
+                match info.family {
+                    // The CNP of a prototype that took InfiniBand's opcode.
+                    _ if finding.rule == Rule::RoceIbCnp => Some(Family::Cnp),
+                    Family::Cnp | Family::FastCnp | Family::ProxyCn | Family::WanFcn => {
+                        (info.severity == Severity::Error).then_some(info.family)
+                    }
+                    Family::Roce => {
+                        (info.severity == Severity::Error && is_fast()).then_some(info.family)
+                    }
+                    _ => None,
+                }
+            })
+        })?;
         let Ip {
             source,
             destination,
@@ -55,6 +57,20 @@ impl Broken {
             },
         })
     }
+}
+
+/// Of which kind a datagram is that goes to a port of ours, and is claimed as broken.
+fn datagram(frame: &Frame<'_>) -> Option<Family> {
+    let profile = frame.profile();
+    let datagram = (frame.datagram()).filter(|datagram| !frame.is_roce() && datagram.is_whole())?;
+    if datagram.claim(profile) != Claim::Broken {
+        return None;
+    }
+    Some(if datagram.destination_port == profile.wan_fcn_port {
+        Family::WanFcn
+    } else {
+        Family::ProxyCn
+    })
 }
 
 #[cfg(test)]
@@ -118,16 +134,28 @@ mod tests {
             ICRC,
         ]);
         assert_eq!(broken(&short), by(RECEIVER, Origin::Receiver));
-        let wan = build(&[
-            ip(SWITCH.into(), SENDER.into()),
-            udp(1022),
-            Part::Bytes(&[1]),
-        ]);
-        let found = broken(&wan);
-        assert!(
-            found.is_none() || found == by(SWITCH, Origin::Switch),
-            "{found:?}"
-        );
+        // The opcode of InfiniBand, UDP lengths that no FCN has, a notification that quotes another flow's packet.
+        let mut infiniband = build(&[ip(RECEIVER.into(), SENDER.into()), udp(4791), cnp[0], ICRC]);
+        infiniband[48] = 0x80;
+        assert_eq!(broken(&infiniband), by(RECEIVER, Origin::Receiver));
+        let to = |port, bytes: &[u8]| {
+            broken(&build(&[
+                ip(SWITCH.into(), SENDER.into()),
+                udp(port),
+                Part::Bytes(bytes),
+            ]))
+        };
+        for len in [3, 5, 8] {
+            assert_eq!(to(1022, &vec![7; len]), by(SWITCH, Origin::Switch), "{len}");
+        }
+        let mut notification = [&RECEIVER.octets()[..], &SENDER.octets()].concat();
+        notification.extend([17, 0xC0, 0, 0x12, 0xB7, 0, 0, 0]);
+        notification.extend(&good);
+        assert_eq!(to(1021, &notification), by(SWITCH, Origin::Switch));
+        // What belongs to others.
+        for (port, len) in [(1021, 60), (1022, 60), (1022, 1), (1023, 4)] {
+            assert_eq!(to(port, &vec![7; len]), None, "{port} {len}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!   much less data is in a bin than in the rest of that time and in the time before the notification? Of a flow that knows
 //!   nothing of notifications the answer is nothing, on average over notifications, however it sends: each time between
 //!   notifications is its own control, and so is a steady trend. That notifications come when a sender is fast makes the
-//!   first bins higher, not lower.
+//!   first bins higher, not lower. Less in the last bin, after more in one before, is no answer: it may fall back from a rise.
 //! - *Quiet.* Is the flow slower while it is notified than before the first notification, or long after the last one? That
 //!   is what remains to be seen where notifications come so fast that they hold a sender down.
 //! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
@@ -34,10 +34,9 @@ const KEPT: f32 = 16_384.0;
 const RECOVERS: u64 = 5_000_000;
 /// An answer that begins later than this after the notification is none, in nanoseconds.
 const LATEST: u64 = 1 << 24;
-/// So much less late after notifications shows no obedience: it may be left to chance.
-const LATE_AND_LITTLE: f64 = 0.12;
-/// Nor does less than this, where it may be more than chance, keep a flow from not obeying.
-const TOO_LITTLE: f64 = 0.015;
+/// More than this much less, and than two standard errors, keeps a flow from not obeying: DCQCN that cuts by a few hundredths
+/// behind a queue shows hardly more.
+const HINT: f64 = 0.015;
 /// Time without a notification from which on a flow counts as left alone, in nanoseconds; it is longer where they are sparse.
 const ALONE: u64 = 10_000_000;
 
@@ -121,6 +120,24 @@ pub enum Evidence {
     Once,
     /// It paused after notifications, which may be the end of what there was to send.
     Pauses,
+    /// More data after notifications, and less than that until the next one.
+    FallsBack {
+        /// By how much less than around that.
+        less: f32,
+        /// Start of the window with less data, since the notification.
+        from: u64,
+        /// End of the window; `u64::MAX` where it has none.
+        to: u64,
+    },
+    /// Less data, but so late that it is no answer.
+    TooLate {
+        /// By how much.
+        less: f32,
+        /// Start of the window, since the notification.
+        from: u64,
+        /// End of the window; `u64::MAX` where it has none.
+        to: u64,
+    },
 }
 
 impl Evidence {
@@ -143,6 +160,8 @@ impl Evidence {
             Self::Coarse => [9, 0, 0, 0],
             Self::Once => [10, 0, 0, 0],
             Self::Pauses => [11, 0, 0, 0],
+            Self::FallsBack { less, from, to } => [12, part(less), from, to],
+            Self::TooLate { less, from, to } => [13, part(less), from, to],
         }
     }
 
@@ -171,6 +190,16 @@ impl Evidence {
             9 => Self::Coarse,
             10 => Self::Once,
             11 => Self::Pauses,
+            12 => Self::FallsBack {
+                less: part(a),
+                from: b,
+                to: c,
+            },
+            13 => Self::TooLate {
+                less: part(a),
+                from: b,
+                to: c,
+            },
             _ => Self::NoData,
         }
     }
@@ -187,6 +216,19 @@ impl fmt::Display for Span {
             1_000..1_000_000 => write!(f, "{:.0} µs", nanos / 1e3),
             1_000_000..1_000_000_000 => write!(f, "{:.0} ms", nanos / 1e6),
             _ => write!(f, "{:.0} s", nanos / 1e9),
+        }
+    }
+}
+
+/// Times since a notification, the last of which may be `u64::MAX`.
+struct Window(u64, u64);
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(0, to) => write!(f, "within {}", Span(to)),
+            Self(from, u64::MAX) => write!(f, "from {} on", Span(from)),
+            Self(from, to) => write!(f, "{} to {}", Span(from), Span(to)),
         }
     }
 }
@@ -209,13 +251,25 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Slower { less, from, to } => {
-                write!(f, "{} less data ", Percent(less))?;
-                match (from, to) {
-                    (0, to) => write!(f, "within {}", Span(to))?,
-                    (from, u64::MAX) => write!(f, "from {} on", Span(from))?,
-                    (from, to) => write!(f, "{} to {}", Span(from), Span(to))?,
-                }
-                write!(f, " after notifications than around that")
+                let (less, window) = (Percent(less), Window(from, to));
+                write!(
+                    f,
+                    "{less} less data {window} after notifications than around that"
+                )
+            }
+            Self::FallsBack { less, from, to } => {
+                let (less, window) = (Percent(less), Window(from, to));
+                write!(
+                    f,
+                    "{less} less data {window} after notifications, but more before that: falling back from a rise is no answer"
+                )
+            }
+            Self::TooLate { less, from, to } => {
+                let (less, window) = (Percent(less), Window(from, to));
+                write!(
+                    f,
+                    "{less} less data {window} after notifications, too late for an answer"
+                )
             }
             Self::SlowerThanQuiet { less } => write!(
                 f,
@@ -374,7 +428,10 @@ struct Batch {
 }
 
 /// What one flow carries to be judged. Times are nanoseconds of any clock; those that go back count as the latest one.
+///
+/// What every stamp touches comes first, and is no longer than two cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Obedience {
     /// The stamp before the latest one, up to which data is spread.
     spread: u64,
@@ -392,26 +449,27 @@ pub struct Obedience {
     stamps: u8,
     /// The longest gap of late.
     longest: u64,
+    packets: u32,
+    stamped: u32,
+    batch: Batch,
     /// The last notification that data was seen behind of.
     last: u64,
     /// Notifications since data was spread: the first and the last of them.
     waiting: Option<(u64, u64)>,
+    /// By the time since the last notification; there from the first one on that data was seen behind.
+    bins: Option<Box<[Bin; BINS]>>,
     /// Time between notifications, smoothed.
     typical: u64,
     /// When the first packet came, and how long that was before the first notification.
     first: u64,
     alone: u64,
-    /// By the time since the last notification; there from the first one on that data was seen behind.
-    bins: Option<Box<[Bin; BINS]>>,
-    /// Rate before it.
-    before: f32,
     /// Changes of entropy in the present gap: the first one, and the last one, since the notification; 0 for none.
     turns: (u64, u64),
     /// First pause in the present gap, since the notification.
     pause: u64,
+    /// Rate before it.
+    before: f32,
     measured: u32,
-    packets: u32,
-    stamped: u32,
     /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
     turned_early: u32,
     turned_late: u32,
@@ -420,7 +478,6 @@ pub struct Obedience {
     pauses: f32,
     paused_at: f32,
     gaps: f32,
-    batch: Batch,
     quiet: Class,
     notified: Class,
     between: Class,
@@ -463,7 +520,7 @@ impl Obedience {
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.spread);
-        fetch(&self.batch);
+        fetch(&self.bins);
         if let Some(bins) = &self.bins {
             fetch(&bins[bin(self.latest.saturating_sub(self.last))]);
         }
@@ -736,7 +793,32 @@ const MOST: f64 = 0.2;
 /// Notifications with data in a bin, from which on it is looked at.
 const ENOUGH: f32 = 5.0;
 
+impl Shape {
+    /// Less data than chance explains. In the labelled set 4.5 errors mean no fewer wrong answers than 4.
+    fn is_sure(&self) -> bool {
+        self.less > 4.0 * self.error
+            && (self.less >= 0.01 || self.less > 0.003 && self.less > 6.0 * self.error)
+    }
+}
+
 impl Obedience {
+    /// The last bin, where there is less than in one before it that has more than around: what rises after notifications and
+    /// then falls back looks like what slows down late, and like what has recovered just when it is notified again.
+    fn falls_back(&self) -> Option<Shape> {
+        let mut more = 0.0_f64;
+        let mut last = None;
+        for shape in self.shapes() {
+            if shape.stamps < 0.5 {
+                continue;
+            }
+            last = (shape.is_sure() && more > 0.25 * shape.less).then_some(shape);
+            if -shape.less > 4.5 * shape.error {
+                more = more.max(-shape.less);
+            }
+        }
+        last
+    }
+
     fn shapes(&self) -> impl Iterator<Item = Shape> {
         // A short bin varies at least as much as a long one: few of them may have shown little.
         let mut spread: f64 = 0.0;
@@ -798,35 +880,36 @@ impl Obedience {
         let mut once = false;
         let mut most: Option<Shape> = None;
         let mut suspect: Option<Shape> = None;
+        let mut too_late: Option<Shape> = None;
         let mut before_steady = false;
         // Notified during bursts, whose ends are no answers.
         let mut bursts = false;
+        let falls_back = self.falls_back();
         for shape in self.shapes() {
             bursts |= shape.less < -0.3 && shape.spread > 1.0 || shape.less < -2.0;
             if shape.stamps < 0.5 {
                 continue;
             }
-            let sure = shape.less > 4.5 * shape.error
-                && (shape.less >= 0.01 || shape.less > 0.003 && shape.less > 6.0 * shape.error);
-            let apart = shape.less / shape.spread.max(1e-9);
-            let late = before_steady
-                && !((shape.less >= 0.15 && apart > 2.0 || shape.less >= 0.03 && apart > 4.0)
-                    && shape.count > 0.25 * f64::from(self.gaps))
-                || apart < 0.35;
-            let in_time = bounds(shape.bin).0 < LATEST;
-            if before_steady && (!in_time || apart < 1.2 && shape.less < LATE_AND_LITTLE) {
-                if in_time && shape.less > TOO_LITTLE && shape.less > 2.0 * shape.error {
-                    suspect = Some(shape);
+            let sure = shape.is_sure();
+            if before_steady && bounds(shape.bin).0 >= LATEST {
+                if sure {
+                    too_late = Some(shape);
                 }
                 continue;
             }
-            if sure && !late && !bursts {
+            let apart = shape.less / shape.spread.max(1e-9);
+            let late = before_steady
+                && !(shape.less >= 0.03
+                    && apart > 2.0
+                    && shape.count > 0.25 * f64::from(self.gaps))
+                || apart < 0.35;
+            if sure && !late && !bursts && falls_back.is_none() {
                 if most.is_none_or(|most| shape.less > most.less) {
                     most = Some(shape);
                 }
                 continue;
             }
-            if sure || shape.less > 0.07 && shape.less > 3.0 * shape.error {
+            if sure || shape.less > HINT && shape.less > 2.0 * shape.error {
                 suspect = Some(shape);
             }
             if shape.stamps >= 3.0 {
@@ -843,14 +926,10 @@ impl Obedience {
                 before_steady = true;
             }
         }
-        if let Some(shape) = most {
-            let (from, to) = bounds(shape.bin);
-            let less = shape.less as f32;
-            return (Obeys, Evidence::Slower { less, from, to });
-        }
         // Quiet.
         let (quiet, notified) = (&self.quiet, &self.notified);
         let mut since_quiet = None;
+        let mut faster = false;
         if quiet.count >= 1.0 && notified.count >= 2.0 {
             let less = quiet.mean() - notified.mean();
             let (a, b) = (quiet.variance(), notified.variance());
@@ -860,6 +939,7 @@ impl Obedience {
                 let less = (1.0 - (-less).exp()) as f32;
                 return (Obeys, Evidence::SlowerThanQuiet { less });
             }
+            faster = less < -0.1 && -less > 4.0 * error;
             let bound = less + 2.0 * error;
             let over_time = quiet.rate() - notified.rate();
             let most = less.max(over_time);
@@ -868,6 +948,15 @@ impl Obedience {
             } else if bound < 0.28 {
                 since_quiet = Some(bound);
             }
+        }
+        // Slower after notifications, and yet faster than without them: that is no answer.
+        if let Some(shape) = most {
+            if !faster {
+                let (from, to) = bounds(shape.bin);
+                let less = shape.less as f32;
+                return (Obeys, Evidence::Slower { less, from, to });
+            }
+            suspect = Some(shape);
         }
         let between = &self.between;
         if between.count >= 2.0 && notified.count >= 1.0 {
@@ -881,6 +970,21 @@ impl Obedience {
         open |= notified.count >= 8.0 && notified.variance() > 1.2;
         if self.turned_ever {
             return (Unclear, Evidence::TooFew);
+        }
+        let rested = self.alone / 3 >= self.typical && self.measured >= 5;
+        if let Some(shape) = falls_back {
+            if let Some(most) = since_quiet
+                && most <= 0.0
+                && (rested || faster)
+            {
+                return (DoesNotObey, Evidence::SteadySinceQuiet { most: 0.0 });
+            }
+            let (from, to) = bounds(shape.bin);
+            let less = shape.less as f32;
+            if from < LATEST {
+                return (Unclear, Evidence::FallsBack { less, from, to });
+            }
+            too_late = Some(shape);
         }
         if once {
             return (Unclear, Evidence::Once);
@@ -898,7 +1002,12 @@ impl Obedience {
             );
         }
         if open {
-            return (Unclear, Evidence::TooFew);
+            let evidence = too_late.map_or(Evidence::TooFew, |shape| {
+                let (from, to) = bounds(shape.bin);
+                let less = shape.less as f32;
+                Evidence::TooLate { less, from, to }
+            });
+            return (Unclear, evidence);
         }
         let per_gap = f64::from(self.stamped) / f64::from(self.gaps.max(1.0));
         if self.packets / 4 > self.stamped && per_gap < 16.0 {
@@ -906,14 +1015,13 @@ impl Obedience {
         }
         let between: f64 = self.shapes().map(|shape| shape.stamps).sum();
         if let Some(most) = steady
-            && (self.typical >= RECOVERS || between >= 6.0 || since_quiet.is_some())
+            && (self.typical >= RECOVERS || between >= 4.0 || since_quiet.is_some())
         {
             let most = most as f32;
             return (DoesNotObey, Evidence::Steady { most });
         }
         if let Some(most) = since_quiet
-            && self.alone / 3 >= self.typical
-            && self.measured >= 5
+            && rested
         {
             let most = (1.0 - (-most).exp()) as f32;
             return (DoesNotObey, Evidence::SteadySinceQuiet { most });
@@ -930,7 +1038,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Evidence; 12] = [
+    const ALL: [Evidence; 14] = [
         Evidence::NoData,
         Evidence::Slower {
             less: 0.415,
@@ -950,6 +1058,16 @@ mod tests {
         Evidence::Coarse,
         Evidence::Once,
         Evidence::Pauses,
+        Evidence::FallsBack {
+            less: 0.42,
+            from: 1 << 20,
+            to: 1 << 22,
+        },
+        Evidence::TooLate {
+            less: 0.24,
+            from: 1 << 24,
+            to: u64::MAX,
+        },
     ];
 
     #[test]

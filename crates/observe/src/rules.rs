@@ -64,6 +64,7 @@ pub fn untrusted(list: &[Prefix], notification: &Gist) -> Option<Rule> {
 
 /// The rule that `notification` breaks where it comes into the domain from outside, or goes out of it: one of its two
 /// addresses is in `domain`, the other is not. Without a domain, there is no border.
+#[inline]
 #[must_use]
 pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
     let inside = |address| access::lists(domain, address);

@@ -56,6 +56,16 @@ impl Place {
         self.index != 0
     }
 
+    /// The kernel's number of the interface that it passed, where that is known beside the one that it was captured on.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> Option<u32> {
+        match self.index {
+            0 => None,
+            index => Some(index),
+        }
+    }
+
     /// Where a packet with these octets was seen, captured on `interface`.
     #[inline]
     #[must_use]

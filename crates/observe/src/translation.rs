@@ -1,16 +1,32 @@
 //! CNPs that translate: a proxy node or an ingress PE that was told of congestion sends the sender a CNP, which looks like
 //! the receiver's (draft-xiao-rtgwg-proxy-congestion-notification section 4, draft-he-rtgwg-wan-fcn section 4.1).
 //!
-//! That one translates is inferred: it follows a notification about its flow, to the node that it comes from, or (an
-//! ingress PE may speak in the receiver's name) with no CE mark in between that the receiver may have answered.
+//! A CNP's bytes do not say who made it. The evidence, the first that holds decides:
+//!
+//! 1. It comes from a node that was told of this very flow, at most [`WITHIN`] before, and that is not the flow's
+//!    receiver: that node. Where the flow that the CNP means is not known, the sender has to agree.
+//! 2. It comes from the receiver's address, a CE mark of the flow is unanswered, and an FCN about the flow is not translated:
+//!    [ambiguous](Origin::Ambiguous), as an ingress PE speaks in the receiver's name.
+//! 3. It comes from the receiver's address, and a CE mark of the flow is unanswered: the receiver.
+//! 4. It comes from the receiver's address, and a notification about the flow is not translated: the node that was told.
+//! 5. Otherwise what its bytes suggest: the receiver.
+//!
+//! Marks and notifications count for [`WITHIN`], and for one CNP each: a node that translates sends one at most, and a
+//! receiver's CNP answers all marks before it. What a node was told of other flows, or long ago, says nothing.
 
 use crate::{Bounded, FlowKey};
-use fcn_wire::{Gist, Kind, Origin};
+use fcn_wire::{Gist, Kind, Origin, Subject};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// How long a proxy or an ingress PE may take to translate a notification, in nanoseconds \[choice\]: they answer at once,
-/// and the capture may have been made some way from them. A CNP that comes later is not taken for the translation.
+/// How long a CNP may come after the notification that it translates, or the CE mark that it answers, in nanoseconds
+/// \[choice\]: nodes answer at once, and the capture may have been made some way from them. A CNP that comes later is not
+/// taken for the answer.
 pub const WITHIN: u64 = 10_000_000;
+/// Notifications about one flow that wait for their translation, the last ones: at 50 µs between two, those of 400 µs.
+const WAITING: usize = 8;
+/// CNPs whose copies, seen at other places, are known again.
+const KNOWN_AGAIN: usize = 1 << 12;
 
 /// A notification that is not for the sender, but for a node that is to tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,41 +39,106 @@ pub struct Asked {
     pub kind: Kind,
     /// The node that it is sent to.
     pub told: IpAddr,
+    is_translated: bool,
+}
+
+impl Asked {
+    fn counts_at(&self, at: u64) -> bool {
+        counts(self.at, at)
+    }
+
+    const fn translator(&self) -> Origin {
+        match self.kind {
+            Kind::WanFcn => Origin::IngressPe,
+            _ => Origin::Proxy,
+        }
+    }
+}
+
+/// Whether what was seen at `cause` may have led to a CNP at `at`.
+fn counts(cause: u64, at: u64) -> bool {
+    at.checked_sub(cause).is_some_and(|delay| delay <= WITHIN)
+}
+
+/// What is said of a notification's origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Who it comes from.
+    pub origin: Origin,
+    /// The notification that it translates, where that is known.
+    pub translates: Option<Asked>,
+    /// Whether it answers the CE marks of its flow before it.
+    pub answers: bool,
+}
+
+/// What was told of one flow.
+#[derive(Debug, Default)]
+struct Told {
+    /// Oldest first.
+    asked: VecDeque<Asked>,
+    /// A node that translates under its own address, so not in the receiver's name.
+    own: Option<IpAddr>,
+    /// Ambiguous CNPs that have used up some of the causes, nobody knows which.
+    ambiguous: usize,
 }
 
 /// Who was asked to tell senders, and about which flows.
 #[derive(Debug)]
 pub struct Translations {
-    flows: Bounded<FlowKey, Asked>,
-    /// The nodes that were told, and how.
-    nodes: Bounded<IpAddr, Kind>,
+    flows: Bounded<FlowKey, Told>,
+    /// The last notification to a node about a sender, and whether its flow is known.
+    nodes: Bounded<(IpAddr, IpAddr), (Asked, bool)>,
+    /// What was said of CNPs that look otherwise, by frame.
+    said: Bounded<u64, Said>,
 }
 
 impl Translations {
-    /// Remembers at most `limit` flows, and as many nodes.
+    /// Remembers at most `limit` flows, and as many pairs of node and sender.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             flows: Bounded::new(limit),
             nodes: Bounded::new(limit),
+            said: Bounded::new(limit.min(KNOWN_AGAIN)),
         }
     }
 
-    /// Takes in a notification, and the flow that it is about; CNPs and Fast CNPs ask nobody.
-    pub fn asked(&mut self, (at, frame): (u64, u32), gist: &Gist, flow: Option<FlowKey>) {
+    /// Takes in a notification where it is seen first, and the flow that it is about; CNPs and Fast CNPs ask nobody, and a
+    /// flow's own receiver translates nothing.
+    #[inline]
+    pub fn asked(&mut self, (at, frame): (u64, u32), gist: &Gist, flow: Option<&FlowKey>) {
         if !matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn) {
             return;
         }
-        let (kind, told) = (gist.kind, gist.told);
-        *self.nodes.get_or_insert_with(told, at, || kind) = kind;
+        let receiver = flow.map(|flow| flow.receiver).or(gist.subject.receiver());
+        let sender = flow.map(|flow| flow.sender).or(gist.sender);
+        let Some(sender) = sender.filter(|_| receiver != Some(gist.told)) else {
+            return;
+        };
+        let asked = Asked {
+            at,
+            frame,
+            kind: gist.kind,
+            told: gist.told,
+            is_translated: false,
+        };
+        // A flow that is guessed by its addresses and port is not the very one.
+        let names_no_qp = matches!(
+            gist.subject,
+            Subject::Flow {
+                receiver_qp: None,
+                ..
+            }
+        );
+        let flow = flow.filter(|_| !names_no_qp);
+        let last = (asked, flow.is_some());
+        *(self.nodes).get_or_insert_with((gist.told, sender), at, || last) = last;
         if let Some(flow) = flow {
-            let asked = Asked {
-                at,
-                frame,
-                kind,
-                told,
-            };
-            *self.flows.get_or_insert_with(flow, at, || asked) = asked;
+            let told = self.flows.get_or_insert_with(*flow, at, Told::default);
+            if told.asked.len() == WAITING {
+                told.asked.pop_front();
+            }
+            told.asked.push_back(asked);
         }
     }
 
@@ -67,50 +148,134 @@ impl Translations {
         self.nodes.is_empty()
     }
 
-    /// The notification that a CNP about `flow` at `at` translates. `marked` is when the last CE mark of the flow was seen
-    /// before it.
-    #[must_use]
-    pub fn translated(
-        &self,
-        cnp: &Gist,
-        flow: &FlowKey,
-        at: u64,
+    /// Who a notification in `frame`, seen at `at`, comes from. `flow` is what it is about, `copy_of` the frame of its first
+    /// sighting where this is another, and `marked` when the last unanswered CE mark of the flow was seen.
+    pub fn said(
+        &mut self,
+        (at, frame): (u64, u32),
+        gist: &Gist,
+        flow: Option<&FlowKey>,
+        copy_of: Option<u32>,
         marked: Option<u64>,
-    ) -> Option<Asked> {
-        if cnp.kind != Kind::Cnp || self.is_empty() {
-            return None;
+    ) -> Said {
+        let by_bytes = Said {
+            origin: gist.origin,
+            translates: None,
+            answers: false,
+        };
+        if gist.kind != Kind::Cnp {
+            return by_bytes;
         }
-        let asked = *self.flows.get(flow)?;
-        let in_time = (at.checked_sub(asked.at)).is_some_and(|delay| delay <= WITHIN);
-        let by_node = cnp.notifier == asked.told;
-        // With the receiver's address, the later cause is the likelier one.
-        let for_receiver = asked.kind == Kind::WanFcn
-            && cnp.notifier == flow.receiver
-            && marked.is_none_or(|marked| marked <= asked.at);
-        (in_time && (by_node || for_receiver)).then_some(asked)
+        if let Some(first) = copy_of {
+            let first = self.said.get(&u64::from(first)).copied();
+            return first.map_or(by_bytes, |first| Said {
+                answers: false,
+                ..first
+            });
+        }
+        let in_name = flow.filter(|flow| flow.receiver == gist.notifier);
+        let by_bytes = Said {
+            answers: in_name.is_some(),
+            ..by_bytes
+        };
+        if self.is_empty() {
+            return by_bytes;
+        }
+        let told = flow.and_then(|flow| self.flows.get_mut(flow));
+        let said = if in_name.is_some() {
+            let is_marked = marked.is_some_and(|marked| counts(marked, at));
+            told.and_then(|told| told.in_the_receivers_name(at, is_marked))
+        } else {
+            told.and_then(|told| told.by_address(at, gist.notifier))
+                .or_else(|| {
+                    let (asked, is_of_flow) = self.nodes.get(&(gist.notifier, gist.told))?;
+                    let agrees = flow.is_none() || !is_of_flow;
+                    (agrees && asked.counts_at(at)).then(|| Said {
+                        origin: asked.translator(),
+                        ..by_bytes
+                    })
+                })
+        };
+        if let Some(said) = said {
+            *(self.said).get_or_insert_with(frame.into(), at, || said) = said;
+        }
+        said.unwrap_or(by_bytes)
+    }
+}
+
+impl Told {
+    /// The newest notification that may have led to a CNP at `at`, and is not translated. Where a node leaves some out, by
+    /// its rate limit, it is the older ones.
+    fn waiting(
+        &mut self,
+        at: u64,
+        mut fits: impl FnMut(&Asked) -> bool,
+    ) -> impl Iterator<Item = &mut Asked> {
+        (self.asked.iter_mut().rev())
+            .filter(move |asked| !asked.is_translated && asked.counts_at(at) && fits(asked))
     }
 
-    /// Who a notification comes from, where that is somebody else than its bytes tell: a node that was told to translate,
-    /// or who has just translated, as [`translated`](Self::translated) found.
-    #[must_use]
-    pub fn origin(&self, gist: &Gist, translated: Option<&Asked>) -> Origin {
-        if gist.kind != Kind::Cnp {
-            return gist.origin;
-        }
-        let by = (translated.map(|asked| asked.kind))
-            .or_else(|| self.nodes.get(&gist.notifier).copied());
-        match by {
-            Some(Kind::ProxyCn) => Origin::Proxy,
-            Some(Kind::WanFcn) => Origin::IngressPe,
-            _ => gist.origin,
-        }
+    /// A CNP from another address than the receiver's.
+    fn by_address(&mut self, at: u64, node: IpAddr) -> Option<Said> {
+        let by_node = |asked: &Asked| asked.told == node;
+        let last = (self.asked.iter().rev()).find(|asked| by_node(asked) && asked.counts_at(at))?;
+        let origin = last.translator();
+        self.own = Some(node);
+        let translates = self.waiting(at, by_node).next().map(translate);
+        Some(Said {
+            origin,
+            translates,
+            answers: false,
+        })
     }
+
+    /// A CNP from the receiver's address; `is_marked` says whether it may answer a CE mark.
+    fn in_the_receivers_name(&mut self, at: u64, is_marked: bool) -> Option<Said> {
+        let own = self.own;
+        let for_others = move |asked: &Asked| own != Some(asked.told);
+        let (count, by_pe) = self
+            .waiting(at, for_others)
+            .fold((0, false), |(count, by_pe), asked| {
+                (count + 1, by_pe || asked.kind == Kind::WanFcn)
+            });
+        if count == 0 || is_marked && !by_pe {
+            self.ambiguous = 0;
+            return None;
+        }
+        if !is_marked {
+            let asked = self.waiting(at, for_others).next().map(translate)?;
+            return Some(Said {
+                origin: asked.translator(),
+                translates: Some(asked),
+                answers: false,
+            });
+        }
+        // As many CNPs as there are causes, the marks counting as one, leave none of them.
+        self.ambiguous += 1;
+        let used_up = self.ambiguous > count;
+        if used_up {
+            self.ambiguous = 0;
+            self.waiting(at, for_others)
+                .for_each(|asked| asked.is_translated = true);
+        }
+        Some(Said {
+            origin: Origin::Ambiguous,
+            translates: None,
+            answers: used_up,
+        })
+    }
+}
+
+fn translate(asked: &mut Asked) -> Asked {
+    asked.is_translated = true;
+    *asked
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fcn_wire::{Qp, Subject};
+    use fcn_wire::Qp;
+    use proptest::prelude::*;
 
     const PE: [u8; 4] = [10, 9, 0, 1];
     const FLOW: FlowKey = FlowKey {
@@ -118,6 +283,8 @@ mod tests {
         receiver: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 2, 9)),
         receiver_qp: Qp::truncate(5),
     };
+    const BYTES: (Origin, Option<u32>) = (Origin::Receiver, None);
+    const AMBIGUOUS: (Origin, Option<u32>) = (Origin::Ambiguous, None);
 
     fn gist(kind: Kind, notifier: IpAddr, told: IpAddr) -> Gist {
         Gist {
@@ -125,7 +292,7 @@ mod tests {
             origin: Origin::Receiver,
             notifier,
             told,
-            sender: Some(FLOW.sender),
+            sender: (kind != Kind::WanFcn).then_some(FLOW.sender),
             subject: Subject::SenderQp(Qp::truncate(9)),
             level: None,
             deepest_queue: None,
@@ -133,45 +300,178 @@ mod tests {
         }
     }
 
-    /// Who a CNP from `notifier` comes from, so long after a notification of that kind to the PE.
-    fn origin(kind: Kind, notifier: IpAddr, delay: u64, marked: Option<u64>) -> (bool, Origin) {
-        let mut translations = Translations::new(4);
-        let asked = gist(kind, [10, 8, 0, 1].into(), PE.into());
-        translations.asked((1000, 3), &asked, Some(FLOW));
-        let cnp = gist(Kind::Cnp, notifier, FLOW.sender);
-        let translated = translations.translated(&cnp, &FLOW, 1000 + delay, marked);
-        (
-            translated.is_some(),
-            translations.origin(&cnp, translated.as_ref()),
-        )
+    /// One flow, and the tables.
+    struct Flow {
+        tables: Translations,
+        marked: Option<u64>,
+        frame: u32,
     }
 
-    #[test]
-    fn who_translates_is_told_by_its_address_or_by_time() {
-        let (pe, receiver) = (IpAddr::from(PE), FLOW.receiver);
-        for (kind, by) in [
-            (Kind::ProxyCn, Origin::Proxy),
-            (Kind::WanFcn, Origin::IngressPe),
-        ] {
-            assert_eq!(origin(kind, pe, WITHIN, None), (true, by));
-            // A node that translates is no receiver, whenever it speaks.
-            assert_eq!(origin(kind, pe, WITHIN + 1, None), (false, by));
+    impl Flow {
+        fn new() -> Self {
+            Self {
+                tables: Translations::new(4),
+                marked: None,
+                frame: 0,
+            }
         }
-        let of = |kind, delay, marked| origin(kind, receiver, delay, marked);
-        assert_eq!(of(Kind::WanFcn, 5, Some(1000)), (true, Origin::IngressPe));
-        assert_eq!(of(Kind::WanFcn, 5, Some(1001)), (false, Origin::Receiver));
-        assert_eq!(
-            of(Kind::WanFcn, WITHIN + 1, None),
-            (false, Origin::Receiver)
-        );
-        assert_eq!(of(Kind::ProxyCn, 5, None), (false, Origin::Receiver));
+
+        /// Tells the PE, or whoever; returns the frame.
+        fn tell(&mut self, kind: Kind, told: impl Into<IpAddr>, at: u64) -> u32 {
+            self.frame += 1;
+            let gist = gist(kind, [10, 8, 0, 1].into(), told.into());
+            self.tables.asked((at, self.frame), &gist, Some(&FLOW));
+            self.frame
+        }
+
+        fn say(&mut self, from: impl Into<IpAddr>, at: u64, flow: Option<&FlowKey>) -> Said {
+            self.frame += 1;
+            let cnp = gist(Kind::Cnp, from.into(), FLOW.sender);
+            let said = (self.tables).said((at, self.frame), &cnp, flow, None, self.marked);
+            if said.answers {
+                self.marked = None;
+            }
+            said
+        }
+
+        fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>) {
+            let said = self.say(from, at, Some(&FLOW));
+            (said.origin, said.translates.map(|asked| asked.frame))
+        }
+    }
+
+    const KINDS: [(Kind, Origin); 2] = [
+        (Kind::ProxyCn, Origin::Proxy),
+        (Kind::WanFcn, Origin::IngressPe),
+    ];
+
+    #[test]
+    fn each_notification_is_translated_once_and_in_time() {
+        for (kind, by) in KINDS {
+            for from in [IpAddr::from(PE), FLOW.receiver] {
+                let mut flow = Flow::new();
+                let told = [flow.tell(kind, PE, 1000), flow.tell(kind, PE, 2000)];
+                assert_eq!(flow.cnp(from, 999), BYTES, "before");
+                assert_eq!(flow.cnp(from, 2100), (by, Some(told[1])));
+                assert_eq!(flow.cnp(from, 2200), (by, Some(told[0])));
+                // The address still tells.
+                let left = if from == IpAddr::from(PE) {
+                    (by, None)
+                } else {
+                    BYTES
+                };
+                assert_eq!(flow.cnp(from, 2300), left);
+                flow.tell(kind, PE, 5000);
+                assert_eq!(flow.cnp(from, 5001 + WITHIN), BYTES, "too late");
+            }
+        }
     }
 
     #[test]
-    fn notifications_to_the_sender_ask_nobody() {
-        let mut translations = Translations::new(4);
+    fn a_node_that_was_told_of_something_else_has_no_reputation() {
+        for (kind, by) in KINDS {
+            let mut flow = Flow::new();
+            flow.tell(kind, PE, 1000);
+            let other = FlowKey {
+                receiver_qp: Qp::truncate(6),
+                ..FLOW
+            };
+            assert_eq!(flow.say(PE, 1001, Some(&other)).origin, Origin::Receiver);
+            // A CNP whose flow is not known: address and sender agree.
+            assert_eq!(flow.say(PE, 1002, None).origin, by);
+            assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
+            let elsewhere = gist(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
+            let said = flow.tables.said((1002, 9), &elsewhere, None, None, None);
+            assert_eq!(said.origin, Origin::Receiver);
+            // Told itself, a receiver is one all the same.
+            let mut flow = Flow::new();
+            flow.tell(kind, FLOW.receiver, 1000);
+            assert_eq!(flow.cnp(FLOW.receiver, 1001), BYTES);
+            assert_eq!(flow.say(FLOW.receiver, 1001, None).origin, Origin::Receiver);
+        }
+        // An FCN about a label that nobody knows.
+        let mut tables = Translations::new(4);
+        let fcn = gist(Kind::WanFcn, [10, 8, 0, 1].into(), PE.into());
+        tables.asked((1, 1), &fcn, None);
         let fast = gist(Kind::FastCnp1, [10, 8, 0, 1].into(), PE.into());
-        translations.asked((1, 1), &fast, Some(FLOW));
-        assert!(translations.is_empty());
+        tables.asked((1, 1), &fast, Some(&FLOW));
+        assert!(tables.is_empty());
+    }
+
+    #[test]
+    fn an_unanswered_mark_speaks_for_the_receiver() {
+        for (kind, by) in KINDS {
+            let mut flow = Flow::new();
+            // Whichever comes first.
+            flow.marked = Some(900);
+            let told = flow.tell(kind, PE, 1000);
+            if kind == Kind::WanFcn {
+                // Two causes, two CNPs: of neither it is known, and then there is none left.
+                assert_eq!(flow.cnp(FLOW.receiver, 1100), AMBIGUOUS);
+                assert_eq!(flow.cnp(FLOW.receiver, 1200), AMBIGUOUS);
+                assert_eq!((flow.cnp(FLOW.receiver, 1300), flow.marked), (BYTES, None));
+            } else {
+                assert_eq!(flow.cnp(FLOW.receiver, 1100), BYTES);
+                assert_eq!(flow.cnp(FLOW.receiver, 1200), (by, Some(told)));
+            }
+            // An answered mark, and one of long ago.
+            flow.marked = Some(2000);
+            assert_eq!((flow.cnp(FLOW.receiver, 2100), flow.marked), (BYTES, None));
+            let told = flow.tell(kind, PE, 2200);
+            assert_eq!(flow.cnp(FLOW.receiver, 2300), (by, Some(told)));
+            flow.marked = Some(3000);
+            let told = flow.tell(kind, PE, 3001 + WITHIN);
+            assert_eq!(flow.cnp(FLOW.receiver, 3001 + WITHIN), (by, Some(told)));
+            // Its own address outranks the mark.
+            let told = flow.tell(kind, PE, 4000 + WITHIN);
+            flow.marked = Some(4001 + WITHIN);
+            assert_eq!(flow.cnp(PE, 4002 + WITHIN), (by, Some(told)));
+            // Who speaks for itself does not speak in the receiver's name.
+            flow.marked = None;
+            flow.tell(kind, PE, 5000 + WITHIN);
+            assert_eq!(flow.cnp(FLOW.receiver, 5001 + WITHIN), BYTES);
+        }
+    }
+
+    #[test]
+    fn a_copy_is_what_the_first_one_is() {
+        let mut flow = Flow::new();
+        flow.tell(Kind::WanFcn, PE, 1000);
+        let first = flow.say(FLOW.receiver, 1001, Some(&FLOW));
+        let cnp = gist(Kind::Cnp, FLOW.receiver, FLOW.sender);
+        let mut copy = |of| {
+            let seen = (1002, 10);
+            (flow.tables).said(seen, &cnp, Some(&FLOW), Some(of), Some(1001))
+        };
+        assert_eq!(copy(2), first);
+        assert_eq!((copy(3).origin, copy(3).answers), (Origin::Receiver, false));
+    }
+
+    proptest! {
+        /// No more CNPs in the receiver's name are translations than there were notifications, and memory is bounded.
+        #[test]
+        fn no_more_are_translated_than_were_told(
+            acts in proptest::collection::vec((0u8..4, 0u64..WITHIN, any::<bool>()), 1..200),
+        ) {
+            let mut flow = Flow::new();
+            let (mut told, mut translated) = (0, 0);
+            let mut at = 0;
+            for (act, after, is_wan) in acts {
+                at += after / 4;
+                match act {
+                    0 => flow.marked = Some(at),
+                    1 => {
+                        flow.tell(if is_wan { Kind::WanFcn } else { Kind::ProxyCn }, PE, at);
+                        told += 1;
+                    }
+                    _ => {
+                        let said = flow.say(FLOW.receiver, at, Some(&FLOW));
+                        translated += usize::from(said.translates.is_some());
+                        prop_assert!(translated <= told);
+                    }
+                }
+            }
+            prop_assert!(flow.tables.flows.iter().all(|(_, told)| told.asked.len() <= WAITING));
+        }
     }
 }

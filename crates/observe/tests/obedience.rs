@@ -3,23 +3,64 @@
 mod labelled;
 
 use fcn_observe::obedience::{Answer, Obedience, Verdict};
+use labelled::{Labelled, Sender};
 
 /// Flows that count: 1,000 data packets and 20 notifications at least.
-#[test]
-fn verdicts_are_seldom_wrong_and_seldom_missing() {
-    let flows: Vec<_> = (50_000..50_600)
+fn flows(numbers: impl Iterator<Item = u64>) -> Vec<Labelled> {
+    numbers
         .map(labelled::flow)
         .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
+        .collect()
+}
+
+fn part(flows: &[&Labelled], of: impl Fn(&Labelled) -> bool) -> f64 {
+    flows.iter().filter(|flow| of(flow)).count() as f64 / flows.len() as f64
+}
+
+fn is_unclear(flow: &Labelled) -> bool {
+    flow.verdict.answer == Answer::Unclear
+}
+
+fn is_wrong(flow: &Labelled) -> bool {
+    ![Answer::Unclear, flow.sender.truth()].contains(&flow.verdict.answer)
+}
+
+#[test]
+fn verdicts_are_seldom_wrong_and_seldom_missing() {
+    let flows = flows(50_000..50_780);
+    let all: Vec<_> = flows.iter().collect();
+    assert!(part(&all, is_wrong) <= 0.02, "{}", part(&all, is_wrong));
+    // Behind a shared queue, and of who speeds up, more remains unclear: the benchmark says how much.
+    let alone: Vec<_> = flows
+        .iter()
+        .filter(|flow| Sender::ALL[..Sender::ALONE].contains(&flow.sender))
         .collect();
-    let part = |of: &dyn Fn(&labelled::Labelled) -> bool| {
-        flows.iter().filter(|flow| of(flow)).count() as f64 / flows.len() as f64
-    };
-    let answer = |flow: &labelled::Labelled| flow.verdict.answer;
-    let unclear = part(&|flow| answer(flow) == Answer::Unclear);
-    let wrong = part(&|flow| ![Answer::Unclear, flow.sender.truth()].contains(&answer(flow)));
-    assert!(flows.len() > 500, "{}", flows.len());
-    assert!(wrong <= 0.01, "{wrong}");
+    assert!(alone.len() > 500, "{}", alone.len());
+    assert!(part(&alone, is_wrong) <= 0.01, "{}", part(&alone, is_wrong));
+    let unclear = part(&alone, is_unclear);
     assert!(unclear < 0.2, "{unclear}");
+}
+
+#[test]
+fn who_cuts_a_little_behind_a_queue_is_not_accused() {
+    let kinds = Sender::ALL.len();
+    let place = Sender::ALL.iter().position(|one| *one == Sender::Shares);
+    let flows = flows((60_000..61_300).filter(|n| Some(*n as usize % kinds) == place));
+    let shares: Vec<_> = flows.iter().collect();
+    assert!(shares.len() > 30, "{}", shares.len());
+    assert_eq!(part(&shares, is_wrong), 0.0);
+    assert!(part(&shares, is_unclear) < 0.5);
+}
+
+#[test]
+fn who_speeds_up_when_notified_does_not_obey() {
+    for (rise, every, lasts) in [(1.1, 2 * MS, MS), (2.0, 2 * MS, MS), (4.0, 2 * MS, 20 * US)] {
+        let verdict = run(200 * MS, every, |_, since| {
+            let risen = since.is_some_and(|since| (10 * US..lasts + 10 * US).contains(&since));
+            (2_000.0 / if risen { rise } else { 1.0 }) as u64
+        });
+        assert_ne!(verdict.answer, Answer::Obeys, "{rise} {lasts}: {verdict:?}");
+    }
 }
 
 /// A flow of so many nanoseconds: `gap` says how long after a packet, sent at a time with so much since the last

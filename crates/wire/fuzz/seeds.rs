@@ -288,12 +288,12 @@ fn routing(seeds: &mut Seeds) -> io::Result<()> {
 
 fn profiles(seeds: &mut Seeds) -> io::Result<()> {
     let toml =
-        "# Code points\nfast_cnp_option1 = 0x8A\nwan_fcn_port = 900\nicrc_reading = \"A2\"\n";
+        "# Code points\nfast_cnp_option1 = 0x88\nwan_fcn_port = 900\nicrc_reading = \"A2\"\n";
     seeds.put("profile", "toml", toml.as_bytes())?;
     seeds.put("profile", "refused", b"fast_cnp_option1 = 0x1E")?;
     seeds.put(
         "profile",
         "overrides",
-        b"fast_cnp_option2=0x8B\nproxy_cn_port = 1000\nicrc_reading=c\nioam_option=0\nrocev2_port=0",
+        b"fast_cnp_option2=0x89\nproxy_cn_port = 1000\nicrc_reading=c\nioam_option=0\nrocev2_port=0",
     )
 }

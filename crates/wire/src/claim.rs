@@ -2,12 +2,17 @@
 //!
 //! Both ports are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
 //! So a datagram is ours only when it goes *to* the port and its content leaves no doubt; one that comes *from* the
-//! port never is. What doubt remains is decided for the other protocol. Every tool asks here.
+//! port to another never is. What doubt remains is decided for the other protocol. Every tool asks here.
 //!
 //! | | ours | ours, but broken |
 //! |---|---|---|
 //! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive | UDP length 11, or 13 to 16 |
 //! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
+//!
+//! From one of the two ports to one of them, clients and servers of others may answer each other, and what comes from RoCEv2's
+//! port is RoCEv2 to many. There an FCN is ours only if its reserved bits are 0 and it names a flow label other than 0, and
+//! nothing is taken for a broken message of ours. The addresses of a proxy notification, which stand in it twice, are beyond
+//! doubt from any port.
 //!
 //! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
 //! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
@@ -16,7 +21,7 @@ use crate::frame::Datagram;
 use crate::octets::{u8_at, u16_at};
 use crate::profile::Profile;
 use crate::proxy_cn::{Agreement, Family, ProxyCn};
-use crate::wan_fcn::WAN_FCN_LEN;
+use crate::wan_fcn::{WAN_FCN_LEN, WanFcn};
 
 /// Whose a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,34 +41,82 @@ pub const WAN_FCN_LONGEST: usize = 8;
 /// What keeps a SIP connection alive (RFC 5626 section 4.4.1): as an FCN it would have reserved bits that no node sets.
 const SIP_KEEP_ALIVE: [u8; WAN_FCN_LEN] = *b"\r\n\r\n";
 
-/// Whether a datagram to the port of WAN FCNs is one: its payload as far as captured, and that one's length on the wire.
-#[must_use]
-pub fn wan_fcn(payload: &[u8], len: usize) -> Claim {
-    match len {
-        _ if payload == SIP_KEEP_ALIVE => Claim::Others,
-        WAN_FCN_LEN => Claim::Ours,
-        3..=WAN_FCN_LONGEST => Claim::Broken,
-        _ => Claim::Others,
-    }
+/// What tells whose a UDP datagram is.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// UDP source and destination port.
+    pub ports: (u16, u16),
+    /// UDP payload as far as captured.
+    pub payload: &'a [u8],
+    /// Octets of the payload on the wire.
+    pub payload_len: usize,
+    /// Version of the IP packet around it.
+    pub outer: Family,
+    /// Octets of that packet.
+    pub outer_len: usize,
 }
 
-/// Whether a datagram to the port of proxy notifications is one: its payload as far as captured, the version of the IP
-/// packet around it, that packet's length in octets, and the code points in use.
-#[must_use]
-pub fn proxy_cn(payload: &[u8], outer: Family, outer_len: usize, profile: &Profile) -> Claim {
-    let Ok(message) = ProxyCn::new_checked(payload, outer) else {
-        return names_roce(payload, profile);
-    };
-    let tuple = message.five_tuple();
-    // Octets that are all the same agree with themselves.
-    let filler = tuple.source == tuple.destination && message.reserved() != 0;
-    if message.agreement() != Agreement::Addresses || filler {
-        return names_roce(payload, profile);
+impl Evidence<'_> {
+    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    #[must_use]
+    pub fn claim(&self, profile: &Profile) -> Claim {
+        let (from, to) = self.ports;
+        let default = &Profile::DEFAULT;
+        let (claim, is_default) = if to == profile.proxy_cn_port {
+            (self.proxy_cn(profile), to == default.proxy_cn_port)
+        } else if to == profile.wan_fcn_port {
+            (self.wan_fcn(), to == default.wan_fcn_port)
+        } else {
+            return Claim::Others;
+        };
+        let may_answer = [
+            profile.proxy_cn_port,
+            profile.wan_fcn_port,
+            profile.rocev2_port,
+        ]
+        .contains(&from);
+        match claim {
+            Claim::Others if !is_default => Claim::Broken,
+            Claim::Broken if is_default && may_answer => Claim::Others,
+            Claim::Ours
+                if is_default && may_answer && to == profile.wan_fcn_port && !self.names_flow() =>
+            {
+                Claim::Others
+            }
+            claim => claim,
+        }
     }
-    if outer_len <= outer.max_packet() && parses(message.invoking_packet()) {
-        Claim::Ours
-    } else {
-        Claim::Broken
+
+    fn wan_fcn(&self) -> Claim {
+        match self.payload_len {
+            _ if self.payload == SIP_KEEP_ALIVE => Claim::Others,
+            WAN_FCN_LEN => Claim::Ours,
+            3..=WAN_FCN_LONGEST => Claim::Broken,
+            _ => Claim::Others,
+        }
+    }
+
+    /// Whether an FCN is as every node has to send it, and about packets that have a flow label.
+    fn names_flow(&self) -> bool {
+        WanFcn::new_checked(self.payload)
+            .is_ok_and(|message| message.reserved() == 0 && message.flow_label() != 0)
+    }
+
+    fn proxy_cn(&self, profile: &Profile) -> Claim {
+        let Ok(message) = ProxyCn::new_checked(self.payload, self.outer) else {
+            return names_roce(self.payload, profile);
+        };
+        let tuple = message.five_tuple();
+        // Octets that are all the same agree with themselves.
+        let filler = tuple.source == tuple.destination && message.reserved() != 0;
+        if message.agreement() != Agreement::Addresses || filler {
+            return names_roce(self.payload, profile);
+        }
+        if self.outer_len <= self.outer.max_packet() && parses(message.invoking_packet()) {
+            Claim::Ours
+        } else {
+            Claim::Broken
+        }
     }
 }
 
@@ -97,25 +150,14 @@ impl Datagram<'_> {
     /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
     #[must_use]
     pub fn claim(&self, profile: &Profile) -> Claim {
-        let (claim, default) = if self.destination_port == profile.proxy_cn_port {
-            let outer = Family::of(self.ip.source);
-            let outer_len = self.ip.end - self.ip.start;
-            (
-                proxy_cn(self.payload, outer, outer_len, profile),
-                Profile::DEFAULT.proxy_cn_port,
-            )
-        } else if self.destination_port == profile.wan_fcn_port {
-            (
-                wan_fcn(self.payload, self.payload_len),
-                Profile::DEFAULT.wan_fcn_port,
-            )
-        } else {
-            return Claim::Others;
+        let seen = Evidence {
+            ports: (self.source_port, self.destination_port),
+            payload: self.payload,
+            payload_len: self.payload_len,
+            outer: Family::of(self.ip.source),
+            outer_len: self.ip.end - self.ip.start,
         };
-        if claim == Claim::Others && self.destination_port != default {
-            return Claim::Broken;
-        }
-        claim
+        seen.claim(profile)
     }
 }
 
@@ -173,9 +215,37 @@ mod tests {
             Claim::Others
         );
         let mut other = Profile::DEFAULT;
-        other.set("wan_fcn_port=900", false).unwrap();
+        other.set("wan_fcn_port=900").unwrap();
         assert_eq!(claim((1, 900), &[0; 28], &other), Claim::Broken);
         assert_eq!(claim((1, 1022), &[0; 4], &other), Claim::Others);
+    }
+
+    #[test]
+    fn from_ports_of_ours_others_may_answer() {
+        let of = |ports, bytes: &[u8]| claim(ports, bytes, &Profile::DEFAULT);
+        let fcn = [0x12, 0x34, 0x5A, 0];
+        for from in [1021, 1022, 4791] {
+            let wan = (from, 1022);
+            assert_eq!(of(wan, &fcn), Claim::Ours);
+            // Reserved bits that are set, no flow label, another length.
+            for bytes in [
+                &[0x12, 0x34, 0x5A, 1][..],
+                &[0, 0, 0x0A, 0],
+                &[0x12; 3],
+                &[0x12; 8],
+            ] {
+                assert_eq!(of(wan, bytes), Claim::Others, "{bytes:?}");
+                assert_ne!(of((1023, 1022), bytes), Claim::Others, "{bytes:?}");
+            }
+            let good = notification(28);
+            assert_eq!(of((from, 1021), &good), Claim::Ours);
+            assert_eq!(of((from, 1021), &good[..35]), Claim::Others);
+        }
+        // A port that was chosen for this has no other owner.
+        let mut other = Profile::DEFAULT;
+        other.set("wan_fcn_port=900").unwrap();
+        assert_eq!(claim((900, 900), &[0; 4], &other), Claim::Ours);
+        assert_eq!(claim((900, 900), &[0; 8], &other), Claim::Broken);
     }
 
     #[test]

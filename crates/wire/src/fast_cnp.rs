@@ -448,7 +448,8 @@ mod tests {
     #[test]
     fn a_code_point_that_the_draft_forbids_is_named_when_forced() {
         let mut profile = Profile::DEFAULT;
-        profile.set("fast_cnp_option1=0x3E", true).unwrap();
+        profile.set("force=true").unwrap();
+        profile.set("fast_cnp_option1=0x3E").unwrap();
         let mut findings = Findings::new();
         FastCnp::check(
             0x3E,

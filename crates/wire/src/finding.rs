@@ -157,7 +157,7 @@ rules! {
     FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
         "The data packet that caused a Fast CNP is marked CE as well, though its sender is known to handle Fast CNPs";
     FastCnpMarkUnclear = "fastcnp.ce.unclear", FastCnp, Note, "draft-xiao-rtgwg-rocev2-fast-cnp section 4",
-        "Data is marked CE soon after a switch's Fast CNP, and its sender handles those; whether it was the packet that caused one cannot be told";
+        "Data is marked CE beside a switch's Fast CNP, and its sender handles those; whether it was the packet that caused it cannot be told";
     FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",
         "The source is not on the access list: perhaps forged, or from outside of the domain";
     FastCnpBorder = "fastcnp.border.crossed", FastCnp, Error, "draft-xiao-rtgwg-rocev2-fast-cnp section 5",

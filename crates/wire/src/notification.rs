@@ -142,11 +142,19 @@ pub enum Origin {
     Proxy,
     /// An ingress PE that translates an FCN: likewise.
     IngressPe,
+    /// The receiver or an ingress PE, which speaks in its name: either had cause to, and nothing tells which it was.
+    Ambiguous,
 }
 
 impl Origin {
     /// Every origin.
-    pub const ALL: [Self; 4] = [Self::Receiver, Self::Switch, Self::Proxy, Self::IngressPe];
+    pub const ALL: [Self; 5] = [
+        Self::Receiver,
+        Self::Switch,
+        Self::Proxy,
+        Self::IngressPe,
+        Self::Ambiguous,
+    ];
 
     /// The name of who notifies, in JSON, filters and reports.
     #[must_use]
@@ -156,6 +164,7 @@ impl Origin {
             Self::Switch => "switch",
             Self::Proxy => "proxy",
             Self::IngressPe => "ingress_pe",
+            Self::Ambiguous => "ambiguous",
         }
     }
 }

@@ -14,6 +14,23 @@ pub const VXLAN_PORT: u16 = 4789;
 /// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit set.
 pub const IOAM_OPTION_MUTABLE: u8 = 0x31;
 
+/// IPv6 option types that others have (IANA's registry of Destination Options and Hop-by-Hop Options), among those that the
+/// drafts' rules about the top three bits allow.
+const ASSIGNED_OPTIONS: [(u8, &str); 12] = [
+    (0x00, "Pad1"),
+    (0x01, "PadN"),
+    (0x04, "Tunnel Encapsulation Limit"),
+    (0x05, "Router Alert"),
+    (0x07, "CALIPSO"),
+    (0x08, "SMF_DPD"),
+    (0x0F, "Performance and Diagnostic Metrics"),
+    (0x11, "IOAM"),
+    (0x12, "AltMark"),
+    (0x8A, "Endpoint Identification"),
+    (0x8B, "ILNP Nonce"),
+    (0x8C, "Line-Identification"),
+];
+
 /// Code points in use, one value per name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -36,6 +53,8 @@ pub struct Profile {
     pub ioam_option: u8,
     /// How the ICRC treats IPv6 extension headers when we emit.
     pub icrc_reading: Reading,
+    /// Whether values that the drafts forbid, and such as fall together, are taken as they are: for negative testing.
+    pub force: bool,
 }
 
 impl Profile {
@@ -50,43 +69,38 @@ impl Profile {
         rocev2_port: ROCEV2_PORT,
         ioam_option: IOAM_OPTION_MUTABLE,
         icrc_reading: Reading::Covered,
+        force: false,
     };
 
     /// Reads a profile from TOML text; names that are absent keep their defaults.
     ///
-    /// With `force`, values that the drafts forbid are taken as they are (for negative testing).
-    ///
     /// # Errors
-    /// TOML that cannot be read (with its line), an unknown name, or a value that the drafts do not allow.
-    pub fn from_toml(text: &str, force: bool) -> Result<Self, ProfileError> {
+    /// TOML that cannot be read (with its line), an unknown name, or a value that [`validate`](Self::validate) refuses.
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text).map_err(|e| {
-            ProfileError(format!(
+            ProfileError::of_text(format!(
                 "cannot read the profile: {}",
                 e.to_string().trim_end()
             ))
         })?;
-        if !force {
-            profile.validate()?;
-        }
+        profile.validate()?;
         Ok(profile)
     }
 
     /// Applies one override, `name=value`, where value is decimal or `0x…`.
     ///
     /// # Errors
-    /// An override that is not of that form, has an unknown name, or (unless `force`) a value not allowed.
-    pub fn set(&mut self, assignment: &str, force: bool) -> Result<(), ProfileError> {
+    /// An override that is not of that form, has an unknown name, or a value that [`validate`](Self::validate) refuses.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ProfileError> {
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
-            ProfileError(format!(
+            ProfileError::of_text(format!(
                 "`{assignment}` is not of the form name=value; names: {}",
                 Self::NAMES.join(", ")
             ))
         })?;
         let (name, value) = (name.trim(), value.trim());
         let next = self.with(name, value)?;
-        if !force {
-            next.validate()?;
-        }
+        next.validate()?;
         *self = next;
         Ok(())
     }
@@ -102,6 +116,7 @@ impl Profile {
         "rocev2_port",
         "ioam_option",
         "icrc_reading",
+        "force",
     ];
 
     fn with(&self, name: &str, value: &str) -> Result<Self, ProfileError> {
@@ -120,11 +135,18 @@ impl Profile {
             "ioam_option" => next.ioam_option = octet()?,
             "icrc_reading" => {
                 next.icrc_reading = Reading::from_name(value).ok_or_else(|| {
-                    ProfileError(format!("icrc_reading: `{value}` is not one of A, A2, B, C"))
+                    ProfileError::of_text(format!(
+                        "icrc_reading: `{value}` is not one of A, A2, B, C"
+                    ))
+                })?;
+            }
+            "force" => {
+                next.force = value.parse().map_err(|_| {
+                    ProfileError::of_text(format!("force: `{value}` is not true or false"))
                 })?;
             }
             _ => {
-                return Err(ProfileError(format!(
+                return Err(ProfileError::of_text(format!(
                     "`{name}` is not a code point; names: {}",
                     Self::NAMES.join(", ")
                 )));
@@ -133,46 +155,50 @@ impl Profile {
         Ok(next)
     }
 
-    /// Checks every value against what its draft allows.
+    /// Checks every value against what its draft allows, against each other, and against what is assigned to others; nothing
+    /// where [`force`](Self::force) is set.
     ///
     /// # Errors
     /// The first value that is not allowed, with the rule it breaks.
     pub fn validate(&self) -> Result<(), ProfileError> {
-        const FAST: &str = "draft-xiao-rtgwg-rocev2-fast-cnp section 4 wants the top three bits 100 (0x80 to 0x9f)";
-        const PROXY: &str = "draft-xiao-rtgwg-proxy-congestion-notification section 5.2 wants the top three bits 000 (0x02 to 0x1f)";
-        let refuse = |name: &str, value: &dyn fmt::Display, why: &str| {
-            Err(ProfileError(format!(
-                "{name} = {value} is refused: {why}; force it for negative testing only"
-            )))
+        const FAST: (u8, &str) = (
+            0b100,
+            "draft-xiao-rtgwg-rocev2-fast-cnp section 4 wants the top three bits 100 (0x80 to 0x9f)",
+        );
+        const PROXY: (u8, &str) = (
+            0b000,
+            "draft-xiao-rtgwg-proxy-congestion-notification section 5.2 wants the top three bits 000 (0x02 to 0x1f)",
+        );
+        if self.force {
+            return Ok(());
+        }
+        let refuse = |name: &'static str, value: &dyn fmt::Display, why: &str| {
+            Err(ProfileError {
+                name: Some(name),
+                text: format!(
+                    "{name} = {value} is refused: {why}; with force = true it is taken, for negative testing"
+                ),
+            })
         };
-        for (name, value) in [
-            ("fast_cnp_option1", self.fast_cnp_option1),
-            ("fast_cnp_option2", self.fast_cnp_option2),
-        ] {
-            if value >> 5 != 0b100 {
-                return refuse(name, &format_args!("{value:#04x}"), FAST);
+        let ours = [
+            ("fast_cnp_option1", self.fast_cnp_option1, FAST),
+            ("fast_cnp_option2", self.fast_cnp_option2, FAST),
+            ("proxy_address_option", self.proxy_address_option, PROXY),
+        ];
+        for (i, (name, value, (bits, why))) in ours.into_iter().enumerate() {
+            let shown = format_args!("{value:#04x}");
+            if value >> 5 != bits {
+                return refuse(name, &shown, why);
+            }
+            if let Some((_, owner)) = (ASSIGNED_OPTIONS.iter()).find(|(kind, _)| *kind == value) {
+                return refuse(name, &shown, &format!("{owner} has that option type"));
+            }
+            if let Some((other, ..)) = ours[..i].iter().find(|(_, kind, _)| *kind == value) {
+                return refuse(name, &shown, &format!("{other} has the same value"));
             }
         }
-        let proxy = self.proxy_address_option;
-        if proxy >> 5 != 0 {
-            return refuse("proxy_address_option", &format_args!("{proxy:#04x}"), PROXY);
-        }
-        if proxy < 2 {
-            return refuse(
-                "proxy_address_option",
-                &format_args!("{proxy:#04x}"),
-                "0 and 1 are Pad1 and PadN",
-            );
-        }
-        if self.fast_cnp_option1 == self.fast_cnp_option2 {
-            return refuse(
-                "fast_cnp_option2",
-                &format_args!("{:#04x}", self.fast_cnp_option2),
-                "fast_cnp_option1 has the same value",
-            );
-        }
         let ioam = self.ioam_option;
-        if ioam < 2 || [self.fast_cnp_option1, self.fast_cnp_option2, proxy].contains(&ioam) {
+        if ioam < 2 || ours.iter().any(|(_, kind, _)| *kind == ioam) {
             return refuse(
                 "ioam_option",
                 &format_args!("{ioam:#04x}"),
@@ -234,19 +260,33 @@ fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
         Some(hex) => u32::from_str_radix(hex, 16),
         None => value.parse(),
     };
-    parsed
-        .ok()
-        .filter(|n| *n <= max)
-        .ok_or_else(|| ProfileError(format!("{name}: `{value}` is not a number from 0 to {max}")))
+    parsed.ok().filter(|n| *n <= max).ok_or_else(|| {
+        ProfileError::of_text(format!("{name}: `{value}` is not a number from 0 to {max}"))
+    })
 }
 
 /// Why a profile or an override was refused; the text is meant for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProfileError(String);
+pub struct ProfileError {
+    name: Option<&'static str>,
+    text: String,
+}
+
+impl ProfileError {
+    const fn of_text(text: String) -> Self {
+        Self { name: None, text }
+    }
+
+    /// The name whose value [`Profile::validate`] refused.
+    #[must_use]
+    pub const fn name(&self) -> Option<&'static str> {
+        self.name
+    }
+}
 
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -259,25 +299,24 @@ mod tests {
     #[test]
     fn the_defaults_are_allowed_and_are_what_an_empty_profile_gives() {
         Profile::DEFAULT.validate().unwrap();
-        assert_eq!(Profile::from_toml("", false).unwrap(), Profile::DEFAULT);
+        assert_eq!(Profile::from_toml("").unwrap(), Profile::DEFAULT);
     }
 
     #[test]
     fn toml_sets_names_and_refuses_unknown_ones_with_the_line() {
-        let p =
-            Profile::from_toml("fast_cnp_option1 = 0x8A\nicrc_reading = \"A2\"\n", false).unwrap();
+        let p = Profile::from_toml("fast_cnp_option1 = 0x88\nicrc_reading = \"A2\"\n").unwrap();
         assert_eq!(
             (p.fast_cnp_option1, p.icrc_reading),
-            (0x8A, Reading::Rewritten)
+            (0x88, Reading::Rewritten)
         );
-        let e = Profile::from_toml("# a comment\nfast_cnp_option3 = 1\n", false)
+        let e = Profile::from_toml("# a comment\nfast_cnp_option3 = 1\n")
             .unwrap_err()
             .to_string();
         assert!(
             e.contains("line 2") && e.contains("fast_cnp_option3"),
             "{e}"
         );
-        assert!(Profile::from_toml("proxy_cn_port = 70000", false).is_err());
+        assert!(Profile::from_toml("proxy_cn_port = 70000").is_err());
     }
 
     #[test]
@@ -288,6 +327,9 @@ mod tests {
             "fast_cnp_option2=0x9E",
             "proxy_address_option=0x3E",
             "proxy_address_option=1",
+            "proxy_address_option=0x9E",
+            "proxy_address_option=5",
+            "fast_cnp_option1=0x8B",
             "wan_fcn_port=1024",
             "wan_fcn_port=1021",
             "proxy_cn_port=0",
@@ -296,10 +338,16 @@ mod tests {
             "ioam_option=0x1E",
         ] {
             let mut p = Profile::DEFAULT;
-            let e = p.set(bad, false).unwrap_err().to_string();
-            assert!(e.contains("refused"), "{bad}: {e}");
+            let error = p.set(bad).unwrap_err();
+            let e = error.to_string();
+            assert!(
+                e.contains("refused") && e.contains("force = true"),
+                "{bad}: {e}"
+            );
+            assert_eq!(error.name(), bad.split('=').next());
             assert_eq!(p, Profile::DEFAULT);
-            p.set(bad, true).unwrap();
+            p.set("force=true").unwrap();
+            p.set(bad).unwrap();
         }
     }
 
@@ -312,8 +360,9 @@ mod tests {
             ("fast_cnp_option1=256", "0 to 255"),
             ("wan_fcn_port=x", "0 to 65535"),
             ("icrc_reading=D", "A, A2, B, C"),
+            ("force=1", "true or false"),
         ] {
-            let e = p.set(bad, true).unwrap_err().to_string();
+            let e = p.set(bad).unwrap_err().to_string();
             assert!(e.contains(part), "{bad}: {e}");
         }
     }

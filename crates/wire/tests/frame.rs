@@ -663,7 +663,7 @@ fn packets(path: &Path) -> Vec<(usize, Vec<u8>, u32)> {
 #[test]
 fn captures_of_third_parties_hold_what_their_manifest_says() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES is not set");
+        fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
     };
     let folder = Path::new(&folder);

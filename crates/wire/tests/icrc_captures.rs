@@ -80,7 +80,7 @@ fn check(path: &Path) -> Counts {
 #[test]
 fn every_captured_icrc_is_good() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES is not set");
+        fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
     };
     let folder = Path::new(&folder);

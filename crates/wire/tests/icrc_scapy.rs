@@ -166,7 +166,7 @@ fn scapy_gives_the_same_icrc() {
         .status()
         .is_ok_and(|status| status.success());
     if !usable {
-        println!("SKIPPED: python3-scapy is not installed (apt-get install python3-scapy)");
+        fcn_skip::skipped!("python3-scapy is not installed (apt-get install python3-scapy)");
         return;
     }
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

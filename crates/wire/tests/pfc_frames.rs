@@ -69,7 +69,7 @@ proptest! {
 #[test]
 fn a_real_frame() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES is not set");
+        fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
     };
     let file = File::open(Path::new(&folder).join("pypacker_pfc.pcap")).unwrap();

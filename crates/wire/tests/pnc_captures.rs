@@ -45,7 +45,7 @@ fn message(frame: &[u8]) -> Option<(Protocol, &[u8])> {
 /// (frame from 1, who, prefix, has flags) for every prefix; no message may break a rule or be refused.
 fn prefixes(name: &str) -> Option<Vec<(usize, String, String, bool)>> {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES is not set");
+        fcn_skip::skipped!("FCN_CAPTURES is not set");
         return None;
     };
     let mut out = Vec::new();

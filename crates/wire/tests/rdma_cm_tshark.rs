@@ -355,7 +355,7 @@ fn wireshark_shows_what_was_written() {
         .status()
         .is_ok_and(|status| status.success());
     if !usable {
-        println!("SKIPPED: tshark is not installed (apt-get install tshark)");
+        fcn_skip::skipped!("tshark is not installed (apt-get install tshark)");
         return;
     }
     let messages = messages();

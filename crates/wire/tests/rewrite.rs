@@ -732,7 +732,7 @@ fn udp_source_ports_are_set_or_mapped() {
 #[test]
 fn captures_are_rewritten_and_back() {
     let Some(folder) = std::env::var_os("FCN_CAPTURES") else {
-        println!("SKIPPED: FCN_CAPTURES is not set");
+        fcn_skip::skipped!("FCN_CAPTURES is not set");
         return;
     };
     let swap = |rules: RulesBuilder, a: &str, b: &str, bits| {

@@ -63,7 +63,7 @@ impl Apt {
         if state.exists() {
             std::fs::remove_dir_all(&state).map_err(|e| Failure::io("remove", &state, &e))?;
         }
-        for part in ["lists/partial", "archives/partial", "sources", "files"] {
+        for part in ["lists/partial", "archives/partial", "sources"] {
             let part = state.join(part);
             std::fs::create_dir_all(&part).map_err(|e| Failure::io("make", &part, &e))?;
         }
@@ -90,8 +90,7 @@ impl Apt {
         command
             .args(["--quiet", "--yes"])
             .args(&self.options)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .current_dir(self.state.join("files"));
+            .env("DEBIAN_FRONTEND", "noninteractive");
         command
     }
 
@@ -103,24 +102,6 @@ impl Apt {
         let words = ["install", "--download-only", "--no-install-recommends"];
         process::stdout(self.get().args(words).args(packages))?;
         packages_in(&self.state.join("archives"))
-    }
-
-    /// What installing a package would do (`Inst name (version …)` a line).
-    ///
-    /// # Errors
-    /// There is no such package.
-    pub fn plan(&self, package: &str) -> Outcome<String> {
-        let words = ["install", "--simulate", "--no-install-recommends", package];
-        process::stdout(self.get().args(words))
-    }
-
-    /// Fetches these packages alone.
-    ///
-    /// # Errors
-    /// The mirror does not give them.
-    pub fn without_dependencies(&self, packages: &[&str]) -> Outcome<Vec<PathBuf>> {
-        process::stdout(self.get().arg("download").args(packages))?;
-        packages_in(&self.state.join("files"))
     }
 
     /// Removes the state and the downloads; what was unpacked stays.

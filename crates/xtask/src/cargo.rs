@@ -48,14 +48,18 @@ pub fn command(arguments: &[&str]) -> Outcome<Command> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root()?);
-    // What `cargo run` set for this program alone would make build scripts below run again.
+    without_its_variables(&mut command);
+    Ok(command)
+}
+
+/// Takes away what `cargo run` set for this program alone; it would make build scripts run again.
+pub fn without_its_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
         if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
             command.env_remove(name);
         }
     }
-    Ok(command)
 }
 
 /// `cargo metadata` with further arguments.
@@ -100,26 +104,6 @@ fn needs_bindgen(metadata: &Value) -> bool {
         .filter(|package| package["name"] == PLUGIN_PACKAGE)
         .flat_map(|package| package["dependencies"].as_array().unwrap_or(&empty))
         .any(|d| d["name"] == "bindgen" && d["kind"] == "build" && d["optional"] != true)
-}
-
-/// Names of a package's integration tests.
-///
-/// # Errors
-/// Cargo's metadata could not be had.
-pub fn integration_tests(package: &str) -> Outcome<Vec<String>> {
-    let metadata = metadata(&["--no-deps"])?;
-    let empty = Vec::new();
-    let array = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
-    let names = metadata["packages"]
-        .as_array()
-        .unwrap_or(&empty)
-        .iter()
-        .filter(|found| found["name"] == package)
-        .flat_map(|found| array(&found["targets"]))
-        .filter(|target| array(&target["kind"]).iter().any(|kind| kind == "test"))
-        .filter_map(|target| target["name"].as_str().map(str::to_owned))
-        .collect();
-    Ok(names)
 }
 
 /// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own, and returns the shared
@@ -238,7 +222,10 @@ fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
 }
 
 /// What a build writes to standard output; cargo's complaints go where ours do.
-fn messages(command: &mut Command) -> Outcome<String> {
+///
+/// # Errors
+/// The build failed.
+pub fn messages(command: &mut Command) -> Outcome<String> {
     let output = process::output(command.stderr(Stdio::inherit()))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

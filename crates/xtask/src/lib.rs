@@ -12,9 +12,8 @@ pub mod cargo;
 pub mod demo;
 pub mod extcap;
 pub mod failure;
-pub mod harness;
+pub mod guest;
 pub mod install_plugin;
-pub mod lab;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
@@ -22,6 +21,7 @@ pub mod packages;
 pub mod process;
 pub mod profile;
 pub mod report;
+pub mod runner;
 pub mod suite;
 pub mod system;
 pub mod tally;
@@ -57,6 +57,9 @@ pub enum Chore {
         /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
         #[arg(long, value_name = "VERSION", value_parser = wireshark::supported_minor)]
         wireshark: Vec<(u32, u32)>,
+        /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+        #[arg(long)]
+        quick: bool,
         /// Run only tests with one of these in their names, and no other checks
         filter: Vec<String>,
     },
@@ -83,7 +86,7 @@ pub enum Chore {
     /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
     Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
-    Lab(lab::Options),
+    Guest(guest::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
     InstallPlugin {
         /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
@@ -112,11 +115,13 @@ impl Cli {
             Chore::Test {
                 no_install,
                 wireshark,
+                quick,
                 filter,
             } => {
                 return suite::run(&suite::Options {
                     no_install,
                     wireshark,
+                    quick,
                     filters: filter,
                 });
             }
@@ -128,7 +133,7 @@ impl Cli {
                 part,
             } => bench::run(&name, rounds, &part, packets)?,
             Chore::Mutate(options) => mutate::run(&options)?,
-            Chore::Lab(options) => return lab::run(&options),
+            Chore::Guest(options) => return guest::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,
                 dir,

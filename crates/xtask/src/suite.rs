@@ -1,5 +1,5 @@
 //! `cargo xtask test`: every check of the project, and a summary that ends with the counts.
-//! Not here: reading what the tests print (`tally.rs`).
+//! Not here: running tests (`runner.rs`), and counting them (`tally.rs`).
 
 use std::io::Write;
 use std::process::{Command, ExitCode};
@@ -7,11 +7,18 @@ use std::process::{Command, ExitCode};
 use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Step, Took, ink};
-use crate::tally::{SKIP_MARK, Skip, Tally};
-use crate::{cargo, harness, install_plugin, licences, matrix, process};
+use crate::runner::{self, Binary};
+use crate::tally::{End, SKIP_MARK, Tally};
+use crate::{cargo, install_plugin, licences, matrix, process};
 
-/// Titles of the steps that count tests.
+/// Titles of the steps.
+const PACKAGES: &str = "System packages and Rust components";
+const LICENCES: &str = "Licences of what the plugin links";
+const RUSTFMT: &str = "rustfmt";
+const CLIPPY: &str = "clippy";
+const BUILD: &str = "Build of the tests";
 const TESTS: &str = "Tests";
+const EXAMPLES: &str = "Examples in the documentation";
 const OTHERS: &str = "Tests with other Wiresharks";
 
 /// How to run the checks.
@@ -22,8 +29,22 @@ pub struct Options {
     /// Minor versions of Wireshark to test the plugin with, besides this machine's; where there are none, all that it is
     /// written for, unless only some tests are run.
     pub wireshark: Vec<(u32, u32)>,
+    /// Leave out licences, examples in the documentation and other Wiresharks, and of the tests those that run programs or
+    /// send, but for the sample captures.
+    pub quick: bool,
     /// Run only tests with one of these in their names, and no other checks.
     pub filters: Vec<String>,
+}
+
+/// Packages that touch neither files nor links nor other programs: all their tests are quick.
+const WITHOUT_IO: [&str; 3] = ["fcn-node", "fcn-observe", "fcn-wire"];
+
+/// The test of the sample captures.
+const GOLDEN: &str = "xtask::golden";
+
+/// Whether `--quick` runs it.
+fn is_quick(binary: &Binary) -> bool {
+    binary.unit || binary.name == GOLDEN || WITHOUT_IO.contains(&binary.package.as_str())
 }
 
 /// Runs the checks. The last line printed has the counts.
@@ -35,71 +56,68 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     let scope = scope(options, &mut tally)?;
     let scope = scope.as_slice();
 
-    let mut packages = || system_packages(options);
-    let mut tests = || run_tests(scope, &options.filters, &mut tally);
-    let mut licences = licences::check;
-    let mut rustfmt = || checked(&["fmt", "--all", "--check"], &[], "cargo fmt --all");
-    let mut clippy = || {
-        let arguments = [&["clippy", "--workspace"], scope, &["--all-targets"]].concat();
-        checked(
-            &arguments,
-            &["-D", "warnings"],
-            "mend what clippy says above",
-        )
-    };
-    let mut rounds = Vec::new();
-    let wanted = matrix::Wanted {
-        versions: &options.wireshark,
-        no_install: options.no_install,
-        scope,
-        filters: &options.filters,
-    };
-    let mut others = || matrix::run(&wanted, &mut rounds);
-    let mut steps = vec![
-        Step {
-            title: "System packages and Rust components",
-            work: &mut packages,
-        },
-        Step {
-            title: "Licences of what the plugin links",
-            work: &mut licences,
-        },
-        Step {
-            title: "rustfmt",
-            work: &mut rustfmt,
-        },
-        Step {
-            title: "clippy",
-            work: &mut clippy,
-        },
-        Step {
-            title: TESTS,
-            work: &mut tests,
-        },
-        Step {
-            title: OTHERS,
-            work: &mut others,
-        },
+    let whole = options.filters.is_empty();
+    let every = whole && !options.quick;
+    let titles = [
+        (PACKAGES, true),
+        (LICENCES, every),
+        (RUSTFMT, whole),
+        (CLIPPY, whole),
+        (BUILD, true),
+        (TESTS, true),
+        (EXAMPLES, every),
+        (OTHERS, every || !options.wireshark.is_empty()),
     ];
-    if !options.filters.is_empty() {
-        steps.retain(|s| match s.title {
-            OTHERS => !options.wireshark.is_empty(),
-            title => title == TESTS || title.starts_with("System"),
-        });
-    }
+    let titles: Vec<&str> = titles
+        .into_iter()
+        .filter_map(|(title, wanted)| wanted.then_some(title))
+        .collect();
 
-    let of = steps.len();
+    let (mut built, mut rounds) = (Vec::new(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
-    for (index, step) in steps.iter_mut().enumerate() {
-        let one = report::step(index + 1, of, step);
-        let hopeless = index == 0 && one.result.is_err();
+    for (index, title) in titles.iter().copied().enumerate() {
+        let mut work = || match title {
+            PACKAGES => system_packages(options),
+            LICENCES => licences::check(),
+            RUSTFMT => checked(&["fmt", "--all", "--check"], &[], "cargo fmt --all"),
+            CLIPPY => {
+                let words = [&["clippy", "--workspace"], scope, &["--all-targets"]].concat();
+                let todo = "mend what clippy says above";
+                checked(&words, &["-D", "warnings"], todo)
+            }
+            BUILD => {
+                built = runner::build(scope)?;
+                Ok(format!("{} programs", built.len()))
+            }
+            TESTS => {
+                let chosen = built.iter().filter(|b| !options.quick || is_quick(b));
+                runner::run(chosen, &options.filters, &[], &mut tally)
+            }
+            EXAMPLES => {
+                let words = [&["test", "--workspace"], scope, &["--doc", "--quiet"]].concat();
+                checked(&words, &[], "mend the examples above")
+            }
+            _ => {
+                let wanted = matrix::Wanted {
+                    versions: &options.wireshark,
+                    no_install: options.no_install,
+                    filters: &options.filters,
+                };
+                matrix::run(&wanted, &built, &mut rounds)
+            }
+        };
+        let mut step = Step {
+            title,
+            work: &mut work,
+        };
+        let one = report::step(index + 1, titles.len(), &mut step);
+        let hopeless = [PACKAGES, BUILD].contains(&title) && one.result.is_err();
         done.push(one);
         if hopeless {
             break;
         }
     }
-    drop(steps);
-    let table = matrix::table(&tally, &rounds);
+    let table = matrix::table(&built, &tally, &rounds).filter(|_| titles.contains(&OTHERS));
     for round in rounds {
         tally.absorb(&format!("Wireshark {}", round.name), round.tally);
     }
@@ -126,24 +144,28 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     if let Some(table) = table {
         println!("{table}");
     }
-    if !tally.failures.is_empty() {
-        println!("{}", ink(Ink::Red, "Failed tests"));
-        for failure in &tally.failures {
-            println!("  {failure}");
+    println!("{}", tally.times());
+    for test in &tally.tests {
+        match &test.end {
+            End::Passed => {}
+            End::Failed => println!("{} {test}", ink(Ink::Red, "FAILED:")),
+            End::Skipped(why) => {
+                println!(
+                    "{} {}  [{test}]",
+                    ink(Ink::Yellow, SKIP_MARK),
+                    why.join("; ")
+                );
+            }
         }
     }
-    println!("Lines with {SKIP_MARK} {}", tally.skip_lines);
-    for Skip { test, reason } in &tally.skips {
-        println!("  {} {reason}  [{test}]", ink(Ink::Yellow, "skipped:"));
-    }
-    if tally.ran() == 0 {
+    if tally.passed() + tally.failed() == 0 {
         println!("{}", ink(Ink::Red, "No test ran."));
         good = false;
     }
     println!("{}", tally.summary());
     // Before cargo says that this program failed, where it says so.
     let _ = std::io::stdout().flush();
-    if good && tally.failed == 0 {
+    if good && tally.failed() == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -169,7 +191,7 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         }
         let reason = format!("cannot be built without {}", packages::describe(&lacking));
         println!("{SKIP_MARK} {package}: {reason}");
-        tally.skip(package, &reason);
+        tally.note(package, End::Skipped(vec![reason]));
         scope.extend(["--exclude", package]);
     }
     Ok(scope)
@@ -240,14 +262,4 @@ fn checked(arguments: &[&str], behind: &[&str], todo: &str) -> Outcome<String> {
     } else {
         Err(Failure::new(format!("`{}` failed", process::command_line(&command))).todo(todo))
     }
-}
-
-/// Runs the tests, showing what they print as they print it.
-fn run_tests(scope: &[&str], filters: &[String], tally: &mut Tally) -> Outcome<String> {
-    let mut command = cargo::command(&["test", "--workspace", "--no-fail-fast"])?;
-    command
-        .args(scope)
-        .args(["--", "--show-output"])
-        .args(filters);
-    harness::run(&mut command, tally)
 }

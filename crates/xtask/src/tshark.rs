@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn stock_has_its_own_plugins_and_not_ours() {
         if process::which("tshark").is_none() {
-            println!("SKIPPED: tshark is not installed");
+            fcn_skip::skipped!("tshark is not installed");
             return;
         }
         let tshark = Tshark::stock().unwrap();
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn reads_a_capture_that_only_its_owner_can_read() {
         if process::which("tshark").is_none() {
-            println!("SKIPPED: tshark is not installed");
+            fcn_skip::skipped!("tshark is not installed");
             return;
         }
         let folder = TempDir::new(process::is_root()).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_plugin_is_refused() {
         if process::which("tshark").is_none() {
-            println!("SKIPPED: tshark is not installed");
+            fcn_skip::skipped!("tshark is not installed");
             return;
         }
         let folder = TempDir::new(process::is_root()).unwrap();

@@ -14,7 +14,7 @@ fn ready() -> Option<(Tshark, PathBuf, PathBuf)> {
     // tshark has another program capture, which need not come with it.
     for program in ["tshark", "dumpcap"] {
         if System::of_tests().is_here() && process::which(program).is_none() {
-            println!("SKIPPED: capturing from scenarios needs {program}");
+            fcn_skip::skipped!("capturing from scenarios needs {program}");
             return None;
         }
     }

@@ -9,10 +9,7 @@ use xtask::{captures, install_plugin, packages};
 fn the_sample_captures_are_as_committed() {
     let lacking = packages::missing(&install_plugin::needs().unwrap());
     if !lacking.is_empty() {
-        println!(
-            "SKIPPED: golden decodings need {}",
-            packages::describe(&lacking)
-        );
+        fcn_skip::skipped!("golden decodings need {}", packages::describe(&lacking));
         return;
     }
     let tshark = Tshark::with_this_plugin().unwrap();

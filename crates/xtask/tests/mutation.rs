@@ -11,10 +11,7 @@ const SAMPLE: usize = 4;
 fn damaged_packets_do_no_harm() {
     let lacking = packages::missing(&install_plugin::needs().unwrap());
     if !lacking.is_empty() {
-        println!(
-            "SKIPPED: damaged packets need {}",
-            packages::describe(&lacking)
-        );
+        fcn_skip::skipped!("damaged packets need {}", packages::describe(&lacking));
         return;
     }
     let with = Tshark::with_this_plugin().unwrap();

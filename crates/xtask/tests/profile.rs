@@ -10,10 +10,7 @@ use xtask::{captures, install_plugin, packages, process, profile};
 fn ready() -> Option<Tshark> {
     let lacking = packages::missing(&install_plugin::needs().unwrap());
     if !lacking.is_empty() {
-        println!(
-            "SKIPPED: the profile needs {}",
-            packages::describe(&lacking)
-        );
+        fcn_skip::skipped!("the profile needs {}", packages::describe(&lacking));
         return None;
     }
     let tshark = Tshark::with_this_plugin().unwrap();

@@ -22,7 +22,7 @@ const OURS: [&str; 6] = [
 fn tshark() -> Option<Tshark> {
     let lacking = packages::missing(&install_plugin::needs().unwrap());
     if !lacking.is_empty() {
-        println!("SKIPPED: decoding needs {}", packages::describe(&lacking));
+        fcn_skip::skipped!("decoding needs {}", packages::describe(&lacking));
         return None;
     }
     Some(Tshark::with_this_plugin().unwrap())

@@ -27,8 +27,8 @@ pub struct Data {
     pub moment: Moment,
     /// Where it was captured.
     pub place: Place,
-    /// Whether several places are told apart.
-    pub several: bool,
+    /// Whether it is looked for at other places, and whether there are several.
+    pub several: (bool, bool),
     /// Its first sighting, where this is another one: its octets are counted already.
     pub earlier: Option<Look>,
     /// UDP source port.
@@ -164,7 +164,7 @@ impl Flow {
             let rare = self.rare.get_or_insert_default();
             rare.marked.push(data.moment);
         }
-        if data.ce || data.able && data.several {
+        if data.ce || data.able && data.several.0 {
             let look = Look {
                 at: self.latest,
                 frame,
@@ -213,11 +213,16 @@ impl Flow {
     }
 
     /// Takes in a notification about it, whether it is seen for the first time, and where, if it is a Fast CNP from a
-    /// switch. Returns the rule about CE marks that it shows broken.
-    pub fn notified(&mut self, moment: Moment, is_new: bool, fast: Option<Place>) -> Option<Rule> {
+    /// switch, and whether there are several places. Returns the rule about CE marks that it shows broken.
+    pub fn notified(
+        &mut self,
+        moment: Moment,
+        is_new: bool,
+        fast: Option<(Place, bool)>,
+    ) -> Option<Rule> {
         let rare = self.rare.get_or_insert_default();
         let at = moment.at.max(self.latest);
-        let rule = fast.and_then(|place| rare.marks.notified(at, place));
+        let rule = fast.and_then(|(place, several)| rare.marks.notified(at, place, several));
         rare.noticed = rare.noticed.max(moment.at);
         if is_new {
             rare.obedience.notified(moment.at);
@@ -250,6 +255,11 @@ impl Flow {
     /// The last data frame marked CE that is not later than `at`.
     pub fn marked_before(&self, at: u64) -> Option<Moment> {
         self.rare.as_ref()?.marked.before(at)
+    }
+
+    /// When the last CE mark was seen that the receiver has not answered.
+    pub fn unanswered(&self) -> Option<u64> {
+        self.rare.as_ref()?.marks.unanswered()
     }
 
     /// Octets in the window before `at`; `None` where the flow is too young to say.
@@ -358,6 +368,14 @@ impl Flows {
         let flow = self.table.get_mut(key)?;
         let before = flow.before(&self.log, at);
         Some((flow, before))
+    }
+
+    /// The receiver has answered the CE marks of that flow so far.
+    pub fn answered(&mut self, key: &FlowKey) {
+        let flow = self.table.get_mut(key);
+        if let Some(rare) = flow.and_then(|flow| flow.rare.as_mut()) {
+            rare.marks.answered();
+        }
     }
 
     /// Of the flows from one host to another that came from that UDP port last, the one seen last.

@@ -280,8 +280,8 @@ pub struct Memory {
     topics: Bounded<RowKey, Topic>,
     sightings: Sightings,
     translations: Translations,
-    /// Where the first frame was seen, and whether others were seen elsewhere.
-    places: Option<(Place, bool)>,
+    /// Where the first frame was seen, and the first one that was seen elsewhere, or 0.
+    places: Option<(Place, u32)>,
     /// When a sort of notifications was seen last, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<Number, Notice>,
@@ -317,8 +317,10 @@ impl Memory {
         self.tick += 1;
         let at = seen.at.unwrap_or(self.now);
         self.now = self.now.max(at);
-        let (first, several) = self.places.get_or_insert((seen.place, false));
-        *several |= *first != seen.place || seen.place.is_of_several();
+        let (first, elsewhere) = self.places.get_or_insert((seen.place, 0));
+        if *elsewhere == 0 && (*first != seen.place || seen.place.is_of_several()) {
+            *elsewhere = seen.frame;
+        }
         Moment {
             at,
             frame: seen.frame,
@@ -358,8 +360,9 @@ impl Memory {
         let octets = (ip.end - ip.start) as u64;
         // Marks are looked at from the first packet on, rates from where there is another place.
         let able = access::lists(&settings.able, data.source);
-        let several = able || self.places.is_some_and(|(_, several)| several);
-        let earlier = bth.filter(|_| several).and_then(|bth| {
+        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
+        let several = (able || several, several);
+        let earlier = bth.filter(|_| several.0).and_then(|bth| {
             let look = Look {
                 at: moment.at,
                 frame: moment.frame,
@@ -483,11 +486,22 @@ impl Memory {
             broken,
         };
         if earlier.is_none() {
-            self.translations.asked((at, frame), gist, flow);
+            (self.translations).asked((at, frame), gist, flow.as_ref());
         }
-        notice.origin = self.translations.origin(gist, None);
+        let known = flow.and_then(|key| self.flows.get(&key));
+        let marked = known.and_then(Flow::unanswered);
+        let copy_of = earlier.map(|earlier| earlier.frame);
+        let said = (self.translations).said((at, frame), gist, flow.as_ref(), copy_of, marked);
+        notice.origin = said.origin;
+        notice.translates = said.translates.map(|asked| Moment {
+            at: asked.at,
+            frame: asked.frame,
+        });
         if let Some(key) = flow {
             self.about(moment, seen.place, gist, &key, &mut notice);
+            if said.answers {
+                self.flows.answered(&key);
+            }
         }
         // A frame that holds two of them counts as the last.
         let forgotten = &mut self.forgotten;
@@ -528,25 +542,15 @@ impl Memory {
             at: data.at,
             frame: data.frame,
         });
+        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
         let Some((flow, before)) = self.flows.notified(key, at) else {
             return;
         };
-        let mut translated = None;
-        if gist.kind == Kind::Cnp {
-            let marked = flow.marked_before(at);
-            let marked_at = marked.map(|marked| marked.at);
-            translated = (self.translations).translated(gist, key, at, marked_at);
-            notice.origin = self.translations.origin(gist, translated.as_ref());
-            if translated.is_none() {
-                notice.data = marked;
-                notice.answers = marked.is_some();
-            }
+        if gist.kind == Kind::Cnp && notice.origin == Origin::Receiver {
+            notice.data = flow.marked_before(at);
+            notice.answers = notice.data.is_some();
         }
-        if let Some(earlier) = translated {
-            notice.translates = Some(Moment {
-                at: earlier.at,
-                frame: earlier.frame,
-            });
+        if let Some(earlier) = notice.translates {
             let earlier = self.notices.get(&Number(earlier.frame));
             notice.data = earlier.and_then(|earlier| earlier.data);
         }
@@ -555,7 +559,7 @@ impl Memory {
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
         let is_new = notice.copy_of == 0;
-        let fast = (is_new && Marks::counts(gist)).then_some(place);
+        let fast = (is_new && Marks::counts(gist)).then_some((place, several));
         notice.broken[3] = flow.notified(moment, is_new, fast);
     }
 
@@ -617,10 +621,17 @@ impl Memory {
             return Some(Context::Data(DataContext {
                 led: led.frames,
                 count: led.count,
-                rule: led.rule,
+                rule: led.rule.filter(|rule| self.holds(frame, *rule)),
             }));
         }
         (frame <= self.forgotten).then_some(Context::Forgotten)
+    }
+
+    /// Whether a rule about marks still holds in `frame`: what seemed unclear at the only place was marked before the switch,
+    /// where other places were seen since.
+    fn holds(&self, frame: u32, rule: Rule) -> bool {
+        let later = |(_, elsewhere)| elsewhere > frame;
+        rule != Rule::FastCnpMarkUnclear || !self.places.is_some_and(later)
     }
 
     fn notice_context(&self, frame: u32, notice: &Notice) -> NoticeContext {
@@ -651,7 +662,9 @@ impl Memory {
             verdict: flow.map(Flow::verdict),
             origin: notice.origin,
             copy_of: (notice.copy_of != 0).then_some(notice.copy_of),
-            broken: notice.broken,
+            broken: notice
+                .broken
+                .map(|rule| rule.filter(|rule| self.holds(frame, *rule))),
             flows_forgotten: match notice.data {
                 Some(_) => 0,
                 None => self.flows.evicted(),

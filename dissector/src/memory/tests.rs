@@ -188,7 +188,7 @@ fn what_is_seen_at_several_places_counts_once() {
 }
 
 #[test]
-fn who_translates_is_no_receiver() {
+fn who_translates_is_no_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
     let told = Gist {
         told: IpAddr::from(SWITCH),
@@ -199,8 +199,10 @@ fn who_translates_is_no_receiver() {
         origin: Origin::Receiver,
         ..gist(Kind::Cnp, 5)
     };
-    notify(&mut memory, seen(2, 100 * MS), &cnp);
-    assert_eq!(notice(&memory, 2).origin, Origin::Proxy);
+    for (frame, at, by) in [(2, 1, Origin::Proxy), (3, 100 * MS, Origin::Receiver)] {
+        notify(&mut memory, seen(frame, at), &cnp);
+        assert_eq!(notice(&memory, frame).origin, by);
+    }
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Listed {
         };
         let (group, known) = match gist.origin {
             Origin::Switch => (Group::CongestionPoint, &mut self.points),
-            Origin::Receiver | Origin::Proxy | Origin::IngressPe => {
+            Origin::Receiver | Origin::Proxy | Origin::IngressPe | Origin::Ambiguous => {
                 (Group::Receiver, &mut self.receivers)
             }
         };

@@ -81,6 +81,18 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// Who sent a broken message to whom, where that is known, for the Info column.
+struct Ends(Option<(IpAddr, IpAddr)>);
+
+impl core::fmt::Display for Ends {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some((source, destination)) => write!(f, " from {source} → {destination}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Plans what IP and UDP break around the message whose UDP payload begins at `payload`.
 pub fn around(plan: &mut Plan<'_>, scene: &Scene<'_>, payload: usize, source: Option<IpAddr>) {
     if let Some((base, frame)) = scene.frame_of_payload(payload, source) {

@@ -1,11 +1,12 @@
 //! Congestion notification to the proxy node.
 
-use super::Scene;
+use super::{Ends, Scene};
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
+use fcn_wire::claim::Evidence;
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::notification::Notification;
-use fcn_wire::proxy_cn::{Family, ProxyCn};
+use fcn_wire::proxy_cn::{Agreement, Family, ProxyCn};
 use fcn_wire::{Claim, Profile};
 use std::net::IpAddr;
 
@@ -20,15 +21,23 @@ pub struct ProxyShown {
     pub missing: Option<usize>,
 }
 
-/// Whose the datagram is with this payload, as far as captured, of `reported` octets on the wire.
+/// Whose the datagram between these ports is: its payload as far as captured, of `reported` octets on the wire.
 pub fn claim(
+    ports: (u16, u16),
     payload: &[u8],
     reported: usize,
     addresses: Option<(IpAddr, IpAddr)>,
     profile: &Profile,
 ) -> Claim {
     let outer = version(addresses);
-    fcn_wire::claim::proxy_cn(payload, outer, shortest(outer, reported), profile)
+    let seen = Evidence {
+        ports,
+        payload,
+        payload_len: reported,
+        outer,
+        outer_len: shortest(outer, reported),
+    };
+    seen.claim(profile)
 }
 
 /// Version of the IP packet around the message; 6 where it is not known.
@@ -43,6 +52,15 @@ const fn shortest(outer: Family, payload: usize) -> usize {
         Family::V6 => 40,
     };
     header + 8 + payload
+}
+
+/// What the Info column says where the capture does not show enough to tell whether it is one.
+const CUT: &str = "cut short by the capture";
+
+/// The Info column's text of a broken message, whose flow and level are anybody's guess.
+fn malformed(addresses: Option<(IpAddr, IpAddr)>, why: &str) -> ColumnText {
+    let ends = Ends(addresses);
+    ColumnText::new(format_args!("[Malformed] Proxy notification{ends}, {why}"))
 }
 
 /// Plans the message whose UDP payload begins at `start` of the data source, `captured` octets of `reported`.
@@ -71,14 +89,11 @@ pub fn proxy_cn(
                 );
             }
             return ProxyShown {
-                info: ColumnText::new(format_args!(
-                    "Proxy notification, {}",
-                    if cut {
-                        "cut short by the capture"
-                    } else {
-                        "too short [Malformed]"
-                    }
-                )),
+                info: if cut {
+                    ColumnText::new(format_args!("Proxy notification, {CUT}"))
+                } else {
+                    malformed(addresses, "too short for its five-tuple and level")
+                },
                 invoking: None,
                 missing: cut.then(|| reported.min(outer.header_len())),
             };
@@ -138,9 +153,32 @@ pub fn proxy_cn(
         ));
         plan.append(format_args!(", {} octets", invoking.len()));
     }
-    let notification = frame.and_then(|frame| Notification::read(&frame));
+    let profile = scene.profile;
+    let datagram = frame.as_ref().and_then(|frame| frame.datagram());
+    let claim = datagram.map_or_else(
+        || {
+            claim(
+                (0, profile.proxy_cn_port),
+                payload,
+                reported,
+                addresses,
+                profile,
+            )
+        },
+        |datagram| datagram.claim(profile),
+    );
+    let notification = frame.as_ref().and_then(|frame| Notification::read(frame));
     let info = match notification {
         Some(notification) => ColumnText::new(format_args!("{notification}")),
+        None if claim != Claim::Ours && captured == reported => malformed(
+            addresses,
+            match message.agreement() {
+                _ if invoking.is_empty() => "without an invoking packet",
+                Agreement::Version => "with too little of the invoking packet",
+                Agreement::Addresses if outer_len > outer.max_packet() => "too long",
+                _ => "which the invoking packet contradicts",
+            },
+        ),
         None => ColumnText::new(format_args!(
             "Proxy notification, sender {}, flow to {}, level {}",
             tuple.source,

@@ -1,5 +1,6 @@
 //! Fast CNP in the WAN.
 
+use super::Ends;
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::finding::{Findings, Rule};
@@ -16,6 +17,16 @@ impl core::fmt::Display for Level {
             None => f.write_str("not given"),
         }
     }
+}
+
+/// The Info column's text of what has another length than an FCN, so that its label and level are anybody's guess.
+fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
+    let ends = Ends(addresses);
+    ColumnText::new(format_args!(
+        "[Malformed] WAN FCN{ends}, UDP length {}, not {}",
+        8 + len,
+        8 + WAN_FCN_LEN
+    ))
 }
 
 /// Plans the message in `payload`, of which there were `reported` octets on the wire; gives the Info column's text.
@@ -41,12 +52,11 @@ pub fn wan_fcn(
                     format_args!("{e}"),
                 );
             }
-            let how = if cut {
-                "cut short by the capture"
+            return if cut {
+                ColumnText::new(format_args!("WAN FCN, cut short by the capture"))
             } else {
-                "too short [Malformed]"
+                malformed(reported, addresses)
             };
-            return ColumnText::new(format_args!("WAN FCN, {how}"));
         }
     };
     let (label, level) = (message.flow_label(), message.level());
@@ -72,6 +82,9 @@ pub fn wan_fcn(
     message.check(&mut findings);
     for finding in &findings {
         plan.expert(finding.rule, at(finding.offset, finding.len));
+    }
+    if reported != WAN_FCN_LEN {
+        return malformed(reported, addresses);
     }
     match addresses {
         Some((source, destination)) => ColumnText::new(format_args!(

@@ -11,15 +11,15 @@ pub type BoolPreference = core::sync::atomic::AtomicI32;
 #[cfg(not(wireshark = "4.0"))]
 pub type BoolPreference = core::sync::atomic::AtomicBool;
 
-/// A Boolean preference that is on.
+/// A Boolean preference.
 #[cfg(wireshark = "4.0")]
-pub const fn preference_on() -> BoolPreference {
-    BoolPreference::new(1)
+pub const fn preference(is_on: bool) -> BoolPreference {
+    BoolPreference::new(is_on as i32)
 }
-/// A Boolean preference that is on.
+/// A Boolean preference.
 #[cfg(not(wireshark = "4.0"))]
-pub const fn preference_on() -> BoolPreference {
-    BoolPreference::new(true)
+pub const fn preference(is_on: bool) -> BoolPreference {
+    BoolPreference::new(is_on)
 }
 
 /// Whether a Boolean preference is on.

@@ -128,10 +128,13 @@ pub unsafe extern "C" fn roce(
     unsafe {
         let port = (*pinfo).destport;
         if port != (*pinfo).match_uint {
-            // RoCEv2 goes *to* the port. What comes from it belongs to whoever is known for the other port; without
-            // us, that one would have been asked first or next.
-            if register::has_udp_port(port) {
-                return 0;
+            // RoCEv2 goes *to* the port. What comes from it is whose it is without us: whoever would have been asked before
+            // InfiniBand is asked from here.
+            if register::is_asked_first(port, (*pinfo).match_uint) {
+                let done = register::try_udp_port(port, tvb, pinfo, tree);
+                if done != 0 {
+                    return done;
+                }
             }
             return call_original(&register::ROCE, tvb, pinfo, tree, data);
         }
@@ -733,7 +736,7 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         NoteKind::Void => return,
         // Somebody else's, in the end.
         // SAFETY: `pinfo` is live.
-        NoteKind::Broken(_) if unsafe { !is_nobodys(pinfo) } => return,
+        NoteKind::Broken(_) if unsafe { !is_plain_udp(pinfo) } => return,
         NoteKind::Roce | NoteKind::MacControl => ROCE_PLAN,
         // Shown already, but for what is around them.
         NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => ROCE_PLAN,
@@ -863,10 +866,8 @@ unsafe fn claim(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, protocol:
         };
         let here = bytes(tvb);
         let profile = register::profile(Profile::DEFAULT.rocev2_port);
-        let found = guard(|| match protocol {
-            P::WanFcn => fcn_wire::claim::wan_fcn(here, new.reported),
-            _ => show::claim(here, new.reported, new.addresses, &profile),
-        });
+        let ports = ((*pinfo).srcport as u16, port as u16);
+        let found = guard(|| show::claim(ports, here, new.reported, new.addresses, &profile));
         let claim = if register::is_chosen_udp_port(port) {
             Claim::Ours
         } else {
@@ -889,7 +890,7 @@ unsafe fn claim(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, protocol:
 unsafe fn add_broken(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &Note) {
     // SAFETY: the pointers are live; the part of the data source is what the dissector was handed.
     unsafe {
-        if seen.quoted || !is_nobodys(pinfo) {
+        if seen.quoted || !is_plain_udp(pinfo) {
             return;
         }
         let tvb = sys::tvb_new_subset_length_caplen(
@@ -905,14 +906,24 @@ unsafe fn add_broken(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, s
     }
 }
 
-/// Whether nobody took what the packet holds.
-unsafe fn is_nobodys(pinfo: *mut sys::packet_info) -> bool {
-    // SAFETY: `pinfo` is live.
-    unsafe { compat::is_true(sys::proto_is_frame_protocol((*pinfo).layers, DATA)) }
+/// Whether the payload of UDP is data to Wireshark: nobody took it. What somebody took may hold data further in.
+unsafe fn is_plain_udp(pinfo: *mut sys::packet_info) -> bool {
+    // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.
+    unsafe {
+        let [data, udp] =
+            [c"data", c"udp"].map(|name| sys::proto_get_id_by_filter_name(name.as_ptr()));
+        let number = |frame| sys::wmem_list_frame_data(frame).addr() as c_int;
+        let mut layer = sys::wmem_list_tail((*pinfo).layers);
+        while !layer.is_null() {
+            let before = sys::wmem_list_frame_prev(layer);
+            if number(layer) == data && !before.is_null() && number(before) == udp {
+                return true;
+            }
+            layer = before;
+        }
+        false
+    }
 }
-
-/// What Wireshark names octets that nobody knows.
-const DATA: *const core::ffi::c_char = c"data".as_ptr();
 
 /// The dissector of notifications to the proxy node.
 pub unsafe extern "C" fn proxy_cn(

@@ -24,7 +24,7 @@ use std::sync::{Mutex, MutexGuard};
 static MEMORY: Mutex<Option<Box<Memory>>> = Mutex::new(None);
 
 /// Preferences, which Wireshark writes between packets.
-static CORRELATE: BoolPreference = compat::preference_on();
+static CORRELATE: BoolPreference = compat::preference(true);
 static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());

@@ -3,13 +3,13 @@
 use super::compat::{self, BoolPreference};
 use super::{hooks, memory, routing, statistics, sys, tables, taps};
 use crate::names::{F, Field, Kind, Link, P, expert_name, expert_protocol};
-use crate::plan::ColumnText;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
 use fcn_wire::finding::{Rule, Severity};
+use fcn_wire::profile::ProfileError;
 use std::ffi::CString;
 
 /// How many protocols there are.
@@ -42,7 +42,8 @@ static EXPERT_IDS: ExpertIds =
 static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
 static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
 static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
-static CHECK_ICRC: BoolPreference = compat::preference_on();
+static CHECK_ICRC: BoolPreference = compat::preference(true);
+static FORCE: BoolPreference = compat::preference(false);
 
 /// Fields of Wireshark's own that ours stand beside.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -368,49 +369,81 @@ fn register_subtrees() {
     unsafe { sys::proto_register_subtree_array(places.as_ptr(), places.len() as c_int) };
 }
 
-/// Refuses a preference that is more than `most`: says so, and takes the default.
-///
-/// # Safety
-/// Called by Wireshark when preferences were changed.
-pub unsafe fn refuse_above(name: &str, place: &AtomicU32, most: u32, default: u32) {
-    let value = place.load(Ordering::Relaxed);
-    if value <= most {
-        return;
-    }
-    place.store(default, Ordering::Relaxed);
-    let text = super::guard(|| {
-        ColumnText::new(format_args!(
-            "Preference {name}: {value:#x} ({value}) is refused, for it is more than {most:#x} ({most}). The default, {default:#x} ({default}), is used."
-        ))
-    });
-    if let Some(text) = text {
+/// A code point's name as a preference and in a profile, where it is kept, and its default.
+type CodePoint = (&'static str, &'static str, &'static AtomicU32, u32);
+
+const CODE_POINTS: [CodePoint; 4] = [
+    (
+        "fastcnp.option1_type",
+        "fast_cnp_option1",
+        &OPTION1,
+        Profile::DEFAULT.fast_cnp_option1 as u32,
+    ),
+    (
+        "fastcnp.option2_type",
+        "fast_cnp_option2",
+        &OPTION2,
+        Profile::DEFAULT.fast_cnp_option2 as u32,
+    ),
+    (
+        "proxycn.option_type",
+        "proxy_address_option",
+        &PROXY_OPTION,
+        Profile::DEFAULT.proxy_address_option as u32,
+    ),
+    (
+        "pnc.bgp_characteristic",
+        "bgp_pnc_characteristic",
+        &routing::CHARACTERISTIC,
+        Profile::DEFAULT.bgp_pnc_characteristic as u32,
+    ),
+];
+
+/// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
+/// changed.
+pub unsafe extern "C" fn applied() {
+    // Each refusal sets one to its default, or all.
+    for _ in 0..=CODE_POINTS.len() {
+        let Some(text) = super::guard(refusal).flatten() else {
+            return;
+        };
         // SAFETY: two texts that end with a NUL, as the format says.
         unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
     }
 }
 
-/// Refuses option types that are no octets. Called by Wireshark.
-unsafe extern "C" fn applied() {
-    for (name, place, default) in [
-        (
-            "fastcnp.option1_type",
-            &OPTION1,
-            Profile::DEFAULT.fast_cnp_option1,
-        ),
-        (
-            "fastcnp.option2_type",
-            &OPTION2,
-            Profile::DEFAULT.fast_cnp_option2,
-        ),
-        (
-            "proxycn.option_type",
-            &PROXY_OPTION,
-            Profile::DEFAULT.proxy_address_option,
-        ),
-    ] {
-        // SAFETY: Wireshark calls this when preferences were changed.
-        unsafe { refuse_above(name, place, 0xFF, default.into()) };
+/// Sets the first code point that is refused to its default, and says why.
+fn refusal() -> Option<CString> {
+    let said = |preference: &str, error: &ProfileError, then: &str| {
+        CString::new(format!("Preference {preference}: {error}. {then}")).ok()
+    };
+    let reset = |(preference, _, place, default): CodePoint, error: &ProfileError| {
+        place.store(default, Ordering::Relaxed);
+        let then = format!("The default, {default:#x} ({default}), is used.");
+        said(preference, error, &then)
+    };
+    // Whether the values agree is looked at when all of them are there.
+    let mut chosen = Profile {
+        force: true,
+        ..Profile::DEFAULT
+    };
+    for point in CODE_POINTS {
+        let value = point.2.load(Ordering::Relaxed);
+        if let Err(error) = chosen.set(&format!("{}={value:#x}", point.1)) {
+            return reset(point, &error);
+        }
     }
+    chosen.force = compat::is_on(&FORCE);
+    let error = chosen.validate().err()?;
+    let point = (CODE_POINTS.into_iter()).find(|point| Some(point.1) == error.name())?;
+    if point.2.load(Ordering::Relaxed) != point.3 {
+        return reset(point, &error);
+    }
+    // Another one has taken its value.
+    for (_, _, place, default) in CODE_POINTS {
+        place.store(default, Ordering::Relaxed);
+    }
+    said(point.0, &error, "All code points have their defaults now.")
 }
 
 fn register_preferences() {
@@ -426,21 +459,21 @@ fn register_preferences() {
             P::FastCnp,
             c"option1_type",
             c"IPv6 option type of Fast CNP option 1",
-            c"The option that carries the original destination alone, 0x00 to 0xff (default 0x9e, experimental)",
+            c"The option that carries the original destination alone, 0x80 to 0x9f (default 0x9e, experimental)",
             &OPTION1,
         ),
         (
             P::FastCnp,
             c"option2_type",
             c"IPv6 option type of Fast CNP option 2",
-            c"The option that carries an IOAM trace as well, 0x00 to 0xff (default 0x9f, experimental)",
+            c"The option that carries an IOAM trace as well, 0x80 to 0x9f (default 0x9f, experimental)",
             &OPTION2,
         ),
         (
             P::ProxyCn,
             c"option_type",
             c"IPv6 option type of the Proxy Network Node Address option",
-            c"The option of data packets that names the proxy, 0x00 to 0xff (default 0x1e, experimental)",
+            c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)",
             &PROXY_OPTION,
         ),
     ];
@@ -474,6 +507,13 @@ fn register_preferences() {
             c"Verify the ICRC".as_ptr(),
             c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried".as_ptr(),
             CHECK_ICRC.as_ptr(),
+        );
+        sys::prefs_register_bool_preference(
+            modules[0].1,
+            c"force".as_ptr(),
+            c"Take code points that the drafts forbid".as_ptr(),
+            c"Whether option types and the BGP characteristic may have values that the drafts forbid or that others have: for negative testing".as_ptr(),
+            FORCE.as_ptr(),
         );
     }
 }
@@ -569,6 +609,8 @@ impl Wrapped {
     }
 }
 
+/// The UDP port of InfiniBand's preference.
+static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as u32);
 /// RoCEv2 at its UDP port.
 pub static ROCE: Wrapped = Wrapped::new();
 /// Destination Options headers.
@@ -583,15 +625,34 @@ pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
     INVOKING[usize::from(ipv6)].load(Ordering::Relaxed)
 }
 
-/// Whether Wireshark has a dissector at UDP port `port`.
+/// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
+/// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
 ///
 /// # Safety
 /// Called while a packet is dissected.
-pub unsafe fn has_udp_port(port: u32) -> bool {
-    // SAFETY: lookups in tables that exist since start.
+pub unsafe fn is_asked_first(other: u32, roce: u32) -> bool {
+    // SAFETY: a lookup in a table that exists since start.
+    let is_chosen = unsafe { is_chosen_udp_port(other) };
+    roce == ROCE_PORT.load(Ordering::Relaxed) && (other < roce) != is_chosen
+}
+
+/// Has what is at UDP port `port` dissect the packet; 0 where it refuses, or nothing is there.
+///
+/// # Safety
+/// Called while a packet is dissected, with its pointers.
+pub unsafe fn try_udp_port(
+    port: u32,
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+) -> c_int {
+    // SAFETY: a table that exists since start, and Wireshark's own pointers.
     unsafe {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
-        !table.is_null() && !sys::dissector_get_uint_handle(table, port).is_null()
+        if table.is_null() {
+            return 0;
+        }
+        sys::dissector_try_uint(table, port, tvb, pinfo, tree)
     }
 }
 
@@ -726,6 +787,7 @@ unsafe fn hook_roce() {
         } else {
             compat::uint_value(preference)
         };
+        ROCE_PORT.store(port, Ordering::Relaxed);
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if table.is_null() {
             return;

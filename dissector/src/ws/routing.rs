@@ -423,7 +423,8 @@ unsafe fn hook_chosen_ports() {
 }
 
 /// The PNC characteristic's code, which Wireshark writes between packets.
-static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+pub(super) static CHARACTERISTIC: AtomicU32 =
+    AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
 
 /// Code of the PNC characteristic, by the preference.
 pub fn characteristic() -> u16 {
@@ -432,23 +433,17 @@ pub fn characteristic() -> u16 {
         .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic)
 }
 
-/// Refuses a code that does not fit. Called by Wireshark.
-unsafe extern "C" fn applied() {
-    let default = Profile::DEFAULT.bgp_pnc_characteristic.into();
-    // SAFETY: Wireshark calls this when preferences were changed.
-    unsafe { register::refuse_above("pnc.bgp_characteristic", &CHARACTERISTIC, 0xFFFF, default) };
-}
-
 /// Registers the protocol's preferences.
 pub fn register_preferences() {
     // SAFETY: the protocol was registered before; texts and place live forever.
     unsafe {
-        let module = sys::prefs_register_protocol(register::protocol(P::Pnc), Some(applied));
+        let module =
+            sys::prefs_register_protocol(register::protocol(P::Pnc), Some(register::applied));
         sys::prefs_register_uint_preference(
             module,
             c"bgp_characteristic".as_ptr(),
             c"BGP characteristic code of the proxy node capability".as_ptr(),
-            c"The code in path attribute 39, 0 to 65535 (default 65280, experimental)".as_ptr(),
+            c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)".as_ptr(),
             10,
             CHARACTERISTIC.as_ptr(),
         );

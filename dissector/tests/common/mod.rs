@@ -31,7 +31,7 @@ fn has_tshark() -> bool {
     let found = !System::of_tests().is_here()
         || xtask::wireshark::program_version("tshark").is_ok_and(|version| version.is_some());
     if !found {
-        println!("SKIPPED: tshark is not installed, so the plugin was not run at all");
+        fcn_skip::skipped!("tshark is not installed, so the plugin was not run at all");
     }
     found
 }
@@ -62,7 +62,7 @@ pub fn without_ours_captures() -> Vec<PathBuf> {
 
 fn captures_of(variable: &str) -> Vec<PathBuf> {
     let Some(folder) = std::env::var_os(variable) else {
-        println!("SKIPPED: {variable} names no folder with captures of third parties");
+        fcn_skip::skipped!("{variable} names no folder with captures of third parties");
         return Vec::new();
     };
     let folder = PathBuf::from(folder);

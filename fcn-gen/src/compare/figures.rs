@@ -154,12 +154,14 @@ pub fn all() -> Vec<Figure> {
             Some(m.above_kmax.0 as f64 / 1e3)
         }),
         mean_queue(),
+        queue_drift(),
         completion(),
         Figure::new("utilisation", "utilisation", Unit::Share, |m| {
             Some(m.utilisation)
         }),
         goodput(),
-        drift(),
+        goodput_drift(),
+        rate_drift(),
         Figure::new("fairness", "fairness (Jain)", Unit::Ratio, |m| {
             Some(m.fairness)
         }),
@@ -253,9 +255,25 @@ pub fn goodput() -> Figure {
 
 /// By how much goodput still changed within the time counted.
 #[must_use]
-pub fn drift() -> Figure {
-    Figure::new("goodput_drift", "its drift", Unit::Change, |m| {
-        Some(m.drift)
+pub fn goodput_drift() -> Figure {
+    Figure::new("goodput_drift", "drift of goodput", Unit::Change, |m| {
+        Some(m.drift(|half| half.goodput))
+    })
+}
+
+/// By how much the mean queue did.
+#[must_use]
+pub fn queue_drift() -> Figure {
+    Figure::new("mean_queue_drift", "drift of queue", Unit::Change, |m| {
+        Some(m.drift(|half| half.queue))
+    })
+}
+
+/// By how much the senders' rates did.
+#[must_use]
+pub fn rate_drift() -> Figure {
+    Figure::new("rate_drift", "drift of rates", Unit::Change, |m| {
+        Some(m.drift(|half| half.rate))
     })
 }
 

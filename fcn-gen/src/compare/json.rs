@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Name of the schema.
 pub const COMPARE_SCHEMA: &str = "fcn-gen/compare";
 /// Its version: raised when a field changes its meaning or goes away.
-pub const COMPARE_VERSION: u32 = 2;
+pub const COMPARE_VERSION: u32 = 3;
 
 /// The comparison for programs.
 #[must_use]
@@ -55,7 +55,7 @@ fn row(row: &Row, figures: &[Figure]) -> Value {
     json!({
         "mechanism": row.mechanism.id(),
         "not_applicable": not_applicable,
-        "settled": row.played.is_ok().then(|| row.unsettled().is_none()),
+        "settled": row.played.is_ok().then(|| row.unsettled().is_empty()),
         "figures": found,
         "goodput_bps_by_flow": flows,
     })

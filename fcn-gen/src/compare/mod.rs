@@ -18,6 +18,7 @@ use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Metrics;
 use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
+use figures::Figure;
 
 /// What is to be compared.
 #[derive(Clone, Debug)]
@@ -134,15 +135,25 @@ pub struct Row {
     pub played: core::result::Result<Vec<Metrics>, String>,
 }
 
-/// More than this share of change within the time counted, and a run has not settled.
-const SETTLED: f64 = 0.05;
-
 impl Row {
-    /// By how much goodput still changed, where that is so much that a longer run may turn a conclusion round.
+    /// What still changed within the time counted, and by how much (the median of the seeds), where that is so much that a
+    /// longer run may turn a conclusion round: goodput by more than 5 %; the mean queue or the senders' rates, which swing
+    /// under control that works, by more than 20 %.
     #[must_use]
-    pub fn unsettled(&self) -> Option<f64> {
-        let drift = figures::drift().spread(self.played.as_ref().ok()?)?.median;
-        (drift.abs() > SETTLED).then_some(drift)
+    pub fn unsettled(&self) -> Vec<(&'static str, f64)> {
+        let Ok(runs) = &self.played else {
+            return Vec::new();
+        };
+        let drift = |figure: Figure| figure.spread(runs).map_or(0.0, |spread| spread.median);
+        [
+            ("goodput", drift(figures::goodput_drift()), 0.05),
+            ("the mean queue", drift(figures::queue_drift()), 0.2),
+            ("the senders' rates", drift(figures::rate_drift()), 0.2),
+        ]
+        .into_iter()
+        .filter(|(_, drift, most)| drift.abs() > *most)
+        .map(|(what, drift, _)| (what, drift))
+        .collect()
     }
 }
 
@@ -168,10 +179,19 @@ pub mod made_up {
 
     use super::{Comparison, Group, Row};
     use crate::scenario::model::Mechanism;
-    use crate::sim::outcome::Metrics;
+    use crate::sim::outcome::{Half, Metrics};
     use crate::units::Ps;
     use fcn_wire::Kind;
     use std::collections::BTreeMap;
+
+    /// Halves of a run with this goodput that rose by this share; below 0 it fell.
+    pub fn halves(goodput: f64, drift: f64) -> [Half; 2] {
+        [goodput * (1.0 - drift / 2.0), goodput * (1.0 + drift / 2.0)].map(|goodput| Half {
+            goodput,
+            queue: 60_000.0,
+            rate: 100e9,
+        })
+    }
 
     /// Figures of a run in which congestion began after 1 ms and a sender slowed down so many nanoseconds later.
     pub fn metrics(reaction: Option<u64>) -> Metrics {
@@ -185,7 +205,7 @@ pub mod made_up {
             mean_queue: 60_000.0,
             goodput: 93.2e9,
             completion: None,
-            drift: 0.01,
+            halves: Some(halves(93.2e9, 0.01)),
             utilisation: 0.98,
             by_flow: vec![
                 ("load1".into(), 40e9),

@@ -55,6 +55,13 @@ pub fn compare(
         return Err(Failure::usage("the mechanism is what is compared")
             .and("choose which with --mechanisms, not with --set"));
     }
+    if let Some(over) = &question.over
+        && question.sets.iter().any(|set| key(set) == over.key)
+    {
+        return Err(Failure::usage("--over")
+            .and(&over.key)
+            .and("each of its values outranks the one of --set; leave that out"));
+    }
     let base = load(question, &question.sets)?;
     let question = &for_as_long_as_it_takes(question, &base);
     let Play::Simulation(simulation) = &base.play else {

@@ -5,6 +5,8 @@
 use super::Row;
 use super::figures::{Figure, Spread, Unit, goodput, mean_queue, reaction_time, show, told_twice};
 use crate::scenario::model::Mechanism;
+use crate::sim::outcome::Half;
+use core::borrow::Borrow;
 use fcn_wire::Kind;
 
 /// How a reaction time compares with another.
@@ -67,8 +69,18 @@ pub fn sentence(rows: &[Row]) -> String {
     }
     let parts = [
         Some(reaction(rows)),
-        steady(rows, &goodput(), "goodput", ["higher", "lower"]),
-        steady(rows, &mean_queue(), "the mean queue", ["longer", "shorter"]),
+        steady(
+            rows,
+            (&goodput(), |half| half.goodput),
+            "goodput",
+            ["higher", "lower"],
+        ),
+        steady(
+            rows,
+            (&mean_queue(), |half| half.queue),
+            "the mean queue",
+            ["longer", "shorter"],
+        ),
         told_again(rows),
         rows.iter()
             .any(|row| row.played.as_ref().is_ok_and(|runs| runs.len() == 1))
@@ -133,7 +145,6 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)]) -> String {
             format!("{} {words} ({time})", mechanism.id())
         })
         .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     format!(
         "compared with receiver CNPs, which took {base} from the onset of congestion to a sender's first cut, {}",
         listed(&parts)
@@ -141,25 +152,42 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)]) -> String {
 }
 
 /// A figure of the time behind the warm-up against that of receiver CNPs, of mechanisms that have settled, as far as the
-/// ranges over the seeds do not overlap.
-fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option<String> {
+/// ranges over the seeds do not overlap, those over both halves of each either: what half the time would deny is not claimed.
+fn steady(
+    rows: &[Row],
+    (figure, of_half): (&Figure, fn(&Half) -> f64),
+    name: &str,
+    words: [&str; 2],
+) -> Option<String> {
     let spread = |row: &Row| figure.spread(row.played.as_ref().ok()?);
     let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp)?;
     let base = spread(baseline).filter(|base| base.median > 0.0)?;
-    if baseline.unsettled().is_some() {
+    let halves = |row: &Row| {
+        let halves = row.played.iter().flatten().filter_map(|run| run.halves);
+        Spread::of(halves.flatten().map(|half| of_half(&half)))
+    };
+    let base_halves = halves(baseline);
+    let unsettled: Vec<&str> = baseline.unsettled().iter().map(|(what, _)| *what).collect();
+    if !unsettled.is_empty() {
+        let have = if unsettled.len() == 1 { "has" } else { "have" };
         return Some(format!(
-            "{name} is not compared: under receiver CNPs goodput has not settled"
+            "{name} is not compared: under receiver CNPs {} {have} not settled",
+            listed(&unsettled)
         ));
     }
     let mut parts = Vec::new();
     let mut alike = Vec::new();
     let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
-    for row in others.filter(|row| row.unsettled().is_none()) {
+    for row in others.filter(|row| row.unsettled().is_empty()) {
         let (Some(this), id) = (spread(row), row.mechanism.id()) else {
             continue;
         };
         let ratio = this.median / base.median;
-        if !this.is_apart_from(&base) || (ratio - 1.0).abs() < 0.005 {
+        // Where all flows were done there are no halves: the runs are whole.
+        let overlap = halves(row)
+            .zip(base_halves)
+            .is_some_and(|(this, base)| !this.is_apart_from(&base));
+        if overlap || !this.is_apart_from(&base) || (ratio - 1.0).abs() < 0.005 {
             alike.push(id);
         } else if ratio > 2.0 {
             parts.push(format!(
@@ -181,7 +209,6 @@ fn steady(rows: &[Row], figure: &Figure, name: &str, words: [&str; 2]) -> Option
     if !alike.is_empty() {
         parts.push(format!("not surely different under {}", listed(&alike)));
     }
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
 }
 
@@ -212,7 +239,6 @@ fn told_again(rows: &[Row]) -> Option<String> {
             })
         })
         .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| {
         format!(
             "{} were about a flow of which another switch had told less than 50 µs before, so that its sender was told of \
@@ -235,7 +261,6 @@ fn absolute(why: &str, others: &[(Mechanism, Spread)]) -> String {
             )
         })
         .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     if parts.is_empty() {
         return why.to_owned();
     }
@@ -246,11 +271,11 @@ fn absolute(why: &str, others: &[(Mechanism, Spread)]) -> String {
 }
 
 /// `a, b and c`.
-fn listed(parts: &[&str]) -> String {
+pub(super) fn listed<S: Borrow<str>>(parts: &[S]) -> String {
     match parts {
         [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [one] => one.borrow().to_owned(),
+        [first @ .., last] => format!("{} and {}", first.join(", "), last.borrow()),
     }
 }
 
@@ -264,7 +289,7 @@ fn capitalised(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{metrics, refused, row};
+    use super::super::made_up::{halves, metrics, refused, row};
     use super::*;
 
     #[test]
@@ -313,7 +338,8 @@ mod tests {
         let steady = |mechanism, goodput: [f64; 2], drift: f64| {
             let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
             for (run, goodput) in row.played.as_mut().unwrap().iter_mut().zip(goodput) {
-                (run.goodput, run.drift) = (goodput, drift);
+                run.goodput = goodput;
+                run.halves = Some(halves(goodput, drift));
             }
             row
         };
@@ -332,12 +358,49 @@ mod tests {
             ),
             "{text}"
         );
-        rows[0].played.as_mut().unwrap()[0].drift = 0.2;
+        rows[0].played.as_mut().unwrap()[0].halves = Some(halves(20e9, 0.2));
         let text = sentence(&rows);
         assert!(
             text.contains("Goodput is not compared: under receiver CNPs goodput has not settled."),
             "{text}"
         );
+        // Goodput is what the link carries while its queue fills, or the senders still slow down.
+        for run in rows[0].played.as_mut().unwrap() {
+            let [before, after] = halves(20e9, 0.0);
+            let after = Half {
+                queue: before.queue * 1.5,
+                rate: before.rate * 0.7,
+                ..after
+            };
+            run.halves = Some([before, after]);
+        }
+        assert_eq!(rows[0].unsettled().len(), 2);
+        let text = sentence(&rows);
+        let why = "is not compared: under receiver CNPs the mean queue and the senders' rates have not settled.";
+        assert!(
+            text.contains(&format!("Goodput {why} The mean queue {why}")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_half_the_time_would_deny_is_not_claimed() {
+        let with = |mechanism, goodput: f64, drift: f64| {
+            let mut row = row(mechanism, &[Some(1_000), Some(1_000)]);
+            for run in row.played.as_mut().unwrap() {
+                run.goodput = goodput;
+                run.halves = Some(halves(goodput, drift));
+            }
+            row
+        };
+        let text = |drift| {
+            sentence(&[
+                with(Mechanism::Cnp, 20e9, drift),
+                with(Mechanism::FastCnp, 20.4e9, 0.0),
+            ])
+        };
+        assert!(text(0.01).contains("goodput was 2 % higher under fast-cnp"));
+        assert!(text(0.049).contains("goodput was not surely different under fast-cnp"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A comparison as text: a table a group, a column a mechanism, then what does not apply, then the sentence.
 
 use super::figures::{self, Figure};
-use super::{Comparison, Group, sentence};
+use super::sentence::{listed, sentence};
+use super::{Comparison, Group};
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
 /// The comparison for people.
@@ -14,13 +15,17 @@ pub fn text(comparison: &Comparison) -> String {
             let mut part = heading(comparison, group);
             part += &table(group, &figures(group));
             for row in &group.rows {
-                if let Some(drift) = row.unsettled() {
-                    let how = if drift > 0.0 { "rising" } else { "falling" };
+                let unsettled = row.unsettled();
+                let changes: Vec<String> = unsettled
+                    .iter()
+                    .map(|(what, drift)| format!("{what} changed by {:+.0} %", drift * 100.0))
+                    .collect();
+                if !changes.is_empty() {
                     part += &format!(
-                        "Not settled: {}: goodput is still {how}, by {:.0} % within the time counted; a longer run \
+                        "Not settled: {}: from the earlier to the later half of the time counted {}; a longer run \
                          (--set duration=...) may turn conclusions round\n",
                         row.mechanism.id(),
-                        drift.abs() * 100.0
+                        listed(&changes)
                     );
                 }
             }
@@ -88,7 +93,7 @@ fn matters(figure: &Figure, group: &Group) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{comparison, comparison_over};
+    use super::super::made_up::{comparison, comparison_over, halves};
     use super::*;
 
     #[test]
@@ -109,7 +114,11 @@ mod tests {
         assert_eq!(cells("reaction time"), ["never", "12", "µs", "3", "µs"]);
         assert_eq!(cells("peak queue"), ["250", "kB", "250", "kB", "250", "kB"]);
         assert_eq!(cells("fairness (Jain)"), ["0.970"; 3]);
-        assert_eq!(cells("its drift"), ["+1.0", "%", "+1.0", "%", "+1.0", "%"]);
+        assert_eq!(
+            cells("drift of goodput"),
+            ["+1.0", "%", "+1.0", "%", "+1.0", "%"]
+        );
+        assert_eq!(cells("drift of queue")[..2], ["+0.0", "%"]);
         assert_eq!(cells("goodput of each load")[..2], ["41.6", "Gbit/s"]);
         assert!(text.contains("40 to 43.2 Gbit/s"), "{text}");
         assert!(text.contains(" goodput of victim"), "{text}");
@@ -130,12 +139,12 @@ mod tests {
     fn what_has_not_settled_is_said() {
         let mut comparison = comparison();
         for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
-            run.drift = -0.25;
+            run.halves = Some(halves(93.2e9, -0.25));
             run.told_twice = 300;
         }
         let text = text(&comparison);
         assert!(
-            text.contains("\nNot settled: cnp: goodput is still falling, by 25 % within"),
+            text.contains("\nNot settled: cnp: from the earlier to the later half of the time counted goodput changed by -22 %"),
             "{text}"
         );
         assert!(text.contains("of these told twice"), "{text}");

@@ -105,21 +105,13 @@ pub const fn all() -> &'static [Gallery] {
     GALLERIES
 }
 
-/// The packets of a family of the gallery `name`, with the default code points.
-///
-/// # Errors
-/// As [`play_with`].
-pub fn play(name: &str, family: &str) -> Result<Capture, Error> {
-    play_with(name, family, &Profile::DEFAULT)
-}
-
 /// The packets of a family (or [`ALL_FAMILIES`]) of the gallery `name`, with the code points of `profile`.
 ///
 /// With code points that the drafts forbid (a forced profile), packets break further rules than [`Packet::breaks`] says.
 ///
 /// # Errors
 /// No gallery or family of that name, with those that there are; or a packet that the wire crate refuses to write.
-pub fn play_with(name: &str, family: &str, profile: &Profile) -> Result<Capture, Error> {
+pub fn play(name: &str, family: &str, profile: &Profile) -> Result<Capture, Error> {
     let Some(gallery) = all().iter().find(|gallery| gallery.name == name) else {
         return Err(Error::NoGallery(name.to_owned()));
     };

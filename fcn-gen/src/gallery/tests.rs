@@ -3,7 +3,7 @@ use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Severity};
 use std::collections::BTreeSet;
 
 fn whole(gallery: &str) -> Capture {
-    play(gallery, ALL_FAMILIES).unwrap()
+    play(gallery, ALL_FAMILIES, &Profile::DEFAULT).unwrap()
 }
 
 fn broken(packet: &Packet, profile: &Profile) -> Vec<Rule> {
@@ -65,7 +65,7 @@ fn what_breaks_nothing_in_malformed_says_so() {
 #[test]
 fn malformed_shows_every_rule() {
     let shown = |profile: &Profile| -> BTreeSet<Rule> {
-        let capture = play_with("malformed", ALL_FAMILIES, profile).unwrap();
+        let capture = play("malformed", ALL_FAMILIES, profile).unwrap();
         capture
             .packets
             .iter()
@@ -86,8 +86,8 @@ fn malformed_shows_every_rule() {
         ]
     );
     // Code points that the drafts forbid show the rest.
-    let text = "fast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
-    let forced = shown(&Profile::from_toml(text, true).unwrap());
+    let text = "force = true\nfast_cnp_option1 = 0x3E\nfast_cnp_option2 = 0xBE\nproxy_address_option = 0x5E";
+    let forced = shown(&Profile::from_toml(text).unwrap());
     for rule in never {
         assert!(forced.contains(rule), "{rule}");
     }
@@ -101,7 +101,7 @@ fn families_are_what_the_whole_is_made_of() {
         assert_eq!(whole.about, gallery.about);
         let mut rest = whole.packets.iter();
         for family in gallery.families {
-            let alone = play(gallery.name, family.name).unwrap();
+            let alone = play(gallery.name, family.name, &Profile::DEFAULT).unwrap();
             assert_eq!(alone.name, format!("{}-{}", gallery.name, family.name));
             assert_eq!(alone.about, family.about);
             assert_eq!(alone.packets[0].at, 0);
@@ -149,9 +149,9 @@ fn time_goes_on() {
 fn code_points_are_those_of_the_profile() {
     let other = "fast_cnp_option1 = 0x9A\nfast_cnp_option2 = 0x9B\nproxy_address_option = 0x1A\n\
          proxy_cn_port = 901\nwan_fcn_port = 902\nbgp_pnc_characteristic = 40000\nicrc_reading = \"A2\"";
-    let other = Profile::from_toml(other, false).unwrap();
+    let other = Profile::from_toml(other).unwrap();
     let default = whole("formats").packets;
-    let moved = play_with("formats", ALL_FAMILIES, &other).unwrap().packets;
+    let moved = play("formats", ALL_FAMILIES, &other).unwrap().packets;
     assert_eq!(default.len(), moved.len());
     for (before, after) in default.iter().zip(&moved) {
         let warned = |packet: &Packet, profile| {
@@ -176,12 +176,16 @@ fn code_points_are_those_of_the_profile() {
 
 #[test]
 fn an_unknown_name_is_answered_with_those_there_are() {
-    let text = play("format", "all").unwrap_err().to_string();
+    let text = play("format", "all", &Profile::DEFAULT)
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         text,
         "there is no gallery `format`; galleries: formats, malformed"
     );
-    let text = play("malformed", "cut").unwrap_err().to_string();
+    let text = play("malformed", "cut", &Profile::DEFAULT)
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         text,
         "the gallery `malformed` has no family `cut`; families: all, cnp, fast-cnp, ioam, proxy-cn, wan-fcn, pnc, pfc"
@@ -190,7 +194,9 @@ fn an_unknown_name_is_answered_with_those_there_are() {
 
 #[test]
 fn connections_are_read_through_their_tunnels() {
-    let packets = play("formats", "rdma-cm").unwrap().packets;
+    let packets = play("formats", "rdma-cm", &Profile::DEFAULT)
+        .unwrap()
+        .packets;
     let mut read = 0;
     for packet in &packets {
         let profile = Profile::DEFAULT;
@@ -223,7 +229,9 @@ fn entropy_labels_stand_behind_their_indicator_and_carry_the_flow_label() {
             .map(|span| u32::from_be_bytes(entry(span.start)))
             .collect()
     };
-    let packets = play("formats", "wan-fcn").unwrap().packets;
+    let packets = play("formats", "wan-fcn", &Profile::DEFAULT)
+        .unwrap()
+        .packets;
     let mut stacks = Vec::new();
     for packet in packets
         .iter()

@@ -22,7 +22,7 @@ use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
 use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, tick};
-use fcn_wire::LinkType;
+use fcn_wire::{LinkType, Profile};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::thread;
@@ -70,15 +70,27 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
         Play::Gallery {
             name: String::new(),
             family: String::new(),
+            profile: Profile::DEFAULT,
         },
     );
+    write::check_truth(options.truth.as_deref(), options.link.output.as_deref())?;
     if options.forever && options.duration.is_none() {
-        refuse_endless(&options.link, "--count, or --duration")?;
+        let instead = match play {
+            Play::Stress(_) => "give --count in its place, or --duration with a --rate",
+            Play::Simulation(_) | Play::Gallery { .. } => {
+                "give a --duration, too, or leave --forever out"
+            }
+        };
+        refuse_endless(&options.link, instead)?;
     }
     let act = Act { options, scenario };
     match play {
         Play::Simulation(simulation) => act.simulation(*simulation, console),
-        Play::Gallery { name, family } => act.gallery((&name, &family), console),
+        Play::Gallery {
+            name,
+            family,
+            profile,
+        } => act.gallery((&name, &family, &profile), console),
         Play::Stress(stress) => act.stress(&stress, console),
     }
 }
@@ -280,10 +292,15 @@ impl Act {
         Schedule::of(&self.options, speed, default)
     }
 
-    fn gallery(&self, (name, family): (&str, &str), console: &mut Console<'_>) -> Result {
+    fn gallery(
+        &self,
+        (name, family, profile): (&str, &str, &Profile),
+        console: &mut Console<'_>,
+    ) -> Result {
         let options = &self.options;
         self.one_queue()?;
-        let capture = gallery::play(name, family).map_err(|error| Failure::bad_scenario(&error))?;
+        let capture =
+            gallery::play(name, family, profile).map_err(|error| Failure::bad_scenario(&error))?;
         let opened = self.open(None, None)?;
         let rewrite = self.rewrite(opened.interface.as_ref());
         let mtu = opened

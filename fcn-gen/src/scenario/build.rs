@@ -12,7 +12,6 @@ use super::schema::{File, Maybe, MechanismText};
 use super::text::DurationText;
 use super::topology::Topology;
 use crate::units::Ps;
-use core::ops::Range;
 use toml::Spanned;
 
 /// When captures were taken that do not say: 1 January 2026, 0:00 UTC.
@@ -24,13 +23,9 @@ const LEAST_SNAP: u32 = 64;
 /// How often routing is advertised, where the file says nothing.
 const ADVERTISED: Ps = Ps::from_nanos(1_000_000);
 
-/// The simulation that `file` describes. `place_of` knows where a key's value stands.
-pub(super) fn simulation(
-    file: &File,
-    place_of: &dyn Fn(&str) -> Option<Range<usize>>,
-) -> Result<Simulation, Refusal> {
+/// The simulation that `file` describes.
+pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     let mechanism = mechanism(*file.mechanism.get_ref());
-    profile(file, place_of)?;
     let duration = duration(&file.duration)?;
     let topology = Topology::of(file)?;
     let addresses = addresses::assign(&topology)?;
@@ -88,18 +83,6 @@ const fn mechanism(text: MechanismText) -> Mechanism {
         MechanismText::Proxy => Mechanism::Proxy,
         MechanismText::WanFcn => Mechanism::WanFcn,
     }
-}
-
-/// Refuses code points that the drafts forbid, at the code point's own place.
-fn profile(file: &File, place_of: &dyn Fn(&str) -> Option<Range<usize>>) -> Result<(), Refusal> {
-    file.profile.validate().map_err(|error| {
-        let message = error.to_string();
-        let name = message.split(' ').next().unwrap_or_default();
-        Refusal {
-            span: place_of(&format!("profile.{name}")).or_else(|| place_of("profile")),
-            message,
-        }
-    })
 }
 
 fn duration(text: &Spanned<DurationText>) -> Result<Ps, Refusal> {

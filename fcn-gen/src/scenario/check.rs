@@ -3,7 +3,8 @@
 use super::error::Refusal;
 use super::schema::Maybe;
 use core::fmt::Display;
-use core::ops::RangeInclusive;
+use core::ops::{Range, RangeInclusive};
+use fcn_wire::Profile;
 use toml::Spanned;
 
 /// Most hosts.
@@ -33,6 +34,22 @@ pub(super) const MTUS: [u16; 5] = [256, 512, 1024, 2048, 4096];
 /// Longest name.
 const NAME: usize = 24;
 
+/// Knows where a key's value stands, where the file or a setting has it.
+pub(super) type PlaceOf<'a> = &'a dyn Fn(&str) -> Option<Range<usize>>;
+
+/// Refuses code points that the drafts forbid, at the code point's own place.
+pub(super) fn profile(profile: &Profile, place_of: PlaceOf<'_>) -> Result<(), Refusal> {
+    profile.validate().map_err(|error| {
+        let own = error
+            .name()
+            .and_then(|name| place_of(&format!("profile.{name}")));
+        Refusal {
+            span: own.or_else(|| place_of("profile")),
+            message: error.to_string(),
+        }
+    })
+}
+
 /// The value, or `default` where there is none; refused outside `allowed`.
 pub(super) fn within<T: PartialOrd + Display + Copy>(
     value: &Maybe<T>,
@@ -60,12 +77,7 @@ pub(super) fn probability(value: &Maybe<f64>, default: f64) -> Result<f64, Refus
 }
 
 /// At most `most` of something.
-pub(super) fn count(
-    now: usize,
-    most: usize,
-    what: &str,
-    at: core::ops::Range<usize>,
-) -> Result<(), Refusal> {
+pub(super) fn count(now: usize, most: usize, what: &str, at: Range<usize>) -> Result<(), Refusal> {
     if now > most {
         return Err(Refusal::span(
             at,

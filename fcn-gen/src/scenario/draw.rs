@@ -19,7 +19,7 @@ const FLOW_LINES: usize = 12;
 pub fn draw(scenario: &Scenario) -> String {
     let mut out = String::new();
     match &scenario.play {
-        Play::Gallery { name, family } => {
+        Play::Gallery { name, family, .. } => {
             line(
                 &mut out,
                 &format!(

@@ -4,6 +4,7 @@
 
 use super::build;
 use super::builtin;
+use super::check;
 use super::document::{Document, Parameter, settings};
 use super::error::{Error, Place, Refusal};
 use super::model::Simulation;
@@ -11,6 +12,7 @@ use super::schema::{File, GalleryFile, StressFile};
 use super::stress;
 use crate::gallery::{self, ALL_FAMILIES};
 use crate::stress::Stress;
+use fcn_wire::Profile;
 use serde::Deserialize;
 use std::path::PathBuf;
 use toml::de::Deserializer;
@@ -60,6 +62,8 @@ pub enum Play {
         name: String,
         /// Which family of them; `all`: every one.
         family: String,
+        /// Their code points.
+        profile: Profile,
     },
     /// Frames without end, for a link.
     Stress(Box<Stress>),
@@ -83,10 +87,12 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let is_gallery = table.get_ref().contains_key("gallery");
     let is_stress = table.get_ref().contains_key("stress");
     let deserializer = Deserializer::from(table);
+    let place_of = |key: &str| locator.place_of(key);
     if is_gallery {
         let read = GalleryFile::deserialize(deserializer)
             .map_err(Refusal::from)
             .and_then(|file| {
+                check::profile(&file.profile, &place_of)?;
                 let play = gallery(&file)?;
                 Ok(Scenario {
                     name,
@@ -102,7 +108,8 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
         let read = StressFile::deserialize(deserializer)
             .map_err(Refusal::from)
             .and_then(|file| {
-                let play = Play::Stress(Box::new(stress::stress(&file)?));
+                check::profile(&file.profile, &place_of)?;
+                let play = Play::Stress(Box::new(stress::stress(&file, &place_of)?));
                 Ok(Scenario {
                     name,
                     about: file.about,
@@ -116,7 +123,8 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let read = File::deserialize(deserializer)
         .map_err(Refusal::from)
         .and_then(|file| {
-            let simulation = build::simulation(&file, &|key| locator.place_of(key))?;
+            check::profile(&file.profile, &place_of)?;
+            let simulation = build::simulation(&file)?;
             let play = Play::Simulation(Box::new(simulation));
             Ok(Scenario {
                 name,
@@ -156,6 +164,7 @@ fn gallery(file: &GalleryFile) -> Result<Play, Refusal> {
         _ => Ok(Play::Gallery {
             name: name.clone(),
             family: family.to_owned(),
+            profile: file.profile.clone(),
         }),
     }
 }

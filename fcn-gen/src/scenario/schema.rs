@@ -67,6 +67,8 @@ pub(super) struct GalleryFile {
     pub demonstrates: String,
     pub gallery: Spanned<String>,
     pub family: Maybe<String>,
+    #[serde(default)]
+    pub profile: Profile,
 }
 
 /// A file that asks for frames without end.

@@ -16,7 +16,7 @@ const MOST_PAYLOAD: u64 = 9_216;
 const MOST_LEVEL: u8 = 7;
 
 /// The stress of a file.
-pub(super) fn stress(file: &StressFile) -> Result<Stress, Refusal> {
+pub(super) fn stress(file: &StressFile, place_of: check::PlaceOf<'_>) -> Result<Stress, Refusal> {
     let text = file.stress.get_ref();
     let mix = mix(text.mix.get_ref());
     if mix.is_empty() {
@@ -24,6 +24,7 @@ pub(super) fn stress(file: &StressFile) -> Result<Stress, Refusal> {
         let message = format!("the mix is empty; give a weight to some of {names}");
         return Err(Refusal::at(&text.mix, message));
     }
+    used(&mix, place_of)?;
     let weights: Vec<u32> = mix.iter().map(|(_, weight)| *weight).collect();
     let pattern = Pattern::new(&weights).ok_or_else(|| {
         let message = format!(
@@ -91,6 +92,41 @@ pub(super) fn stress(file: &StressFile) -> Result<Stress, Refusal> {
         levels: levels(&text.levels)?,
         ce: check::probability(&text.ce, 0.1)?,
     })
+}
+
+/// Refuses code points that no frame of this mix has.
+fn used(mix: &[(Kind, u32)], place_of: check::PlaceOf<'_>) -> Result<(), Refusal> {
+    let carriers: [(&str, &[Kind]); 7] = [
+        ("fast_cnp_option1", &[Kind::FastCnp1]),
+        ("fast_cnp_option2", &[Kind::FastCnp2]),
+        ("proxy_cn_port", &[Kind::ProxyCn, Kind::ProxyCnIpv4]),
+        ("wan_fcn_port", &[Kind::WanFcn]),
+        ("proxy_address_option", &[]),
+        ("ioam_option", &[]),
+        ("bgp_pnc_characteristic", &[]),
+    ];
+    for (name, kinds) in carriers {
+        let Some(span) = place_of(&format!("profile.{name}")) else {
+            continue;
+        };
+        if mix.iter().any(|(kind, _)| kinds.contains(kind)) {
+            continue;
+        }
+        let names: Vec<_> = kinds
+            .iter()
+            .map(|kind| format!("`stress.mix.{}`", kind.id()))
+            .collect();
+        let message = if names.is_empty() {
+            format!("no frame of a stress has a {name}; leave it out")
+        } else {
+            format!(
+                "no frame of this mix has a {name}; give a weight to {}, or leave it out",
+                names.join(" or ")
+            )
+        };
+        return Err(Refusal::span(span, message));
+    }
+    Ok(())
 }
 
 fn mix(text: &MixText) -> Vec<(Kind, u32)> {

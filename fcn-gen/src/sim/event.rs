@@ -31,6 +31,8 @@ pub enum Event {
     Notify(u32),
     /// The warm-up is over.
     WarmedUp,
+    /// Half of the time behind the warm-up is over.
+    HalfCounted,
     /// Series take a sample.
     Sample,
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Counts};
 use super::outcome::{
-    FlowTruth, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
+    FlowTruth, Half, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
     TRUTH_VERSION, Truth, VantageTruth,
 };
 use super::packet::{Note, Packet, What};
@@ -16,26 +16,21 @@ use std::collections::{BTreeMap, HashMap};
 /// time between two of one.
 const EPISODE: Ps = Ps::from_nanos(50_000);
 
-/// By how much more was delivered in the second half of these counts than in the first, as a share of the greater; 0 where
-/// nothing was.
-fn drift(delivered: &[u64]) -> f64 {
-    let (Some(first), Some(last)) = (delivered.first(), delivered.last()) else {
-        return 0.0;
-    };
-    let Some(middle) = delivered.get(delivered.len() / 2) else {
-        return 0.0;
-    };
-    // With an even number of counts the first half is the longer one.
-    let before = (delivered.len() / 2).max(1) as f64;
-    let after = (delivered.len() - 1 - delivered.len() / 2).max(1) as f64;
-    let (before, after) = (
-        middle.saturating_sub(*first) as f64 / before,
-        last.saturating_sub(*middle) as f64 / after,
-    );
-    match before.max(after) {
-        0.0 => 0.0,
-        greater => (after - before) / greater,
-    }
+/// The mean of the rates sampled from `from` on, before `to`; 0 where none was.
+fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
+    let within = samples.iter().filter(|(at, _)| (from..to).contains(at));
+    let (sum, count) = within.fold((0.0, 0), |(sum, count), (_, rate)| (sum + rate, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+/// What had been done by some moment.
+#[derive(Clone, Debug, Default)]
+struct Done {
+    at: Ps,
+    /// By port.
+    ports: Vec<Work>,
+    /// Octets of payload, of all flows.
+    delivered: u64,
 }
 
 /// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
@@ -93,10 +88,9 @@ pub struct Ledger {
     packets: u64,
     queue: Vec<u64>,
     rate: Vec<(Ps, f64)>,
-    /// Octets of payload delivered up to each sample.
-    delivered: Vec<u64>,
-    /// What each port had done when the warm-up was over.
-    warm: Vec<Work>,
+    /// When the warm-up was over, and when half of the rest was.
+    warm: Done,
+    half: Done,
     /// By flow: who told of it last, and when.
     told_by: Vec<Option<(u32, Ps)>>,
     told_twice: u64,
@@ -104,6 +98,26 @@ pub struct Ledger {
     last_finished: Ps,
     /// What each node did, switches only filled in.
     pub switches: Vec<SwitchTruth>,
+}
+
+/// The load of a run while it counted.
+pub struct Load {
+    /// Share of the time that the busiest port of a switch sent, 0 to 1.
+    utilisation: f64,
+    /// Octets of data that waited at the port of a switch where most did, on average over time.
+    mean_queue: f64,
+    /// Of the time counted, unless all flows were done.
+    halves: Option<[Half; 2]>,
+}
+
+impl Done {
+    fn by(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
+        Self {
+            at,
+            ports: ports.iter().map(|port| port.worked(at)).collect(),
+            delivered: connections.iter().map(|c| c.counts.delivered).sum(),
+        }
+    }
 }
 
 impl Ledger {
@@ -150,8 +164,8 @@ impl Ledger {
             packets: 0,
             queue: vec![0; SAMPLES + 1],
             rate: Vec::with_capacity(SAMPLES),
-            delivered: Vec::with_capacity(SAMPLES),
-            warm: Vec::new(),
+            warm: Done::default(),
+            half: Done::default(),
             told_by: vec![None; simulation.flows.len()],
             told_twice: 0,
             last_finished: Ps(0),
@@ -243,45 +257,59 @@ impl Ledger {
     }
 
     /// The warm-up is over: what ports have sent before does not count.
-    pub fn warmed_up(&mut self, now: Ps, ports: &[Port]) {
-        self.warm = ports.iter().map(|port| port.worked(now)).collect();
+    pub fn warmed_up(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
+        self.warm = Done::by(now, connections, ports);
     }
 
-    /// How busy the busiest port of a switch was while it counted, 0 to 1, and how much data waited at the port with the
-    /// longest queue, on average over time, in octets.
+    /// Half of the time behind the warm-up is over: what changes from now on is drift.
+    pub fn half_counted(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
+        self.half = Done::by(now, connections, ports);
+    }
+
+    /// What ports of switches did while it counted.
     pub fn load(
         &self,
         simulation: &Simulation,
         connections: &[Connection],
         ports: &[Port],
-    ) -> (f64, f64) {
+    ) -> Load {
         let (from, to) = self.counted(simulation, connections);
         let span = to.since(from).0.max(1) as f64;
-        let before = match self.completion(connections) {
-            Some(_) => &[][..],
-            None => &self.warm,
+        let (warm, middle) = match self.completion(connections) {
+            Some(_) => (&Done::default(), None),
+            None => (&self.warm, Some(&self.half)),
         };
+        let end = Done::by(simulation.duration, connections, ports);
+        let work = |done: &Done, port: usize| done.ports.get(port).copied().unwrap_or_default();
         let of_switch = |port: &Port| {
             matches!(
                 simulation.nodes[port.node as usize].kind,
                 NodeKind::Switch(_)
             )
         };
-        let (mut busy, mut waited) = (0, 0);
-        for (index, port) in ports.iter().enumerate().filter(|(_, port)| of_switch(port)) {
-            let before = before.get(index).copied().unwrap_or_default();
-            let work = port.worked(simulation.duration);
-            busy = busy.max(work.busy.since(before.busy).0);
-            waited = waited.max(work.waited - before.waited);
+        let (mut busy, mut waited, mut fullest) = (0, 0, 0);
+        for (index, _) in ports.iter().enumerate().filter(|(_, port)| of_switch(port)) {
+            let (before, after) = (work(warm, index), work(&end, index));
+            busy = busy.max(after.busy.since(before.busy).0);
+            if after.waited - before.waited > waited {
+                (waited, fullest) = (after.waited - before.waited, index);
+            }
         }
-        // A packet that is being sent at the end counts whole.
-        ((busy as f64 / span).min(1.0), waited as f64 / span)
-    }
-
-    /// What has been delivered so far, of all flows.
-    pub fn delivered(&mut self, connections: &[Connection]) {
-        let sum = connections.iter().map(|c| c.counts.delivered).sum();
-        self.delivered.push(sum);
+        let half = |from: &Done, to: &Done| {
+            let time = to.at.since(from.at).max(Ps(1));
+            let waited = work(to, fullest).waited - work(from, fullest).waited;
+            Half {
+                goodput: (to.delivered - from.delivered) as f64 * 8.0 / time.as_seconds_f64(),
+                queue: waited as f64 / time.0 as f64,
+                rate: mean(&self.rate, from.at, to.at),
+            }
+        };
+        Load {
+            // A packet that is being sent at the end counts whole.
+            utilisation: (busy as f64 / span).min(1.0),
+            mean_queue: waited as f64 / span,
+            halves: middle.map(|middle| [half(warm, middle), half(middle, &end)]),
+        }
     }
 
     /// A switch marks a packet.
@@ -358,7 +386,7 @@ impl Ledger {
         simulation: &Simulation,
         name: &str,
         connections: Vec<Connection>,
-        load: (f64, f64),
+        load: Load,
     ) -> (Truth, Metrics) {
         if self.above > 0 {
             self.above = 1;
@@ -468,12 +496,7 @@ impl Ledger {
         (truth, metrics)
     }
 
-    fn metrics(
-        &self,
-        simulation: &Simulation,
-        connections: &[Connection],
-        (utilisation, mean_queue): (f64, f64),
-    ) -> Metrics {
+    fn metrics(&self, simulation: &Simulation, connections: &[Connection], load: Load) -> Metrics {
         let (from, to) = self.counted(simulation, connections);
         let completion = self.completion(connections);
         let seconds = to.since(from).max(Ps(1)).as_seconds_f64();
@@ -485,7 +508,6 @@ impl Ledger {
             .iter()
             .map(|c| delivered(&c.counts) as f64 * 8.0 / seconds)
             .collect();
-        let from = (from.0 / self.interval) as usize;
         let sum: f64 = shares.iter().sum();
         let squares: f64 = shares.iter().map(|s| s * s).sum();
         Metrics {
@@ -495,11 +517,8 @@ impl Ledger {
             above_kmax: self.above_kmax,
             goodput: sum,
             completion,
-            drift: match completion {
-                Some(_) => 0.0,
-                None => drift(self.delivered.get(from..).unwrap_or_default()),
-            },
-            utilisation,
+            halves: load.halves,
+            utilisation: load.utilisation,
             by_flow: simulation
                 .flows
                 .iter()
@@ -507,7 +526,7 @@ impl Ledger {
                 .map(|(flow, share)| (flow.name.clone(), *share))
                 .collect(),
             told_twice: self.told_twice,
-            mean_queue,
+            mean_queue: load.mean_queue,
             fairness: if squares > 0.0 {
                 sum * sum / (shares.len() as f64 * squares)
             } else {

@@ -253,7 +253,10 @@ impl<'s> World<'s> {
     /// Plans what the scenario says.
     fn begin(&mut self) {
         self.events.plan(self.ledger.interval(), Event::Sample);
-        self.events.plan(self.simulation.warm_up, Event::WarmedUp);
+        let (warm_up, end) = (self.simulation.warm_up, self.simulation.duration);
+        self.events.plan(warm_up, Event::WarmedUp);
+        let half = Ps(end.since(warm_up).0 / 2);
+        self.events.plan(warm_up + half, Event::HalfCounted);
         for (index, node) in self.simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
                 && switch.proxy.as_ref().is_some_and(routing::is_advertised)
@@ -295,6 +298,10 @@ impl<'s> World<'s> {
             Event::Advertise(node) => self.advertise(node),
             Event::Notify(place) => self.made(place),
             Event::WarmedUp => self.warmed_up(),
+            Event::HalfCounted => {
+                self.ledger
+                    .half_counted(self.now, &self.connections, &self.ports);
+            }
             Event::Sample => self.sample(),
         }
     }
@@ -316,7 +323,8 @@ impl<'s> World<'s> {
         for connection in &mut self.connections {
             connection.counts.warm = connection.counts.delivered;
         }
-        self.ledger.warmed_up(self.now, &self.ports);
+        self.ledger
+            .warmed_up(self.now, &self.connections, &self.ports);
     }
 
     /// The next sample of each series.
@@ -332,7 +340,6 @@ impl<'s> World<'s> {
         // A queue that nobody joins in the next interval is there all the same.
         let deepest = self.ports.iter().map(Port::deepest).max();
         self.ledger.still_queued(self.now, deepest.unwrap_or(0));
-        self.ledger.delivered(&self.connections);
         let next = self.now + self.ledger.interval();
         self.events.plan(next, Event::Sample);
     }

@@ -193,9 +193,8 @@ pub struct Metrics {
     pub completion: Option<Ps>,
     /// Payload delivered in order after the warm-up, all flows, in bit/s.
     pub goodput: f64,
-    /// By how much goodput still changed: that of the last half of the time counted against that of the first, as a share
-    /// of the greater; below 0 where it fell.
-    pub drift: f64,
+    /// The time after the warm-up, halved; `None` where all flows were done.
+    pub halves: Option<[Half; 2]>,
     /// Share of the time after the warm-up in which the busiest egress port of a switch sent, 0 to 1.
     pub utilisation: f64,
     /// Goodput of each flow, by name, in the scenario's order.
@@ -222,10 +221,38 @@ pub struct Metrics {
     pub rate_over_time: Vec<(Ps, f64)>,
 }
 
+/// What a half of the time counted came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Half {
+    /// Payload delivered in order, all flows, in bit/s.
+    pub goodput: f64,
+    /// Data that waited at the port that [`Metrics::mean_queue`] is of, on average, in octets.
+    pub queue: f64,
+    /// Sum of all senders' rates, on average, in bit/s.
+    pub rate: f64,
+}
+
 impl Metrics {
     /// From the onset of congestion to the first cut.
     #[must_use]
     pub fn reaction_time(&self) -> Option<Ps> {
         Some(self.first_cut?.since(self.onset?))
+    }
+
+    /// By how much `what` still changed within the time counted: that of the later half against that of the earlier, as a
+    /// share of the greater; below 0 where it fell.
+    #[must_use]
+    pub fn drift(&self, what: fn(&Half) -> f64) -> f64 {
+        let Some([before, after]) = self
+            .halves
+            .as_ref()
+            .map(|halves| halves.each_ref().map(what))
+        else {
+            return 0.0;
+        };
+        match before.max(after) {
+            0.0 => 0.0,
+            greater => (after - before) / greater,
+        }
     }
 }

@@ -175,6 +175,17 @@ fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
         &["compare", "tiny.toml", "--set", "mechanism=cnp"],
         &["compare", "tiny.toml", "--over", "distance"],
         &["compare", "tiny.toml", "--over", "distance=1km,soon"],
+        &[
+            "compare",
+            "tiny.toml",
+            "--set",
+            "distance=1m",
+            "--over",
+            "distance=1km",
+        ],
+        &["compare", "tiny.toml", "--svg", "-"],
+        &["run", "tiny.toml", "-o", file, "--truth", "-"],
+        &["run", "tiny.toml", "-o", file, "--truth", file],
     ] {
         let done = fcn_gen(args);
         assert_eq!(done.code, 2, "{args:?}: {}", done.err);

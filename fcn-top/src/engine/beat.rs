@@ -55,6 +55,12 @@ impl<T> Beat<T> {
         }
     }
 
+    /// When the interval that runs is over; `u64::MAX` before the first.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        if self.to == 0 { u64::MAX } else { self.to }
+    }
+
     /// Ends the interval that runs: nothing comes any more.
     pub fn finish(&mut self, with: &mut T) {
         if self.to > self.from {

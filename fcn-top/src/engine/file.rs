@@ -2,7 +2,8 @@
 
 use super::export::Described;
 use super::kernel_filter::PacketFilter;
-use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, nanoseconds, wall_clock};
+use super::passed::{Passed, ifindex};
+use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::AHEAD;
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
@@ -12,10 +13,12 @@ use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
 use pcap::BpfProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// How long a paced input sleeps at most before it looks around.
 const NAP: Duration = Duration::from_millis(50);
+/// What is said of the state of an interface of a file that is read.
+const FILE: &str = "file";
 /// Which packets of a file are wanted, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
@@ -63,8 +68,8 @@ struct Fate {
 
 /// What an interface of the file is.
 struct Place {
-    /// Its number in the engine.
-    number: Option<u32>,
+    /// Its number in the engine, and those of what its packets passed.
+    numbers: Option<Passed>,
     link: Option<LinkType>,
     filter: Option<BpfProgram>,
     /// Whether nothing passes, since the filter cannot be had.
@@ -114,7 +119,10 @@ impl Read for Patient {
             match poll(&mut fds, Some(&nap)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 // What is wrong is what reading says.
-                Ok(_) | Err(_) => return self.file.read(room),
+                Ok(_) | Err(_) => match self.file.read(room) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return done,
+                },
             }
         }
     }
@@ -142,7 +150,12 @@ impl FileInput {
                 let file = stdin.as_fd().try_clone_to_owned().map(File::from);
                 (file, "standard input".to_owned())
             } else {
-                (File::open(path), path.display().to_string())
+                // Opening a pipe that nobody writes to would wait where nothing can stop it.
+                let mut how = File::options();
+                let how = how
+                    .read(true)
+                    .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+                (how.open(path), path.display().to_string())
             };
             let file = file.map_err(|error| bad().and(format!("{name}: {error}")))?;
             if file.metadata().is_ok_and(|about| about.is_file()) {
@@ -194,7 +207,7 @@ impl FileInput {
             }
             let fate = &mut self.fate;
             let packets: ArrayVec<_, AHEAD> =
-                some.iter().filter_map(|lent| fate.pass(&lent)).collect();
+                (some.iter().filter_map(|lent| fate.pass(&lent, &mut taking))).collect();
             more = taking.take_all(&packets);
             if !more {
                 break;
@@ -211,7 +224,8 @@ impl FileInput {
         };
         self.fate.learn(some.interfaces(), engine);
         for lent in some.iter() {
-            if let Some(packet) = self.fate.pass(&lent) {
+            let passes = self.fate.pass(&lent, &mut engine.taking());
+            if let Some(packet) = passes {
                 self.fate.wait(packet.at, stop);
                 if !engine.taking().take(&packet) {
                     return Ok(None);
@@ -263,7 +277,7 @@ impl Input for FileInput {
             _ => "ended",
         };
         for place in &self.fate.interfaces {
-            if let Some(number) = place.number {
+            for number in place.numbers.iter().flat_map(Passed::numbers) {
                 engine.interface_state(number, state, None, None);
             }
         }
@@ -315,7 +329,7 @@ impl Input for FileInput {
 
 impl Fate {
     fn has_interfaces(&self) -> bool {
-        self.interfaces.iter().any(|place| place.number.is_some())
+        self.interfaces.iter().any(|place| place.numbers.is_some())
     }
 
     /// Sees to the interfaces that the file has described so far.
@@ -353,7 +367,8 @@ impl Fate {
                 snap_len: 0,
             };
             self.interfaces.push(Place {
-                number: wanted.then(|| engine.know_interface(described, "file")),
+                numbers: wanted
+                    .then(|| Passed::new(engine.know_interface(described, FILE), &interface.name)),
                 link: interface.link,
                 filtered: filter.is_none(),
                 filter: filter.flatten(),
@@ -363,13 +378,17 @@ impl Fate {
 
     /// The packet as the engine takes it; `None` where it is not wanted.
     #[inline]
-    fn pass<'a>(&mut self, lent: &capture_file::Packet<'a>) -> Option<Packet<'a>> {
+    fn pass<'a>(
+        &mut self,
+        lent: &capture_file::Packet<'a>,
+        taking: &mut Taking<'_>,
+    ) -> Option<Packet<'a>> {
         self.number += 1;
         if lent.stamped {
             self.last = lent.at;
         }
-        let place = self.interfaces.get(lent.interface as usize)?;
-        let interface = place.number?;
+        let place = self.interfaces.get_mut(lent.interface as usize)?;
+        let numbers = place.numbers.as_mut()?;
         let Some(link) = place.link else {
             self.unknown += 1;
             return None;
@@ -378,6 +397,16 @@ impl Fate {
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
         }
+        let interface = numbers.number((link, lent.bytes), taking, |index| {
+            // What this machine calls that number need not be what the other one does.
+            let described = Described {
+                name: ifindex(index),
+                about: String::new(),
+                link,
+                snap_len: 0,
+            };
+            (described, FILE)
+        });
         Some(Packet {
             at: self.last,
             bytes: lent.bytes,

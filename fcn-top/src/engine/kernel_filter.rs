@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn a_profile_has_its_own_ports() {
         let mut profile = Profile::DEFAULT;
-        profile.set("rocev2_port=9000", false).unwrap();
-        profile.set("wan_fcn_port=900", false).unwrap();
+        profile.set("rocev2_port=9000").unwrap();
+        profile.set("wan_fcn_port=900").unwrap();
         let text = expression(&profile, LinkType::RawIp);
         let program = compile(Linktype(12), &text).unwrap();
         for (port, passes) in [(9_000, true), (900, true), (4791, false), (1022, false)] {

@@ -4,11 +4,15 @@
 use super::export::Described;
 use super::kernel_filter::{PacketFilter, said};
 use super::opener::Opener;
+use super::passed::{ANY, Passed, ifindex};
 use super::stash::Stash;
 use super::{Engine, Input, wall_clock};
+use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
+use crate::record::PASSED;
 use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
+use fcn_observe::sightings;
 use fcn_tool::failure::Failure;
 use fcn_wire::{LinkType, Profile, Severity};
 use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
@@ -19,8 +23,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Linux's name for all interfaces together.
-const ANY: &str = "any";
 /// The link type of all interfaces together that says which one each packet passed.
 const LINUX_SLL2: Linktype = Linktype(276);
 /// How long the kernel may gather packets before it hands them over, in milliseconds.
@@ -36,6 +38,8 @@ const PATIENCE: Timespec = Timespec {
 const WATCHING: Duration = Duration::from_millis(100);
 /// How often it is asked what was dropped.
 const COUNTING: Duration = Duration::from_millis(100);
+/// How often losses become an event, at most.
+const TELLING: Duration = Duration::from_secs(1);
 /// How often it is tried to open an interface that is not there, or down.
 const RETRYING: Duration = Duration::from_millis(250);
 /// Packets taken in before others may have a look, where so many are waiting: rows are copied out for less time than that
@@ -78,8 +82,13 @@ pub struct LiveInput {
     /// What it is: driver, and how it is captured.
     about: String,
     number: u32,
+    /// Those that packets passed, where it is all of them together.
+    passed: Passed,
     /// What handles before this one were told to have dropped.
     dropped: (u64, u64),
+    /// Of what was dropped, what was told as an event, and when.
+    told: (u64, u64),
+    told_at: Option<Instant>,
     /// Who opens it once it is up.
     opener: Option<Opener>,
     /// What is shown of its state.
@@ -123,10 +132,21 @@ impl LiveInput {
             watch,
             about: interface.as_ref().map_or_else(String::new, about),
             number: 0,
+            passed: Passed::new(0, name),
             dropped: (0, 0),
+            told: (0, 0),
+            told_at: None,
             opener: None,
             state: if up { "up" } else { "down" },
         })
+    }
+
+    /// Whether its packets passed several interfaces, and do not say which.
+    #[must_use]
+    pub fn is_unclear(&self) -> bool {
+        self.handle
+            .as_ref()
+            .is_some_and(|handle| sightings::is_unclear(handle.link))
     }
 
     /// Has somebody wait for an interface that is not up, who keeps the right to open it when privileges are dropped. Says
@@ -172,6 +192,9 @@ impl LiveInput {
         if !self.about.is_empty() {
             facts.insert(0, self.about.clone());
         }
+        if link == Some(LinkType::LinuxCooked2) {
+            facts.push("packets count where they passed".to_owned());
+        }
         if !rights.is_empty() {
             facts.push(rights.to_owned());
         }
@@ -183,6 +206,7 @@ impl LiveInput {
             snap_len: self.how.snap_len,
         };
         self.number = engine.know_interface(described, self.state);
+        self.passed = Passed::new(self.number, &self.name);
         if self.state == "down" {
             engine.note(
                 Severity::Warning,
@@ -203,8 +227,8 @@ impl LiveInput {
         else {
             return Ok(0);
         };
-        let (link, interface, filter) = (*link, self.number, filter.as_ref());
-        let stash = &mut self.stash;
+        let (link, filter) = (*link, filter.as_ref());
+        let (stash, passed, snap_len) = (&mut self.stash, &mut self.passed, self.how.snap_len);
         let mut taking = engine.taking();
         let mut number = taking.taken();
         let taken = capture.dispatch(Some(MANY), |packet| {
@@ -213,6 +237,15 @@ impl LiveInput {
             }
             let stamp = packet.header.ts;
             number += 1;
+            let interface = passed.number((link, packet.data), &mut taking, |index| {
+                let described = Described {
+                    name: name_of(index),
+                    about: format!("by {ANY}"),
+                    link,
+                    snap_len,
+                };
+                (described, PASSED)
+            });
             let packet = Packet {
                 // Asked for in nanoseconds.
                 at: (stamp.tv_sec as u64)
@@ -258,7 +291,7 @@ impl LiveInput {
             LinkEvent::Gone => ("gone", Severity::Warning, "interface.gone"),
         };
         if event == LinkEvent::Gone {
-            self.count(engine);
+            self.count(engine, true);
             self.close();
         }
         let text = event.to_string();
@@ -282,8 +315,8 @@ impl LiveInput {
         self.watch = None;
     }
 
-    /// Tells what was dropped.
-    fn count(&mut self, engine: &Engine) {
+    /// Tells what was dropped; as an event now and then, or also in the `end`.
+    fn count(&mut self, engine: &Engine, end: bool) {
         if let Some(handle) = &mut self.handle
             && let Ok(stat) = handle.capture.stats()
         {
@@ -292,6 +325,36 @@ impl LiveInput {
                 self.dropped.1 + u64::from(stat.if_dropped),
             );
             engine.interface_state(self.number, self.state, None, Some(dropped));
+            let is_time = |at: Instant| at.elapsed() >= TELLING;
+            if dropped != self.told && (end || self.told_at.is_none_or(is_time)) {
+                self.lost(dropped, engine);
+            }
+        }
+    }
+
+    /// Tells as events what was dropped since the last ones.
+    fn lost(&mut self, dropped: (u64, u64), engine: &Engine) {
+        let ring = self.how.buffer >> 20;
+        let kernel = dropped.0.saturating_sub(self.told.0);
+        let interface = dropped.1.saturating_sub(self.told.1);
+        (self.told, self.told_at) = (dropped, Some(Instant::now()));
+        for (lost, what, text) in [
+            (
+                kernel,
+                LOST_BY_KERNEL,
+                format!(
+                    "Packets dropped by the kernel: its ring of {ring} MiB was full (--buffer)"
+                ),
+            ),
+            (
+                interface,
+                LOST_BY_INTERFACE,
+                "Packets dropped by the interface".to_owned(),
+            ),
+        ] {
+            if lost > 0 {
+                engine.note_times(lost, (Severity::Warning, what), &self.name, &text);
+            }
         }
     }
 
@@ -341,7 +404,7 @@ impl Input for LiveInput {
         let begun = Instant::now();
         let (mut watched, mut counted, mut tried) = (begun, begun, begun);
         let mut retries = true;
-        self.count(engine);
+        self.count(engine, false);
         while !stop.load(Ordering::Relaxed) && !engine.has_enough() {
             let before = wall_clock();
             let taken = if self.wait() {
@@ -356,6 +419,7 @@ impl Input for LiveInput {
                     self.look(engine);
                     if self.handle.is_some() {
                         // Broken, but neither down nor gone as far as the kernel tells.
+                        self.count(engine, true);
                         self.close();
                         engine.interface_state(self.number, "gone", Some(&why), None);
                         engine.note(Severity::Warning, "interface.gone", &self.name, &why);
@@ -369,7 +433,7 @@ impl Input for LiveInput {
             }
             if counted.elapsed() >= COUNTING {
                 counted = Instant::now();
-                self.count(engine);
+                self.count(engine, false);
             }
             if self.handle.is_none() && retries && tried.elapsed() >= RETRYING {
                 tried = Instant::now();
@@ -385,7 +449,7 @@ impl Input for LiveInput {
                 _ => break,
             }
         }
-        self.count(engine);
+        self.count(engine, true);
         engine.end("stopped");
         Ok(())
     }
@@ -429,6 +493,13 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         link,
         filter,
     })
+}
+
+/// What the interface of that kernel's number is called.
+fn name_of(index: u32) -> String {
+    let all = Interface::all().unwrap_or_default();
+    let named = all.iter().find(|interface| interface.index() == index);
+    named.map_or_else(|| ifindex(index), |interface| interface.name().to_owned())
 }
 
 /// What an interface is, in a few words.

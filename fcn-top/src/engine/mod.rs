@@ -2,7 +2,7 @@
 //! come from, and whoever shows them looks at it through [`Engine`].
 //!
 //! `file.rs` reads captures, `live.rs` interfaces (`opener.rs` waits for
-//! them), `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
+//! them), `passed.rs` tells apart those captured on together, `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
 //! time into intervals, `keeper.rs` keeps packets and `export.rs` writes them, `privileges.rs` gives up what is not needed
 //! any more.
 
@@ -13,6 +13,7 @@ pub mod keeper;
 pub mod kernel_filter;
 pub mod live;
 mod opener;
+pub mod passed;
 pub mod privileges;
 mod stamps;
 mod stash;
@@ -47,6 +48,8 @@ const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
+/// What befell interfaces and was not told yet, at most: a screen never asks.
+const UNTOLD: usize = 100;
 /// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
 const FRESH: u64 = 5_000_000_000;
 
@@ -107,6 +110,8 @@ pub struct Engine {
     /// For each source that lives by the clock, the moment before which it has told everything.
     told: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
+    /// What befell interfaces and was not told yet.
+    befallen: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
     lossy: AtomicBool,
     /// Whether addresses must not leave, which packets hold.
@@ -135,6 +140,7 @@ impl Engine {
             waiters: Mutex::new(()),
             told: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
+            befallen: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             private,
         }
@@ -147,14 +153,7 @@ impl Engine {
 
     /// Makes an interface known; returns its number.
     pub fn know_interface(&self, described: Described, state: &'static str) -> u32 {
-        let mut guard = self.state.lock();
-        let number = guard.interfaces.len() as u32;
-        guard
-            .monitor
-            .know_interface(number, &described.name, &described.about);
-        guard.monitor.interface_state(number, state, None, None);
-        guard.interfaces.push(described);
-        number
+        self.taking().know_interface(described, state)
     }
 
     /// Tells how an interface is: `dropped` by the kernel and by the interface.
@@ -177,6 +176,22 @@ impl Engine {
 
     /// Puts something into the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
+        let mut befallen = self.befallen.lock();
+        if !interface.is_empty() && befallen.len() < UNTOLD {
+            befallen.push(format!("{}: {interface}: {text}", severity.name()));
+        }
+        drop(befallen);
+        self.note_times(1, (severity, what), interface, text);
+    }
+
+    /// The same, of what happened so many times.
+    pub fn note_times(
+        &self,
+        times: u64,
+        (severity, what): (Severity, &'static str),
+        interface: &str,
+        text: &str,
+    ) {
         let mut guard = self.state.lock();
         let at = match guard.monitor.now() {
             0 => wall_clock(),
@@ -186,7 +201,7 @@ impl Engine {
             at,
             severity,
             what,
-            times: 1,
+            times,
             frame: None,
             interface: Some(interface.into()),
             from: None,
@@ -237,7 +252,9 @@ impl Engine {
             beat.quiet_until(told.saturating_sub(GRACE), monitor);
         }
         if told > 0 && !guard.enough {
-            guard.monitor.advance(told);
+            // Rates are told of the end of an interval, which time must not have left behind by then.
+            let end = guard.beat.as_ref().map_or(u64::MAX, Beat::end);
+            guard.monitor.advance(told.min(end));
         }
     }
 
@@ -263,6 +280,11 @@ impl Engine {
             moment => now.abs_diff(moment) < FRESH,
         };
         !told.is_empty() && (self.taken() == 0 || told.iter().all(fresh))
+    }
+
+    /// What befell interfaces since this was asked for last.
+    pub fn befallen(&self) -> Vec<String> {
+        std::mem::take(&mut self.befallen.lock())
     }
 
     /// Whether packets were dropped, by the kernel or by an interface.
@@ -435,6 +457,26 @@ impl Taking<'_> {
         self.0.taken
     }
 
+    /// Makes an interface known; returns its number.
+    pub fn know_interface(&mut self, described: Described, state: &'static str) -> u32 {
+        let State {
+            monitor,
+            interfaces,
+            ..
+        } = &mut *self.0;
+        let number = interfaces.len() as u32;
+        monitor.know_interface(number, &described.name, &described.about);
+        monitor.interface_state(number, state, None, None);
+        interfaces.push(described);
+        number
+    }
+
+    /// What the interface of that number is called.
+    #[must_use]
+    pub fn name(&self, number: u32) -> Option<&String> {
+        self.0.interfaces.get(number as usize).map(|one| &one.name)
+    }
+
     /// Lets whoever waits have a look now.
     pub fn release(self) {
         MutexGuard::unlock_fair(self.0);
@@ -453,4 +495,60 @@ pub fn wall_clock() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::Settings;
+    use fcn_link::capture_file::CaptureReader;
+    use fcn_wire::{Frame, Kind, Profile};
+
+    const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 1_767_225_600 * SECOND;
+
+    #[test]
+    fn rates_of_an_interval_are_those_at_its_end_however_late_it_is_told() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let mut reader = CaptureReader::open(&file).unwrap();
+        let (cnp, link) = loop {
+            let packet = reader.next().unwrap().unwrap();
+            let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
+            let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
+            if fcn_wire::Gist::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp) {
+                break (bytes, link);
+            }
+        };
+        let mut monitor = Monitor::new(Settings::default());
+        monitor.watch_from(START);
+        let engine = Engine::new(monitor, None, Limits::default(), false);
+        let rates = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&rates);
+        engine.set_beat(Beat::new(
+            SECOND,
+            Box::new(move |monitor, _, to, _| {
+                monitor.advance(to);
+                told.lock().push(monitor.tables(Wanted::default()).rate_1s);
+            }),
+        ));
+        // 100 a second for half a second, and then nothing: the clock alone ends the interval.
+        let mark = engine.mark();
+        for nth in 0..50 {
+            let packet = Packet {
+                at: START + nth * SECOND / 100,
+                bytes: &cnp,
+                wire_len: cnp.len(),
+                link,
+                interface: 0,
+                number: nth + 1,
+            };
+            assert!(engine.taking().take(&packet));
+        }
+        for tenth in 5..25 {
+            mark.store(START + tenth * SECOND / 10, Ordering::Relaxed);
+            engine.tick();
+        }
+        assert_eq!(*rates.lock(), [Some(50.0), Some(0.0)]);
+    }
 }

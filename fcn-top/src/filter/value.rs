@@ -8,7 +8,7 @@ use crate::record::{Cell, Column, Holds};
 use crate::text::Words;
 use core::fmt;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Kind, Severity};
+use fcn_wire::{Kind, Origin, Severity};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -335,7 +335,7 @@ fn known(column: &Column, name: String) -> Result<String, String> {
                 Severity::Error.name(),
             ],
         ),
-        "origin" => ("origin", &["receiver", "switch", "proxy", "ingress_pe"]),
+        "origin" => ("origin", &Origin::ALL.map(Origin::id)),
         "qp_side" => ("side", &["sender", "receiver"]),
         "trusted" => ("answer", &["yes", "no"]),
         _ => return Ok(name),

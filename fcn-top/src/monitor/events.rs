@@ -6,6 +6,11 @@ use std::collections::VecDeque;
 /// An event that is like one of so many last ones is counted there.
 const LOOK_BACK: usize = 8;
 
+/// What the kernel had no room for.
+pub const LOST_BY_KERNEL: &str = "capture.lost.kernel";
+/// What the interface dropped.
+pub const LOST_BY_INTERFACE: &str = "capture.lost.interface";
+
 /// At most so many lines; the oldest leaves first.
 #[derive(Debug)]
 pub struct Log {
@@ -26,7 +31,8 @@ impl Log {
     }
 
     /// Adds an event. Where one of the last 8 lines is of the same kind, severity, addresses and interface, that line's
-    /// `times` grows by this one's instead, and it keeps its time, frame and text: those of the first.
+    /// `times` grows by this one's instead, and it keeps its time, frame and text: those of the first. Losses have a line
+    /// each, as it matters when they were.
     pub fn push(&mut self, event: EventRecord) {
         let last = self.lines.iter_mut().rev().take(LOOK_BACK);
         if let Some(line) = last.into_iter().find(|line| same(line, &event)) {
@@ -67,6 +73,7 @@ impl Log {
 fn same(a: &EventRecord, b: &EventRecord) -> bool {
     (a.what, a.severity, a.from, a.to) == (b.what, b.severity, b.from, b.to)
         && a.interface == b.interface
+        && ![LOST_BY_KERNEL, LOST_BY_INTERFACE].contains(&a.what)
 }
 
 #[cfg(test)]
@@ -133,6 +140,16 @@ mod tests {
         told.text = "otherwise".into();
         log.push(told);
         assert_eq!((log.len(), lines(&log)[0]), (count, (1, "a", 2)));
+    }
+
+    #[test]
+    fn losses_have_a_line_each() {
+        let mut log = Log::new(100);
+        for at in 1..4 {
+            log.push(event(at, LOST_BY_KERNEL, Some("eth0")));
+            log.push(event(at, LOST_BY_INTERFACE, Some("eth0")));
+        }
+        assert_eq!(log.len(), 6);
     }
 
     #[test]

@@ -41,9 +41,20 @@ pub struct Data {
     pub able: bool,
 }
 
+/// What is to be known of a notification about a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notified {
+    /// Where it was seen, if it is a Fast CNP from a switch.
+    pub fast: Option<Place>,
+    /// Whether several places are told apart where packets are seen.
+    pub several: bool,
+    /// Whether the receiver answers the CE marks so far.
+    pub answers: bool,
+}
+
 /// At most so many flows; past the limit those leave first whose data was seen longest ago.
 ///
-/// A flow takes about 660 octets, its place in the tables included, and 470 more once it was notified about: 113 MB for
+/// A flow takes about 860 octets, its place in the tables included, and 470 more once it was notified about: 133 MB for
 /// 100,000.
 #[derive(Debug)]
 pub struct Flows {
@@ -89,10 +100,10 @@ impl Flows {
         marked
     }
 
-    /// Takes in that a notification about the flow was seen at `at`, and where, if it is a Fast CNP from a switch. Of a flow
-    /// without data so far nothing is kept. Returns the rule about marks that it shows broken.
-    pub fn notified(&mut self, at: u64, key: &FlowKey, fast: Option<Place>) -> Option<Rule> {
-        self.table.get_mut(key)?.notified(at, fast)
+    /// Takes in that a notification about the flow was seen at `at`. Of a flow without data so far nothing is kept. Returns
+    /// the rule about marks that it shows broken.
+    pub fn notified(&mut self, at: u64, key: &FlowKey, notified: &Notified) -> Option<Rule> {
+        self.table.get_mut(key)?.notified(at, notified)
     }
 
     /// Where a flow is looked for.

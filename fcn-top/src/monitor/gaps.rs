@@ -84,13 +84,6 @@ impl Gaps {
         }
     }
 
-    /// Has the parts fetched from memory that lead to the counters.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.min);
-        fetch(&self.octaves);
-    }
-
     /// Has the counter of a gap fetched, where there is one.
     #[inline]
     pub fn fetch_counter(&self, gap: u64) {

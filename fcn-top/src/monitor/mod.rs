@@ -38,11 +38,10 @@ use flows::Flows;
 use interfaces::Interfaces;
 use notices::Notices;
 use paths::Paths;
-use points::Points;
+use points::{Aims, Points};
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use windows::Windows;
 
@@ -222,7 +221,7 @@ impl Monitor {
     /// Who notifies, in no particular order.
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
         // Counted now, as what has been learnt since may have shown two rows to be about one flow.
-        let mut aims: HashMap<_, HashSet<_>> = HashMap::new();
+        let mut aims = Aims::default();
         for (_, row) in self.rows.iter() {
             let aim = row.key().aim(self.flow_of(row.key(), row.told()));
             for notifier in row.notifiers() {

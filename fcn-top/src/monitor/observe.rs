@@ -1,6 +1,6 @@
 //! One packet: what it is, and who is to be told of it.
 
-use super::flows::{Data, Flow};
+use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
 use super::notices::About;
 use super::rows;
@@ -15,12 +15,13 @@ use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
+use fcn_observe::translation::Said;
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
-    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Origin, Profile, Rule,
+    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule,
 };
 use std::net::IpAddr;
 
@@ -59,6 +60,8 @@ pub struct Ahead<'a> {
     gists: ArrayVec<Option<Gist>, AHEAD>,
     /// Their rows.
     rows: ArrayVec<Option<Guess>, AHEAD>,
+    /// What is none.
+    data: ArrayVec<Option<DataPacket<'a>>, AHEAD>,
 }
 
 /// A notification's row.
@@ -79,6 +82,7 @@ impl<'a> Ahead<'a> {
             frames: ArrayVec::new(),
             gists: ArrayVec::new(),
             rows: ArrayVec::new(),
+            data: ArrayVec::new(),
         }
     }
 }
@@ -100,7 +104,8 @@ impl Monitor {
             key: self.key_of(packet, gist),
             slot: NOWHERE,
         });
-        self.take(packet, &frame, gist.as_ref().zip(guess))
+        let data = data_of(gist.as_ref(), &frame);
+        self.take(packet, &frame, gist.as_ref().zip(guess), data.as_ref())
     }
 
     /// What a notification's row is called.
@@ -115,6 +120,7 @@ impl Monitor {
         ahead.frames.clear();
         ahead.gists.clear();
         ahead.rows.clear();
+        ahead.data.clear();
         // One thing at a time for all of them: what was just written can be read fast only a while later.
         for packet in packets.iter().take(AHEAD) {
             // Large: made in its place, not moved there.
@@ -125,7 +131,9 @@ impl Monitor {
             frame.renew(packet.bytes, packet.wire_len, packet.link);
         }
         for frame in &ahead.frames {
-            ahead.gists.push(Gist::of(frame));
+            let gist = Gist::of(frame);
+            ahead.data.push(data_of(gist.as_ref(), frame));
+            ahead.gists.push(gist);
         }
         let mut looks: ArrayVec<rows::Look, AHEAD> = ArrayVec::new();
         for (packet, gist) in packets.iter().zip(&ahead.gists) {
@@ -162,12 +170,11 @@ impl Monitor {
     #[inline]
     fn look_for_flows(&self, ahead: &Ahead<'_>) -> ArrayVec<Chain, AHEAD> {
         let mut chains = ArrayVec::new();
-        let packets = ahead.frames.iter().zip(&ahead.rows);
-        for (frame, guess) in packets {
+        for (data, guess) in ahead.data.iter().zip(&ahead.rows) {
             let flow = match guess {
                 Some(_) if self.flows.is_empty() => None,
                 Some(guess) => guess.key.flow(|_| None, |_, _| None),
-                None => DataPacket::of(frame).map(|data| data.flow()),
+                None => data.as_ref().map(DataPacket::flow),
             };
             if let Some(flow) = flow {
                 let chain = self.flows.look(&flow);
@@ -191,15 +198,17 @@ impl Monitor {
         };
         let gist = ahead.gists.get(place).and_then(Option::as_ref);
         let guess = ahead.rows.get(place).copied().flatten();
-        self.take(packet, frame, gist.zip(guess))
+        let data = ahead.data.get(place).and_then(Option::as_ref);
+        self.take(packet, frame, gist.zip(guess), data)
     }
 
-    /// Takes in the packet of that frame, and the notification that it is, with its row.
+    /// Takes in the packet of that frame, and the notification that it is, with its row, or the data.
     fn take(
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
         gist: Option<(&Gist, Guess)>,
+        data: Option<&DataPacket<'_>>,
     ) -> Observed {
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
@@ -218,9 +227,9 @@ impl Monitor {
         let (sort, observed) = if let Some(gist) = gist {
             let observed = self.notified((packet, step), frame, gist, icrc, &mut findings);
             (Sort::Notification, observed)
-        } else if let Some(data) = DataPacket::of(frame) {
+        } else if let Some(data) = data {
             frame.check(icrc, &mut findings);
-            let observed = self.data(packet, frame, &data, &mut findings);
+            let observed = self.data(packet, frame, data, &mut findings);
             (Sort::Data, observed)
         } else {
             let session = self.routing.hear_frame(frame, &mut findings);
@@ -290,23 +299,26 @@ impl Monitor {
     ) -> Observed {
         let at = packet.at;
         let several = self.is_several(packet);
-        let is_copy = several && {
+        let earlier = several.then(|| {
             let identity = self.sightings.notification(notification, frame);
-            self.see(packet, identity, false).is_some()
-        };
+            self.see(packet, identity, false)
+        });
+        let earlier = earlier.flatten();
+        let is_copy = earlier.is_some();
         if is_unclear(packet.link) && !several {
             self.notices.places_unclear(at);
         }
-        let flow = (!self.flows.is_empty() || !self.translations.is_empty())
+        let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
+        let flow = (asks || !self.flows.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.told))
             .flatten();
-        let origin = self.origin(packet, notification, flow);
+        let said = self.said(packet, notification, flow.as_ref(), earlier);
         let translating;
-        let notification = if origin == notification.origin {
+        let notification = if said.origin == notification.origin {
             notification
         } else {
             translating = Gist {
-                origin,
+                origin: said.origin,
                 ..*notification
             };
             &translating
@@ -349,6 +361,14 @@ impl Monitor {
             notifier.point = place;
         }
         let kind = notification.kind;
+        let rule = flow.and_then(|flow| {
+            let notified = Notified {
+                fast: Marks::counts(notification).then(|| place_of(packet)),
+                several,
+                answers: said.answers,
+            };
+            self.flows.notified(at, &flow, &notified)
+        });
         if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
             if counted.too_fast {
@@ -360,14 +380,9 @@ impl Monitor {
             if let Some(rule) = crosses(&settings.domain, notification) {
                 findings.push(rule, offset, len);
             }
-            if let Some(rule) = flow.and_then(|flow| {
-                let fast = Marks::counts(notification).then(|| place_of(packet));
-                self.flows.notified(at, &flow, fast)
-            }) {
+            if let Some(rule) = rule {
                 findings.push(rule, offset, len);
             }
-        } else if let Some(flow) = flow {
-            self.flows.notified(at, &flow, None);
         }
         if !findings.is_empty() {
             let number = (findings.as_slice().len() + findings.dropped()) as u64;
@@ -388,24 +403,24 @@ impl Monitor {
         }
     }
 
-    /// Who a notification about `flow` comes from, where that is known better than by its bytes.
+    /// Who a notification about `flow` comes from.
     #[inline]
-    fn origin(
+    fn said(
         &mut self,
         packet: &Packet<'_>,
         notification: &Gist,
-        flow: Option<FlowKey>,
-    ) -> Origin {
+        flow: Option<&FlowKey>,
+        earlier: Option<Look>,
+    ) -> Said {
         let seen = (packet.at, packet.number as u32);
-        self.translations.asked(seen, notification, flow);
-        if self.translations.is_empty() {
-            return notification.origin;
+        if earlier.is_none() {
+            self.translations.asked(seen, notification, flow);
         }
-        let translated = flow.and_then(|flow| {
-            let marked = self.flows.get(&flow).and_then(Flow::marked);
-            (self.translations).translated(notification, &flow, packet.at, marked)
-        });
-        self.translations.origin(notification, translated.as_ref())
+        // Where nobody was asked, no flow need be looked for.
+        let flow_of = flow.filter(|_| !self.translations.is_empty());
+        let marked = flow_of.and_then(|flow| self.flows.get(flow).and_then(Flow::unanswered));
+        let copy_of = earlier.map(|earlier| earlier.frame);
+        (self.translations).said(seen, notification, flow, copy_of, marked)
     }
 
     /// What was meant as a notification and cannot be read.
@@ -558,6 +573,15 @@ impl Monitor {
             self.notices.finding(&about, finding);
         }
         self.notices.left_out(&about, findings);
+    }
+}
+
+/// The data in a frame that is no notification.
+#[inline]
+fn data_of<'a>(gist: Option<&Gist>, frame: &Frame<'a>) -> Option<DataPacket<'a>> {
+    match gist {
+        Some(_) => None,
+        None => DataPacket::of(frame),
     }
 }
 

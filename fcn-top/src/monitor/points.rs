@@ -4,6 +4,7 @@ use super::windows::{Step, Windows};
 use crate::record::PointRecord;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
+use fcn_observe::hashing::Seeded;
 use fcn_wire::{Gist, Kind, Origin};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -106,6 +107,9 @@ impl Point {
     }
 }
 
+/// What each notifier has told to slow down.
+pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, Seeded>, Seeded>;
+
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
 pub struct Points {
@@ -146,14 +150,8 @@ impl Points {
         (slot.get(), point)
     }
 
-    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`; `aims` are what each of them has
-    /// told to slow down.
-    pub fn records(
-        &self,
-        now: u64,
-        since: u64,
-        aims: HashMap<(IpAddr, Origin), HashSet<Aim>>,
-    ) -> impl Iterator<Item = PointRecord> {
+    /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
+    pub fn records(&self, now: u64, since: u64, aims: Aims) -> impl Iterator<Item = PointRecord> {
         let points = self.table.iter();
         points.map(move |(_, point)| {
             let flows = aims.get(&(point.address, point.origin));

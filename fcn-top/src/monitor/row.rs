@@ -1,6 +1,6 @@
 //! One row: what one sender's QP or flow is told by one kind of notification.
 //!
-//! A row takes 768 octets, and a notification touches a few cache lines of it. Where rows are kept is in
+//! A row takes 704 octets, and a notification touches five or six cache lines of it. Where rows are kept is in
 //! `rows.rs`.
 
 use super::gaps::Gaps;
@@ -84,13 +84,13 @@ pub struct Row {
     last_seen: u64,
     generation: u32,
     main: Notifier,
-    gaps: Gaps,
-    windows: Windows,
     burst: Burst,
-    series: Series<Told>,
     first_seen: u64,
+    windows: Windows,
     queue: Depth,
     queue_max: Depth,
+    gaps: Gaps,
+    series: Series<Told>,
     rare: Option<Box<Rare>>,
 }
 
@@ -191,10 +191,9 @@ impl Row {
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.total);
-        fetch(&self.main.total);
-        self.gaps.fetch();
+        fetch(&self.main);
         self.windows.fetch();
-        fetch(&self.series);
+        fetch(&self.gaps);
     }
 
     /// Takes in that a notification was seen on that interface, be it counted or not.
@@ -354,8 +353,13 @@ mod tests {
 
     #[test]
     fn a_row_is_small_and_what_is_touched_lies_together() {
-        assert!(size_of::<Row>() <= 768, "{}", size_of::<Row>());
-        assert_eq!(core::mem::offset_of!(Row, main), 64);
+        assert_eq!(size_of::<Row>(), 704);
+        let lines = [
+            core::mem::offset_of!(Row, main),
+            core::mem::offset_of!(Row, windows),
+            core::mem::offset_of!(Row, gaps),
+        ];
+        assert_eq!(lines, [64, 128, 256]);
     }
 
     #[test]

@@ -574,29 +574,47 @@ fn frame_of_wan() -> Vec<u8> {
 }
 
 #[test]
-fn who_was_told_and_tells_the_sender_is_an_ingress_pe() {
-    let mut monitor = Monitor::new(Settings::default());
-    // The WAN FCN goes to the sender's address here: whoever has that is an ingress PE from now on.
-    see(&mut monitor, START, 0, &frame_of_wan());
-    let part = Part::Cnp(CnpRepr::new(Qp::truncate(1)));
-    see(
-        &mut monitor,
-        START + 1,
-        0,
-        &frame(SENDER, &[UDP, part], GOOD),
-    );
-    see(&mut monitor, START + 2, 0, &cnp(2));
-    let mut origins: Vec<_> = monitor
-        .rows()
-        .map(|(_, row)| (row.qp, row.origin))
-        .collect();
-    origins.sort_by_key(|(qp, _)| *qp);
-    let wanted = [
-        (None, Origin::Switch),
-        (Some(1), Origin::IngressPe),
-        (Some(2), Origin::Receiver),
-    ];
-    assert_eq!(origins, wanted);
+fn who_was_told_of_the_flow_and_tells_the_sender_is_an_ingress_pe() {
+    // The WAN FCN goes to the sender's address here, and is about label 5.
+    for (label, by) in [(5, Origin::IngressPe), (6, Origin::Receiver)] {
+        let mut monitor = Monitor::new(Settings::default());
+        let inner = data(1, false);
+        let outer = Part::Ipv6 {
+            source: SENDER,
+            destination: SWITCH,
+            traffic_class: 2,
+            flow_label: label,
+            hop_limit: 64,
+        };
+        let inner = Part::Payload {
+            ether_type: 0x86DD,
+            protocol: 41,
+            bytes: &inner,
+        };
+        let tunnelled = packet(&[outer, inner], &Profile::DEFAULT).unwrap();
+        see(&mut monitor, START, 0, &tunnelled);
+        see(&mut monitor, START + 1, 0, &frame_of_wan());
+        let part = Part::Cnp(CnpRepr::new(Qp::truncate(1)));
+        let cnp_of_pe = frame(SENDER, &[UDP, part], GOOD);
+        see(&mut monitor, START + 2, 0, &cnp_of_pe);
+        see(&mut monitor, START + 3, 0, &cnp(2));
+        // Long after.
+        let late = START + 11 * MILLISECOND;
+        let part = Part::Cnp(CnpRepr::new(Qp::truncate(3)));
+        see(&mut monitor, late, 0, &frame(SENDER, &[UDP, part], GOOD));
+        let mut origins: Vec<_> = monitor
+            .rows()
+            .filter(|(_, row)| row.kind == Kind::Cnp)
+            .map(|(_, row)| (row.qp, row.origin))
+            .collect();
+        origins.sort_by_key(|(qp, _)| *qp);
+        let wanted = [
+            (Some(1), by),
+            (Some(2), Origin::Receiver),
+            (Some(3), Origin::Receiver),
+        ];
+        assert_eq!(origins, wanted);
+    }
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 
     /// Makes `step`, a later one, the latest.
+    #[cold]
     fn roll(&mut self, step: u64) {
         if step - self.latest > OVER {
             self.counts = [N::default(); STEPS];
@@ -135,7 +136,8 @@ impl Ring<u32> {
     }
 }
 
-/// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first.
+/// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first, and is as
+/// long as a cache line.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Windows {
@@ -152,30 +154,35 @@ impl Windows {
     #[inline]
     pub fn add(&mut self, Step(step): Step) {
         if step.number > self.tenths.latest {
-            self.settle();
-            self.tenths.roll(step.number);
-            self.sum = self.tenths.latest_sum();
+            self.begin(step.number);
         }
         let ago = self.tenths.add(step, 1);
         self.sum = self.sum.saturating_add(u32::from(ago < OVER));
         self.peak = self.peak.max(self.sum);
         if ago > 0 {
-            self.seconds.add(Place::of(step.number / OVER), 1);
+            self.settle(step.number, 1);
         }
     }
 
-    /// Counts the latest tenth in its second: another one begins.
-    fn settle(&mut self) {
+    /// Another tenth begins, and the one before is counted in its second.
+    #[cold]
+    fn begin(&mut self, step: u64) {
         let latest = self.tenths.latest;
-        let count = self.tenths.count(latest);
-        self.seconds.add(Place::of(latest / OVER), count);
+        self.settle(latest, self.tenths.count(latest));
+        self.tenths.roll(step);
+        self.sum = self.tenths.latest_sum();
     }
 
-    /// Has the parts fetched from memory that [`add`](Self::add) touches.
+    /// Counts what a tenth had in its second.
+    #[cold]
+    fn settle(&mut self, step: u64, count: u32) {
+        self.seconds.add(Place::of(step / OVER), count);
+    }
+
+    /// Has the part fetched from memory that [`add`](Self::add) touches, a cache line.
     #[inline]
     pub fn fetch(&self) {
-        self.tenths.fetch();
-        fetch(&self.peak);
+        fetch(&self.tenths);
     }
 
     /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
@@ -194,7 +201,8 @@ impl Windows {
     #[must_use]
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
         let mut all = self.clone();
-        all.settle();
+        let latest = all.tenths.latest;
+        all.settle(latest, all.tenths.count(latest));
         all.seconds.rate(SECOND, OVER, now, since)
     }
 

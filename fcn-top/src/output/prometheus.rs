@@ -17,7 +17,7 @@ use super::http::{self, Answer};
 use super::metrics::{self as m, FAMILIES, Family, Page, labels};
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::record::{InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
 use crate::text::Words;
 use fcn_tool::failure::{Failure, Result};
@@ -115,7 +115,8 @@ impl Exposition {
             })
             .collect();
         page.family(&m::INTERFACE_UP);
-        for (name, interface) in &named {
+        let watched = named.iter().filter(|(_, one)| one.state != PASSED);
+        for (name, interface) in watched {
             let up = ["up", "file"].contains(&interface.state);
             page.count(&m::INTERFACE_UP, &labels(&[("interface", name)]), up.into());
         }

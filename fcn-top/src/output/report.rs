@@ -1,7 +1,7 @@
 //! The report: what was seen, as a person reads it.
 
 use super::{Selection, most_of};
-use crate::record::{Cell, Column, QpRecord, Record, Resolved};
+use crate::record::{Cell, Column, PASSED, QpRecord, Record, Resolved};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -168,7 +168,7 @@ fn drops(tables: &Tables) -> String {
     let silent = tables
         .interfaces
         .iter()
-        .filter(|i| i.dropped_kernel.is_none())
+        .filter(|i| i.dropped_kernel.is_none() && i.state != PASSED)
         .count();
     match (kernel, interface) {
         (None, None) => "not known: what was read does not say".to_owned(),
@@ -212,7 +212,13 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     };
     let records: Vec<_> = selected.rows().map(|(_, row)| row).collect();
     let records: Vec<_> = records.iter().collect();
-    let columns = [
+    // Rows that differ in nothing else are told apart by where they were seen.
+    let mut keys = HashSet::new();
+    let by_interface = !records.iter().all(|row| {
+        let key = (row.told, row.kind, row.sender, row.sender_qp);
+        keys.insert((key, row.receiver, row.receiver_qp, row.flow_label))
+    });
+    let mut columns = vec![
         "sender",
         "qp",
         "kind",
@@ -225,6 +231,9 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         "measured",
         "verdict",
     ];
+    if by_interface {
+        columns.insert(3, "interface");
+    }
     let about = |row: &QpRecord, id: &str| match (id, row.qp, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),

@@ -290,7 +290,7 @@ struct Namespace {
 impl Namespace {
     fn new(test: &str, end: End, number: u32) -> Option<Self> {
         let name = format!("{PREFIX}-{}-{number}-{}", process::id(), end.name());
-        let skipped = |reason: &str| println!("SKIPPED: {test}: {reason}");
+        let skipped = |reason: &str| fcn_skip::skipped!("{test}: {reason}");
         if let Some(reason) = missing() {
             skipped(&reason);
             return None;

@@ -2,6 +2,8 @@
 //!
 //! Each flow is drawn from its number alone: a sender, how it answers, when it is notified, and how it was captured.
 
+mod queue;
+
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
 use fcn_observe::Time;
 use fcn_observe::obedience::{Answer, Obedience, Verdict};
@@ -63,11 +65,17 @@ pub enum Sender {
     Bursts,
     /// Never slows down: its rate changes now and then by itself.
     Varies,
+    /// DCQCN with the published parameters, one of several senders that share a queue.
+    Shares,
+    /// Never slows down: shares a queue with others that do, by DCQCN.
+    Pushes,
+    /// Never slows down: it speeds up when notified, and falls back.
+    Rises,
 }
 
 impl Sender {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Dcqcn,
         Self::Halves,
         Self::Sinks,
@@ -78,13 +86,25 @@ impl Sender {
         Self::Poisson,
         Self::Bursts,
         Self::Varies,
+        Self::Shares,
+        Self::Pushes,
+        Self::Rises,
     ];
+
+    /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
+    pub const ALONE: usize = 10;
 
     /// What the verdict should be.
     pub const fn truth(self) -> Answer {
         match self {
-            Self::Constant | Self::Poisson | Self::Bursts | Self::Varies => Answer::DoesNotObey,
-            _ => Answer::Obeys,
+            Self::Dcqcn
+            | Self::Halves
+            | Self::Sinks
+            | Self::Partly
+            | Self::Late
+            | Self::Shares
+            | Self::Detours => Answer::Obeys,
+            _ => Answer::DoesNotObey,
         }
     }
 
@@ -97,11 +117,14 @@ impl Sender {
             Self::Sinks => "halves, recovers slowly",
             Self::Partly => "slows down to 60 to 90 %",
             Self::Late => "halves after 1 to 5 ms",
+            Self::Shares => "DCQCN, shares a queue",
             Self::Detours => "takes another path",
             Self::Constant => "never slows down, paced",
             Self::Poisson => "never, packets at random",
             Self::Bursts => "never, bursts and pauses",
             Self::Varies => "never, rate varies by itself",
+            Self::Pushes => "never, shares a queue with DCQCN",
+            Self::Rises => "speeds up, and falls back",
         }
     }
 }
@@ -141,6 +164,9 @@ pub fn flow(number: u64) -> Labelled {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(number));
     let r = &mut random;
     let sender = Sender::ALL[(number % Sender::ALL.len() as u64) as usize];
+    if let Sender::Shares | Sender::Pushes = sender {
+        return queue::flow(sender, r);
+    }
     let gap = r.of(&GAPS);
     // Published DCQCN hardly cuts where it is notified seldom: by 3 % for 55 µs each millisecond. NICs begin anew with a
     // halving once they are back at the line's rate.
@@ -165,12 +191,14 @@ pub fn flow(number: u64) -> Labelled {
         Sender::Constant | Sender::Poisson | Sender::Bursts | Sender::Varies | Sender::Detours => {
             1.0
         }
+        Sender::Rises => r.scale(1.05, 4.0),
         _ => 0.5,
     };
     let recovery = match sender {
         Sender::Sinks => gap * r.scale(3.0, 300.0),
         Sender::Late => (gap * r.between(0.2, 0.8)).max(3e6),
         Sender::Partly => gap * r.between(0.3, 1.0),
+        Sender::Rises => gap * r.between(0.1, 0.9),
         _ => gap * r.between(0.15, 1.0),
     };
     // A sender that recovers within few packets shows nothing to anybody.
@@ -250,7 +278,7 @@ pub fn flow(number: u64) -> Labelled {
         if sender == Sender::Dcqcn {
             to = to.min(now + 20e3);
         }
-        if answers >= 1.0 {
+        if answers == 1.0 {
             to = f64::INFINITY;
         }
         if speed > 0.0 {
@@ -267,7 +295,12 @@ pub fn flow(number: u64) -> Labelled {
         let step = (to - now).max(0.0);
         progress += step * speed;
         now = to;
-        if it.share < 1.0 {
+        if it.share > 1.0 {
+            it.risen -= step;
+            if it.risen <= 0.0 {
+                it.share = 1.0;
+            }
+        } else if it.share < 1.0 {
             it.share = if linear {
                 it.share + step / recovery * 0.5
             } else {
@@ -278,7 +311,7 @@ pub fn flow(number: u64) -> Labelled {
                 it.share = 1.0;
             }
         }
-        if progress >= need - 1e-9 {
+        if progress >= need - 1e-6 {
             progress = 0.0;
             if !r.chance(loss) && now >= start {
                 judged.data(stamp(now), size_now as u64, entropy);
@@ -359,6 +392,7 @@ pub fn flow(number: u64) -> Labelled {
                     }
                     dcqcn.on_cnp(now);
                 }
+                Sender::Rises => (it.share, it.risen) = (cut, recovery),
                 Sender::Detours if r.chance(0.7) => entropy = r.between(0.0, 65_000.0) as u32,
                 _ => it.share = (it.share * cut).max(floor),
             }
@@ -385,5 +419,7 @@ enum Texture {
 #[derive(Debug, Default)]
 struct Running {
     share: f64,
+    /// How long it remains faster.
+    risen: f64,
     burst: u32,
 }

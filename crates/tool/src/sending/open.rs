@@ -115,10 +115,11 @@ fn explain(error: &OpenError, backend: Backend) -> Failure {
 }
 
 /// Refuses to write into a file without end: nothing but a full disk would stop it soon. Somebody who reads a pipe does.
+/// `instead` says what to give in place of `--forever`, or with it.
 ///
 /// # Errors
 /// `options` name a file.
-pub fn refuse_endless(options: &LinkOptions, ends: &str) -> Result {
+pub fn refuse_endless(options: &LinkOptions, instead: &str) -> Result {
     match &options.output {
         Some(path)
             if path.as_os_str() != STDOUT
@@ -126,7 +127,7 @@ pub fn refuse_endless(options: &LinkOptions, ends: &str) -> Result {
         {
             Err(Failure::usage("--forever")
                 .and("a file that is written at once would fill the disk")
-                .and(format!("say how much of it: {ends}")))
+                .and(instead))
         }
         _ => Ok(()),
     }

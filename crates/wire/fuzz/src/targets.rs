@@ -1197,26 +1197,26 @@ pub fn bgp(data: &[u8]) {
 /// A profile: the octets as TOML, and each of their lines as an override.
 pub fn profile(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match Profile::from_toml(&text, false) {
+    match Profile::from_toml(&text) {
         Ok(profile) => {
             assert_eq!(profile.validate(), Ok(()));
-            assert_eq!(Profile::from_toml(&text, true), Ok(profile.clone()));
-            assert_eq!(Profile::from_toml(&rendered(&profile), false), Ok(profile));
+            assert_eq!(Profile::from_toml(&rendered(&profile)), Ok(profile));
         }
         Err(e) => assert!(!e.to_string().is_empty()),
     }
-    let (mut allowed, mut forced) = (Profile::DEFAULT, Profile::DEFAULT);
+    let mut allowed = Profile::DEFAULT;
+    let mut forced = Profile {
+        force: true,
+        ..Profile::DEFAULT
+    };
     for line in text.lines() {
         let before = allowed.clone();
-        match allowed.set(line, false) {
+        match allowed.set(line) {
             Ok(()) => assert_eq!(allowed.validate(), Ok(())),
             Err(_) => assert_eq!(allowed, before),
         }
-        if forced.set(line, true).is_ok() {
-            assert_eq!(
-                Profile::from_toml(&rendered(&forced), true),
-                Ok(forced.clone())
-            );
+        if forced.set(line).is_ok() {
+            assert_eq!(Profile::from_toml(&rendered(&forced)), Ok(forced.clone()));
         }
     }
 }
@@ -1238,7 +1238,10 @@ fn rendered(profile: &Profile) -> String {
         .zip(values)
         .map(|(name, value)| format!("{name} = {value:#x}\n"))
         .collect();
-    text += &format!("icrc_reading = \"{}\"\n", p.icrc_reading);
+    text += &format!(
+        "icrc_reading = \"{}\"\nforce = {}\n",
+        p.icrc_reading, p.force
+    );
     text
 }
 

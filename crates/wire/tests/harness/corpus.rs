@@ -3,7 +3,8 @@
 
 use super::{LARGEST, MOST_FILES, targets};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
@@ -24,25 +25,23 @@ fn names(folder: &Path) -> Vec<String> {
 fn no_input_of_the_corpus_breaks_a_promise() {
     let mut broken = Vec::new();
     for (target, run) in targets::ALL {
-        let folder = corpus().join(target);
-        let inputs = names(&folder);
-        assert!(!inputs.is_empty(), "{target} has no corpus");
-        assert!(
-            inputs.len() <= MOST_FILES,
-            "{target} has {} inputs",
-            inputs.len()
-        );
-        for input in inputs {
-            let data = fs::read(folder.join(&input)).unwrap();
-            assert!(
-                data.len() <= LARGEST,
-                "{target}/{input} has {} octets",
-                data.len()
-            );
+        let file = File::open(corpus().join(format!("{target}.tar"))).unwrap();
+        let mut archive = tar::Archive::new(file);
+        let mut inputs = 0;
+        for input in archive.entries().unwrap() {
+            let mut input = input.unwrap();
+            let name = input.path().unwrap().display().to_string();
+            let mut data = Vec::new();
+            input.read_to_end(&mut data).unwrap();
+            inputs += 1;
+            let len = data.len();
+            assert!(len <= LARGEST, "{target}/{name} has {len} octets");
             if catch_unwind(|| run(&data)).is_err() {
-                broken.push(format!("{target}/{input}"));
+                broken.push(format!("{target}/{name}"));
             }
         }
+        assert!(inputs > 0, "{target} has no corpus");
+        assert!(inputs <= MOST_FILES, "{target} has {inputs} inputs");
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
@@ -53,8 +52,11 @@ fn targets_corpus_and_entry_points_are_the_same_set() {
         .iter()
         .map(|(name, _)| name.to_string())
         .collect();
-    let folders: BTreeSet<_> = names(&corpus()).into_iter().collect();
-    assert_eq!(folders, targets);
+    let archives: BTreeSet<_> = names(&corpus())
+        .iter()
+        .filter_map(|name| name.strip_suffix(".tar").map(str::to_owned))
+        .collect();
+    assert_eq!(archives, targets);
     let entries = corpus().with_file_name("fuzz_targets");
     let entries: BTreeSet<_> = names(&entries)
         .iter()

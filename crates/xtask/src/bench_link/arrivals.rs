@@ -297,7 +297,7 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Why nothing can be recorded here, if so: what to print after `SKIPPED: `.
+    /// Why nothing can be recorded here, if so: as a reason to skip.
     #[must_use]
     pub fn unavailable() -> Option<String> {
         process::which("tcpdump")
@@ -478,7 +478,7 @@ mod tests {
                 (!Path::new("/usr/bin/python3").exists()).then(|| "needs python3".to_owned())
             });
         if let Some(reason) = reason {
-            println!("SKIPPED: {reason}");
+            fcn_skip::skipped!("{reason}");
             return;
         }
         let network = Network::new(&Plan::default()).unwrap();
@@ -512,7 +512,7 @@ mod tests {
     #[test]
     fn a_sender_is_cut_off_at_its_limit() {
         if let Some(reason) = Network::unavailable() {
-            println!("SKIPPED: {reason}");
+            fcn_skip::skipped!("{reason}");
             return;
         }
         let network = Network::new(&Plan::default()).unwrap();

@@ -60,7 +60,7 @@ pub struct End {
 }
 
 impl Network {
-    /// Why no network can be made here, if so: what to print after `SKIPPED: `.
+    /// Why no network can be made here, if so: as a reason to skip.
     #[must_use]
     pub fn unavailable() -> Option<String> {
         if process::which("ip").is_none() {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn makes_a_silent_network_and_leaves_nothing() {
         if let Some(reason) = Network::unavailable() {
-            println!("SKIPPED: {reason}");
+            fcn_skip::skipped!("{reason}");
             return;
         }
         let plan = Plan {

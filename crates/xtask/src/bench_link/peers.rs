@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn every_peer_at_hand_sends_a_capture() {
         if let Some(reason) = Network::unavailable() {
-            println!("SKIPPED: {reason}");
+            fcn_skip::skipped!("{reason}");
             return;
         }
         let network = Network::new(&Plan::default()).unwrap();
@@ -383,7 +383,7 @@ mod tests {
             let peer = match peer {
                 Ok(peer) => peer,
                 Err(missing) => {
-                    println!("{missing}");
+                    fcn_skip::skipped!("{}: {}", missing.name, missing.reason);
                     continue;
                 }
             };

@@ -6,12 +6,13 @@ mod release;
 
 use std::path::Path;
 
+use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Ink, ink};
+use crate::runner::{self, Binary};
 use crate::system::{PLUGIN, SYSTEM, System};
-use crate::tally::{Group, SKIP_MARK, Tally};
+use crate::tally::{End, SKIP_MARK, Tally};
 use crate::wireshark::{self, Version};
-use crate::{cargo, harness};
 
 use release::{RELEASES, Release};
 
@@ -25,8 +26,6 @@ pub struct Wanted<'a> {
     pub versions: &'a [(u32, u32)],
     /// Use what was unpacked earlier, and fetch nothing.
     pub no_install: bool,
-    /// What is left out of the workspace.
-    pub scope: &'a [&'a str],
     /// Only tests with one of these in their names.
     pub filters: &'a [String],
 }
@@ -44,12 +43,15 @@ pub struct Round {
 ///
 /// # Errors
 /// A plugin was not built, or a test failed.
-pub fn run(wanted: &Wanted<'_>, rounds: &mut Vec<Round>) -> Outcome<String> {
-    if wanted.scope.contains(&cargo::PLUGIN_PACKAGE) {
-        return Ok("none, since the plugin is left out".to_owned());
+pub fn run(wanted: &Wanted<'_>, built: &[Binary], rounds: &mut Vec<Round>) -> Outcome<String> {
+    let tests: Vec<&Binary> = built.iter().filter(|binary| runs_tshark(binary)).collect();
+    if tests
+        .iter()
+        .all(|test| test.package != cargo::PLUGIN_PACKAGE)
+    {
+        return Ok("none, since the plugin is left out, or was not built".to_owned());
     }
     let here = wireshark::version()?;
-    let tests = test_names()?;
     for release in &RELEASES {
         let (major, minor) = release.wireshark;
         let asked = wanted.versions.is_empty() || wanted.versions.contains(&release.wireshark);
@@ -62,21 +64,22 @@ pub fn run(wanted: &Wanted<'_>, rounds: &mut Vec<Round>) -> Outcome<String> {
         .map(|round| format!("{}: {}", round.name, round.tally.summary()))
         .collect();
     let said = said.join("\n");
-    if rounds.iter().any(|round| round.tally.failed > 0) {
+    if rounds.iter().any(|round| round.tally.failed() > 0) {
         return Err(Failure::new(said)
             .todo("see above; one again: cargo xtask test --wireshark VERSION NAME"));
     }
     Ok(said)
 }
 
-/// Names of the tests that run tshark with the plugin.
-fn test_names() -> Outcome<Vec<String>> {
-    let mut names = cargo::integration_tests(cargo::PLUGIN_PACKAGE)?;
-    names.extend(OTHER_TESTS.map(str::to_owned));
-    Ok(names)
+/// Whether its tests run tshark with the plugin.
+fn runs_tshark(binary: &Binary) -> bool {
+    let package = binary.package.as_str();
+    !binary.unit
+        && (package == cargo::PLUGIN_PACKAGE
+            || package == "xtask" && OTHER_TESTS.contains(&binary.target.as_str()))
 }
 
-fn round(release: &Release, wanted: &Wanted<'_>, tests: &[String]) -> Round {
+fn round(release: &Release, wanted: &Wanted<'_>, tests: &[&Binary]) -> Round {
     let (major, minor) = release.wireshark;
     let mut round = Round {
         name: format!("{major}.{minor}, {}", release.name),
@@ -94,15 +97,15 @@ fn round(release: &Release, wanted: &Wanted<'_>, tests: &[String]) -> Round {
         Err(failure) => {
             let reason = failure.to_string().replace('\n', " ");
             println!("{SKIP_MARK} Wireshark {}: {reason}", round.name);
-            round.tally.skip(&round.name, &reason);
+            round.tally.note(&round.name, End::Skipped(vec![reason]));
             return round;
         }
     };
     round.name = format!("{version}, {}", release.name);
     if let Err(failure) = tested(release, &folder, wanted, tests, &mut round.tally) {
         println!("{}", ink(Ink::Red, &failure.to_string()));
-        if round.tally.failed == 0 {
-            round.tally.fail(&failure.to_string());
+        if round.tally.failed() == 0 {
+            round.tally.note(&failure.to_string(), End::Failed);
         }
     }
     round
@@ -112,29 +115,20 @@ fn tested(
     release: &Release,
     folder: &Path,
     wanted: &Wanted<'_>,
-    tests: &[String],
+    tests: &[&Binary],
     tally: &mut Tally,
 ) -> Outcome<String> {
     let target = cargo::target_folder(&format!("wireshark/{}/build", release.suite))?;
     let library = cargo::build_plugin_for(folder, &target)?;
-    // The whole workspace, as without another Wireshark: fewer packages would mean other features, and building anew.
-    let mut command = cargo::command(&["test", "--workspace", "--no-fail-fast"])?;
-    command.args(wanted.scope);
-    for test in tests {
-        command.args(["--test", test]);
-    }
-    command
-        .args(["--", "--show-output"])
-        .args(wanted.filters)
-        .env(SYSTEM, folder)
-        .env(PLUGIN, library);
-    harness::run(&mut command, tally)
+    let environment = [(SYSTEM, folder), (PLUGIN, library.as_path())];
+    runner::run(tests.iter().copied(), wanted.filters, &environment, tally)
 }
 
 /// The tests with every Wireshark, as a table; `here` has those of this machine.
 #[must_use]
-pub fn table(here: &Tally, rounds: &[Round]) -> Option<String> {
-    let names = test_names().ok()?;
+pub fn table(built: &[Binary], here: &Tally, rounds: &[Round]) -> Option<String> {
+    let tests = built.iter().filter(|binary| runs_tshark(binary));
+    let names: Vec<String> = tests.map(|binary| binary.target.clone()).collect();
     let version = wireshark::version_on(&System::HERE).ok()?;
     Some(rows(&names, version, here, rounds))
 }
@@ -151,7 +145,7 @@ fn rows(names: &[String], version: Version, here: &Tally, rounds: &[Round]) -> S
         .iter()
         .map(|round| (round.name.clone(), &round.tally));
     for (name, tally) in std::iter::once(here).chain(others) {
-        let cells = names.iter().map(|test| cell(&tally.groups, test));
+        let cells = names.iter().map(|test| cell(tally, test));
         lines.push(std::iter::once(format!("  {name}")).chain(cells).collect());
     }
     let columns = names.len() + 1;
@@ -180,21 +174,23 @@ fn rows(names: &[String], version: Version, here: &Tally, rounds: &[Round]) -> S
 }
 
 /// "16", "15 (1 failed)", "-" where none of them ran.
-fn cell(groups: &[Group], test: &str) -> String {
-    let source = format!("tests/{test}.rs");
-    let Some(group) = groups.iter().find(|group| group.binary == source) else {
-        return "-".to_owned();
+fn cell(tally: &Tally, target: &str) -> String {
+    let tests = tally.tests.iter().filter(|test| test.target == target);
+    let tally = Tally {
+        tests: tests.cloned().collect(),
     };
-    let others = [(group.failed, "failed"), (group.skipped, "skipped")];
+    let others = [(tally.failed(), "failed"), (tally.skipped(), "skipped")];
     let others: Vec<String> = others
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    if others.is_empty() {
-        group.passed.to_string()
+    if tally.tests.is_empty() {
+        "-".to_owned()
+    } else if others.is_empty() {
+        tally.passed().to_string()
     } else {
-        format!("{} ({})", group.passed, others.join(", "))
+        format!("{} ({})", tally.passed(), others.join(", "))
     }
 }
 
@@ -204,23 +200,26 @@ mod tests {
 
     #[test]
     fn every_wireshark_has_a_row() {
-        let group = |binary: &str, passed, failed, skipped| Group {
-            binary: binary.to_owned(),
-            passed,
-            failed,
-            skipped,
-        };
-        let tally = |groups| {
+        let tally = |groups: &[(&str, usize, End)]| {
             let mut tally = Tally::default();
-            tally.groups = groups;
+            for (target, count, end) in groups {
+                for _ in 0..*count {
+                    tally.note("", end.clone());
+                    tally.tests.last_mut().unwrap().target = (*target).to_owned();
+                }
+            }
             tally
         };
-        let here = tally(vec![
-            group("tests/decode.rs", 16, 0, 0),
-            group("fcn_wire", 9, 0, 0),
-            group("tests/stock.rs", 3, 0, 0),
+        let here = tally(&[
+            ("decode", 16, End::Passed),
+            ("fcn-wire", 9, End::Passed),
+            ("stock", 3, End::Passed),
         ]);
-        let other = tally(vec![group("tests/decode.rs", 14, 1, 1)]);
+        let other = tally(&[
+            ("decode", 14, End::Passed),
+            ("decode", 1, End::Failed),
+            ("decode", 1, End::Skipped(Vec::new())),
+        ]);
         let rounds = [Round {
             name: "4.4.18, Debian 13".to_owned(),
             tally: other,

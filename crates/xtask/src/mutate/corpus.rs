@@ -2,6 +2,7 @@
 //! Not here: the corpora (`crates/wire/fuzz/corpus`), nor what their targets make of them.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use super::packets::Packet;
@@ -28,23 +29,35 @@ const WAN_FCN: u16 = 1022;
 /// A corpus cannot be read.
 pub fn packets(folder: &Path) -> Outcome<Vec<Packet>> {
     let mut packets = Vec::new();
-    for target in sorted(folder)? {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        for entry in sorted(&target)? {
-            let data = fs::read(&entry).map_err(|e| Failure::io("read", &entry, &e))?;
-            packets.extend(carried(&name, &data));
-        }
+    for (target, data) in entries(folder)? {
+        packets.extend(carried(&target, &data));
     }
     Ok(packets)
 }
 
-fn sorted(folder: &Path) -> Outcome<Vec<std::path::PathBuf>> {
-    let entries = folder
-        .read_dir()
-        .map_err(|e| Failure::io("read", folder, &e))?;
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+/// Every entry of the archives in a folder, under the name of its target.
+fn entries(folder: &Path) -> Outcome<Vec<(String, Vec<u8>)>> {
+    let unreadable = |e| Failure::io("read", folder, &e);
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .map_err(unreadable)?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "tar"))
+        .collect();
     paths.sort();
-    Ok(paths)
+    let mut found = Vec::new();
+    for path in paths {
+        let target = path.file_stem().unwrap_or_default().to_string_lossy();
+        let file = fs::File::open(&path).map_err(|e| Failure::io("read", &path, &e))?;
+        for entry in tar::Archive::new(file).entries().map_err(unreadable)? {
+            let mut data = Vec::new();
+            entry
+                .and_then(|mut entry| entry.read_to_end(&mut data))
+                .map_err(|e| Failure::io("read", &path, &e))?;
+            found.push((target.clone().into_owned(), data));
+        }
+    }
+    Ok(found)
 }
 
 /// The packets that carry an entry of a target's corpus.
@@ -178,8 +191,7 @@ mod tests {
         let folder = crate::cargo::root()
             .unwrap()
             .join("crates/wire/fuzz/corpus");
-        for target in sorted(&folder).unwrap() {
-            let name = target.file_name().unwrap().to_string_lossy().into_owned();
+        for (name, _) in entries(&folder).unwrap() {
             let carried = carried(&name, &[0; 64]);
             // A profile is a file of settings, a MAD lies deeper in packets than is put together here.
             let not = ["profile", "rdma_cm"].contains(&&*name);

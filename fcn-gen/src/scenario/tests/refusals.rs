@@ -1,7 +1,7 @@
 //! What is refused, with which words and where.
 
 use super::{FINE, source, with};
-use crate::scenario::load;
+use crate::scenario::{Play, Source, load};
 
 fn refusal(text: &str, sets: &[&str]) -> String {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
@@ -567,4 +567,48 @@ fn a_parameter_without_keys_is_refused_where_it_stands() {
     let text = format!("{FINE}[parameters]\nx = {{ about = \"n\", set = [] }}\n");
     let message = refusal(&text, &[]);
     assert!(message.starts_with("t.toml:18:5: "), "{message}");
+}
+
+#[test]
+fn code_points_act_or_are_refused_in_stresses_and_galleries() {
+    let load = |name: &str, set: &str| {
+        let sets = [format!("profile.{set}")];
+        load(&Source::Builtin(name.to_owned()), &sets)
+    };
+    for (name, set, part) in [
+        (
+            "stress-mix",
+            "wan_fcn_port=1999",
+            "wan_fcn_port = 1999 is refused",
+        ),
+        (
+            "formats",
+            "wan_fcn_port=1999",
+            "wan_fcn_port = 1999 is refused",
+        ),
+        (
+            "stress-cnp",
+            "wan_fcn_port=999",
+            "give a weight to `stress.mix.wan_fcn`",
+        ),
+        (
+            "stress-mix",
+            "bgp_pnc_characteristic=99",
+            "no frame of a stress has a bgp_pnc",
+        ),
+    ] {
+        let error = load(name, set).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("--set profile.{set}: profile.")) && error.contains(part),
+            "{error}"
+        );
+    }
+    for name in ["stress-mix", "formats", "malformed"] {
+        let profile = match load(name, "wan_fcn_port=999").unwrap().play {
+            Play::Stress(stress) => stress.profile.clone(),
+            Play::Gallery { profile, .. } => profile,
+            Play::Simulation(_) => panic!("{name} is a simulation"),
+        };
+        assert_eq!(profile.wan_fcn_port, 999);
+    }
 }

@@ -1,12 +1,12 @@
 //! What is remembered of one flow.
 
-use super::Data;
 use super::changes::Changes;
+use super::{Data, Notified};
 use crate::monitor::series::Series;
 use crate::monitor::windows::Ring;
 use fcn_observe::fetch::fetch;
 use fcn_observe::marks::Marks;
-use fcn_observe::sightings::{Look, Place};
+use fcn_observe::sightings::Look;
 use fcn_observe::{Obedience, Verdict};
 use fcn_wire::Rule;
 
@@ -14,22 +14,25 @@ use fcn_wire::Rule;
 pub const PART: u64 = 64;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
+///
+/// In this order, data touches the fewest cache lines.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Flow {
     first: u64,
     last: u64,
     packets: u64,
     octets: u64,
     ce: u64,
-    marks: Marks,
     last_psn: u32,
+    /// Octets that are not in the series yet: less than a part.
+    rest: u32,
+    marks: Marks,
     octets_by_time: Ring<u64>,
     changes: Changes,
     obedience: Obedience,
     /// In parts of [`PART`] octets.
     series: Series<u32>,
-    /// Octets that are not in the series yet: less than a part.
-    rest: u64,
 }
 
 impl Flow {
@@ -55,7 +58,8 @@ impl Flow {
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
         self.ce += u64::from(new_mark);
-        let rule = (self.marks).data(Look { at, ..look }, data.able, data.several, earlier);
+        let several = (data.several, data.several);
+        let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
         if earlier.is_some() {
             return rule;
         }
@@ -65,8 +69,8 @@ impl Flow {
         self.octets_by_time.add_at(at, data.ip_octets);
         self.changes.data(self.last, at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
-        let octets = self.rest + data.ip_octets;
-        self.rest = octets % PART;
+        let octets = u64::from(self.rest) + data.ip_octets;
+        self.rest = (octets % PART) as u32;
         self.series
             .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
@@ -84,17 +88,20 @@ impl Flow {
         self.series.fetch();
     }
 
-    pub(super) fn notified(&mut self, at: u64, fast: Option<Place>) -> Option<Rule> {
+    pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         self.obedience.notified(at);
         let at = at.max(self.last);
         self.changes.notified(self.first, self.last, at);
-        self.marks.notified(at, fast?)
+        if notified.answers {
+            self.marks.answered();
+        }
+        (self.marks).notified(at, notified.fast?, notified.several)
     }
 
-    /// When the last CE mark was seen.
+    /// When the last CE mark was seen that the receiver has not answered.
     #[must_use]
-    pub fn marked(&self) -> Option<u64> {
-        self.marks.last()
+    pub fn unanswered(&self) -> Option<u64> {
+        self.marks.unanswered()
     }
 
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:

@@ -25,6 +25,13 @@ fn look(ce: bool) -> Look {
     }
 }
 
+/// A switch's Fast CNP.
+const FAST: Notified = Notified {
+    fast: Some(Place::new(0)),
+    several: false,
+    answers: false,
+};
+
 fn data(key: FlowKey) -> Data {
     Data {
         key,
@@ -95,17 +102,20 @@ fn marks_beside_a_switchs_fast_cnp_are_told() {
     };
     let mut flows = Flows::new(10);
     assert_eq!(flows.data(START, &able), None, "no Fast CNP");
-    flows.notified(START, &key(1, 2), None);
+    flows.notified(START, &key(1, 2), &Notified::default());
     assert_eq!(flows.data(START, &able), None, "none from a switch");
-    flows.notified(START + MS, &key(1, 2), Some(Place::default()));
     let unclear = Some(Rule::FastCnpMarkUnclear);
+    assert_eq!(flows.notified(START + MS, &key(1, 2), &FAST), unclear);
     assert_eq!(flows.data(START + MS, &able), unclear);
     let other = Data {
         key: key(1, 3),
         ..able
     };
     assert_eq!(flows.data(START + 2 * MS, &other), None);
-    assert_eq!(flows.get(&key(1, 2)).unwrap().marked(), Some(START + MS));
+    assert_eq!(
+        flows.get(&key(1, 2)).unwrap().unanswered(),
+        Some(START + MS)
+    );
 }
 
 #[test]
@@ -136,8 +146,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     for step in 0..4000 {
         let at = START + step * MS / 10;
         if step % 200 == 199 {
-            flows.notified(at, &good, Some(Place::default()));
-            flows.notified(at, &bad, Some(Place::default()));
+            flows.notified(at, &good, &FAST);
+            flows.notified(at, &bad, &FAST);
         }
         if step < 199 || step % 200 >= 100 || step % 2 == 0 {
             flows.data(at, &data(good));
@@ -168,7 +178,7 @@ fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
     flows.paired();
     flows.data(START + 10, &data(key(1, 2)));
     // A notification about a flow that nobody saw leaves nothing.
-    flows.notified(START + 11, &key(9, 9), None);
+    flows.notified(START + 11, &key(9, 9), &FAST);
     flows.data(START + 12, &data(key(1, 6)));
     assert_eq!((flows.len(), flows.evicted(), flows.limit()), (4, 1, 4));
     assert!(flows.get(&key(1, 3)).is_none());

@@ -1,0 +1,110 @@
+//! `cargo xtask guest`: a program run in an emulated guest with a current kernel, whose two network interfaces are wired to each
+//! other and whose drivers do AF_XDP zero copy. The script `guest.sh` makes the guest; here is what it is given.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::process::{Command, ExitCode};
+
+use clap::{Args, ValueEnum};
+
+use crate::apt::{self, Apt};
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::report::{Ink, ink};
+
+const SCRIPT: &str = include_str!("guest.sh");
+
+/// The release fetched from: zero copy on virtio-net and igb is newer than the kernels of stable releases.
+const SUITE: &str = "sid";
+
+/// Emulator, the guest's tools, and the newest kernel.
+const PACKAGES: [&str; 3] = ["qemu-system-x86", "busybox-static", "linux-image-amd64"];
+
+/// The package and its example program that runs where no command is named, and what that one is told.
+const CHECK: (&str, &str) = ("fcn-link", "link_check");
+const CHECK_WORDS: [&str; 4] = ["exchange", "eth0", "eth1", "zero-copy"];
+
+/// What `cargo xtask guest` can be told.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// The guest's interfaces; of two kinds one guest after the other
+    #[arg(long, value_enum, default_values_t = [Nic::Virtio, Nic::Igb])]
+    pub nic: Vec<Nic>,
+    /// Queues of each interface, and processors of the guest
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8))]
+    pub queues: u8,
+    /// Seconds until the program, and two minutes later the guest, is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub limit: u32,
+    /// Build the link check with optimisation
+    #[arg(long)]
+    pub release: bool,
+    /// Fetch kernel, emulator and tools anew
+    #[arg(long)]
+    pub refresh: bool,
+    /// What to run in the guest, instead of the link check; a word that is a file's whole path is copied there, with the libraries
+    /// that it loads. It finds eth0 wired to eth1, and in its environment GUEST_NIC and GUEST_QUEUES
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
+}
+
+/// A kind of interface that the emulator offers and whose driver can do zero copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Nic {
+    /// virtio-net
+    Virtio,
+    /// Intel 82576
+    Igb,
+}
+
+/// Runs the command in each guest.
+///
+/// # Errors
+/// The program cannot be built, a guest cannot be had or broke, or the command failed in one.
+pub fn run(options: &Options) -> Outcome<ExitCode> {
+    if std::env::consts::ARCH != "x86_64" {
+        return Err(Failure::new(
+            "the guest is x86_64 and runs this machine's programs, which are not",
+        ));
+    }
+    let folder = cargo::target_folder("guest")?;
+    let root = folder.join("root");
+    // Two runs at a time would unpack into the same folder.
+    let lock = folder.join("lock");
+    let _held = File::create(&lock)
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(|e| Failure::io("lock", &lock, &e))?;
+    if options.refresh || !apt::is_complete(&root) {
+        println!("{}", ink(Ink::Bold, "Kernel, emulator, tools"));
+        let apt = Apt::new(&folder, SUITE)?;
+        apt::unpack(&apt.with_dependencies(&PACKAGES)?, &root)?;
+        apt.remove()?;
+    }
+    let mut command = options.command.clone();
+    if command.is_empty() {
+        let (package, example) = CHECK;
+        command.push(cargo::build_example(package, example, options.release)?.into());
+        command.extend(CHECK_WORDS.map(OsString::from));
+    }
+    let mut failed = Vec::new();
+    for nic in &options.nic {
+        let nic = format!("{nic:?}").to_lowercase();
+        println!("{}", ink(Ink::Bold, &format!("Guest with {nic}")));
+        let status = Command::new("sh")
+            .args(["-c", SCRIPT, "guest.sh"])
+            .args(&command)
+            .env("ROOT", &root)
+            .env("NIC", &nic)
+            .env("QUEUES", options.queues.to_string())
+            .env("LIMIT", options.limit.to_string())
+            .status()
+            .map_err(|e| Failure::new(format!("cannot start sh: {e}")))?;
+        if !status.success() {
+            failed.push(format!("{nic} ({status})"));
+        }
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Failure::new(format!("failed with {}", failed.join(", "))).todo("see above"))
+}

@@ -1,0 +1,220 @@
+//! Builds the workspace's tests and runs each in a process of its own, one a processor at a time: its exit status says how it
+//! ended, and what it printed cannot be another's.
+//! Not here: which tests are run (`suite.rs`, `matrix`), and the counts (`tally.rs`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Outcome};
+use crate::report::{Ink, ink};
+use crate::tally::{End, SKIP_FILE, SKIP_MARK, Tally, Test};
+use crate::{cargo, process};
+
+/// A program with tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binary {
+    /// "fcn-gen", or with an integration test's name "fcn-gen::cli".
+    pub name: String,
+    /// The integration test's name, or that of the package.
+    pub target: String,
+    /// The package that it belongs to.
+    pub package: String,
+    /// Whether it holds the tests that stand beside the code.
+    pub unit: bool,
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// Builds the tests of the workspace but for what `scope` leaves out.
+///
+/// # Errors
+/// The build failed; cargo has said why on standard error.
+pub fn build(scope: &[&str]) -> Outcome<Vec<Binary>> {
+    let mut command = cargo::command(&["test", "--workspace", "--no-run"])?;
+    command
+        .args(scope)
+        .arg("--message-format=json-render-diagnostics");
+    let messages =
+        cargo::messages(&mut command).map_err(|f| f.todo("see cargo's message above"))?;
+    let mut found: Vec<Binary> = messages.lines().filter_map(binary).collect();
+    // Those that run other programs take longest: they begin, lest one of them be left over for the end.
+    found.sort_by_key(|binary| (binary.unit, binary.name.clone()));
+    Ok(found)
+}
+
+/// The test program that a message of cargo tells of.
+fn binary(message: &str) -> Option<Binary> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let package = text(&message["package_id"])?;
+    // "path+file:///w/crates/wire#fcn-wire@0.1.0", or "…/fcn-gen#0.1.0" where the folder has the package's name.
+    let (path, named) = package.split_once('#')?;
+    let package = match named.split_once('@') {
+        Some((name, _)) => name.to_owned(),
+        None => path.rsplit('/').next()?.to_owned(),
+    };
+    let kinds = message["target"]["kind"].as_array()?;
+    let unit = !kinds.iter().any(|kind| kind == "test");
+    let target = text(&message["target"]["name"])?;
+    Some(Binary {
+        name: if unit {
+            package.clone()
+        } else {
+            format!("{package}::{target}")
+        },
+        target: if unit { package.clone() } else { target },
+        package,
+        unit,
+        program: PathBuf::from(message["executable"].as_str()?),
+        folder: folder.to_owned(),
+    })
+}
+
+impl Binary {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        cargo::without_its_variables(&mut command);
+        command
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+
+    /// The names of its tests.
+    fn list(&self) -> Outcome<Vec<String>> {
+        let text = process::stdout(&mut self.command(&["--list", "--format", "terse"]))?;
+        let name = |line: &str| line.strip_suffix(": test").map(str::to_owned);
+        Ok(text.lines().filter_map(name).collect())
+    }
+
+    /// Runs one test, and says how it ended, with what it printed.
+    fn run(&self, test: &str, skips: &Path, environment: &[(&str, &Path)]) -> (End, String) {
+        // One that is ignored is run too: its harness would say that it passed.
+        let mut command = self.command(&["--exact", test, "--include-ignored", "--test-threads=1"]);
+        command.env(SKIP_FILE, skips);
+        for (name, value) in environment {
+            command.env(name, value);
+        }
+        match process::output(&mut command) {
+            Ok(output) if output.status.success() => {
+                let why = std::fs::read_to_string(skips).unwrap_or_default();
+                let why: Vec<String> = why.lines().map(str::to_owned).collect();
+                let end = if why.is_empty() {
+                    End::Passed
+                } else {
+                    End::Skipped(why)
+                };
+                (end, String::new())
+            }
+            Ok(output) => {
+                let said = [output.stdout, output.stderr].concat();
+                let said = String::from_utf8_lossy(&said).into_owned();
+                (End::Failed, format!("{said}({})", output.status))
+            }
+            Err(failure) => (End::Failed, failure.to_string()),
+        }
+    }
+}
+
+/// Runs the tests of these programs whose names have one of `filters` in them, or all; `environment` is added to theirs.
+///
+/// # Errors
+/// A test failed, or a program does not list its tests.
+pub fn run<'a>(
+    binaries: impl IntoIterator<Item = &'a Binary>,
+    filters: &[String],
+    environment: &[(&str, &Path)],
+    tally: &mut Tally,
+) -> Outcome<String> {
+    let mut open = Vec::new();
+    for binary in binaries {
+        for test in binary.list()? {
+            if filters.is_empty() || filters.iter().any(|part| test.contains(part)) {
+                open.push((binary, test));
+            }
+        }
+    }
+    let of = open.len();
+    let folder = cargo::target_folder("test-skips")?;
+    let queue = Mutex::new(open.into_iter().enumerate());
+    let shared = Mutex::new(&mut *tally);
+    let work = || {
+        loop {
+            // A panic elsewhere poisons nothing that matters here: the scope passes it on.
+            let next = queue.lock().ok().and_then(|mut queue| queue.next());
+            let Some((index, (binary, name))) = next else {
+                return;
+            };
+            let began = Instant::now();
+            let skips = folder.join(format!("{}-{index}", std::process::id()));
+            let (end, said) = binary.run(&name, &skips, environment);
+            // Only a test that skipped has written it.
+            let _ = std::fs::remove_file(&skips);
+            let test = Test {
+                binary: binary.name.clone(),
+                target: binary.target.clone(),
+                name,
+                took: began.elapsed(),
+                end,
+            };
+            show(&test, index + 1, of, &said);
+            if let Ok(mut tally) = shared.lock() {
+                tally.tests.push(test);
+            }
+        }
+    };
+    let jobs = std::thread::available_parallelism().map_or(2, Into::into);
+    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
+    if tally.failed() == 0 {
+        return Ok(tally.summary());
+    }
+    Err(Failure::new(tally.summary())
+        .todo("see the tests' output above; one test again: cargo xtask test NAME"))
+}
+
+fn show(test: &Test, number: usize, of: usize, said: &str) {
+    let (word, more) = match &test.end {
+        End::Passed => (ink(Ink::Green, "ok"), String::new()),
+        End::Failed => (ink(Ink::Red, "FAILED"), format!("\n{said}")),
+        End::Skipped(why) => (ink(Ink::Yellow, SKIP_MARK), format!(": {}", why.join("; "))),
+    };
+    println!(
+        "[{number:>4}/{of}] {:>7.2} s  {word} {test}{more}",
+        test.took.as_secs_f64()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_with_tests_are_found_among_cargos_messages() {
+        let message = |id: &str, target: &str, kind: &str, test: bool| {
+            let value = serde_json::json!({"reason": "compiler-artifact", "package_id": id,
+                "manifest_path": "/w/crates/wire/Cargo.toml", "target": {"name": target, "kind": [kind]},
+                "profile": {"test": test}, "executable": "/t/x-0123"});
+            binary(&value.to_string())
+        };
+        let wire = "path+file:///w/crates/wire#fcn-wire@0.1.0";
+        let found = message(wire, "frame", "test", true).unwrap();
+        assert_eq!(
+            (found.name.as_str(), found.unit),
+            ("fcn-wire::frame", false)
+        );
+        assert_eq!(found.folder, Path::new("/w/crates/wire"));
+        let found = message("path+file:///w/fcn-gen#0.1.0", "fcn_gen", "lib", true).unwrap();
+        assert_eq!((found.name.as_str(), found.unit), ("fcn-gen", true));
+        assert_eq!(message(wire, "fcn_wire", "lib", false), None);
+        assert_eq!(binary("no json"), None);
+    }
+}
