@@ -36,9 +36,10 @@ fn frame(packet: &Packet) -> Frame<'_> {
 /// Filter that a packet is to match alone, by fcn-wire's own reading.
 fn filter_of(frame: &Frame<'_>) -> Option<&'static str> {
     let port = frame.datagram().map(|datagram| datagram.destination_port);
+    // Also one that is dropped for its checksum, and so says nothing.
     let broken = frame
         .datagram()
-        .is_some_and(|datagram| datagram.claim(frame.profile()) == Claim::Broken);
+        .is_some_and(|datagram| datagram.claim(frame.profile()) != Claim::Others);
     match frame.message() {
         Message::Cnp(_) => Some("cnp"),
         Message::FastCnp(_) => Some("fastcnp"),

@@ -87,6 +87,10 @@ fn over_v6(scene: &mut Scene) -> Result<()> {
     other[35] ^= 1;
     let comment = "The five-tuple has another destination port, IPv6";
     tell(scene, comment, IP6, &other, &[Rule::ProxyCnTuple])?;
+    other[35] ^= 1;
+    let comment = "Another UDP checksum, IPv6";
+    tell(scene, comment, IP6, &other, &[Rule::ProxyCnChecksum])?;
+    scene.spoil(|b| b[BEHIND_V6 + 6] ^= 1);
     let long = proxy_cn(scene.tuple6(), 5, &[&quoted[..], &[0; 1200]].concat())?;
     let rules = [Rule::ProxyCnTooLong];
     tell(scene, "Longer than 1280 octets", IP6, &long, &rules)

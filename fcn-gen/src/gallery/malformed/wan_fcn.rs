@@ -1,5 +1,6 @@
 //! Defects of the FCN.
 
+use super::BEHIND_V6;
 use crate::gallery::cast::{FCN_V6, FLOW_LABEL};
 use crate::gallery::messages::fcn;
 use crate::gallery::scene::Scene;
@@ -24,6 +25,23 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
         scene
             .say(comment, &[FCN_V6, scene.fcn_udp(), Part::Bytes(bytes)])?
             .breaks(breaks);
+    }
+    let parts = [FCN_V6, scene.fcn_udp(), Part::Bytes(&good)];
+    for (comment, at, value, rule) in [
+        (
+            "UDP length 13, more than IPv6 carries",
+            4,
+            13,
+            Rule::PacketLength,
+        ),
+        ("Another UDP checksum", 6, 0xBAD, Rule::WanFcnChecksum),
+        ("No UDP checksum, over IPv6", 6, 0, Rule::WanFcnChecksum),
+    ] {
+        let field = BEHIND_V6 + at;
+        scene
+            .say(comment, &parts)?
+            .spoil(|b| b[field..field + 2].copy_from_slice(&u16::to_be_bytes(value)))
+            .breaks(&[rule]);
     }
     Ok(())
 }
