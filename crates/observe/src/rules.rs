@@ -81,11 +81,13 @@ pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
 pub struct NotifierRate {
     /// When the next one is due, in nanoseconds since the epoch.
     due: u64,
+    /// The latest time stamp.
+    latest: u64,
 }
 
 impl NotifierRate {
     /// None yet.
-    pub const NEW: Self = Self { due: 0 };
+    pub const NEW: Self = Self { due: 0, latest: 0 };
 
     /// Counts one; returns whether it exceeds a limit of `rate` a second, 0 for none. A time stamp that lies more than
     /// [`TOLERANCE`] before the latest one tells of no order: with it counting begins anew.
@@ -95,14 +97,17 @@ impl NotifierRate {
         let Some(interval) = SECOND.checked_div(rate) else {
             return false;
         };
-        let early = self.due.saturating_sub(at);
-        // The one before cannot have come so much later than this one, unless time went back.
-        if early > interval as u64 + 2 * TOLERANCE {
-            self.due = at;
-        } else if early > TOLERANCE {
+        if at.saturating_add(TOLERANCE) < self.latest {
+            *self = Self::NEW;
+        }
+        if at > self.latest {
+            self.latest = at;
+        }
+        let now = self.latest;
+        if self.due > now.saturating_add(TOLERANCE) {
             return true;
         }
-        let due = if self.due > at { self.due } else { at };
+        let due = if self.due > now { self.due } else { now };
         self.due = due.saturating_add(interval as u64);
         false
     }
