@@ -946,7 +946,7 @@ impl Hand {
         let udp = |destination| Part::Udp {
             source: 0xC000,
             destination,
-            checksum: UdpChecksum::Zero,
+            checksum: UdpChecksum::Compute,
         };
         let icrc = Part::Icrc(Policy::Compute(Reading::Covered));
         let roce = |ip, opcode, qp, psn, zeros: &[u8]| {
