@@ -203,7 +203,13 @@ fn load_under(
     let sets = [sets, &own].concat();
     let scenario = scenario::load(&question.source, &sets).map_err(|error| error.message)?;
     match scenario.play {
-        Play::Simulation(simulation) => Ok(*simulation),
+        Play::Simulation(simulation) => {
+            let is_fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
+            if is_fast && (simulation.flows.iter()).all(|flow| flow.source.is_ipv4()) {
+                return Err("a Fast CNP is IPv6 only, and all flows are IPv4".to_owned());
+            }
+            Ok(*simulation)
+        }
         Play::Gallery { .. } | Play::Stress(_) => Err("it is no simulation".to_owned()),
     }
 }

@@ -5,6 +5,21 @@ use crate::common::interrupt;
 use crate::common::{fcn_gen, names};
 
 #[test]
+fn fast_cnp_is_not_compared_over_ipv4() {
+    let sets = ["--set", "ip=4", "--set", "duration=200us", "--seeds", "1"];
+    let done = fcn_gen(
+        [
+            &["compare", "incast", "--mechanisms", "cnp,fast-cnp"][..],
+            &sets,
+        ]
+        .concat(),
+    );
+    assert_eq!(done.code, 0, "{}", done.err);
+    let why = "\nNot applicable: fast-cnp: a Fast CNP is IPv6 only, and all flows are IPv4\n";
+    assert!(done.text().contains(why), "{}", done.text());
+}
+
+#[test]
 fn mechanisms_are_compared_and_what_does_not_apply_says_why() {
     let done = fcn_gen(["compare", "tiny.toml"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""));

@@ -151,6 +151,10 @@ fn packet(profile: &Profile, link: LinkType) -> String {
             " or ether proto {ETHERTYPE_MPLS} or ether proto {ETHERTYPE_MPLS_UPSTREAM} or ether proto 0x8808"
         );
     }
+    if matches!(link, LinkType::LinuxCooked | LinkType::LinuxCooked2) {
+        // Here tcpdump's language cannot look behind tags, which stand in the packet where it was sent with them.
+        text.push_str(" or ether proto 0x8100 or ether proto 0x88a8");
+    }
     text
 }
 
@@ -254,6 +258,23 @@ mod tests {
                 let frame = frame(tags, ether_type, &packet);
                 assert!(!program.filter(&frame), "{tags} {ether_type:x} {packet:?}");
             }
+        }
+    }
+
+    #[test]
+    fn tags_pass_where_all_interfaces_are_watched() {
+        let tagged = frame(2, 0x0800, &ipv4(17, &ports(50_000, 4791)));
+        for (number, kind, header) in [
+            (113, LinkType::LinuxCooked, &[0; 14][..]),
+            (276, LinkType::LinuxCooked2, &[]),
+        ] {
+            // Protocol, and for version 2 the rest behind it.
+            let mut cooked = [header, &tagged[12..14]].concat();
+            if number == 276 {
+                cooked.resize(20, 0);
+            }
+            cooked.extend(&tagged[14..]);
+            assert!(program(number, kind).filter(&cooked), "{kind:?}");
         }
     }
 
