@@ -690,3 +690,31 @@ fn captures_of_third_parties_hold_what_their_manifest_says() {
     }
     assert!(compared > 13, "{compared} counts compared");
 }
+
+#[test]
+fn a_checksum_that_the_senders_hardware_completes_is_not_wrong() {
+    let part = |bytes: &[u8]| {
+        bytes
+            .chunks(2)
+            .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]))
+            .sum::<u32>()
+    };
+    let packet = build(&[
+        v6(SWITCH, SENDER),
+        udp(49152, 1022),
+        Part::Bytes(&(0xABCD_u32 << 12 | 3 << 9).to_be_bytes()),
+    ]);
+    let (ip, at) = (&packet[..40], 46);
+    // The pseudo-header alone, as Linux leaves it: addresses, length, protocol.
+    let sum = part(&ip[8..]) + 12 + 17;
+    let pseudo = (sum & 0xFFFF) + (sum >> 16);
+    let pseudo = ((pseudo & 0xFFFF) + (pseudo >> 16)) as u16;
+    for (checksum, dropped) in [(pseudo, false), (pseudo ^ 1, true), (0, true)] {
+        let mut bytes = packet.clone();
+        bytes[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+        let frame = Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
+        let datagram = frame.datagram().unwrap();
+        assert_eq!(datagram.has_bad_checksum(), dropped, "{checksum:#06x}");
+        assert_eq!(matches!(frame.message(), Message::WanFcn(_)), !dropped);
+    }
+}
