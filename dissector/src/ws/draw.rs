@@ -3,7 +3,7 @@
 //! Wireshark may leave any of its functions through `longjmp`. Nothing in here has to be dropped.
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
-use super::{register, sys};
+use super::{ids, sys};
 use crate::names::{F, P, expert_protocol};
 use crate::plan::{Anchor, At, Mark, Op, Plan, Stored};
 use core::ffi::{CStr, c_char, c_int};
@@ -114,15 +114,15 @@ impl Pen<'_> {
                 }
                 Op::Protocol(protocol, at, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::protocol(protocol);
+                    let id = ids::protocol(protocol);
                     let item =
                         sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
                     self.added(item, mark);
-                    self.descend(item, register::protocol_ett(protocol));
+                    self.descend(item, ids::protocol_ett(protocol));
                 }
                 Op::Open(field, at) | Op::OpenGenerated(field, at) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let item =
                         sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
                     let mark = match op {
@@ -130,31 +130,31 @@ impl Pen<'_> {
                         _ => Mark::Plain,
                     };
                     self.added(item, mark);
-                    self.descend(item, register::field_ett(field));
+                    self.descend(item, ids::field_ett(field));
                 }
                 Op::OpenUint(field, at, value) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
                     self.added(item, Mark::Plain);
-                    self.descend(item, register::field_ett(field));
+                    self.descend(item, ids::field_ett(field));
                 }
                 Op::Close => self.depth = self.depth.saturating_sub(1),
                 Op::Uint(field, at, value, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
                     self.added(item, mark);
                 }
                 Op::Uint64(field, at, value, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let item = sys::proto_tree_add_uint64(tree, id, tvb, start, len, value);
                     self.added(item, mark);
                 }
                 Op::Span(field, at, nanoseconds, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let span = sys::nstime_t {
                         secs: nanoseconds / NANOSECONDS,
                         nsecs: (nanoseconds % NANOSECONDS) as c_int,
@@ -164,7 +164,7 @@ impl Pen<'_> {
                 }
                 Op::Flag(field, at, value, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     // 32 bits in 4.0, 64 later.
                     #[allow(
                         clippy::useless_conversion,
@@ -175,7 +175,7 @@ impl Pen<'_> {
                 }
                 Op::Ipv4(field, at, address, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     // Wireshark keeps IPv4 addresses in network order.
                     let value = u32::from_ne_bytes(address.octets());
                     let item = sys::proto_tree_add_ipv4(tree, id, tvb, start, len, value);
@@ -183,7 +183,7 @@ impl Pen<'_> {
                 }
                 Op::Ipv6(field, at, stored, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let from = stored as usize;
                     if let Some(octets) = self.store.get(from..from + 16) {
                         let address = octets.as_ptr().cast();
@@ -193,14 +193,14 @@ impl Pen<'_> {
                 }
                 Op::Bytes(field, at) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let item =
                         sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
                     self.added(item, Mark::Plain);
                 }
                 Op::Text(field, at, text, mark) => {
                     let (start, len) = self.clamp(at);
-                    let id = register::field(field);
+                    let id = ids::field(field);
                     let text = self.stored(text);
                     let item = sys::proto_tree_add_string(tree, id, tvb, start, len, text);
                     self.added(item, mark);
@@ -222,9 +222,9 @@ impl Pen<'_> {
                             tree,
                             tvb,
                             at as _,
-                            register::field(F::RoceIcrc),
-                            register::field(F::RoceIcrcStatus),
-                            register::expert(Rule::RoceIcrcBad),
+                            ids::field(F::RoceIcrc),
+                            ids::field(F::RoceIcrcStatus),
+                            ids::expert(Rule::RoceIcrcBad),
                             pinfo,
                             // In the order of the wire, as Wireshark's own "Invariant CRC" shows it.
                             expected.swap_bytes(),
@@ -237,9 +237,9 @@ impl Pen<'_> {
                 Op::Found(rule, at) => self.found(rule, at),
                 Op::Expert(rule, at, text) => {
                     let (start, len) = self.clamp(at);
-                    let expert = register::expert(rule);
+                    let expert = ids::expert(rule);
                     // Wireshark takes for the item's protocol whatever is being dissected.
-                    let about = register::protocol(expert_protocol(rule));
+                    let about = ids::protocol(expert_protocol(rule));
                     let before = (*pinfo).current_proto;
                     (*pinfo).current_proto =
                         sys::proto_get_protocol_short_name(sys::find_protocol_by_id(about));
@@ -274,12 +274,12 @@ impl Pen<'_> {
         };
         let (tree, tvb) = (self.tree(), self.canvas.tvb);
         for (field, text) in [
-            (F::FcnFinding, register::rule_id(rule)),
+            (F::FcnFinding, ids::rule_id(rule)),
             (F::FcnFindingSeverity, severity.as_ptr()),
         ] {
             // SAFETY: as in `step`.
             unsafe {
-                let id = register::field(field);
+                let id = ids::field(field);
                 let item = sys::proto_tree_add_string(tree, id, tvb, start, len, text);
                 set_flag(item, sys::FI_HIDDEN);
             }
@@ -315,19 +315,19 @@ impl Pen<'_> {
             Anchor::Root => return root,
             // SAFETY: passed on.
             Anchor::Aside => return unsafe { aside(root) },
-            Anchor::Ipv6Option(start) => (register::Anchors::Ipv6Option, start),
-            Anchor::Bth(start) => (register::Anchors::Bth, start),
-            Anchor::InfiniBand(start) => (register::Anchors::InfiniBand, start),
-            Anchor::MacControl(start) => (register::Anchors::MacControl, start),
-            Anchor::IsisLsp(start) => (register::Anchors::IsisLsp, start),
-            Anchor::IsisPrefix(start) => (register::Anchors::IsisPrefix, start),
-            Anchor::Ospf(start) => (register::Anchors::Ospf, start),
-            Anchor::Ospf2Prefix(start) => (register::Anchors::Ospf2Prefix, start),
-            Anchor::Ospf3Prefix(start) => (register::Anchors::Ospf3Prefix, start),
-            Anchor::Ospf3Lsa(start) => (register::Anchors::Ospf3Lsa, start),
-            Anchor::Bgp(start) => (register::Anchors::Bgp, start),
-            Anchor::BgpAttribute(start) => (register::Anchors::BgpAttribute, start),
-            Anchor::BgpPrefix(start) => (register::Anchors::BgpPrefix, start),
+            Anchor::Ipv6Option(start) => (ids::Anchors::Ipv6Option, start),
+            Anchor::Bth(start) => (ids::Anchors::Bth, start),
+            Anchor::InfiniBand(start) => (ids::Anchors::InfiniBand, start),
+            Anchor::MacControl(start) => (ids::Anchors::MacControl, start),
+            Anchor::IsisLsp(start) => (ids::Anchors::IsisLsp, start),
+            Anchor::IsisPrefix(start) => (ids::Anchors::IsisPrefix, start),
+            Anchor::Ospf(start) => (ids::Anchors::Ospf, start),
+            Anchor::Ospf2Prefix(start) => (ids::Anchors::Ospf2Prefix, start),
+            Anchor::Ospf3Prefix(start) => (ids::Anchors::Ospf3Prefix, start),
+            Anchor::Ospf3Lsa(start) => (ids::Anchors::Ospf3Lsa, start),
+            Anchor::Bgp(start) => (ids::Anchors::Bgp, start),
+            Anchor::BgpAttribute(start) => (ids::Anchors::BgpAttribute, start),
+            Anchor::BgpPrefix(start) => (ids::Anchors::BgpPrefix, start),
         };
         if root.is_null() {
             return root;
@@ -340,7 +340,7 @@ impl Pen<'_> {
             if data.is_null() || !is_true((*data).visible) {
                 return aside(root);
             }
-            let ids = register::anchor(name);
+            let ids = ids::anchor(name);
             if ids.iter().all(|id| *id < 0) {
                 // This Wireshark has no such field.
                 self.missed = true;
@@ -382,7 +382,7 @@ unsafe fn aside(root: *mut sys::proto_tree) -> *mut sys::proto_tree {
         if data.is_null() || is_true((*data).visible) || last.is_null() {
             return root;
         }
-        sys::proto_item_add_subtree(last, register::protocol_ett(P::Fcn))
+        sys::proto_item_add_subtree(last, ids::protocol_ett(P::Fcn))
     }
 }
 
@@ -428,4 +428,4 @@ unsafe fn node(
 }
 
 /// Only to keep the names of protocols and their numbers together.
-const _: () = assert!(P::ALL.len() == register::PROTOCOLS);
+const _: () = assert!(P::ALL.len() == ids::PROTOCOLS);

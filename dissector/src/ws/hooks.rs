@@ -4,8 +4,12 @@
 //! postdissector, when the tree stands: the original may never return (an exception jumps over the wrapper).
 
 use super::draw::{Canvas, draw};
+use super::handles::{self, call_original};
+use super::ids::{self, is_wanted};
 use super::notes::{self, Notes};
-use super::{addresses, bytes, compat, guard, memory, register, room, routing, source, sys, taps};
+use super::{
+    addresses, bytes, compat, guard, memory, preferences, room, routing, source, sys, taps,
+};
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan, at};
@@ -86,7 +90,7 @@ unsafe fn is_plain(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, new
                 .get(new.start)
                 .is_some_and(|opcode| *opcode != CNP_OPCODE)
             && compat::frame_tvb(pinfo) == new.ds
-            && !compat::is_true(sys::have_tap_listener(register::expert_tap()))
+            && !compat::is_true(sys::have_tap_listener(ids::expert_tap()))
             && !notes::any(pinfo)
     }
 }
@@ -98,22 +102,6 @@ unsafe fn take_plain(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> O
     unsafe {
         let ds = sys::tvb_get_ds_tvb(tvb);
         (frame == (*pinfo).num).then_some(Note { ds, ..seen })
-    }
-}
-
-/// Calls the dissector that a wrapper stands in front of, as if there were no wrapper.
-pub(super) unsafe fn call_original(
-    wrapped: &register::Wrapped,
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: the arguments are Wireshark's own.
-    unsafe {
-        // Every call counts this down by one; the wrapper is not to be counted.
-        (*pinfo).can_desegment = (*pinfo).saved_can_desegment;
-        sys::call_dissector_only(wrapped.original(), tvb, pinfo, tree, data)
     }
 }
 
@@ -130,13 +118,13 @@ pub unsafe extern "C" fn roce(
         if port != (*pinfo).match_uint {
             // RoCEv2 goes *to* the port. What comes from it is whose it is without us: whoever would have been asked before
             // InfiniBand is asked from here.
-            if register::is_asked_first(port, (*pinfo).match_uint) {
-                let done = register::try_udp_port(port, tvb, pinfo, tree);
+            if handles::is_asked_first(port, (*pinfo).match_uint) {
+                let done = handles::try_udp_port(port, tvb, pinfo, tree);
                 if done != 0 {
                     return done;
                 }
             }
-            return call_original(&register::ROCE, tvb, pinfo, tree, data);
+            return call_original(&handles::ROCE, tvb, pinfo, tree, data);
         }
         let (ds, start) = source(tvb);
         let new = Note {
@@ -159,7 +147,7 @@ pub unsafe extern "C" fn roce(
             let bytes = bytes(new.ds);
             chain = guard(|| memory::expected(&flow(&new, bytes)?)).flatten();
         }
-        let done = call_original(&register::ROCE, tvb, pinfo, tree, data);
+        let done = call_original(&handles::ROCE, tvb, pinfo, tree, data);
         if let Some(chain) = chain {
             guard(|| memory::expected_at(chain));
         }
@@ -225,7 +213,7 @@ unsafe fn cnp_text(pinfo: *mut sys::packet_info, seen: &Note) -> Option<(P, Colu
         }
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
         let fast = option_noted(pinfo, seen);
-        let profile = register::profile(seen.port);
+        let profile = preferences::profile(seen.port);
         guard(|| {
             let scene = scene(bytes, wire_len, &profile, seen);
             show::info(&scene, &roce_at(seen, fast))
@@ -244,7 +232,7 @@ unsafe fn say_quotation(pinfo: *mut sys::packet_info, seen: &Note, hop_by_hop: b
         }
         let bytes = bytes(seen.ds);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
-        let profile = register::profile(port_of(pinfo, seen));
+        let profile = preferences::profile(port_of(pinfo, seen));
         let text = guard(|| {
             let place = options_at(seen, hop_by_hop, None);
             show::quotation(&scene(bytes, wire_len, &profile, seen), &place)
@@ -276,7 +264,7 @@ fn scene<'a>(bytes: &'a [u8], wire_len: usize, profile: &'a Profile, seen: &Note
         bytes,
         wire_len,
         profile,
-        check_icrc: register::checks_icrc(),
+        check_icrc: preferences::checks_icrc(),
         quoted: seen.quoted,
     }
 }
@@ -343,7 +331,7 @@ pub unsafe extern "C" fn destination_options(
     // SAFETY: Wireshark calls with live pointers.
     unsafe {
         note_options(tvb, pinfo, false);
-        call_original(&register::DESTINATION_OPTIONS, tvb, pinfo, tree, data)
+        call_original(&handles::DESTINATION_OPTIONS, tvb, pinfo, tree, data)
     }
 }
 
@@ -357,7 +345,7 @@ pub unsafe extern "C" fn hop_by_hop(
     // SAFETY: Wireshark calls with live pointers.
     unsafe {
         note_options(tvb, pinfo, true);
-        call_original(&register::HOP_BY_HOP, tvb, pinfo, tree, data)
+        call_original(&handles::HOP_BY_HOP, tvb, pinfo, tree, data)
     }
 }
 
@@ -366,7 +354,7 @@ unsafe fn note_options(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, ho
     // SAFETY: the pointers are live.
     unsafe {
         let here = bytes(tvb);
-        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
         let found = guard(|| {
             let len = (usize::from(*here.get(1)?) + 1) * 8;
             let header = &here[..len.min(here.len())];
@@ -413,7 +401,7 @@ pub unsafe extern "C" fn mac_control(
             returned: false,
         };
         note(pinfo, new);
-        call_original(&register::MAC_CONTROL, tvb, pinfo, tree, data)
+        call_original(&handles::MAC_CONTROL, tvb, pinfo, tree, data)
     }
 }
 
@@ -467,8 +455,7 @@ pub unsafe extern "C" fn post(
             remember(tvb, pinfo, &seen);
         }
         let tapped = taps::is_heard();
-        let shown =
-            is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
+        let shown = is_wanted(tree) || compat::is_true(sys::have_tap_listener(ids::expert_tap()));
         if shown {
             for seen in (*all).iter() {
                 add(pinfo, tree, &seen);
@@ -515,16 +502,16 @@ unsafe fn said(pinfo: *mut sys::packet_info, seen: &Note) -> Option<Gist> {
         let profile = match seen.kind {
             // Most packets are no CNP: look before anything is searched.
             NoteKind::Roce if here.get(seen.start) == Some(&CNP_OPCODE) => {
-                register::profile(seen.port)
+                preferences::profile(seen.port)
             }
             // Decode As may have brought these from any port.
             NoteKind::Proxy => Profile {
                 proxy_cn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
+                ..preferences::profile(Profile::DEFAULT.rocev2_port)
             },
             NoteKind::Wan => Profile {
                 wan_fcn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
+                ..preferences::profile(Profile::DEFAULT.rocev2_port)
             },
             _ => return None,
         };
@@ -607,7 +594,7 @@ unsafe fn remember(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, seen: 
             let (inner, wire_len) = (bytes(seen.ds), sys::tvb_reported_length(seen.ds) as usize);
             // From the link layer on, tunnels and their labels can be read, too.
             let link = compat::link_type(pinfo).filter(|_| sys::tvb_get_ds_tvb(tvb) == seen.ds);
-            let profile = register::profile(seen.port);
+            let profile = preferences::profile(seen.port);
             guard(|| {
                 if let Some(link) = link {
                     let mut whole = Frame::empty(&profile);
@@ -663,30 +650,6 @@ unsafe fn add_effects(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, 
     }
 }
 
-/// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
-/// column or a list of fields refers to one of ours or to expert info.
-pub(super) unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
-    // SAFETY: `tree` is null or live, and so is what it points to; the numbers were given by Wireshark.
-    unsafe {
-        if tree.is_null() {
-            return false;
-        }
-        let data = (*tree).tree_data;
-        if data.is_null()
-            || compat::is_true((*data).visible)
-            || !compat::is_true((*data).fake_protocols)
-        {
-            return true;
-        }
-        register::referable().any(|id| {
-            u32::try_from(id).is_ok_and(|id| {
-                let info = sys::proto_registrar_get_nth(id);
-                !info.is_null() && (*info).ref_type != sys::HF_REF_TYPE_NONE
-            })
-        })
-    }
-}
-
 /// Adds the protocols alone, to a tree that nobody looks into: statistics of the protocol hierarchy count them.
 unsafe fn add_protocols(
     pinfo: *mut sys::packet_info,
@@ -701,7 +664,7 @@ unsafe fn add_protocols(
                 continue;
             }
             let add = |protocol| {
-                let id = register::protocol(protocol);
+                let id = ids::protocol(protocol);
                 let (start, len) = (seen.start as c_int, seen.captured as c_int);
                 sys::proto_tree_add_item(tree, id, seen.ds, start, len, sys::ENC_BIG_ENDIAN)
             };
@@ -750,13 +713,13 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         let profile = match seen.kind {
             NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
                 proxy_cn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
+                ..preferences::profile(Profile::DEFAULT.rocev2_port)
             },
             NoteKind::Wan | NoteKind::Broken(_) => Profile {
                 wan_fcn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
+                ..preferences::profile(Profile::DEFAULT.rocev2_port)
             },
-            _ => register::profile(port_of(pinfo, seen)),
+            _ => preferences::profile(port_of(pinfo, seen)),
         };
         let fast = match seen.kind {
             NoteKind::Roce => option_noted(pinfo, seen),
@@ -865,10 +828,10 @@ unsafe fn claim(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info, protocol:
             returned: true,
         };
         let here = bytes(tvb);
-        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
         let ports = ((*pinfo).srcport as u16, port as u16);
         let found = guard(|| show::claim(ports, here, new.reported, new.addresses, &profile));
-        let claim = if register::is_chosen_udp_port(port) {
+        let claim = if handles::is_chosen_udp_port(port) {
             Claim::Ours
         } else {
             found.unwrap_or(Claim::Others)
@@ -963,7 +926,7 @@ unsafe fn show_proxy_cn(
         // Decode As may have brought the message here from any port.
         let profile = Profile {
             proxy_cn_port: (*pinfo).destport as u16,
-            ..register::profile(Profile::DEFAULT.rocev2_port)
+            ..preferences::profile(Profile::DEFAULT.rocev2_port)
         };
         let planned = guard(|| {
             let mut plan = Plan::new(ops, store).quoting(quoted);
@@ -989,7 +952,7 @@ unsafe fn show_proxy_cn(
         let open = draw(canvas, &plan);
         if with_quoted {
             if let Some((at, ipv6)) = shown.invoking {
-                invoking_packet(tvb, at, pinfo, open, register::invoking(ipv6));
+                invoking_packet(tvb, at, pinfo, open, handles::invoking(ipv6));
             }
             if let Some(need) = shown.missing {
                 demand(tvb, need);

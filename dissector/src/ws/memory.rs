@@ -4,7 +4,7 @@
 //! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
 
 use super::compat::{self, BoolPreference};
-use super::{bytes, guard, register, sys};
+use super::{bytes, guard, ids, sys};
 use crate::memory::{Context, Limits, Memory, Seen, Settings};
 use crate::names::P;
 use crate::plan::ColumnText;
@@ -209,7 +209,7 @@ unsafe extern "C" fn applied() {
 pub unsafe fn register_preferences() {
     // SAFETY: the protocol was registered before; texts and places live forever.
     unsafe {
-        let module = sys::prefs_register_protocol(register::protocol(P::Fcn), Some(applied));
+        let module = sys::prefs_register_protocol(ids::protocol(P::Fcn), Some(applied));
         sys::prefs_register_bool_preference(
             module,
             c"correlate".as_ptr(),

@@ -5,9 +5,12 @@
 
 mod compat;
 pub mod draw;
+mod handles;
 pub mod hooks;
+mod ids;
 mod memory;
 mod notes;
+mod preferences;
 pub mod register;
 pub mod routing;
 mod statistics;

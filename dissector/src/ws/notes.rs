@@ -1,8 +1,7 @@
 //! What wrappers note of a packet, kept with it until the postdissector asks: a wrapper may never see the dissector behind
 //! it return. What is noted is the users' business.
 
-use super::register;
-use super::{scratch, sys};
+use super::{ids, scratch, sys};
 use crate::names::P;
 use core::mem::MaybeUninit;
 use core::ptr;
@@ -53,7 +52,7 @@ pub fn done() {
 /// `pinfo` comes from Wireshark, and each protocol notes one type.
 pub unsafe fn of<T: Copy>(pinfo: *mut sys::packet_info, protocol: P) -> *mut Notes<T> {
     // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
-    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, register::protocol(protocol), 0).cast() }
+    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, ids::protocol(protocol), 0).cast() }
 }
 
 /// Notes something, and gives its place; null where there are too many.
@@ -71,7 +70,7 @@ pub unsafe fn note<T: Copy>(pinfo: *mut sys::packet_info, protocol: P, new: T) -
                 lost: 0,
                 list: [const { MaybeUninit::uninit() }; MAX_NOTES],
             });
-            let id = register::protocol(protocol);
+            let id = ids::protocol(protocol);
             sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, all.cast());
             NOTED.store(pinfo, Ordering::Relaxed);
         }

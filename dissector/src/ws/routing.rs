@@ -7,16 +7,15 @@
 //! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
 
 use super::draw::{Canvas, draw};
-use super::hooks::{call_original, is_wanted};
+use super::handles::{Callback, Wrapped, call_original, numbers_of};
+use super::ids::{self, is_wanted};
 use super::notes::{self, Notes};
-use super::register::{self, Callback, Wrapped};
-use super::{addresses, bytes, compat, guard, memory, room, source, sys};
+use super::{addresses, bytes, compat, guard, memory, preferences, room, source, sys};
 use crate::names::P;
 use crate::plan::{Op, Plan};
 use crate::show::pnc::{self, Extent, Routing};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
 use fcn_wire::Profile;
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
@@ -219,16 +218,15 @@ pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
     // SAFETY: the pointers are live.
     unsafe {
         let all: *mut Notes<Seen> = notes::of(pinfo, P::Pnc);
-        let protocol = sys::find_protocol_by_id(register::protocol(P::Pnc));
+        let protocol = sys::find_protocol_by_id(ids::protocol(P::Pnc));
         if all.is_null() || !compat::is_true(sys::proto_is_protocol_enabled(protocol)) {
             return;
         }
-        let wanted =
-            is_wanted(tree) || compat::is_true(sys::have_tap_listener(register::expert_tap()));
+        let wanted = is_wanted(tree) || compat::is_true(sys::have_tap_listener(ids::expert_tap()));
         if !wanted {
             return;
         }
-        let profile = register::profile(Profile::DEFAULT.rocev2_port);
+        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
         for seen in (*all).iter().filter(|seen| !seen.refused) {
             add(pinfo, tree, &seen, &profile);
         }
@@ -416,36 +414,8 @@ unsafe fn hook_chosen_ports() {
         if BGP.original().is_null() {
             return;
         }
-        for port in register::numbers_of(TCP_PORT, BGP.original()) {
+        for port in numbers_of(TCP_PORT, BGP.original()) {
             sys::dissector_change_uint(TCP_PORT.as_ptr(), port, ours);
         }
-    }
-}
-
-/// The PNC characteristic's code, which Wireshark writes between packets.
-pub(super) static CHARACTERISTIC: AtomicU32 =
-    AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
-
-/// Code of the PNC characteristic, by the preference.
-pub fn characteristic() -> u16 {
-    // What is out of range was refused when it was set.
-    u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
-        .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic)
-}
-
-/// Registers the protocol's preferences.
-pub fn register_preferences() {
-    // SAFETY: the protocol was registered before; texts and place live forever.
-    unsafe {
-        let module =
-            sys::prefs_register_protocol(register::protocol(P::Pnc), Some(register::applied));
-        sys::prefs_register_uint_preference(
-            module,
-            c"bgp_characteristic".as_ptr(),
-            c"BGP characteristic code of the proxy node capability".as_ptr(),
-            c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)".as_ptr(),
-            10,
-            CHARACTERISTIC.as_ptr(),
-        );
     }
 }

@@ -3,7 +3,7 @@
 //! An end is a text with address and QP. As a port, a QP would not be printed by tshark, which does that for TCP, UDP
 //! and SCTP alone, and would be left out of the filter that Wireshark makes of a row.
 
-use super::{compat, guard, register, sys, taps};
+use super::{compat, guard, ids, sys, taps};
 use crate::names::P;
 use crate::plan::ColumnText;
 use core::cell::UnsafeCell;
@@ -14,7 +14,7 @@ pub fn register() {
     // SAFETY: the protocol was registered before; callbacks of the right type.
     unsafe {
         sys::register_conversation_table(
-            register::protocol(P::Fcn),
+            ids::protocol(P::Fcn),
             compat::boolean(true),
             Some(conversation),
             Some(endpoint),

@@ -1,0 +1,201 @@
+//! Code points and switches as preferences.
+
+use super::compat::{self, BoolPreference};
+use super::{ids, sys};
+use crate::names::P;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use fcn_wire::Profile;
+use fcn_wire::profile::ProfileError;
+use std::ffi::CString;
+
+/// Preferences, which Wireshark writes between packets.
+static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
+static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
+static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
+static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+static CHECK_ICRC: BoolPreference = compat::preference(true);
+static FORCE: BoolPreference = compat::preference(false);
+
+/// The code points by the preferences; the RoCEv2 port is the one that a packet was handed over by.
+pub fn profile(rocev2_port: u16) -> Profile {
+    // What is out of range was refused when it was set.
+    let octet = |preference: &AtomicU32, default| {
+        u8::try_from(preference.load(Ordering::Relaxed)).unwrap_or(default)
+    };
+    Profile {
+        fast_cnp_option1: octet(&OPTION1, Profile::DEFAULT.fast_cnp_option1),
+        fast_cnp_option2: octet(&OPTION2, Profile::DEFAULT.fast_cnp_option2),
+        proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
+        rocev2_port,
+        bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
+            .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
+        ..Profile::DEFAULT
+    }
+}
+
+/// Whether ICRCs are to be verified.
+pub fn checks_icrc() -> bool {
+    compat::is_on(&CHECK_ICRC)
+}
+
+/// A code point's name as a preference and in a profile, where it is kept, and its default.
+type CodePoint = (&'static str, &'static str, &'static AtomicU32, u32);
+
+const CODE_POINTS: [CodePoint; 4] = [
+    (
+        "fastcnp.option1_type",
+        "fast_cnp_option1",
+        &OPTION1,
+        Profile::DEFAULT.fast_cnp_option1 as u32,
+    ),
+    (
+        "fastcnp.option2_type",
+        "fast_cnp_option2",
+        &OPTION2,
+        Profile::DEFAULT.fast_cnp_option2 as u32,
+    ),
+    (
+        "proxycn.option_type",
+        "proxy_address_option",
+        &PROXY_OPTION,
+        Profile::DEFAULT.proxy_address_option as u32,
+    ),
+    (
+        "pnc.bgp_characteristic",
+        "bgp_pnc_characteristic",
+        &CHARACTERISTIC,
+        Profile::DEFAULT.bgp_pnc_characteristic as u32,
+    ),
+];
+
+/// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
+/// changed.
+unsafe extern "C" fn applied() {
+    // Each refusal sets one to its default, or all.
+    for _ in 0..=CODE_POINTS.len() {
+        let Some(text) = super::guard(refusal).flatten() else {
+            return;
+        };
+        // SAFETY: two texts that end with a NUL, as the format says.
+        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+    }
+}
+
+/// Sets the first code point that is refused to its default, and says why.
+fn refusal() -> Option<CString> {
+    let said = |preference: &str, error: &ProfileError, then: &str| {
+        CString::new(format!("Preference {preference}: {error}. {then}")).ok()
+    };
+    let reset = |(preference, _, place, default): CodePoint, error: &ProfileError| {
+        place.store(default, Ordering::Relaxed);
+        let then = format!("The default, {default:#x} ({default}), is used.");
+        said(preference, error, &then)
+    };
+    // Whether the values agree is looked at when all of them are there.
+    let mut chosen = Profile {
+        force: true,
+        ..Profile::DEFAULT
+    };
+    for point in CODE_POINTS {
+        let value = point.2.load(Ordering::Relaxed);
+        if let Err(error) = chosen.set(&format!("{}={value:#x}", point.1)) {
+            return reset(point, &error);
+        }
+    }
+    chosen.force = compat::is_on(&FORCE);
+    let error = chosen.validate().err()?;
+    let point = (CODE_POINTS.into_iter()).find(|point| Some(point.1) == error.name())?;
+    if point.2.load(Ordering::Relaxed) != point.3 {
+        return reset(point, &error);
+    }
+    // Another one has taken its value.
+    for (_, _, place, default) in CODE_POINTS {
+        place.store(default, Ordering::Relaxed);
+    }
+    said(point.0, &error, "All code points have their defaults now.")
+}
+
+/// Registers them.
+pub fn register() {
+    type OptionPreference = (
+        P,
+        &'static CStr,
+        &'static CStr,
+        &'static CStr,
+        u32,
+        &'static AtomicU32,
+    );
+    const OPTIONS: [OptionPreference; 4] = [
+        (
+            P::FastCnp,
+            c"option1_type",
+            c"IPv6 option type of Fast CNP option 1",
+            c"The option that carries the original destination alone, 0x80 to 0x9f (default 0x9e, experimental)",
+            16,
+            &OPTION1,
+        ),
+        (
+            P::FastCnp,
+            c"option2_type",
+            c"IPv6 option type of Fast CNP option 2",
+            c"The option that carries an IOAM trace as well, 0x80 to 0x9f (default 0x9f, experimental)",
+            16,
+            &OPTION2,
+        ),
+        (
+            P::ProxyCn,
+            c"option_type",
+            c"IPv6 option type of the Proxy Network Node Address option",
+            c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)",
+            16,
+            &PROXY_OPTION,
+        ),
+        (
+            P::Pnc,
+            c"bgp_characteristic",
+            c"BGP characteristic code of the proxy node capability",
+            c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)",
+            10,
+            &CHARACTERISTIC,
+        ),
+    ];
+    let modules = [P::Roce, P::FastCnp, P::ProxyCn, P::Pnc].map(|p| {
+        // SAFETY: the protocol was registered just now.
+        (p, unsafe {
+            sys::prefs_register_protocol(ids::protocol(p), Some(applied))
+        })
+    });
+    for (p, name, title, description, base, place) in OPTIONS {
+        for (_, module) in modules.iter().filter(|(of, _)| *of == p) {
+            // SAFETY: the module was registered just now; texts and place live forever.
+            unsafe {
+                sys::prefs_register_uint_preference(
+                    *module,
+                    name.as_ptr(),
+                    title.as_ptr(),
+                    description.as_ptr(),
+                    base,
+                    place.as_ptr(),
+                );
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        sys::prefs_register_bool_preference(
+            modules[0].1,
+            c"check_icrc".as_ptr(),
+            c"Verify the ICRC".as_ptr(),
+            c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried".as_ptr(),
+            CHECK_ICRC.as_ptr(),
+        );
+        sys::prefs_register_bool_preference(
+            modules[0].1,
+            c"force".as_ptr(),
+            c"Take code points that the drafts forbid".as_ptr(),
+            c"Whether option types and the BGP characteristic may have values that the drafts forbid or that others have: for negative testing".as_ptr(),
+            FORCE.as_ptr(),
+        );
+    }
+}
