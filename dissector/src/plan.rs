@@ -363,9 +363,9 @@ impl ColumnText {
         Self { bytes }
     }
 
-    /// For Wireshark: always ends with a NUL.
-    pub fn as_ptr(&self) -> *const core::ffi::c_char {
-        self.bytes.as_ptr().cast()
+    /// For Wireshark: as C has it.
+    pub fn as_c_str(&self) -> &core::ffi::CStr {
+        core::ffi::CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 
     /// The text as Rust sees it.

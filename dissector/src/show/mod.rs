@@ -14,7 +14,7 @@ mod summary;
 mod wan_fcn;
 
 pub use connection::Told;
-pub use fast_cnp::{MAX_SHOWN, OptionsAt, has_ours, options, quotation};
+pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
 pub use proxy_cn::{claim, proxy_cn};
@@ -24,9 +24,23 @@ pub use wan_fcn::wan_fcn;
 
 use crate::locate::{Known, ip_header};
 use crate::plan::Plan;
+use fast_cnp::MAX_SHOWN;
 use fcn_wire::Profile;
 use fcn_wire::frame::{Frame, LinkType};
 use std::net::IpAddr;
+
+/// Room for steps and texts of a RoCEv2 packet.
+pub const ROCE_ROOM: (usize, usize) = (96, 2048);
+
+/// Room for steps and texts of the summary of a notification, and of what is known beside it.
+pub const SUMMARY_ROOM: (usize, usize) = (64, 2048);
+
+/// Room for steps and texts of an options header of `len` octets: a node takes up to 5 steps for 4 octets, an option up
+/// to 30 beside its nodes.
+pub fn options_room(len: usize) -> (usize, usize) {
+    let options = (len / 2).min(MAX_SHOWN);
+    (96 + 30 * options + 2 * len, 1536 + 160 * options + 16 * len)
+}
 
 /// The octets that something is shown from, and how.
 #[derive(Clone, Copy, Debug)]
@@ -164,7 +178,7 @@ mod tests {
 
     fn shown(packet: &[u8], quoted: bool) -> (Vec<Op>, usize, Vec<u8>) {
         let header_len = (usize::from(packet[41]) + 1) * 8;
-        let room = crate::ws::hooks::options_plan(header_len.min(packet.len() - 40));
+        let room = options_room(header_len.min(packet.len() - 40));
         planned(room, |plan| {
             let place = OptionsAt {
                 start: 40,
@@ -282,7 +296,7 @@ mod tests {
             prop_assert_eq!(lost, 0);
             prop_assert!(!store.is_empty());
             let at = payload.min(packet.len());
-            let (_, lost, _) = planned(crate::ws::hooks::ROCE_PLAN, |plan| {
+            let (_, lost, _) = planned(ROCE_ROOM, |plan| {
                 let place = RoceAt {
                     payload: at,
                     captured: packet.len() - at,
@@ -302,7 +316,7 @@ mod tests {
                 options: packet.get(40..48),
             };
             if let Some(gist) = gist(&scene(packet, quoted), &place) {
-                let (_, lost, _) = planned(crate::ws::hooks::SUMMARY_PLAN, |plan| {
+                let (_, lost, _) = planned(SUMMARY_ROOM, |plan| {
                     summary(plan, &Told::alone(gist), at, packet.len() - at);
                 });
                 prop_assert_eq!(lost, 0);

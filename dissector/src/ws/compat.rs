@@ -2,7 +2,6 @@
 
 use super::sys;
 use core::ffi::c_int;
-use fcn_wire::LinkType;
 
 /// What a Boolean preference is stored in: `gboolean` up to 4.0, `bool` later.
 #[cfg(wireshark = "4.0")]
@@ -87,113 +86,6 @@ pub unsafe fn set_flag(item: *mut sys::proto_item, flag: u32) {
     }
 }
 
-/// Whether the packet being dissected is quoted in another one.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn in_error(pinfo: *mut sys::packet_info) -> bool {
-    // SAFETY: `pinfo` is live.
-    is_true(unsafe { (*pinfo).flags.in_error_pkt() })
-}
-
-/// Marks what is dissected from now on as quoted, or not.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn set_in_error(pinfo: *mut sys::packet_info, quoted: bool) {
-    // A bit of an integer or of a bool, by version.
-    #[allow(
-        clippy::useless_conversion,
-        reason = "the type differs between versions"
-    )]
-    // SAFETY: `pinfo` is live.
-    unsafe {
-        (*pinfo).flags.set_in_error_pkt(quoted.into());
-    }
-}
-
 /// The separator of submenus in the names of statistics trees is "/" up to 4.0 and "//" later: without a submenu, one
 /// name does for all.
 pub const STATISTICS_NAME: &core::ffi::CStr = c"Congestion Notification";
-
-/// Whether the frame was dissected before.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn visited(pinfo: *mut sys::packet_info) -> bool {
-    // SAFETY: `pinfo` is live, and so is its frame's data.
-    is_true(unsafe { (*(*pinfo).fd).visited() })
-}
-
-/// The frame's time in nanoseconds since 1970, where it has one; what lies before counts as 1970.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn time(pinfo: *mut sys::packet_info) -> Option<u64> {
-    const SECOND: u64 = 1_000_000_000;
-    // SAFETY: `pinfo` is live, and so is its frame's data.
-    unsafe {
-        if !is_true((*(*pinfo).fd).has_ts()) {
-            return None;
-        }
-        let time = (*pinfo).abs_ts;
-        let seconds = u64::try_from(time.secs).unwrap_or(0);
-        let nanoseconds = u64::try_from(time.nsecs).unwrap_or(0);
-        Some(seconds.saturating_mul(SECOND).saturating_add(nanoseconds))
-    }
-}
-
-/// The frame's own octets, among the sources that a packet's data is taken from; null where there are none.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn frame_tvb(pinfo: *mut sys::packet_info) -> *mut sys::tvbuff_t {
-    // SAFETY: `pinfo` is live, and so are its sources, of which the frame is the first.
-    unsafe {
-        let first = (*pinfo).data_src;
-        if first.is_null() {
-            return core::ptr::null_mut();
-        }
-        sys::get_data_source_tvb((*first).data.cast())
-    }
-}
-
-/// The number of the interface that the frame was captured on; 0 where the file does not say.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn interface(pinfo: *mut sys::packet_info) -> u32 {
-    // SAFETY: `pinfo` is live, and so is its record; the flags say that the field is there.
-    unsafe {
-        let record = (*pinfo).rec;
-        if record.is_null() || (*record).presence_flags & sys::WTAP_HAS_INTERFACE_ID == 0 {
-            return 0;
-        }
-        (*record).rec_header.packet_header.interface_id
-    }
-}
-
-/// What the frame begins with, where `fcn-wire` can read that.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark.
-pub unsafe fn link_type(pinfo: *mut sys::packet_info) -> Option<LinkType> {
-    // SAFETY: `pinfo` is live, and so is its record; what is dissected as a frame is a packet.
-    let encapsulation = unsafe {
-        let record = (*pinfo).rec;
-        if record.is_null() {
-            return None;
-        }
-        (*record).rec_header.packet_header.pkt_encap
-    };
-    match u32::try_from(encapsulation).ok()? {
-        sys::WTAP_ENCAP_ETHERNET => Some(LinkType::Ethernet),
-        sys::WTAP_ENCAP_RAW_IP | sys::WTAP_ENCAP_RAW_IP4 | sys::WTAP_ENCAP_RAW_IP6 => {
-            Some(LinkType::RawIp)
-        }
-        sys::WTAP_ENCAP_SLL => Some(LinkType::LinuxCooked),
-        sys::WTAP_ENCAP_SLL2 => Some(LinkType::LinuxCooked2),
-        sys::WTAP_ENCAP_NULL | sys::WTAP_ENCAP_LOOP => Some(LinkType::Null),
-        _ => None,
-    }
-}

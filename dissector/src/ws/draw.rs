@@ -3,23 +3,14 @@
 //! Wireshark may leave any of its functions through `longjmp`. Nothing in here has to be dropped.
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
+use super::packet::{Packet, Tree, Tvb};
 use super::{ids, sys};
 use crate::names::{F, P, expert_protocol};
 use crate::plan::{Anchor, At, Mark, Op, Plan, Stored};
 use core::ffi::{CStr, c_char, c_int};
+use core::marker::PhantomData;
 use core::ptr;
 use fcn_wire::finding::{Rule, Severity};
-
-/// Where a plan is carried out.
-#[derive(Clone, Copy)]
-pub struct Canvas {
-    /// The packet.
-    pub pinfo: *mut sys::packet_info,
-    /// The tree's root, or the tree that a dissector was given; may be null.
-    pub root: *mut sys::proto_tree,
-    /// What the plan's offsets are counted in.
-    pub tvb: *mut sys::tvbuff_t,
-}
 
 /// Deepest nesting of a plan.
 const DEPTH: usize = 8;
@@ -30,18 +21,15 @@ const MAX_MISSES: usize = 64;
 /// In a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Carries `plan` out and gives the tree that it leaves open.
-///
-/// # Safety
-/// The canvas holds pointers that Wireshark just handed over, and `canvas.tvb` covers the plan's offsets as far as
-/// they are captured.
-pub unsafe fn draw(canvas: Canvas, plan: &Plan<'_>) -> *mut sys::proto_tree {
+/// Carries `plan` out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
+pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: &Plan<'_>) -> Tree<'p> {
     let mut pen = Pen {
-        canvas,
-        // SAFETY: asking a live tvbuff for its length.
-        captured: unsafe { sys::tvb_captured_length(canvas.tvb) },
+        pinfo: packet.0,
+        root: root.0,
+        tvb: tvb.0,
+        captured: tvb.captured() as u32,
         store: plan.store(),
-        open: [canvas.root; DEPTH],
+        open: [root.0; DEPTH],
         depth: 0,
         last: ptr::null_mut(),
         cursor: ptr::null_mut(),
@@ -49,14 +37,17 @@ pub unsafe fn draw(canvas: Canvas, plan: &Plan<'_>) -> *mut sys::proto_tree {
         misses: 0,
     };
     for op in plan.ops() {
-        // SAFETY: passed on.
+        // SAFETY: the packet, its octets and the tree are live.
         unsafe { pen.step(op) };
     }
-    pen.tree()
+    Tree(pen.tree(), PhantomData)
 }
 
 struct Pen<'a> {
-    canvas: Canvas,
+    pinfo: *mut sys::packet_info,
+    /// The tree's root, or the tree that a dissector was given; may be null.
+    root: *mut sys::proto_tree,
+    tvb: *mut sys::tvbuff_t,
     captured: u32,
     store: &'a [u8],
     open: [*mut sys::proto_tree; DEPTH],
@@ -95,7 +86,7 @@ impl Pen<'_> {
     }
 
     unsafe fn step(&mut self, op: Op) {
-        let Canvas { pinfo, tvb, .. } = self.canvas;
+        let (pinfo, tvb) = (self.pinfo, self.tvb);
         let tree = self.tree();
         // SAFETY: everywhere below, `tree` is a live tree or null (which Wireshark takes for "no tree wanted"), `tvb`
         // is live, start and length are within it, the field was registered with the type that the function asks for,
@@ -272,7 +263,7 @@ impl Pen<'_> {
             Severity::Warning => c"warning",
             Severity::Note => c"note",
         };
-        let (tree, tvb) = (self.tree(), self.canvas.tvb);
+        let (tree, tvb) = (self.tree(), self.tvb);
         for (field, text) in [
             (F::FcnFinding, ids::rule_id(rule)),
             (F::FcnFindingSeverity, severity.as_ptr()),
@@ -289,13 +280,7 @@ impl Pen<'_> {
     unsafe fn added(&mut self, item: *mut sys::proto_item, mark: Mark) {
         self.last = item;
         // SAFETY: passed on.
-        unsafe {
-            match mark {
-                Mark::Plain => {}
-                Mark::Generated => set_flag(item, sys::FI_GENERATED),
-                Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
-            }
-        }
+        unsafe { set_mark(item, mark) };
     }
 
     unsafe fn descend(&mut self, item: *mut sys::proto_item, ett: c_int) {
@@ -309,7 +294,7 @@ impl Pen<'_> {
 
     /// The tree at `anchor`; the root where it is not there (not wanted by a filter, or its protocol is disabled).
     unsafe fn find(&mut self, anchor: Anchor) -> *mut sys::proto_tree {
-        let root = self.canvas.root;
+        let root = self.root;
         self.missed = false;
         let (name, start) = match anchor {
             Anchor::Root => return root,
@@ -348,10 +333,10 @@ impl Pen<'_> {
             }
             let mut found = ptr::null_mut();
             if !self.cursor.is_null() {
-                found = node(root, self.cursor, &ids, self.canvas.tvb, start);
+                found = node(root, self.cursor, &ids, self.tvb, start);
             }
             if found.is_null() && self.misses < MAX_MISSES {
-                found = node(root, (*root).first_child, &ids, self.canvas.tvb, start);
+                found = node(root, (*root).first_child, &ids, self.tvb, start);
             }
             if found.is_null() {
                 self.missed = true;
@@ -364,6 +349,37 @@ impl Pen<'_> {
             } else {
                 found
             }
+        }
+    }
+}
+
+/// Adds a protocol alone, at `start` and so many octets of `tvb`, which were captured.
+pub fn add_protocol(
+    tree: Tree<'_>,
+    protocol: P,
+    tvb: Tvb<'_>,
+    (start, len): (usize, usize),
+    mark: Mark,
+) {
+    let (id, start, len) = (ids::protocol(protocol), start as c_int, len as c_int);
+    // SAFETY: tree and octets are live.
+    unsafe {
+        let item = sys::proto_tree_add_item(tree.0, id, tvb.0, start, len, sys::ENC_BIG_ENDIAN);
+        set_mark(item, mark);
+    }
+}
+
+/// Marks an item.
+///
+/// # Safety
+/// `item` was returned by Wireshark just now.
+unsafe fn set_mark(item: *mut sys::proto_item, mark: Mark) {
+    // SAFETY: passed on.
+    unsafe {
+        match mark {
+            Mark::Plain => {}
+            Mark::Generated => set_flag(item, sys::FI_GENERATED),
+            Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
         }
     }
 }

@@ -81,40 +81,12 @@ pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
 
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
-///
-/// # Safety
-/// Called while a packet is dissected.
-pub unsafe fn is_asked_first(other: u32, roce: u32) -> bool {
-    // SAFETY: a lookup in a table that exists since start.
-    let is_chosen = unsafe { is_chosen_udp_port(other) };
-    roce == ROCE_PORT.load(Ordering::Relaxed) && (other < roce) != is_chosen
-}
-
-/// Has what is at UDP port `port` dissect the packet; 0 where it refuses, or nothing is there.
-///
-/// # Safety
-/// Called while a packet is dissected, with its pointers.
-pub unsafe fn try_udp_port(
-    port: u32,
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-) -> c_int {
-    // SAFETY: a table that exists since start, and Wireshark's own pointers.
-    unsafe {
-        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
-        if table.is_null() {
-            return 0;
-        }
-        sys::dissector_try_uint(table, port, tvb, pinfo, tree)
-    }
+pub fn is_asked_first(other: u32, roce: u32) -> bool {
+    roce == ROCE_PORT.load(Ordering::Relaxed) && (other < roce) != is_chosen_udp_port(other)
 }
 
 /// Whether a user has chosen what dissects UDP port `port`, by Decode As or by a preference.
-///
-/// # Safety
-/// Called while a packet is dissected.
-pub unsafe fn is_chosen_udp_port(port: u32) -> bool {
+pub fn is_chosen_udp_port(port: u32) -> bool {
     // SAFETY: lookups in tables that exist since start.
     unsafe {
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
@@ -156,20 +128,4 @@ pub(super) unsafe fn numbers_of(table: &CStr, handle: sys::dissector_handle_t) -
         sys::dissector_table_foreach(table.as_ptr(), Some(collect), (&raw mut found).cast());
     }
     found.1
-}
-
-/// Calls the dissector that a wrapper stands in front of, as if there were no wrapper.
-pub(super) unsafe fn call_original(
-    wrapped: &Wrapped,
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: the arguments are Wireshark's own.
-    unsafe {
-        // Every call counts this down by one; the wrapper is not to be counted.
-        (*pinfo).can_desegment = (*pinfo).saved_can_desegment;
-        sys::call_dissector_only(wrapped.original(), tvb, pinfo, tree, data)
-    }
 }

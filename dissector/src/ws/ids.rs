@@ -143,39 +143,16 @@ pub fn rule_id(rule: Rule) -> *const c_char {
     RULE_IDS[rule as usize].load(Ordering::Relaxed)
 }
 
-/// Wireshark's number of the tap that collects expert infos.
-pub fn expert_tap() -> c_int {
-    EXPERT_TAP.load(Ordering::Relaxed)
+/// Whether anyone collects expert infos.
+pub fn is_expert_heard() -> bool {
+    // SAFETY: asks by the number that Wireshark gave.
+    compat::is_true(unsafe { sys::have_tap_listener(EXPERT_TAP.load(Ordering::Relaxed)) })
 }
 
 /// Wireshark's numbers of the protocols whose fields a filter may refer to: ours, and expert info.
-fn referable() -> impl Iterator<Item = c_int> {
+pub fn referable() -> impl Iterator<Item = c_int> {
     PROTOCOL_IDS
         .iter()
         .chain(core::iter::once(&EXPERT_PROTOCOL))
         .map(|id| id.load(Ordering::Relaxed))
-}
-
-/// Whether anyone looks at what would be added to `tree`: it is shown, or asks for every protocol, or a filter, a
-/// column or a list of fields refers to one of ours or to expert info.
-pub(super) unsafe fn is_wanted(tree: *mut sys::proto_tree) -> bool {
-    // SAFETY: `tree` is null or live, and so is what it points to; the numbers were given by Wireshark.
-    unsafe {
-        if tree.is_null() {
-            return false;
-        }
-        let data = (*tree).tree_data;
-        if data.is_null()
-            || compat::is_true((*data).visible)
-            || !compat::is_true((*data).fake_protocols)
-        {
-            return true;
-        }
-        referable().any(|id| {
-            u32::try_from(id).is_ok_and(|id| {
-                let info = sys::proto_registrar_get_nth(id);
-                !info.is_null() && (*info).ref_type != sys::HF_REF_TYPE_NONE
-            })
-        })
-    }
 }

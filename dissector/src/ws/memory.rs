@@ -4,7 +4,8 @@
 //! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
 
 use super::compat::{self, BoolPreference};
-use super::{bytes, guard, ids, sys};
+use super::packet::{Packet, Tvb};
+use super::{guard, ids, sys};
 use crate::memory::{Context, Limits, Memory, Seen, Settings};
 use crate::names::P;
 use crate::plan::ColumnText;
@@ -48,34 +49,21 @@ pub fn is_on() -> bool {
 }
 
 /// Wireshark's own account of the frame, if this is the first time that it is dissected.
-///
-/// # Safety
-/// Both come from Wireshark; `tvb` is the frame's.
-pub unsafe fn first_visit(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> Option<Seen> {
-    // SAFETY: `pinfo` is live.
-    unsafe {
-        (is_on() && !compat::visited(pinfo)).then(|| Seen {
-            frame: (*pinfo).num,
-            at: compat::time(pinfo),
-            place: place(tvb, pinfo),
-        })
-    }
+pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<Seen> {
+    (is_on() && !packet.is_visited()).then(|| Seen {
+        frame: packet.number(),
+        at: packet.time(),
+        place: place(tvb, packet),
+    })
 }
 
 /// Where the frame was captured.
-///
-/// # Safety
-/// Both come from Wireshark; `tvb` is the frame's.
-unsafe fn place(tvb: *mut sys::tvbuff_t, pinfo: *mut sys::packet_info) -> Place {
-    // SAFETY: both are live.
-    unsafe {
-        let interface = compat::interface(pinfo);
-        match compat::link_type(pinfo) {
-            Some(link @ LinkType::LinuxCooked2) => {
-                Place::of(interface, link, bytes(sys::tvb_get_ds_tvb(tvb)))
-            }
-            _ => Place::new(interface),
+fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
+    match packet.link_type() {
+        Some(link @ LinkType::LinuxCooked2) => {
+            Place::of(packet.interface(), link, tvb.source().0.bytes())
         }
+        _ => Place::new(packet.interface()),
     }
 }
 
@@ -198,7 +186,7 @@ unsafe extern "C" fn applied() {
     let wrong = guard(|| settings().1).flatten();
     if let Some(text) = wrong {
         // SAFETY: two texts that end with a NUL, as the format says.
-        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_c_str().as_ptr()) };
     }
 }
 

@@ -1,35 +1,48 @@
 //! What wrappers note of a packet, kept with it until the postdissector asks: a wrapper may never see the dissector behind
 //! it return. What is noted is the users' business.
 
-use super::{ids, scratch, sys};
+use super::packet::Packet;
+use super::{ids, sys};
 use crate::names::P;
-use core::mem::MaybeUninit;
+use core::cell::Cell;
+use core::iter::successors;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Most that is noted of one packet by one protocol; more than that is no traffic but an attack.
 const MAX_NOTES: usize = 16;
 
-/// The notes of one packet, in its pool.
-#[derive(Clone, Copy)]
-pub struct Notes<T: Copy> {
-    len: usize,
-    lost: u32,
-    list: [MaybeUninit<T>; MAX_NOTES],
+/// What can be noted.
+///
+/// # Safety
+/// No other type has the same protocol.
+pub unsafe trait Noted: Copy {
+    /// The protocol that it is kept under.
+    const PROTOCOL: P;
 }
 
-impl<T: Copy> Notes<T> {
+/// The notes of one packet, in its pool.
+pub struct Notes<'p, T> {
+    first: &'p Entry<'p, T>,
+    last: Cell<&'p Entry<'p, T>>,
+    len: Cell<usize>,
+    lost: Cell<u32>,
+}
+
+struct Entry<'p, T> {
+    note: Cell<T>,
+    next: Cell<Option<&'p Self>>,
+}
+
+impl<'p, T: Copy> Notes<'p, T> {
     /// Copies of the notes, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.list.iter().take(self.len).map(|note| {
-            // SAFETY: `note` writes the first `len`.
-            unsafe { note.assume_init_read() }
-        })
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'p, T> {
+        successors(Some(self.first), |entry| entry.next.get()).map(|entry| entry.note.get())
     }
 
     /// How many more there were than are kept.
-    pub const fn lost(&self) -> u32 {
-        self.lost
+    pub fn lost(&self) -> u32 {
+        self.lost.get()
     }
 }
 
@@ -37,8 +50,8 @@ impl<T: Copy> Notes<T> {
 static NOTED: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether anything may have been noted of this packet.
-pub fn any(pinfo: *mut sys::packet_info) -> bool {
-    NOTED.load(Ordering::Relaxed) == pinfo
+pub fn any(packet: Packet<'_>) -> bool {
+    NOTED.load(Ordering::Relaxed) == packet.0
 }
 
 /// Done with the packet: the next one may lie in the same place.
@@ -46,42 +59,45 @@ pub fn done() {
     NOTED.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// The packet's notes of a protocol, or null.
-///
-/// # Safety
-/// `pinfo` comes from Wireshark, and each protocol notes one type.
-pub unsafe fn of<T: Copy>(pinfo: *mut sys::packet_info, protocol: P) -> *mut Notes<T> {
-    // SAFETY: `pinfo` is live; only `note` stores under this protocol and key.
-    unsafe { sys::p_get_proto_data((*pinfo).pool, pinfo, ids::protocol(protocol), 0).cast() }
+/// The packet's notes of that type.
+pub fn of<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
+    let pinfo = packet.0;
+    // SAFETY: the packet is live; only `note` stores under this protocol and key, in the packet's pool, and one type.
+    unsafe {
+        let id = ids::protocol(T::PROTOCOL);
+        let notes: *const Notes<'p, T> = sys::p_get_proto_data((*pinfo).pool, pinfo, id, 0).cast();
+        notes.as_ref()
+    }
 }
 
-/// Notes something, and gives its place; null where there are too many.
-///
-/// # Safety
-/// As for [`of`].
-pub unsafe fn note<T: Copy>(pinfo: *mut sys::packet_info, protocol: P, new: T) -> *mut T {
-    // SAFETY: `pinfo` is live; the memory is the packet's, and `len` never exceeds the list.
-    unsafe {
-        let mut all = of::<T>(pinfo, protocol);
-        if all.is_null() {
-            all = scratch::<Notes<T>>(pinfo, 1).as_mut_ptr().cast();
-            all.write(Notes {
-                len: 0,
-                lost: 0,
-                list: [const { MaybeUninit::uninit() }; MAX_NOTES],
-            });
-            let id = ids::protocol(protocol);
-            sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, all.cast());
-            NOTED.store(pinfo, Ordering::Relaxed);
+/// Notes something, and gives its place; `None` where there are too many.
+pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
+    let entry = |note| {
+        let (note, next) = (Cell::new(note), Cell::new(None));
+        &*packet.scratch(1)[0].write(Entry { note, next })
+    };
+    let Some(notes) = of::<T>(packet) else {
+        let first = entry(new);
+        let notes = packet.scratch(1)[0].write(Notes {
+            first,
+            last: Cell::new(first),
+            len: Cell::new(1),
+            lost: Cell::new(0),
+        });
+        let (pinfo, id) = (packet.0, ids::protocol(T::PROTOCOL));
+        // SAFETY: the packet is live, and what is kept lives in its pool.
+        unsafe {
+            sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, ptr::from_mut(notes).cast());
         }
-        let len = (*all).len;
-        if len == MAX_NOTES {
-            (*all).lost = (*all).lost.saturating_add(1);
-            return ptr::null_mut();
-        }
-        (*all).len = len + 1;
-        let place = (&raw mut (*all).list).cast::<T>().add(len);
-        place.write(new);
-        place
+        NOTED.store(pinfo, Ordering::Relaxed);
+        return Some(&first.note);
+    };
+    if notes.len.get() == MAX_NOTES {
+        notes.lost.set(notes.lost.get().saturating_add(1));
+        return None;
     }
+    let last = entry(new);
+    notes.last.replace(last).next.set(Some(last));
+    notes.len.set(notes.len.get() + 1);
+    Some(&last.note)
 }

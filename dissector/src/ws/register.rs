@@ -9,7 +9,9 @@ use super::ids::{
     ANCHOR_IDS, Anchors, EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS,
     PROTOCOL_IDS, RULE_IDS, expert, protocol,
 };
-use super::{hooks, memory, preferences, routing, statistics, sys, tables, taps};
+use super::{
+    memory, messages, post, preferences, routing, statistics, sys, tables, taps, wrappers,
+};
 use crate::names::{F, Field, Kind, Link, P, expert_name, expert_protocol};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -208,15 +210,15 @@ unsafe extern "C" fn handoff() {
     }
     // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
     unsafe {
-        let proxy = sys::create_dissector_handle(Some(hooks::proxy_cn), protocol(P::ProxyCn));
-        let wan = sys::create_dissector_handle(Some(hooks::wan_fcn), protocol(P::WanFcn));
+        let proxy = sys::create_dissector_handle(Some(messages::proxy_cn), protocol(P::ProxyCn));
+        let wan = sys::create_dissector_handle(Some(messages::wan_fcn), protocol(P::WanFcn));
         let (proxy_port, wan_port) = (
             forever(&Profile::DEFAULT.proxy_cn_port.to_string()),
             forever(&Profile::DEFAULT.wan_fcn_port.to_string()),
         );
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
-        let post = sys::create_dissector_handle(Some(hooks::post), protocol(P::Roce));
+        let post = sys::create_dissector_handle(Some(post::post), protocol(P::Roce));
         sys::register_postdissector(post);
         INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);
         INVOKING[1].store(sys::find_dissector(c"ipv6".as_ptr()), Ordering::Relaxed);
@@ -255,7 +257,7 @@ unsafe fn hook() {
             (
                 IP_PROTO,
                 &DESTINATION_OPTIONS,
-                hooks::destination_options as Callback,
+                wrappers::destination_options as Callback,
                 60,
                 c"fcn.ipv6.dstopts",
                 c"IPv6 Destination Options with congestion notification",
@@ -263,7 +265,7 @@ unsafe fn hook() {
             (
                 IP_PROTO,
                 &HOP_BY_HOP,
-                hooks::hop_by_hop as Callback,
+                wrappers::hop_by_hop as Callback,
                 0,
                 c"fcn.ipv6.hopopts",
                 c"IPv6 Hop-by-Hop Options with congestion notification",
@@ -271,7 +273,7 @@ unsafe fn hook() {
             (
                 ETHERTYPE,
                 &MAC_CONTROL,
-                hooks::mac_control as Callback,
+                wrappers::mac_control as Callback,
                 u32::from(fcn_wire::pfc::ETHERTYPE_MAC_CONTROL),
                 c"fcn.macctrl",
                 c"MAC control with the rules of PFC",
@@ -302,7 +304,7 @@ unsafe fn hook_roce() {
     // SAFETY: as in `hook`.
     unsafe {
         let ours = ROCE.ours(
-            Some(hooks::roce),
+            Some(wrappers::roce),
             c"fcn.rocev2",
             c"RoCEv2 with congestion notification",
         );

@@ -6,16 +6,15 @@
 //!
 //! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
 
-use super::draw::{Canvas, draw};
-use super::handles::{Callback, Wrapped, call_original, numbers_of};
-use super::ids::{self, is_wanted};
-use super::notes::{self, Notes};
-use super::{addresses, bytes, compat, guard, memory, preferences, room, source, sys};
+use super::draw::draw;
+use super::handles::{Callback, Wrapped, numbers_of};
+use super::notes::{self, Noted};
+use super::packet::{Call, Packet, Tree, Tvb, callbacks};
+use super::{compat, guard, ids, memory, preferences, sys};
 use crate::names::P;
 use crate::plan::{Op, Plan};
 use crate::show::pnc::{self, Extent, Routing};
-use core::ffi::{CStr, c_int, c_void};
-use core::ptr;
+use core::ffi::{CStr, c_int};
 use fcn_wire::Profile;
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
@@ -25,10 +24,10 @@ use std::sync::{Mutex, MutexGuard};
 
 /// A message that a wrapper saw.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Seen<'p> {
     protocol: Protocol,
     /// The data source, and where in it the message begins.
-    ds: *mut sys::tvbuff_t,
+    ds: Tvb<'p>,
     start: usize,
     /// Octets captured and on the wire.
     captured: usize,
@@ -37,6 +36,11 @@ struct Seen {
     ends: Option<(IpAddr, IpAddr)>,
     /// Whether Wireshark's own dissector refused it.
     refused: bool,
+}
+
+// SAFETY: nothing else is noted under this protocol.
+unsafe impl Noted for Seen<'_> {
+    const PROTOCOL: P = P::Pnc;
 }
 
 /// What the messages of a file tell together, and which prefixes have lost their PNC, by frame and message.
@@ -87,217 +91,152 @@ fn hear(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr,
     }
 }
 
-/// Notes a message, and gives its place; null where there are too many.
-unsafe fn note(pinfo: *mut sys::packet_info, new: Seen) -> *mut Seen {
-    // SAFETY: `pinfo` is live, and this protocol's notes are of that type.
-    unsafe { notes::note(pinfo, P::Pnc, new) }
-}
-
-/// Which message `tvb` holds, if it is one that can advertise prefixes.
-unsafe fn seen(
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    which: impl Fn(&[u8]) -> Option<Protocol>,
-) -> Option<Seen> {
-    // SAFETY: the pointers are live.
-    unsafe {
-        // What is quoted in an error is a torn-off beginning, and no advertisement.
-        if compat::in_error(pinfo) {
-            return None;
-        }
-        let (ds, start) = source(tvb);
-        let here = bytes(tvb);
-        let protocol = guard(|| which(here)).flatten()?;
-        let ends = addresses(pinfo);
-        if let Some(visit) = memory::first_visit(tvb, pinfo) {
-            guard(|| hear(visit.frame, (protocol, start), here, ends));
-        }
-        Some(Seen {
-            protocol,
-            ds,
-            start,
-            captured: here.len(),
-            reported: sys::tvb_reported_length(tvb) as usize,
-            ends,
-            refused: false,
-        })
+/// Which message is being dissected, if it is one that can advertise prefixes.
+fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option<Seen<'p>> {
+    // What is quoted in an error is a torn-off beginning, and no advertisement.
+    if call.packet.is_quoted() {
+        return None;
     }
+    let (ds, start) = call.tvb.source();
+    let here = call.tvb.bytes();
+    let protocol = guard(|| which(here)).flatten()?;
+    let ends = call.packet.addresses();
+    if let Some(visit) = memory::first_visit(call.tvb, call.packet) {
+        guard(|| hear(visit.frame, (protocol, start), here, ends));
+    }
+    Some(Seen {
+        protocol,
+        ds,
+        start,
+        captured: here.len(),
+        reported: call.tvb.reported(),
+        ends,
+        refused: false,
+    })
 }
 
 /// Notes what there is to note, and calls the dissector that the wrapper stands in front of.
-unsafe fn pass(
-    wrapped: &Wrapped,
-    new: Option<Seen>,
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: the arguments are Wireshark's own; the note lives as long as the packet.
-    unsafe {
-        let noted = new.map_or(ptr::null_mut(), |new| note(pinfo, new));
-        let done = call_original(wrapped, tvb, pinfo, tree, data);
-        if done == 0 && !noted.is_null() {
-            (*noted).refused = true;
-        }
-        done
+fn pass(call: Call<'_>, wrapped: &Wrapped, which: impl Fn(&[u8]) -> Option<Protocol>) -> c_int {
+    let new = seen(call, which);
+    let noted = new.and_then(|new| notes::note(call.packet, new));
+    let done = call.original(wrapped);
+    if done == 0
+        && let Some(noted) = noted
+    {
+        noted.set(Seen {
+            refused: true,
+            ..noted.get()
+        });
     }
+    done
 }
 
 fn lsp(bytes: &[u8]) -> Option<Protocol> {
     isis::is_lsp(bytes).then_some(Protocol::IsIs)
 }
 
-/// In front of level 1 LSPs.
-unsafe extern "C" fn level1(
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: Wireshark calls with live pointers.
-    unsafe {
-        let new = seen(tvb, pinfo, lsp);
-        pass(&LEVEL1, new, tvb, pinfo, tree, data)
-    }
+callbacks! {
+    /// In front of level 1 LSPs.
+    level1 => before_level1;
+    /// In front of level 2 LSPs.
+    level2 => before_level2;
+    /// In front of OSPF of either version.
+    ospf => before_ospf;
+    /// In front of BGP at its TCP port.
+    bgp_session => before_bgp;
 }
 
-/// In front of level 2 LSPs.
-unsafe extern "C" fn level2(
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: Wireshark calls with live pointers.
-    unsafe {
-        let new = seen(tvb, pinfo, lsp);
-        pass(&LEVEL2, new, tvb, pinfo, tree, data)
-    }
+fn before_level1(call: Call<'_>) -> c_int {
+    pass(call, &LEVEL1, lsp)
 }
 
-/// In front of OSPF of either version.
-unsafe extern "C" fn ospf(
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: Wireshark calls with live pointers.
-    unsafe {
-        let over_v4 = addresses(pinfo).map(|(source, _)| source.is_ipv4());
-        let new = seen(tvb, pinfo, |bytes| match over_v4? {
-            true => ospf2::is_ls_update(bytes).then_some(Protocol::Ospf2),
-            false => ospf3::is_ls_update(bytes).then_some(Protocol::Ospf3),
-        });
-        pass(&OSPF, new, tvb, pinfo, tree, data)
-    }
+fn before_level2(call: Call<'_>) -> c_int {
+    pass(call, &LEVEL2, lsp)
 }
 
-/// In front of BGP at its TCP port.
-unsafe extern "C" fn bgp_session(
-    tvb: *mut sys::tvbuff_t,
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: Wireshark calls with live pointers.
-    unsafe {
-        let new = seen(tvb, pinfo, |bytes| {
-            (bytes.len() > bgp::HEADER).then_some(Protocol::Bgp)
-        });
-        pass(&BGP, new, tvb, pinfo, tree, data)
-    }
+fn before_ospf(call: Call<'_>) -> c_int {
+    let over_v4 = (call.packet.addresses()).map(|(source, _)| source.is_ipv4());
+    pass(call, &OSPF, |bytes| match over_v4? {
+        true => ospf2::is_ls_update(bytes).then_some(Protocol::Ospf2),
+        false => ospf3::is_ls_update(bytes).then_some(Protocol::Ospf3),
+    })
+}
+
+fn before_bgp(call: Call<'_>) -> c_int {
+    pass(call, &BGP, |bytes| {
+        (bytes.len() > bgp::HEADER).then_some(Protocol::Bgp)
+    })
 }
 
 /// Adds to the finished tree what the wrappers noted.
-///
-/// # Safety
-/// Called as a postdissector is.
-pub unsafe fn post(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree) {
-    // SAFETY: the pointers are live.
-    unsafe {
-        let all: *mut Notes<Seen> = notes::of(pinfo, P::Pnc);
+pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
+    let Some(all) = notes::of::<Seen<'_>>(packet) else {
+        return;
+    };
+    // SAFETY: asks by the number that Wireshark gave.
+    let is_enabled = unsafe {
         let protocol = sys::find_protocol_by_id(ids::protocol(P::Pnc));
-        if all.is_null() || !compat::is_true(sys::proto_is_protocol_enabled(protocol)) {
-            return;
-        }
-        let wanted = is_wanted(tree) || compat::is_true(sys::have_tap_listener(ids::expert_tap()));
-        if !wanted {
-            return;
-        }
-        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
-        for seen in (*all).iter().filter(|seen| !seen.refused) {
-            add(pinfo, tree, &seen, &profile);
-        }
-        let lost = (*all).lost();
-        if lost > 0 {
-            let (ops, store) = (room(pinfo, 4, Op::Close), room(pinfo, 0, 0));
-            let mut plan = Plan::new(ops, store);
-            pnc::too_many(&mut plan, lost);
-            if let Some(first) = (*all).iter().next() {
-                let (root, tvb) = (tree, first.ds);
-                draw(Canvas { pinfo, root, tvb }, &plan);
-            }
-        }
+        compat::is_true(sys::proto_is_protocol_enabled(protocol))
+    };
+    if !is_enabled || !tree.is_wanted() && !ids::is_expert_heard() {
+        return;
+    }
+    let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+    for seen in all.iter().filter(|seen| !seen.refused) {
+        add(packet, tree, &seen, &profile);
+    }
+    if all.lost() > 0
+        && let Some(first) = all.iter().next()
+    {
+        let (ops, store) = (packet.room(4, Op::Close), packet.room(0, 0));
+        let mut plan = Plan::new(ops, store);
+        pnc::too_many(&mut plan, all.lost());
+        draw(packet, tree, first.ds, &plan);
     }
 }
 
 /// Adds what is to be shown of one message.
-unsafe fn add(
-    pinfo: *mut sys::packet_info,
-    tree: *mut sys::proto_tree,
-    seen: &Seen,
-    profile: &Profile,
-) {
-    // SAFETY: the pointers are live, and everything lent to the plan lives as long as the packet.
-    unsafe {
-        let frame = (*pinfo).num;
-        let known = guard(|| {
-            let heard = heard();
-            let heard = heard.as_ref().filter(|_| memory::is_on())?;
-            let session = seen.ends.map(|ends| heard.routing.session(ends));
-            let not_kept = heard.not_kept.get(&(frame, seen.start));
-            let mut lacking = [0; MAX_LACKING];
-            let all = not_kept.map_or(&[][..], |all| all);
-            for (to, from) in lacking.iter_mut().zip(all) {
-                *to = *from;
-            }
-            Some((session.unwrap_or_default(), lacking, all.len()))
-        });
-        let (session, lacking, count) =
-            known
-                .flatten()
-                .unwrap_or((Session::default(), [0; MAX_LACKING], 0));
-        let whole = bytes(seen.ds);
-        let end = (seen.start + seen.captured).min(whole.len());
-        let message = Routing {
-            protocol: seen.protocol,
-            bytes: whole.get(seen.start..end).unwrap_or_default(),
-            start: seen.start,
-            wire_len: seen.reported,
-            session,
-            not_kept: lacking.get(..count).unwrap_or_default(),
-            profile,
-        };
-        let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
-            return;
-        };
-        let size = extent.room();
-        let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
-        let plan = guard(|| {
-            let mut plan = Plan::new(ops, store);
-            pnc::routing(&mut plan, &message);
-            plan
-        });
-        if let Some(plan) = plan {
-            let canvas = Canvas {
-                pinfo,
-                root: tree,
-                tvb: seen.ds,
-            };
-            draw(canvas, &plan);
+fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profile) {
+    let frame = packet.number();
+    let known = guard(|| {
+        let heard = heard();
+        let heard = heard.as_ref().filter(|_| memory::is_on())?;
+        let session = seen.ends.map(|ends| heard.routing.session(ends));
+        let not_kept = heard.not_kept.get(&(frame, seen.start));
+        let mut lacking = [0; MAX_LACKING];
+        let all = not_kept.map_or(&[][..], |all| all);
+        for (to, from) in lacking.iter_mut().zip(all) {
+            *to = *from;
         }
+        Some((session.unwrap_or_default(), lacking, all.len()))
+    });
+    let (session, lacking, count) =
+        known
+            .flatten()
+            .unwrap_or((Session::default(), [0; MAX_LACKING], 0));
+    let whole = seen.ds.bytes();
+    let end = (seen.start + seen.captured).min(whole.len());
+    let message = Routing {
+        protocol: seen.protocol,
+        bytes: whole.get(seen.start..end).unwrap_or_default(),
+        start: seen.start,
+        wire_len: seen.reported,
+        session,
+        not_kept: lacking.get(..count).unwrap_or_default(),
+        profile,
+    };
+    let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
+        return;
+    };
+    let size = extent.room();
+    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
+    let plan = guard(|| {
+        let mut plan = Plan::new(ops, store);
+        pnc::routing(&mut plan, &message);
+        plan
+    });
+    if let Some(plan) = plan {
+        draw(packet, tree, seen.ds, &plan);
     }
 }
 

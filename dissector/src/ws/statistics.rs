@@ -79,7 +79,7 @@ unsafe extern "C" fn count(
         // SAFETY: the tree is live; both texts end with a NUL and are copied.
         unsafe {
             let heading = tick(tree, line.group.heading().as_ptr(), ROOT, true);
-            tick(tree, line.text.as_ptr(), heading, false);
+            tick(tree, line.text.as_c_str().as_ptr(), heading, false);
         }
     }
     if let Some(depth) = told.gist.deepest_queue {

@@ -40,7 +40,7 @@ fn address(text: &ColumnText) -> sys::address {
     address.type_ = sys::AT_STRINGZ as c_int;
     // With the NUL behind it.
     address.len = c_int::try_from(text.as_str().len() + 1).unwrap_or(1);
-    address.data = text.as_ptr().cast();
+    address.data = text.as_c_str().as_ptr().cast();
     address
 }
 

@@ -1,6 +1,7 @@
 //! The tap: one record for each notification, for statistics of ours and of Wireshark's.
 
-use super::{compat, scratch, sys};
+use super::packet::Packet;
+use super::{compat, sys};
 use crate::show::Told;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -22,29 +23,21 @@ pub fn register() {
 }
 
 /// Whether anyone listens.
-///
-/// # Safety
-/// Called on Wireshark's thread.
-pub unsafe fn is_heard() -> bool {
+pub fn is_heard() -> bool {
     // SAFETY: the tap was registered at start.
     compat::is_true(unsafe { sys::have_tap_listener(tap()) })
 }
 
-/// Puts a notification before the listeners, who see it when the packet is done.
-///
-/// # Safety
-/// Called by the postdissector: that one runs even where an exception has ended the dissection.
-pub unsafe fn queue(pinfo: *mut sys::packet_info, told: Told) {
-    // SAFETY: `pinfo` is live; the packet's pool outlasts the taps.
-    unsafe {
-        let place = scratch::<Told>(pinfo, 1);
-        place[0].write(told);
-        // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
-        let quoted = compat::in_error(pinfo);
-        compat::set_in_error(pinfo, false);
-        sys::tap_queue_packet(tap(), pinfo, place.as_ptr().cast());
-        compat::set_in_error(pinfo, quoted);
-    }
+/// Puts a notification before the listeners, who see it when the packet is done. Called by the postdissector: that one runs
+/// even where an exception has ended the dissection.
+pub fn queue(packet: Packet<'_>, told: Told) {
+    let record = packet.scratch(1)[0].write(told);
+    // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
+    let quoted = packet.is_quoted();
+    packet.set_quoted(false);
+    // SAFETY: the packet is live, and its pool outlasts the taps.
+    unsafe { sys::tap_queue_packet(tap(), packet.0, core::ptr::from_mut(record).cast()) };
+    packet.set_quoted(quoted);
 }
 
 /// The record that a listener is handed.

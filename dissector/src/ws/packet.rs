@@ -1,0 +1,432 @@
+//! What Wireshark hands to a callback, so that whoever works with it need not know about pointers: the packet, its octets,
+//! its tree.
+//!
+//! The safe functions here rest on one promise, made where a [`Call`] begins: the pointers are Wireshark's, for the packet
+//! that it dissects on this thread, and nothing of them is kept past the callback's end. Some leave by an exception of
+//! Wireshark's (`longjmp`): those say so, and frames that call them hold nothing that has to be dropped.
+
+use super::compat::{self, is_true};
+use super::handles::Wrapped;
+use super::{ids, sys};
+use crate::plan::ColumnText;
+use core::ffi::{CStr, c_int, c_void};
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr;
+use fcn_wire::LinkType;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// One call of a dissector.
+#[derive(Clone, Copy)]
+pub struct Call<'p> {
+    /// What is to be dissected.
+    pub tvb: Tvb<'p>,
+    /// The packet that it is part of.
+    pub packet: Packet<'p>,
+    /// Where it is to be shown.
+    pub tree: Tree<'p>,
+    data: *mut c_void,
+}
+
+/// Makes callbacks for Wireshark of functions that take a [`Call`].
+macro_rules! callbacks {
+    ($($(#[$doc:meta])* $name:ident => $work:path;)+) => { $(
+        $(#[$doc])*
+        pub unsafe extern "C" fn $name(
+            tvb: *mut $crate::ws::sys::tvbuff_t,
+            pinfo: *mut $crate::ws::sys::packet_info,
+            tree: *mut $crate::ws::sys::proto_tree,
+            data: *mut core::ffi::c_void,
+        ) -> core::ffi::c_int {
+            // SAFETY: Wireshark calls with live pointers, and nothing of them is kept.
+            $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) })
+        }
+    )+ };
+}
+pub(super) use callbacks;
+
+impl<'p> Call<'p> {
+    /// # Safety
+    /// The pointers are those that Wireshark has handed to the callback that is running, and `'p` ends with it.
+    pub unsafe fn new(
+        tvb: *mut sys::tvbuff_t,
+        pinfo: *mut sys::packet_info,
+        tree: *mut sys::proto_tree,
+        data: *mut c_void,
+    ) -> Self {
+        Self {
+            tvb: Tvb(tvb, PhantomData),
+            packet: Packet(pinfo, PhantomData),
+            tree: Tree(tree, PhantomData),
+            data,
+        }
+    }
+
+    /// Calls the dissector that a wrapper stands in front of, as if there were no wrapper; 0 where it refuses. May leave by
+    /// an exception.
+    pub fn original(self, wrapped: &Wrapped) -> c_int {
+        let pinfo = self.packet.0;
+        // SAFETY: the arguments are Wireshark's own.
+        unsafe {
+            // Every call counts this down by one; the wrapper is not to be counted.
+            (*pinfo).can_desegment = (*pinfo).saved_can_desegment;
+            sys::call_dissector_only(
+                wrapped.original(),
+                self.tvb.0,
+                pinfo,
+                self.tree.0,
+                self.data,
+            )
+        }
+    }
+
+    /// Has what is at UDP port `port` dissect this; 0 where it refuses, or nothing is there. May leave by an exception.
+    pub fn try_udp_port(self, port: u32) -> c_int {
+        // SAFETY: a table that exists since start, and Wireshark's own pointers.
+        unsafe {
+            let table = sys::find_dissector_table(super::handles::UDP_PORT.as_ptr());
+            if table.is_null() {
+                return 0;
+            }
+            sys::dissector_try_uint(table, port, self.tvb.0, self.packet.0, self.tree.0)
+        }
+    }
+}
+
+/// Octets that Wireshark dissects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Tvb<'p>(pub(super) *mut sys::tvbuff_t, PhantomData<&'p [u8]>);
+
+impl<'p> Tvb<'p> {
+    /// Octets captured.
+    pub fn captured(self) -> usize {
+        // SAFETY: asking a live tvbuff for its length.
+        unsafe { sys::tvb_captured_length(self.0) as usize }
+    }
+
+    /// Octets on the wire.
+    pub fn reported(self) -> usize {
+        // SAFETY: as above.
+        unsafe { sys::tvb_reported_length(self.0) as usize }
+    }
+
+    /// The octets from its start, as far as captured.
+    pub fn bytes(self) -> &'p [u8] {
+        let Ok(wanted) = c_int::try_from(self.captured()) else {
+            return &[];
+        };
+        if wanted == 0 {
+            return &[];
+        }
+        // SAFETY: exactly the captured octets are asked for, so no exception is thrown.
+        let start = unsafe { sys::tvb_get_ptr(self.0, 0, wanted) };
+        if start.is_null() {
+            return &[];
+        }
+        // SAFETY: Wireshark keeps these octets, unchanged, as long as the packet is dissected.
+        unsafe { core::slice::from_raw_parts(start, wanted as usize) }
+    }
+
+    /// The data source, and where in it this begins.
+    pub fn source(self) -> (Self, usize) {
+        // SAFETY: both only read the tvbuff.
+        let (ds, start) = unsafe { (sys::tvb_get_ds_tvb(self.0), sys::tvb_raw_offset(self.0)) };
+        (Self(ds, PhantomData), usize::try_from(start).unwrap_or(0))
+    }
+
+    /// A part of it, by its octets captured and on the wire. Leaves by an exception where these are not within it.
+    pub fn part(self, start: usize, captured: usize, reported: usize) -> Self {
+        let [start, captured, reported] = [start, captured, reported].map(|n| n as c_int);
+        // SAFETY: a live tvbuff; Wireshark checks the numbers.
+        let part = unsafe { sys::tvb_new_subset_length_caplen(self.0, start, captured, reported) };
+        Self(part, PhantomData)
+    }
+
+    /// Asks for octets that were not captured: Wireshark then leaves by an exception, and says so in its own words.
+    pub fn demand(self, octets: usize) {
+        // SAFETY: throws, past frames with nothing to drop.
+        unsafe { sys::tvb_get_ptr(self.0, 0, c_int::try_from(octets).unwrap_or(c_int::MAX)) };
+    }
+}
+
+/// A packet that Wireshark dissects.
+#[derive(Clone, Copy)]
+pub struct Packet<'p>(pub(super) *mut sys::packet_info, PhantomData<&'p [u8]>);
+
+impl<'p> Packet<'p> {
+    /// The frame's number.
+    pub fn number(self) -> u32 {
+        // SAFETY: live, as everywhere below.
+        unsafe { (*self.0).num }
+    }
+
+    /// Source and destination port.
+    pub fn ports(self) -> (u32, u32) {
+        // SAFETY: as above.
+        unsafe { ((*self.0).srcport, (*self.0).destport) }
+    }
+
+    /// The number by which the dissector was found: of the two ports, the one that is its own.
+    pub fn matched(self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.0).match_uint }
+    }
+
+    /// Source and destination of the IP packet being dissected.
+    pub fn addresses(self) -> Option<(IpAddr, IpAddr)> {
+        // SAFETY: as above; the addresses live as long.
+        unsafe {
+            Some((
+                ip_address(&(*self.0).net_src)?,
+                ip_address(&(*self.0).net_dst)?,
+            ))
+        }
+    }
+
+    /// The destination MAC address; zeros where there is none.
+    pub fn mac_destination(self) -> [u8; 6] {
+        // SAFETY: as above, and an address of 6 octets has them.
+        unsafe {
+            let address = &(*self.0).dl_dst;
+            if address.len == 6 && !address.data.is_null() {
+                address.data.cast::<[u8; 6]>().read_unaligned()
+            } else {
+                [0; 6]
+            }
+        }
+    }
+
+    /// Whether what is being dissected is quoted in another packet.
+    pub fn is_quoted(self) -> bool {
+        // SAFETY: as above.
+        is_true(unsafe { (*self.0).flags.in_error_pkt() })
+    }
+
+    /// Marks what is dissected from now on as quoted, or not.
+    pub fn set_quoted(self, quoted: bool) {
+        // A bit of an integer or of a bool, by version.
+        #[allow(
+            clippy::useless_conversion,
+            reason = "the type differs between versions"
+        )]
+        // SAFETY: as above.
+        unsafe {
+            (*self.0).flags.set_in_error_pkt(quoted.into());
+        }
+    }
+
+    /// Whether the frame was dissected before.
+    pub fn is_visited(self) -> bool {
+        // SAFETY: as above, and so is its frame's data.
+        is_true(unsafe { (*(*self.0).fd).visited() })
+    }
+
+    /// The frame's time in nanoseconds since 1970, where it has one; what lies before counts as 1970.
+    pub fn time(self) -> Option<u64> {
+        const SECOND: u64 = 1_000_000_000;
+        // SAFETY: as above, and so is its frame's data.
+        unsafe {
+            if !is_true((*(*self.0).fd).has_ts()) {
+                return None;
+            }
+            let time = (*self.0).abs_ts;
+            let seconds = u64::try_from(time.secs).unwrap_or(0);
+            let nanoseconds = u64::try_from(time.nsecs).unwrap_or(0);
+            Some(seconds.saturating_mul(SECOND).saturating_add(nanoseconds))
+        }
+    }
+
+    /// The frame's own octets, among the sources that a packet's data is taken from.
+    pub fn frame_tvb(self) -> Option<Tvb<'p>> {
+        // SAFETY: as above, and so are its sources, of which the frame is the first.
+        unsafe {
+            let first = (*self.0).data_src;
+            (!first.is_null())
+                .then(|| Tvb(sys::get_data_source_tvb((*first).data.cast()), PhantomData))
+        }
+    }
+
+    /// The number of the interface that the frame was captured on; 0 where the file does not say.
+    pub fn interface(self) -> u32 {
+        // SAFETY: as above, and so is its record; the flags say that the field is there.
+        unsafe {
+            let record = (*self.0).rec;
+            if record.is_null() || (*record).presence_flags & sys::WTAP_HAS_INTERFACE_ID == 0 {
+                return 0;
+            }
+            (*record).rec_header.packet_header.interface_id
+        }
+    }
+
+    /// What the frame begins with, where `fcn-wire` can read that.
+    pub fn link_type(self) -> Option<LinkType> {
+        // SAFETY: as above, and so is its record; what is dissected as a frame is a packet.
+        let encapsulation = unsafe {
+            let record = (*self.0).rec;
+            if record.is_null() {
+                return None;
+            }
+            (*record).rec_header.packet_header.pkt_encap
+        };
+        match u32::try_from(encapsulation).ok()? {
+            sys::WTAP_ENCAP_ETHERNET => Some(LinkType::Ethernet),
+            sys::WTAP_ENCAP_RAW_IP | sys::WTAP_ENCAP_RAW_IP4 | sys::WTAP_ENCAP_RAW_IP6 => {
+                Some(LinkType::RawIp)
+            }
+            sys::WTAP_ENCAP_SLL => Some(LinkType::LinuxCooked),
+            sys::WTAP_ENCAP_SLL2 => Some(LinkType::LinuxCooked2),
+            sys::WTAP_ENCAP_NULL | sys::WTAP_ENCAP_LOOP => Some(LinkType::Null),
+            _ => None,
+        }
+    }
+
+    /// Whether the payload of UDP is data to Wireshark: nobody took it. What somebody took may hold data further in.
+    pub fn is_plain_udp(self) -> bool {
+        // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.
+        unsafe {
+            let [data, udp] =
+                [c"data", c"udp"].map(|name| sys::proto_get_id_by_filter_name(name.as_ptr()));
+            let number = |frame| sys::wmem_list_frame_data(frame).addr() as c_int;
+            let mut layer = sys::wmem_list_tail((*self.0).layers);
+            while !layer.is_null() {
+                let before = sys::wmem_list_frame_prev(layer);
+                if number(layer) == data && !before.is_null() && number(before) == udp {
+                    return true;
+                }
+                layer = before;
+            }
+            false
+        }
+    }
+
+    /// Whether there are columns whose Info may be changed.
+    pub fn has_writable_info(self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            let columns = (*self.0).cinfo;
+            !columns.is_null() && is_true(sys::col_get_writable(columns, compat::COL_INFO))
+        }
+    }
+
+    /// The Info column's text.
+    pub fn info(self) -> Option<&'p CStr> {
+        // SAFETY: as above; the text ends with a NUL.
+        unsafe {
+            let text = sys::col_get_text((*self.0).cinfo, compat::COL_INFO);
+            (!text.is_null()).then(|| CStr::from_ptr(text))
+        }
+    }
+
+    /// Sets the columns of protocol and Info.
+    pub fn set_columns(self, protocol: &'static CStr, info: &ColumnText) {
+        // SAFETY: as above; the first text lives forever, the other one is copied.
+        unsafe {
+            sys::col_set_str((*self.0).cinfo, compat::COL_PROTOCOL, protocol.as_ptr());
+            sys::col_add_str((*self.0).cinfo, compat::COL_INFO, info.as_c_str().as_ptr());
+        }
+    }
+
+    /// Adds to the Info column.
+    pub fn append_info(self, text: &CStr) {
+        // SAFETY: as above; the text is copied.
+        unsafe { sys::col_append_str((*self.0).cinfo, compat::COL_INFO, text.as_ptr()) };
+    }
+
+    /// Has `handle` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
+    /// columns and addresses stay those of the packet around it. May leave by an exception.
+    pub fn dissect_quoted(
+        self,
+        tvb: Tvb<'p>,
+        at: usize,
+        tree: Tree<'p>,
+        handle: sys::dissector_handle_t,
+    ) {
+        let captured = tvb.captured().saturating_sub(at);
+        if handle.is_null() || captured == 0 {
+            return;
+        }
+        let quoted = tvb.part(at, captured, tvb.reported() - at);
+        let before = self.is_quoted();
+        self.set_quoted(true);
+        // SAFETY: a handle that Wireshark gave, and live pointers.
+        unsafe { sys::call_dissector_only(handle, quoted.0, self.0, tree.0, ptr::null_mut()) };
+        self.set_quoted(before);
+    }
+
+    /// Memory for `len` values, freed by Wireshark with the packet.
+    pub(super) fn scratch<T>(self, len: usize) -> &'p mut [MaybeUninit<T>] {
+        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null.
+        let start = unsafe { sys::wmem_alloc((*self.0).pool, len * size_of::<T>()) };
+        const { assert!(align_of::<T>() <= 8 && !core::mem::needs_drop::<T>()) };
+        // SAFETY: fresh memory of that size, of which nothing is promised but that it is there.
+        unsafe { core::slice::from_raw_parts_mut(start.cast(), len) }
+    }
+
+    /// Memory for `len` values, each `value`, freed by Wireshark with the packet.
+    pub fn room<T: Copy>(self, len: usize, value: T) -> &'p mut [T] {
+        let room = self.scratch::<T>(len);
+        for place in &mut *room {
+            place.write(value);
+        }
+        // SAFETY: every element has just been written.
+        unsafe { &mut *(ptr::from_mut(room) as *mut [T]) }
+    }
+}
+
+/// A tree of Wireshark's, or none.
+#[derive(Clone, Copy)]
+pub struct Tree<'p>(
+    pub(super) *mut sys::proto_tree,
+    pub(super) PhantomData<&'p [u8]>,
+);
+
+impl Tree<'_> {
+    /// Whether there is none: nobody looks.
+    pub fn is_none(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Whether anyone looks at what would be added: it is shown, or asks for every protocol, or a filter, a column or a list
+    /// of fields refers to one of ours or to expert info.
+    pub fn is_wanted(self) -> bool {
+        // SAFETY: the tree is null or live, and so is what it points to; the numbers were given by Wireshark.
+        unsafe {
+            if self.0.is_null() {
+                return false;
+            }
+            let data = (*self.0).tree_data;
+            if data.is_null() || is_true((*data).visible) || !is_true((*data).fake_protocols) {
+                return true;
+            }
+            ids::referable().any(|id| {
+                u32::try_from(id).is_ok_and(|id| {
+                    let info = sys::proto_registrar_get_nth(id);
+                    !info.is_null() && (*info).ref_type != sys::HF_REF_TYPE_NONE
+                })
+            })
+        }
+    }
+}
+
+/// An address as Rust has it, where it is IPv4 or IPv6.
+///
+/// # Safety
+/// `address` belongs to a live `packet_info`.
+unsafe fn ip_address(address: &sys::address) -> Option<IpAddr> {
+    if address.data.is_null() {
+        return None;
+    }
+    match (address.type_, address.len) {
+        (kind, 4) if kind == sys::AT_IPv4 as c_int => {
+            // SAFETY: an IPv4 address has 4 octets, of any alignment.
+            let octets: [u8; 4] = unsafe { address.data.cast::<[u8; 4]>().read_unaligned() };
+            Some(IpAddr::V4(Ipv4Addr::from(octets)))
+        }
+        (kind, 16) if kind == sys::AT_IPv6 as c_int => {
+            // SAFETY: an IPv6 address has 16 octets, of any alignment.
+            let octets: [u8; 16] = unsafe { address.data.cast::<[u8; 16]>().read_unaligned() };
+            Some(IpAddr::V6(Ipv6Addr::from(octets)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,287 @@
+//! The postdissector: adds to the finished tree what the wrappers noted, has the memory take the frame in, and serves the tap.
+
+use super::draw::{add_protocol, draw};
+use super::messages::show_broken;
+use super::notes::{self, Notes};
+use super::packet::{Call, Packet, Tree, callbacks};
+use super::seen::{Note, NoteKind};
+use super::wrappers::take_plain;
+use super::{guard, ids, memory, routing, taps};
+use crate::memory::Context;
+use crate::names::P;
+use crate::plan::{Mark, Op, Plan, at};
+use crate::show::{self, MessageAt, OptionNoted, ROCE_ROOM, SUMMARY_ROOM, Told, options_room};
+use core::ffi::c_int;
+use fcn_wire::Frame;
+use fcn_wire::frame::Datagram;
+use fcn_wire::notification::Gist;
+
+/// Octets of a UDP header.
+const UDP_HEADER_LEN: usize = 8;
+
+callbacks! {
+    /// The postdissector.
+    post => finish;
+}
+
+fn finish(call: Call<'_>) -> c_int {
+    let (packet, tree) = (call.packet, call.tree);
+    let plain = take_plain(call);
+    let mut all = None;
+    if notes::any(packet) {
+        notes::done();
+        routing::post(packet, tree);
+        all = notes::of::<Note<'_>>(packet);
+    }
+    let Some(all) = all else {
+        if let Some(seen) = plain {
+            remember(call, &seen);
+        }
+        return 0;
+    };
+    for seen in all.iter() {
+        match seen.kind {
+            NoteKind::Roce if !seen.returned && !seen.quoted => seen.set_columns(packet),
+            NoteKind::Broken(_) => show_broken(packet, tree, &seen),
+            NoteKind::Options {
+                hop_by_hop,
+                fast: true,
+            } if seen.quoted => say_quotation(packet, &seen, hop_by_hop),
+            _ => {}
+        }
+    }
+    if let Some(seen) = innermost(all).or(plain) {
+        remember(call, &seen);
+    }
+    let tapped = taps::is_heard();
+    let shown = tree.is_wanted() || ids::is_expert_heard();
+    if shown {
+        for seen in all.iter() {
+            add(packet, tree, &seen);
+        }
+    } else if !tree.is_none() {
+        add_protocols(packet, tree, all);
+    }
+    for seen in all.iter().filter(|_| tapped || shown) {
+        let Some(gist) = gist(packet, &seen) else {
+            continue;
+        };
+        let number = packet.number();
+        let mut told = Told::alone(gist);
+        let mut is_copy = false;
+        if let Some(Some(Context::Notice(context))) = guard(|| memory::context(number)) {
+            is_copy = context.copy_of.is_some();
+            told.gist.origin = context.origin;
+            told.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
+            told.sender_qp = context.sender_qp.map(|(qp, _)| qp);
+        }
+        // What is seen at several places counts once.
+        if tapped && !is_copy {
+            taps::queue(packet, told);
+        }
+        if shown {
+            add_summary(packet, tree, &seen, &told);
+        }
+    }
+    if shown {
+        add_effects(packet, tree, all);
+    }
+    0
+}
+
+/// Says in the Info column of a packet that it quotes a Fast CNP.
+fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
+    let profile = seen.profile(packet);
+    let place = seen.options_at(hop_by_hop, None);
+    if let Some(Some(text)) = guard(|| show::quotation(&seen.scene(&profile), &place)) {
+        packet.append_info(text.as_c_str());
+    }
+}
+
+/// What a note says, where it is a notification and not the quotation of one.
+fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Gist> {
+    let is_notification = match seen.kind {
+        NoteKind::Roce => seen.is_cnp(),
+        NoteKind::Proxy | NoteKind::Wan => true,
+        _ => false,
+    };
+    if seen.quoted || !is_notification {
+        return None;
+    }
+    let profile = seen.profile(packet);
+    let options = seen
+        .counterpart(packet, Note::is_fast_option)
+        .and_then(|option| (option.ds.bytes()).get(option.start..option.start + option.captured));
+    let place = MessageAt {
+        payload: seen.start,
+        captured: seen.captured,
+        reported: seen.reported,
+        addresses: seen.addresses,
+        options,
+    };
+    guard(|| show::gist(&seen.scene(&profile), &place)).flatten()
+}
+
+/// Has the frame remembered for its innermost message, if it is dissected for the first time.
+fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
+    let packet = call.packet;
+    let Some(visit) = memory::first_visit(call.tvb, packet) else {
+        return;
+    };
+    let inner = seen.ds.bytes();
+    if let Some(gist) = gist(packet, seen) {
+        guard(|| {
+            let payload = inner.get(seen.start..seen.start + seen.captured);
+            let port = seen.start.checked_sub(UDP_HEADER_LEN);
+            let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
+            let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
+            memory::notified(visit, &gist, port, payload.unwrap_or_default());
+        });
+    } else if seen.kind == NoteKind::Roce {
+        // From the link layer on, tunnels and their labels can be read, too.
+        let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
+        let profile = seen.profile(packet);
+        let scene = seen.scene(&profile);
+        guard(|| {
+            if let Some(link) = link {
+                let mut whole = Frame::empty(&profile);
+                whole.renew(inner, scene.wire_len, link);
+                if whole.datagram().map(Datagram::payload_at) == Some(seen.start) {
+                    return memory::passed(visit, &whole);
+                }
+            }
+            if let Some(frame) = show::frame(&scene, &seen.roce_at(OptionNoted::No)) {
+                memory::passed(visit, &frame);
+            }
+        });
+    }
+}
+
+/// The innermost message of a frame that is not quoted.
+fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
+    let is_message = |kind| matches!(kind, NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan);
+    all.iter()
+        .filter(|seen| !seen.quoted && is_message(seen.kind))
+        .last()
+}
+
+/// Adds what `work` plans, of a size in steps and octets of text.
+fn add_plan<'p>(
+    packet: Packet<'p>,
+    tree: Tree<'p>,
+    seen: &Note<'p>,
+    size: (usize, usize),
+    work: impl FnOnce(&mut Plan<'p>),
+) -> Option<Plan<'p>> {
+    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
+    let plan = guard(|| {
+        let mut plan = Plan::new(ops, store).quoting(seen.quoted);
+        work(&mut plan);
+        plan
+    })?;
+    draw(packet, tree, seen.ds, &plan);
+    Some(plan)
+}
+
+/// Adds what is the same for every kind of notification.
+fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &Told) {
+    add_plan(packet, tree, seen, SUMMARY_ROOM, |plan| {
+        show::summary(plan, told, seen.start, seen.captured);
+        match memory::context(packet.number()) {
+            Some(Context::Notice(context)) => show::context::notice(plan, &context, seen.start),
+            Some(Context::Forgotten) => show::context::forgotten(plan, seen.start),
+            Some(Context::Data(_)) | None => {}
+        }
+    });
+}
+
+/// Adds what a data frame led to.
+fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
+    let number = packet.number();
+    if let Some(seen) = innermost(all)
+        && let Some(Some(Context::Data(context))) = guard(|| memory::context(number))
+    {
+        add_plan(packet, tree, &seen, SUMMARY_ROOM, |plan| {
+            show::context::data(plan, &context, seen.start);
+        });
+    }
+}
+
+/// Adds the protocols alone, to a tree that nobody looks into: statistics of the protocol hierarchy count them.
+fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
+    let mut has_fast = false;
+    for seen in all.iter().filter(|seen| !seen.quoted) {
+        let add = |protocol, mark| {
+            add_protocol(tree, protocol, seen.ds, (seen.start, seen.captured), mark);
+        };
+        match seen.kind {
+            NoteKind::Roce => add(P::Roce, Mark::Hidden),
+            NoteKind::Options { fast: true, .. } if !has_fast => {
+                add(P::FastCnp, Mark::Plain);
+                has_fast = true;
+            }
+            _ => {}
+        }
+        let is_cnp = seen.captured > 0 && seen.is_cnp();
+        if is_cnp && matches!(seen.cnp_text(packet), Some((P::Cnp, _))) {
+            add(P::Cnp, Mark::Plain);
+        }
+    }
+}
+
+/// Adds what is to be shown of one note.
+fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
+    let size = match seen.kind {
+        NoteKind::Void => return,
+        // Somebody else's, in the end.
+        NoteKind::Broken(_) if !packet.is_plain_udp() => return,
+        // Shown already, but for what is around them: proxy notifications and FCNs.
+        NoteKind::Roce
+        | NoteKind::MacControl
+        | NoteKind::Proxy
+        | NoteKind::Wan
+        | NoteKind::Broken(_) => ROCE_ROOM,
+        NoteKind::Options { .. } => options_room(seen.captured),
+    };
+    let profile = seen.profile(packet);
+    let fast = match seen.kind {
+        NoteKind::Roce => seen.option_noted(packet),
+        _ => OptionNoted::No,
+    };
+    let roce_noted = seen
+        .is_fast_option()
+        .then(|| seen.counterpart(packet, |other| other.kind == NoteKind::Roce))
+        .flatten()
+        .filter(|roce| roce.ds == seen.ds);
+    let destination = packet.mac_destination();
+    let plan = add_plan(packet, tree, seen, size, |plan| {
+        let scene = seen.scene(&profile);
+        match seen.kind {
+            NoteKind::Roce => show::roce(plan, &scene, &seen.roce_at(fast)),
+            NoteKind::Options { hop_by_hop, .. } => {
+                let place = seen.options_at(hop_by_hop, roce_noted);
+                show::options(plan, &scene, &place);
+            }
+            NoteKind::MacControl => {
+                let end = (seen.start + seen.captured).min(scene.bytes.len());
+                let frame = scene.bytes.get(seen.start..end).unwrap_or_default();
+                let cut = seen.captured < seen.reported;
+                show::mac_control(plan, frame, cut, destination, seen.start);
+            }
+            NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
+                let source = seen.addresses.map(|(source, _)| source);
+                show::around(plan, &scene, seen.start, source);
+            }
+            NoteKind::Void => {}
+        }
+        plan.say_left_out(at(seen.start, 0));
+    });
+    // A CNP's own line says so whoever looks; for data the ICRC is computed only where details are asked for.
+    let is_data = seen.kind == NoteKind::Roce && !seen.quoted && !seen.is_cnp();
+    if is_data
+        && let Some(plan) = plan
+        && plan.ops().any(|op| matches!(op, Op::Found(..)))
+    {
+        packet.append_info(c" [ICRC incorrect]");
+    }
+}

@@ -1,0 +1,200 @@
+//! What a wrapper notes of a packet, and what can be told from it.
+
+use super::notes::{self, Noted};
+use super::packet::{Call, Packet, Tvb};
+use super::{guard, preferences};
+use crate::names::P;
+use crate::plan::ColumnText;
+use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
+use fcn_wire::Profile;
+use std::net::IpAddr;
+
+/// The first octet of a CNP. Most packets are none: look before anything is searched.
+const CNP_OPCODE: u8 = fcn_wire::bth::Opcode::CNP.0;
+
+/// What a wrapper saw.
+#[derive(Clone, Copy)]
+pub struct Note<'p> {
+    pub kind: NoteKind,
+    /// The data source, and where in it the noted part begins.
+    pub ds: Tvb<'p>,
+    pub start: usize,
+    /// Octets captured and on the wire.
+    pub captured: usize,
+    pub reported: usize,
+    pub addresses: Option<(IpAddr, IpAddr)>,
+    pub quoted: bool,
+    /// The UDP port it came by; 0 for others.
+    pub port: u16,
+    /// Whether the original came back, instead of throwing an exception.
+    pub returned: bool,
+}
+
+// SAFETY: nothing else is noted under this protocol.
+unsafe impl Noted for Note<'_> {
+    const PROTOCOL: P = P::Roce;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum NoteKind {
+    Roce,
+    Options {
+        hop_by_hop: bool,
+        fast: bool,
+    },
+    MacControl,
+    Proxy,
+    Wan,
+    /// Meant as a message of ours, as it seems, but broken, so that others were asked first.
+    Broken(P),
+    /// The original refused the packet.
+    Void,
+}
+
+impl<'p> Note<'p> {
+    /// What a dissector is called with.
+    pub fn new(call: Call<'p>, kind: NoteKind, port: u16) -> Self {
+        let (ds, start) = call.tvb.source();
+        Self {
+            kind,
+            ds,
+            start,
+            captured: call.tvb.captured(),
+            reported: call.tvb.reported(),
+            addresses: call.packet.addresses(),
+            quoted: call.packet.is_quoted(),
+            port,
+            returned: false,
+        }
+    }
+
+    /// Whether it is a CNP of either kind.
+    pub fn is_cnp(&self) -> bool {
+        self.kind == NoteKind::Roce && self.ds.bytes().get(self.start) == Some(&CNP_OPCODE)
+    }
+
+    /// Whether it is an options header with a Fast CNP option.
+    pub const fn is_fast_option(&self) -> bool {
+        matches!(self.kind, NoteKind::Options { fast: true, .. })
+    }
+
+    /// The code points by which it is to be read: a message came by the port that it came by, wherever Decode As has brought
+    /// it from.
+    pub fn profile(&self, packet: Packet<'p>) -> Profile {
+        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+        match self.kind {
+            NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
+                proxy_cn_port: self.port,
+                ..profile
+            },
+            NoteKind::Wan | NoteKind::Broken(_) => Profile {
+                wan_fcn_port: self.port,
+                ..profile
+            },
+            _ => preferences::profile(self.roce_port(packet)),
+        }
+    }
+
+    /// The RoCEv2 port that the packet around an options header came by.
+    fn roce_port(&self, packet: Packet<'p>) -> u16 {
+        if self.port != 0 {
+            return self.port;
+        }
+        notes::of::<Note<'_>>(packet)
+            .and_then(|all| all.iter().find(|other| other.kind == NoteKind::Roce))
+            .map_or(Profile::DEFAULT.rocev2_port, |other| other.port)
+    }
+
+    /// Everything that the packet is shown by.
+    pub fn scene<'a>(&self, profile: &'a Profile) -> Scene<'a>
+    where
+        'p: 'a,
+    {
+        Scene {
+            bytes: self.ds.bytes(),
+            wire_len: self.ds.reported(),
+            profile,
+            check_icrc: preferences::checks_icrc(),
+            quoted: self.quoted,
+        }
+    }
+
+    pub const fn roce_at(&self, option_noted: OptionNoted) -> RoceAt {
+        RoceAt {
+            payload: self.start,
+            captured: self.captured,
+            reported: self.reported,
+            addresses: self.addresses,
+            option_noted,
+        }
+    }
+
+    pub fn options_at(&self, hop_by_hop: bool, roce_noted: Option<Note<'p>>) -> OptionsAt {
+        OptionsAt {
+            start: self.start,
+            hop_by_hop,
+            addresses: self.addresses,
+            roce_noted: roce_noted.map(|roce| roce.roce_at(OptionNoted::Here)),
+        }
+    }
+
+    /// Another note that belongs to this one by its addresses. This counts where the IP header cannot be found: reassembly
+    /// leaves it behind, and the extension headers in front of the Fragment header with it.
+    pub fn counterpart(
+        &self,
+        packet: Packet<'p>,
+        wanted: impl Fn(&Note<'p>) -> bool,
+    ) -> Option<Note<'p>> {
+        notes::of::<Note<'p>>(packet)?.iter().find(|other| {
+            wanted(other) && other.quoted == self.quoted && other.addresses == self.addresses
+        })
+    }
+
+    /// Whether a Fast CNP option was noted that belongs to this packet.
+    pub fn option_noted(&self, packet: Packet<'p>) -> OptionNoted {
+        match self.counterpart(packet, Note::is_fast_option) {
+            None => OptionNoted::No,
+            Some(option) if option.ds == self.ds => OptionNoted::Here,
+            Some(_) => OptionNoted::Elsewhere,
+        }
+    }
+
+    /// Which kind of CNP a RoCEv2 packet is, and the Info column's text; `None` where it is none.
+    pub fn cnp_text(&self, packet: Packet<'p>) -> Option<(P, ColumnText)> {
+        if !self.is_cnp() {
+            return None;
+        }
+        let fast = self.option_noted(packet);
+        let profile = preferences::profile(self.port);
+        guard(|| show::info(&self.scene(&profile), &self.roce_at(fast))).flatten()
+    }
+
+    /// Names a CNP of either kind in the columns.
+    pub fn set_columns(&self, packet: Packet<'p>) {
+        if !packet.has_writable_info() {
+            return;
+        }
+        let Some((protocol, mut text)) = self.cnp_text(packet) else {
+            return;
+        };
+        // What Wireshark says behind it, of an exception that ended the dissection, stays.
+        if !self.returned
+            && let Some(present) = packet.info()
+            && let Some(longer) = guard(|| show::with_remark(&text, present.to_bytes()))
+        {
+            text = longer;
+        }
+        set_columns(packet, protocol, &text);
+    }
+}
+
+/// Names what the packet is.
+pub fn set_columns(packet: Packet<'_>, protocol: P, text: &ColumnText) {
+    let name = match protocol {
+        P::FastCnp => c"Fast CNP",
+        P::ProxyCn => c"Proxy CN",
+        P::WanFcn => c"WAN FCN",
+        _ => c"CNP",
+    };
+    packet.set_columns(name, text);
+}

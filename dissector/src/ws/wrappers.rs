@@ -1,0 +1,168 @@
+//! Wrappers in front of Wireshark's own dissectors. A wrapper only notes what it saw and calls the original, which may never
+//! return (an exception jumps over the wrapper); what is to be added to the tree is added by the postdissector.
+
+use super::handles::{self, DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL, ROCE};
+use super::packet::{Call, callbacks};
+use super::seen::{Note, NoteKind};
+use super::{guard, ids, memory, notes, preferences};
+use crate::show;
+use core::cell::Cell;
+use core::ffi::c_int;
+use fcn_observe::FlowKey;
+use fcn_wire::Profile;
+use fcn_wire::bth::Bth;
+use std::net::IpAddr;
+
+callbacks! {
+    /// In front of InfiniBand at the RoCEv2 port.
+    roce => before_roce;
+    /// In front of the Destination Options header.
+    destination_options => before_destination_options;
+    /// In front of the Hop-by-Hop Options header.
+    hop_by_hop => before_hop_by_hop;
+    /// In front of MAC control frames.
+    mac_control => before_mac_control;
+}
+
+/// A data packet in its frame.
+#[derive(Clone, Copy)]
+struct Plain {
+    frame: u32,
+    start: usize,
+    captured: usize,
+    reported: usize,
+    addresses: Option<(IpAddr, IpAddr)>,
+    port: u16,
+}
+
+thread_local! {
+    /// The data packet that was met last: most packets are that alone, and nothing of them is shown. A note
+    /// in the packet's pool would cost more than all the rest.
+    static PLAIN: Cell<Option<Plain>> = const { Cell::new(None) };
+}
+
+/// Whether nothing but what is remembered will be asked of a RoCEv2 packet: no CNP, nobody looks, and it lies in the
+/// frame itself, from where the postdissector finds it again.
+fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
+    call.tree.is_none()
+        && !new.quoted
+        && new.captured > 0
+        && !new.is_cnp()
+        && call.packet.frame_tvb() == Some(new.ds)
+        && !ids::is_expert_heard()
+        && !notes::any(call.packet)
+}
+
+/// The data packet of this frame that nothing was noted of. Whatever else was noted is further in, or is asked more of.
+pub fn take_plain<'p>(call: Call<'p>) -> Option<Note<'p>> {
+    let plain = PLAIN.take()?;
+    (plain.frame == call.packet.number()).then(|| Note {
+        kind: NoteKind::Roce,
+        ds: call.tvb.source().0,
+        start: plain.start,
+        captured: plain.captured,
+        reported: plain.reported,
+        addresses: plain.addresses,
+        quoted: false,
+        port: plain.port,
+        returned: false,
+    })
+}
+
+fn before_roce(call: Call<'_>) -> c_int {
+    let (packet, (_, port)) = (call.packet, call.packet.ports());
+    if port != packet.matched() {
+        // RoCEv2 goes *to* the port. What comes from it is whose it is without us: whoever would have been asked before
+        // InfiniBand is asked from here.
+        if handles::is_asked_first(port, packet.matched()) {
+            let done = call.try_udp_port(port);
+            if done != 0 {
+                return done;
+            }
+        }
+        return call.original(&ROCE);
+    }
+    let new = Note::new(call, NoteKind::Roce, port as u16);
+    let mut noted = None;
+    let mut chain = None;
+    if !is_plain(call, &new) {
+        noted = notes::note(packet, new);
+    } else if memory::is_on() {
+        PLAIN.set(Some(Plain {
+            frame: packet.number(),
+            start: new.start,
+            captured: new.captured,
+            reported: new.reported,
+            addresses: new.addresses,
+            port: new.port,
+        }));
+        chain = guard(|| memory::expected(&flow(&new)?)).flatten();
+    }
+    let done = call.original(&ROCE);
+    if let Some(chain) = chain {
+        guard(|| memory::expected_at(chain));
+    }
+    if let Some(noted) = noted {
+        let kind = if done == 0 { NoteKind::Void } else { new.kind };
+        noted.set(Note {
+            kind,
+            returned: true,
+            ..new
+        });
+    } else if done == 0 {
+        PLAIN.set(None);
+    }
+    if done != 0 && !new.quoted {
+        new.set_columns(packet);
+    }
+    done
+}
+
+/// The flow of a data packet that begins with its transport header, as it seems: tunnels are not looked for.
+fn flow(seen: &Note<'_>) -> Option<FlowKey> {
+    let (sender, receiver) = seen.addresses?;
+    let bth = Bth::new_checked(seen.ds.bytes().get(seen.start..)?).ok()?;
+    Some(FlowKey {
+        sender,
+        receiver,
+        receiver_qp: bth.dest_qp(),
+    })
+}
+
+fn before_destination_options(call: Call<'_>) -> c_int {
+    note_options(call, false);
+    call.original(&DESTINATION_OPTIONS)
+}
+
+fn before_hop_by_hop(call: Call<'_>) -> c_int {
+    note_options(call, true);
+    call.original(&HOP_BY_HOP)
+}
+
+/// Notes an options header that has options of ours in it.
+fn note_options(call: Call<'_>, hop_by_hop: bool) {
+    let here = call.tvb.bytes();
+    let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+    let found = guard(|| {
+        let len = (usize::from(*here.get(1)?) + 1) * 8;
+        let header = &here[..len.min(here.len())];
+        Some((show::has_ours(header, &profile), header.len()))
+    });
+    if let Some(Some(((true, fast), len))) = found {
+        let new = Note {
+            captured: len,
+            reported: len,
+            ..Note::new(call, NoteKind::Options { hop_by_hop, fast }, 0)
+        };
+        notes::note(call.packet, new);
+    }
+}
+
+fn before_mac_control(call: Call<'_>) -> c_int {
+    let new = Note {
+        addresses: None,
+        ..Note::new(call, NoteKind::MacControl, 0)
+    };
+    notes::note(call.packet, new);
+    call.original(&MAC_CONTROL)
+}
