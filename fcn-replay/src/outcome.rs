@@ -4,7 +4,7 @@ use crate::left_out::Tally;
 use crate::pipeline::Pipeline;
 use crate::rewriting::Rewriting;
 use fcn_tool::failure::{Failure, Result};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use serde_json::{Value, json};
 
 /// What became of the capture.
@@ -84,9 +84,9 @@ impl Outcome {
     /// What is read, in a line.
     pub(crate) fn in_short(&self) -> String {
         format!(
-            "{} frames, {} octets",
-            grouped(self.tally.selected),
-            grouped(self.tally.octets)
+            "{}, {}",
+            counted(self.tally.selected, "frame"),
+            counted(self.tally.octets, "octet")
         )
     }
 

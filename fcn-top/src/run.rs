@@ -189,7 +189,9 @@ fn captured(engine: &Engine) -> Result {
     if engine.has_enough() || interfaces.iter().any(|interface| interface.state == "up") {
         return Ok(());
     }
-    let watched = interfaces.iter().filter(|interface| interface.state != PASSED);
+    let watched = interfaces
+        .iter()
+        .filter(|interface| interface.state != PASSED);
     let states: Vec<String> = watched
         .map(|interface| format!("{} is {}", interface.name, interface.state))
         .collect();
