@@ -79,15 +79,6 @@ fn marking(
         (mbits * KMIN_PER_MBIT).max(LEAST_KMIN).max(in_flight),
         |kmin| kmin.get_ref().0,
     );
-    if kmin >= queue {
-        let kmin_at = text.kmin.as_ref().map(Spanned::span);
-        return Err(Refusal {
-            span: kmin_at.or_else(|| switch.queue.as_ref().map(Spanned::span)),
-            message: format!(
-                "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"
-            ),
-        });
-    }
     let kmax = text
         .kmax
         .as_ref()
@@ -102,6 +93,15 @@ fn marking(
             at,
             format!("Kmax, {kmax}, is below Kmin, {kmin}; it must not be"),
         ));
+    }
+    if kmin >= queue {
+        let kmin_at = text.kmin.as_ref().map(Spanned::span);
+        return Err(Refusal {
+            span: kmin_at.or_else(|| switch.queue.as_ref().map(Spanned::span)),
+            message: format!(
+                "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"
+            ),
+        });
     }
     Ok(Marking {
         kmin,
