@@ -42,10 +42,7 @@ impl Outcome {
                 .map(|text| ("rewriting", text.clone())),
         );
         if let Some(cut) = &self.cut {
-            lines.push((
-                "warning",
-                format!("{cut}; what is in front of it was taken"),
-            ));
+            lines.push(("warning", cut.clone()));
         }
         lines
     }
