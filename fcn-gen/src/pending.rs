@@ -49,10 +49,11 @@ impl Pending {
                     .filter(|folder| !folder.as_os_str().is_empty());
                 let mut builder = Builder::new();
                 builder.prefix(".fcn-gen-");
-                #[cfg(unix)]
-                builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                // With the permissions of any new file, and an error that does not name this one.
                 builder
-                    .tempfile_in(folder.unwrap_or(Path::new(".")))
+                    .make_in(folder.unwrap_or(Path::new(".")), |path| {
+                        File::create_new(path)
+                    })
                     .map(Place::Temporary)
             }
         }

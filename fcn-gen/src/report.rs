@@ -1,7 +1,7 @@
 //! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
 
-use crate::compare::figures::grouped;
 use crate::units::Ps;
+use fcn_tool::quantity::{counted, grouped};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,8 +65,8 @@ impl Report {
         }
         let simulated = Ps::from_nanos(self.simulated_ns);
         lines.push(("simulated", simulated.to_string()));
-        let (packets, octets) = (grouped(self.packets), grouped(self.octets));
-        lines.push(("packets", format!("{packets}, {octets} octets on the wire")));
+        let (packets, octets) = (grouped(self.packets), counted(self.octets, "octet"));
+        lines.push(("packets", format!("{packets}, {octets} on the wire")));
         if self.interfaces.len() > 1 {
             for interface in &self.interfaces {
                 let InterfaceReport {
@@ -74,8 +74,8 @@ impl Report {
                     packets,
                     octets,
                 } = interface;
-                let (packets, octets) = (grouped(*packets), grouped(*octets));
-                lines.push(("", format!("{name}: {packets}, {octets} octets")));
+                let (packets, octets) = (grouped(*packets), counted(*octets, "octet"));
+                lines.push(("", format!("{name}: {packets}, {octets}")));
             }
         }
         let kinds = self.notifications.iter();

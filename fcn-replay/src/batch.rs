@@ -7,6 +7,8 @@ pub struct Held {
     pub at: u64,
     start: usize,
     len: u32,
+    /// The capture's interface.
+    interface: u32,
 }
 
 /// Octets of memory that a frame takes beside its own.
@@ -22,12 +24,13 @@ pub struct Batch {
 impl Batch {
     /// Adds a frame.
     #[inline]
-    pub fn push(&mut self, at: u64, frame: &[u8]) {
+    pub fn push(&mut self, at: u64, interface: u32, frame: &[u8]) {
         let held = Held {
             at,
             start: self.octets.len(),
             // No capture has longer ones than 2^18.
             len: frame.len() as u32,
+            interface,
         };
         self.octets.extend_from_slice(frame);
         self.frames.push(held);
@@ -57,6 +60,13 @@ impl Batch {
     pub fn look(&self, index: usize) -> Option<(u64, usize)> {
         let held = self.frames.get(index)?;
         Some((held.at, held.len as usize))
+    }
+
+    /// The capture's interface that the frame at `index` was seen at.
+    #[inline]
+    #[must_use]
+    pub fn interface(&self, index: usize) -> u32 {
+        self.frames.get(index).map_or(0, |held| held.interface)
     }
 
     /// The octets of the frame at `index`; none behind the last.
@@ -93,11 +103,12 @@ mod tests {
     #[test]
     fn frames_are_kept_as_they_are() {
         let mut batch = Batch::default();
-        for (at, frame) in [(5, &b"abc"[..]), (7, b"d"), (7, b"efgh")] {
-            batch.push(at, frame);
+        for (at, interface, frame) in [(5, 0, &b"abc"[..]), (7, 9, b"d"), (7, 0, b"efgh")] {
+            batch.push(at, interface, frame);
         }
         assert_eq!((batch.len(), batch.longest()), (3, 4));
         assert_eq!(batch.look(1), Some((7, 1)));
+        assert_eq!((batch.interface(0), batch.interface(1)), (0, 9));
         assert_eq!(batch.frame(2), b"efgh");
         assert_eq!((batch.look(3), batch.frame(3)), (None, &b""[..]));
         assert_eq!(batch.memory(), 8 + 3 * OVERHEAD);

@@ -1,6 +1,6 @@
 //! Why frames of a capture are not sent, and how many for each reason.
 
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use serde_json::{Map, Value};
 
 /// Why a frame is not sent.
@@ -127,8 +127,8 @@ impl Tally {
         let mut lines = vec![(
             "capture",
             format!(
-                "{} frames read, {} to send",
-                grouped(self.read),
+                "{} read, {} to send",
+                counted(self.read, "frame"),
                 grouped(self.selected)
             ),
         )];
@@ -145,8 +145,8 @@ impl Tally {
             ));
         }
         if self.unstamped > 0 {
-            let count = grouped(self.unstamped);
-            lines.push(("times", format!("{count} frames have none")));
+            let count = counted(self.unstamped, "frame");
+            lines.push(("times", format!("none in {count}")));
         }
         lines
     }
@@ -154,7 +154,7 @@ impl Tally {
     /// In one line.
     #[must_use]
     pub fn in_short(&self) -> String {
-        let mut text = format!("{} frames read", grouped(self.read));
+        let mut text = format!("{} read", counted(self.read, "frame"));
         for (reason, count) in self.reasons() {
             text.push_str(&format!(", {} {}", grouped(count), reason.text()));
         }

@@ -47,7 +47,7 @@ pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Lo
                 return;
             }
             if let Some(batch) = batches.get_mut(frame.job) {
-                batch.push(frame.place, frame.octets);
+                batch.push(frame.place, frame.interface, frame.octets);
                 frames += 1;
             }
             if jobs > 1 {
@@ -119,7 +119,7 @@ mod tests {
         ) {
             let mut batches: Vec<Batch> = (0..3).map(|_| Batch::default()).collect();
             for job in &order {
-                batches[usize::from(*job)].push(0, &[0; 14]);
+                batches[usize::from(*job)].push(0, 0, &[0; 14]);
             }
             let frames = order.len() as u64;
             let loaded = Loaded { batches, order: order.clone(), frames };

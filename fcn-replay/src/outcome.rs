@@ -4,7 +4,7 @@ use crate::left_out::Tally;
 use crate::pipeline::Pipeline;
 use crate::rewriting::Rewriting;
 use fcn_tool::failure::{Failure, Result};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use serde_json::{Value, json};
 
 /// What became of the capture.
@@ -42,10 +42,7 @@ impl Outcome {
                 .map(|text| ("rewriting", text.clone())),
         );
         if let Some(cut) = &self.cut {
-            lines.push((
-                "warning",
-                format!("{cut}; what is in front of it was taken"),
-            ));
+            lines.push(("warning", cut.clone()));
         }
         lines
     }
@@ -84,9 +81,9 @@ impl Outcome {
     /// What is read, in a line.
     pub(crate) fn in_short(&self) -> String {
         format!(
-            "{} frames, {} octets",
-            grouped(self.tally.selected),
-            grouped(self.tally.octets)
+            "{}, {}",
+            counted(self.tally.selected, "frame"),
+            counted(self.tally.octets, "octet")
         )
     }
 

@@ -7,6 +7,7 @@ use crate::selection::Selection;
 use crate::splitting::Splitting;
 use crate::timing::{By, Loops, Places, Stamp};
 use fcn_link::capture_file::{CaptureReader, Packet, ReadError};
+use fcn_link::file_transmit::SeenAt;
 use fcn_tool::failure::{Failure, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -72,6 +73,8 @@ pub struct Pipeline {
     pub splitting: Splitting,
     /// How long they may be.
     pub room: Room,
+    /// The capture's interfaces, for a file that keeps them.
+    pub seen_at: SeenAt,
     by: By,
     reader: CaptureReader<'static>,
     places: Places,
@@ -109,6 +112,7 @@ impl Pipeline {
             rewriting,
             splitting,
             room,
+            seen_at: SeenAt::default(),
             by,
             reader: reader.map_err(|error| no_capture(&error))?,
             places: Places::new(by),
@@ -150,6 +154,7 @@ impl Pipeline {
                 ..
             } = packet;
             self.selection.learn(self.reader.interfaces());
+            self.seen_at.learn(self.reader.interfaces());
             packet = Packet {
                 interface,
                 at,

@@ -197,7 +197,7 @@ pub(crate) fn say_timing(cli: &Cli) -> String {
 
 /// Until when frames are sent, for people.
 pub(crate) fn say_extent(cli: &Cli) -> String {
-    use fcn_tool::quantity::grouped;
+    use fcn_tool::quantity::{counted, grouped};
     let mut text = match loops(cli) {
         Some(1) => "once".to_owned(),
         Some(loops) => format!("{} loops", grouped(loops)),
@@ -207,7 +207,7 @@ pub(crate) fn say_extent(cli: &Cli) -> String {
         text.push_str(&format!(", {gap:?} apart"));
     }
     if let Some(count) = cli.limits.count {
-        text.push_str(&format!(", {} frames at most", grouped(count)));
+        text.push_str(&format!(", {} at most", counted(count, "frame")));
     }
     if let Some(duration) = cli.limits.duration {
         text.push_str(&format!(", {duration:?} at most"));

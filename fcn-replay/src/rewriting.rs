@@ -5,7 +5,7 @@ use crate::left_out::Reason;
 use crate::rules::{self, Vary};
 use fcn_link::capture_file::MAX_PACKET;
 use fcn_tool::failure;
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use fcn_wire::rewrite::{IcrcWas, LoopVariation, RewriteError, Rules};
 use fcn_wire::{LinkType, Profile};
 
@@ -130,14 +130,14 @@ impl Rewriting {
         let mut lines = Vec::new();
         if self.unrepaired > 0 {
             lines.push(format!(
-                "{} frames have length fields that contradict each other: their ICRC is as it was",
-                grouped(self.unrepaired)
+                "ICRC left as it was in {}, whose length fields contradict each other",
+                counted(self.unrepaired, "frame")
             ));
         }
         if self.wrong > 0 {
             lines.push(format!(
-                "{} frames had a wrong ICRC (--repair makes it right)",
-                grouped(self.wrong)
+                "{} with a wrong ICRC (--repair makes it right)",
+                counted(self.wrong, "frame")
             ));
         }
         lines

@@ -11,6 +11,7 @@ use crate::source::{Preloaded, Replay, good_slots};
 use crate::streaming::{self, Extent, streams};
 use clap::Parser;
 use fcn_link::backend::{Queue, SlotCount};
+use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
 use fcn_link::sender::{Job, Settings, run_on};
 use fcn_tool::console::{Console, conclude, usage};
@@ -77,7 +78,7 @@ fn from_memory(
         .chunks(queues)
         .map(|batches| slots_for(batches, longest).map(SlotCount::all))
         .collect();
-    let opened = open(targets, |side| {
+    let opened = open(targets, &pipeline.seen_at, |side| {
         (slots.get(side).copied().flatten(), Some(longest))
     })?;
     let mean = outcome.tally().octets / loaded.frames.max(1);
@@ -139,6 +140,7 @@ fn streamed(
     };
     let (sources, feeder, begun) = streams(pipeline.splitting.jobs(), extent);
     let jobs = sources.len();
+    let seen_at = pipeline.seen_at.clone();
     thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let result = feeder.feed(pipeline, stop);
@@ -153,7 +155,7 @@ fn streamed(
             drop(sources);
             return read()?.require_frames();
         };
-        let opened = open(targets, |_| {
+        let opened = open(targets, &seen_at, |_| {
             let to_file = targets.iter().any(|target| target.interface.is_none());
             if to_file {
                 (Some(SlotCount::all(STREAMED)), Some(plan::LONGEST_STREAMED))
@@ -172,6 +174,7 @@ fn streamed(
 /// Opens what frames leave by; `room` says for each how many slots there are to be and how long the longest frame is.
 fn open(
     targets: &[Target],
+    seen_at: &SeenAt,
     room: impl Fn(usize) -> (Option<SlotCount>, Option<usize>),
 ) -> Result<Vec<Opened>> {
     targets
@@ -179,7 +182,13 @@ fn open(
         .enumerate()
         .map(|(side, target)| {
             let (slots, longest) = room(side);
-            sending::open(&target.options, slots, longest, PROGRAM)
+            let mut opened = sending::open(&target.options, slots, longest, PROGRAM)?;
+            for queue in &mut opened.queues {
+                if let Queue::File(file) = queue {
+                    file.describe(seen_at.clone());
+                }
+            }
+            Ok(opened)
         })
         .collect()
 }

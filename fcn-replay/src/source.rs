@@ -34,6 +34,14 @@ impl Source for Replay {
     }
 
     #[inline]
+    fn interface(&self) -> u32 {
+        match self {
+            Self::Preloaded(source) => source.batch.interface(source.next),
+            Self::Streamed(source) => source.batch.interface(source.next),
+        }
+    }
+
+    #[inline]
     fn skip(&mut self) {
         match self {
             Self::Preloaded(source) => source.skip(),
@@ -195,7 +203,7 @@ mod tests {
         });
         let mut batch = Batch::default();
         for (i, frame) in frames.iter().enumerate() {
-            batch.push(places.next(Some(i as u64 * 100), frame.len()).0, frame);
+            batch.push(places.next(Some(i as u64 * 100), frame.len()).0, 0, frame);
         }
         (batch, places.end(None))
     }

@@ -136,7 +136,7 @@ impl Feeder {
                 *left -= 1;
                 let due = loops.due(loop_, frame.place);
                 if let Some(lane) = self.lanes.get_mut(frame.job) {
-                    lane.filling.push(due, frame.octets);
+                    lane.filling.push(due, frame.interface, frame.octets);
                     self.filling += frame.octets.len() + OVERHEAD;
                 }
             })?;

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{captures, octets, read, replay, sendable, traffic, udp, words, write, write_pcap};
+use fcn_link::capture_file::{CaptureReader, ReadInterface};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,6 +69,41 @@ fn every_sample_capture_comes_out_as_it_is_in_memory_and_streamed() {
             assert_eq!(left_out as usize, all.len() - whole.len());
         }
     }
+}
+
+/// The name and description of each interface of a capture.
+fn interfaces(path: &Path) -> Vec<(String, String)> {
+    let mut reader = CaptureReader::open(path).unwrap();
+    while reader.next().unwrap().is_some() {}
+    let texts = |interface: &ReadInterface| (interface.name.clone(), interface.description.clone());
+    reader.interfaces().iter().map(texts).collect()
+}
+
+#[test]
+fn a_copy_has_the_interfaces_and_times_of_the_original() {
+    let files = Files::new();
+    let mut several = 0;
+    for capture in sample_captures() {
+        let mut whole = read(&capture);
+        let sendable = sendable(&capture);
+        whole.retain(|(_, _, octets, _)| sendable.contains(octets));
+        let original = interfaces(&capture);
+        for options in ["", "--preload no --memory-limit 4KiB"] {
+            files.through(&capture, options);
+            let copy = files.path("out.pcapng");
+            assert!(read(&copy) == whole, "{}", capture.display());
+            let there = interfaces(&copy);
+            assert_eq!(there, original[..there.len()], "{}", capture.display());
+            several += usize::from(there.len() > 1);
+        }
+    }
+    assert!(several > 20);
+    // One alone keeps its number and its name.
+    let capture = captures().join("attack.pcapng");
+    files.through(&capture, "--interface 2");
+    let copy = files.path("out.pcapng");
+    assert!(read(&copy).iter().all(|frame| frame.0 == 2));
+    assert_eq!(interfaces(&copy), interfaces(&capture));
 }
 
 #[test]

@@ -282,7 +282,7 @@ records! {
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
         cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
-        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
+        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
         dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap; nothing for a file that does not say", |v| count(v);
         dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap; nothing for a file that does not say", |v| count(v);
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);

@@ -11,6 +11,7 @@ use crate::monitor::Monitor;
 use crate::output::Selection;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
+use crate::record::PASSED;
 use crate::running::feed;
 use crate::screen::{self, View, Writing};
 use crate::tables::{Wanted, Watched};
@@ -148,6 +149,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                 }
             });
             ended?;
+            if !asked.load(Ordering::Relaxed) {
+                captured(&engine)?;
+            }
             whole(&engine)
         }
         Way::Headless(_) => {
@@ -171,11 +175,27 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             shown.and(exported).and(ended)?;
             match how {
+                Ended::Well if live => captured(&engine).and(whole(&engine)),
                 Ended::Well => whole(&engine),
                 Ended::Interrupted => Err(Failure::interrupted("this is what was seen until then")),
             }
         }
     }
+}
+
+/// Fails where none of the interfaces could be captured on at the end: that nothing was seen says nothing then.
+fn captured(engine: &Engine) -> Result {
+    let interfaces = engine.tables(Wanted::default()).interfaces;
+    if engine.has_enough() || interfaces.iter().any(|interface| interface.state == "up") {
+        return Ok(());
+    }
+    let watched = interfaces
+        .iter()
+        .filter(|interface| interface.state != PASSED);
+    let states: Vec<String> = watched
+        .map(|interface| format!("{} is {}", interface.name, interface.state))
+        .collect();
+    Err(Failure::failed("nothing could be captured at the end").and(states.join(", ")))
 }
 
 /// Fails where packets were lost.

@@ -21,7 +21,7 @@ pub struct Totals {
     pub notifications: [u64; Kind::ALL.len()],
     /// Packets that were seen at another place before, and are counted there alone.
     pub copies: u64,
-    /// Packets meant as notifications that cannot be read, among those that contradict themselves.
+    /// Packets meant as notifications that cannot be read, among the undecodable.
     pub malformed: u64,
     /// RoCEv2 data packets.
     pub data: u64,
@@ -31,7 +31,8 @@ pub struct Totals {
     pub other: u64,
     /// Packets of which the capture has too little to read them.
     pub cut: u64,
-    /// Packets that contradict themselves, or cannot be read as the notifications that they were meant as.
+    /// Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that
+    /// they were meant as.
     pub undecodable: u64,
     /// Notifications with a wrong ICRC.
     pub icrc_bad: u64,

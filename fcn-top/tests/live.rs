@@ -280,6 +280,8 @@ fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then
         return;
     };
     pair.ip(End::Far, &["link", "set", "far", "down"]);
+    let done = watch(&pair, "--json --duration 500ms").end().with(1);
+    assert!(done.err.contains("far is down"), "{done:?}");
     let running = watch(&pair, "--json");
     assert!(running.said.contains("CAP_NET_RAW"), "{}", running.said);
     assert!(effective(running.id()).iter().any(|set| *set != 0));
@@ -293,6 +295,14 @@ fn an_interface_that_is_down_at_first_is_waited_for_and_rights_are_given_up_then
     send(&pair, slices(&cnps(3)));
     let done = running.interrupt().with(130);
     assert_eq!(notified(&done), 3, "{done:?}");
+    for (said, is) in [
+        ("it is down: waiting", true),
+        ("it is up, and captured on", true),
+        ("was set down", false),
+        ("is back", false),
+    ] {
+        assert_eq!(done.err.contains(said), is, "{said}: {done:?}");
+    }
 }
 
 /// Makes the pair's interfaces anew, after one was deleted.
@@ -343,6 +353,11 @@ fn a_deleted_interface_is_gone_and_opened_again_where_rights_allow() {
         let json = done.json();
         let interface = &json["interfaces"][0];
         if expected == 7 {
+            // Gone for good, and not even by an end that was asked for is all well.
+            let running = watch(&pair, "--json --duration 1s");
+            pair.ip(End::Far, &["link", "del", "far"]);
+            let done = running.end().with(1);
+            assert!(done.err.contains("far is gone"), "{done:?}");
             assert_eq!(interface["state"], "up");
             assert!(events.contains(&"interface.up".to_owned()), "{events:?}");
         } else {

@@ -1,24 +1,39 @@
 //! A capture file in an interface's place: what would be sent, stamped with the time at which it is due.
 
-use crate::capture_file::{CaptureWriter, Error, Interface, Options, Summary};
+use crate::capture_file::{CaptureWriter, Error, Interface, Options, ReadInterface, Summary};
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use fcn_wire::LinkType;
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The name that stands for standard output.
 pub const STDOUT: &str = "-";
 
+/// The interfaces of the capture that frames come from: told by the one who reads it, maybe as it goes.
+#[derive(Clone, Debug, Default)]
+pub struct SeenAt(Arc<Mutex<Vec<ReadInterface>>>);
+
+impl SeenAt {
+    /// Learns those of `interfaces`, which are all so far, that are new.
+    pub fn learn(&self, interfaces: &[ReadInterface]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = interfaces.get(known.len()..).unwrap_or_default();
+        known.extend_from_slice(new);
+    }
+}
+
 /// Frames out into a pcapng file, as Ethernet.
 pub struct FileTransmit {
     writer: CaptureWriter<'static>,
     slots: Slots,
-    /// When the next frame pushed is due, and when those are that wait.
-    stamp: u64,
-    stamps: VecDeque<u64>,
+    /// When the next frame pushed is due and where it was seen, and the same of those that wait.
+    stamp: (u64, u32),
+    stamps: VecDeque<(u64, u32)>,
+    seen_at: SeenAt,
     is_live: bool,
     mode: Mode,
 }
@@ -38,12 +53,6 @@ impl FileTransmit {
             application,
             ..Options::default()
         };
-        let interface = Interface {
-            name: "",
-            description: "",
-            link: LinkType::Ethernet,
-            snap_len: 0,
-        };
         let slots = Slots::new(slots, longest);
         let mode = Mode {
             target: path.display().to_string(),
@@ -53,14 +62,15 @@ impl FileTransmit {
             slots: (slots.count(), slots.slot_len()),
         };
         let writer = if path == Path::new(STDOUT) {
-            CaptureWriter::to(io::stdout(), &options, &[interface])
+            CaptureWriter::to(io::stdout(), &options, &[])
         } else {
-            CaptureWriter::create(path, &options, &[interface])
+            CaptureWriter::create(path, &options, &[])
         };
         Ok(Self {
             writer: writer?,
             stamps: VecDeque::with_capacity(slots.count()),
-            stamp: 0,
+            stamp: (0, 0),
+            seen_at: SeenAt::default(),
             is_live: false,
             slots,
             mode,
@@ -78,11 +88,38 @@ impl FileTransmit {
         self.is_live
     }
 
+    /// Has the file describe its interfaces as those that frames were `seen_at`; else they have no names.
+    pub fn describe(&mut self, seen_at: SeenAt) {
+        self.seen_at = seen_at;
+    }
+
+    /// Describes the interfaces up to `number`, as far as the file has not yet. All of them are Ethernet, as the frames are.
+    #[inline]
+    fn require(&mut self, number: u32) -> Result<(), Error> {
+        if (number as usize) < self.writer.interfaces() {
+            return Ok(());
+        }
+        let known = self.seen_at.0.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        for there in self.writer.interfaces()..=number as usize {
+            let seen = known.get(there);
+            self.writer.interface(&Interface {
+                name: seen.map_or("", |seen| &seen.name),
+                description: seen.map_or("", |seen| &seen.description),
+                link: LinkType::Ethernet,
+                // No octet of a frame that is sent is left out.
+                snap_len: 0,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Writes what is buffered and gives the file its name.
     ///
     /// # Errors
     /// As for [`CaptureWriter::finish`].
-    pub fn finish(self) -> Result<Summary, Error> {
+    pub fn finish(mut self) -> Result<Summary, Error> {
+        self.require(0)?;
         self.writer.finish()
     }
 }
@@ -104,8 +141,8 @@ impl Transmit for FileTransmit {
         self.slots.bytes(slot)
     }
 
-    fn stamp(&mut self, at: u64) {
-        self.stamp = at;
+    fn stamp(&mut self, at: u64, interface: u32) {
+        self.stamp = (at, interface);
     }
 
     fn push(&mut self, slot: Slot, len: usize) {
@@ -114,9 +151,11 @@ impl Transmit for FileTransmit {
     }
 
     fn flush(&mut self) -> Result<(), TransmitError> {
-        while let (Some(frame), Some(at)) = (self.slots.first(), self.stamps.front()) {
+        while let Some((at, interface)) = self.stamps.front().copied() {
+            self.require(interface).map_err(TransmitError::File)?;
+            let frame = self.slots.first().unwrap_or_default();
             self.writer
-                .packet(0, *at, frame, frame.len() as u32)
+                .packet(interface, at, frame, frame.len() as u32)
                 .map_err(TransmitError::File)?;
             self.slots.sent();
             self.stamps.pop_front();

@@ -45,6 +45,12 @@ pub trait Source: Send {
     /// the number of the buffer `out`, which still holds what was written there last.
     fn fill(&mut self, slot: usize, out: &mut [u8]);
 
+    /// The interface that the frame which [`peek`](Self::peek) told of was seen at, where it is from a capture.
+    #[inline]
+    fn interface(&self) -> u32 {
+        0
+    }
+
     /// Goes on to the next one without it.
     fn skip(&mut self);
 }

@@ -72,9 +72,10 @@ pub trait Transmit {
     /// The octets of a slot, those of its last frame still in them.
     fn bytes(&mut self, slot: &Slot) -> &mut [u8];
 
-    /// When the frames pushed from now on are due: nanoseconds since 1970. Of use to a capture file alone.
+    /// When the next frame pushed is due, in nanoseconds since 1970, and the number of the interface that it was seen at.
+    /// Of use to a capture file alone.
     #[inline]
-    fn stamp(&mut self, _at: u64) {}
+    fn stamp(&mut self, _at: u64, _interface: u32) {}
 
     /// Queues the first `len` octets of `slot` (at most [`slot_len`](Self::slot_len)) behind those pushed before. They
     /// leave with the next [`flush`](Self::flush).

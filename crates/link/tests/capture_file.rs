@@ -336,6 +336,7 @@ fn a_path_that_cannot_be_written_is_refused_at_once_with_what_to_do() {
             text.starts_with(&path.display().to_string()) && text.contains(advice),
             "{text}"
         );
+        assert!(!text.contains(".capture-"), "{text}");
         assert_eq!(e.file(), Some(&*path));
     }
     assert_eq!(names(folder.path()).len(), 2);

@@ -599,6 +599,8 @@ fn a_file_cut_at_any_octet_gives_the_packets_in_front_and_says_so() {
             assert!(e.is_cut(), "{len}: {e}");
             assert!(e.octet() < len as u64, "{len}: {e}");
             assert_eq!(e.packets(), packets.len() as u64);
+            let has_whole = e.to_string().contains("in front is whole");
+            assert_eq!(has_whole, !packets.is_empty(), "{len}: {e}");
         }
         assert_eq!(before, whole.len() - 1);
     }

@@ -60,7 +60,7 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
     }
     if context.flows_forgotten > 0 {
         let said = plan.text(format_args!(
-            "the data that it is about may be among {} flows that had to be forgotten",
+            "the data that it is about may be among the flows that had to be forgotten ({})",
             context.flows_forgotten
         ));
         plan.push(Op::Text(F::FcnForgotten, here, said, Mark::Generated));

@@ -171,11 +171,17 @@ fn settings() -> (Settings, Option<ColumnText>) {
 /// The prefixes of a list with commas.
 ///
 /// # Errors
-/// The part that is none.
+/// The part that is none; all of it, where there is something but no prefix.
 fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
-    text.split(',')
+    let mut parts = text
+        .split(',')
         .map(str::trim)
         .filter(|part| !part.is_empty())
+        .peekable();
+    if parts.peek().is_none() && !text.trim().is_empty() {
+        return Err(text.to_owned());
+    }
+    parts
         .map(|part| access::prefix(part).ok_or_else(|| part.to_owned()))
         .collect()
 }
@@ -269,6 +275,7 @@ mod tests {
         assert_eq!(prefixes("").unwrap(), []);
         assert_eq!(prefixes(" 10.0.0.0/8 ,, 2001:db8::1,").unwrap().len(), 2);
         assert_eq!(prefixes("10.0.0.0/8, x y").unwrap_err(), "x y");
+        assert_eq!(prefixes(",").unwrap_err(), ",");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::sim::outcome::Metrics;
 use crate::units::{Ps, Rate};
+use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use serde::Serialize;
 
@@ -340,20 +341,6 @@ fn significant(value: f64) -> f64 {
     }
 }
 
-/// A number with its thousands set apart.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::made_up::metrics;
@@ -382,8 +369,6 @@ mod tests {
         assert_eq!(show(Unit::Share, 0.9876), "98.8 %");
         assert_eq!(show(Unit::Change, 0.0321), "+3.2 %");
         assert_eq!(show(Unit::Count, 1_234_567.0), "1,234,567");
-        assert_eq!((grouped(0), grouped(999)), ("0".into(), "999".into()));
-        assert_eq!(grouped(1_000), "1,000");
     }
 
     #[test]

@@ -102,11 +102,11 @@ fn reaction(rows: &[Row]) -> String {
         .filter_map(|row| Some((row.mechanism, figure.spread(row.played.as_ref().ok()?))))
         .collect();
     let baseline = played.iter().find(|(m, _)| *m == Mechanism::Cnp);
-    let others: Vec<(Mechanism, Spread)> = played
+    let (untold, others): (Vec<_>, Vec<_>) = played
         .iter()
         .filter(|(m, _)| *m != Mechanism::Cnp)
         .filter_map(|(m, time)| Some((*m, (*time)?)))
-        .collect();
+        .partition(|(m, _)| matches!(m, Mechanism::None | Mechanism::Pfc));
     let unmoved: Vec<&str> = played
         .iter()
         .filter(|(m, time)| *m != Mechanism::Cnp && time.is_none())
@@ -117,6 +117,23 @@ fn reaction(rows: &[Row]) -> String {
         Some((_, None)) => absolute("Receiver CNPs slowed no sender down", &others),
         None => absolute("Receiver CNPs were not played", &others),
     };
+    if !untold.is_empty() {
+        // For another reason: a forged notification, for one.
+        let parts: Vec<String> = untold
+            .iter()
+            .map(|(m, time)| {
+                format!(
+                    "{} (after {})",
+                    m.id(),
+                    show(Unit::Nanoseconds, time.median)
+                )
+            })
+            .collect();
+        text += &format!(
+            "; a sender slowed down although nobody tells it of congestion under {}",
+            listed(&parts)
+        );
+    }
     if !unmoved.is_empty() {
         text += &format!("; under {} no sender slowed down", listed(&unmoved));
     }
@@ -311,6 +328,24 @@ mod tests {
              under none and pfc no sender slowed down. Over the time counted, goodput was not surely different under none, pfc, fast-cnp, \
              fast-cnp-ioam, proxy and wan-fcn. Over the time counted, the mean queue was not surely different under none, pfc, \
              fast-cnp, fast-cnp-ioam, proxy and wan-fcn. One seed was played: how far chance goes is not known."
+        );
+    }
+
+    #[test]
+    fn who_slows_down_untold_of_congestion_does_not_react_to_it() {
+        let rows = [
+            row(Mechanism::None, &[Some(60_000)]),
+            row(Mechanism::Pfc, &[Some(60_000)]),
+            row(Mechanism::Cnp, &[Some(12_000)]),
+            row(Mechanism::FastCnp, &[Some(3_000)]),
+        ];
+        let text = sentence(&rows);
+        assert!(
+            text.contains(
+                "cut, fast-cnp reacted 4.0 times sooner (3 µs); a sender slowed down although nobody tells it of congestion \
+                 under none (after 60 µs) and pfc (after 60 µs). Over"
+            ),
+            "{text}"
         );
     }
 

@@ -20,7 +20,7 @@ use fcn_link::pacing::Rate;
 use fcn_link::sender::{Job, Report, Source, Stop, run as send};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, tick};
 use fcn_wire::{LinkType, Profile};
 use serde_json::{Value, json};
@@ -243,9 +243,9 @@ impl Act {
             (
                 "flows",
                 format!(
-                    "{}, {} QPs",
+                    "{}, {}",
                     grouped(stress.flows.into()),
-                    grouped(stress.connections.into())
+                    counted(stress.connections.into(), "QP")
                 ),
             ),
             (
@@ -515,8 +515,8 @@ impl Act {
             lines.push((
                 "left out",
                 format!(
-                    "{} packets longer than the link takes, up to {longest} octets",
-                    grouped(too_long)
+                    "{} longer than the link takes, up to {longest} octets",
+                    counted(too_long, "packet")
                 ),
             ));
         }

@@ -4,7 +4,7 @@ use crate::cli::Run;
 use fcn_link::pacing::{Rate, burst_for};
 use fcn_link::sender::{BURST, Pace, Settings};
 use fcn_tool::failure::{Failure, Result};
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::counted;
 use std::time::Duration;
 
 /// When the frames of all queues together leave.
@@ -147,11 +147,7 @@ fn part(whole: u64, queue: u32, queues: u32) -> u64 {
 pub fn until(options: &Run, end: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(end.map(str::to_owned));
-    parts.extend(
-        options
-            .count
-            .map(|count| format!("{} packets", grouped(count))),
-    );
+    parts.extend(options.count.map(|count| counted(count, "packet")));
     parts.extend(options.duration.map(|duration| format!("{duration:?}")));
     if parts.is_empty() {
         "Ctrl-C".to_owned()

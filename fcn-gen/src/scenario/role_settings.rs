@@ -11,6 +11,7 @@ use fcn_node::congestion_point::Marking;
 use fcn_node::limiter::Limits;
 use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{dcqcn, telemetry};
+use toml::Spanned;
 
 /// Kmin for each Mbit/s of the port, 8 µs of it; Kmax is four times as deep, and Pmax 0.2.
 ///
@@ -46,7 +47,7 @@ pub(super) fn thresholds(
     let queue = queue(switch, mbits)?;
     let in_flight = (round.as_seconds_f64() * rate.bits_per_second() as f64 / 8.0) as u64;
     Ok(Thresholds {
-        marking: marking(switch, mbits, in_flight.min(queue / 8))?,
+        marking: marking(switch, mbits, in_flight.min(queue / 8), queue)?,
         queue,
         pfc: lossless.then(|| pause(switch, mbits, queue)).transpose()?,
     })
@@ -67,7 +68,12 @@ fn queue(switch: &SwitchText, mbits: u64) -> Result<u64, Refusal> {
     }
 }
 
-fn marking(switch: &SwitchText, mbits: u64, in_flight: u64) -> Result<Marking, Refusal> {
+fn marking(
+    switch: &SwitchText,
+    mbits: u64,
+    in_flight: u64,
+    queue: u64,
+) -> Result<Marking, Refusal> {
     let text = &switch.marking;
     let kmin = text.kmin.as_ref().map_or(
         (mbits * KMIN_PER_MBIT).max(LEAST_KMIN).max(in_flight),
@@ -87,6 +93,15 @@ fn marking(switch: &SwitchText, mbits: u64, in_flight: u64) -> Result<Marking, R
             at,
             format!("Kmax, {kmax}, is below Kmin, {kmin}; it must not be"),
         ));
+    }
+    if kmin >= queue {
+        let kmin_at = text.kmin.as_ref().map(Spanned::span);
+        return Err(Refusal {
+            span: kmin_at.or_else(|| switch.queue.as_ref().map(Spanned::span)),
+            message: format!(
+                "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"
+            ),
+        });
     }
     Ok(Marking {
         kmin,

@@ -57,6 +57,8 @@ pub(super) struct Topology<'a> {
     pub links: Vec<Link>,
     by_name: HashMap<String, NodeId>,
     between: HashMap<(NodeId, NodeId), LinkId>,
+    /// Entries that make no node: their names and counts of 0.
+    empty: Vec<(&'a str, &'a Spanned<u32>)>,
     /// Names compared with patterns so far.
     compared: Cell<usize>,
 }
@@ -68,6 +70,7 @@ impl<'a> Topology<'a> {
             links: Vec::new(),
             by_name: HashMap::new(),
             between: HashMap::new(),
+            empty: Vec::new(),
             compared: Cell::new(0),
         };
         for host in &file.host {
@@ -110,8 +113,8 @@ impl<'a> Topology<'a> {
 
     fn add(
         &mut self,
-        name: &Spanned<String>,
-        number: Option<&Spanned<u32>>,
+        name: &'a Spanned<String>,
+        number: Option<&'a Spanned<u32>>,
         entry: Entry<'a>,
         most: usize,
         what: &str,
@@ -123,6 +126,9 @@ impl<'a> Topology<'a> {
         };
         let total = self.nodes.len().saturating_add(*number.get_ref() as usize);
         check::count(total, most, what, number.span())?;
+        if *number.get_ref() == 0 {
+            self.empty.push((name.get_ref(), number));
+        }
         for index in 1..=*number.get_ref() {
             self.add_one(format!("{}{index}", name.get_ref()), name, entry)?;
         }
@@ -312,6 +318,11 @@ impl<'a> Topology<'a> {
                     Some(false) => "switch",
                     None => "node",
                 };
+                let would = |(name, _): &&(&str, _)| fits(pattern, &format!("{name}1"));
+                if let Some((_, number)) = self.empty.iter().find(would) {
+                    let message = format!("0 leaves no {what} `{pattern}`, which others name");
+                    return Err(Refusal::at(number, message));
+                }
                 return Err(Refusal::span(
                     at.clone(),
                     format!(

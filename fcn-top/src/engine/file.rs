@@ -291,7 +291,7 @@ impl Input for FileInput {
             }
             Ok(()) if self.fate.unknown > 0 => {
                 let left_out = format!(
-                    "link types that are not read here: {} left out",
+                    "{} of link types that are not read here, counted as undecodable",
                     counted(self.fate.unknown, "packet")
                 );
                 engine.note(Severity::Warning, "capture.link_type", "", &left_out);
@@ -389,10 +389,8 @@ impl Fate {
         }
         let place = self.interfaces.get_mut(lent.interface as usize)?;
         let numbers = place.numbers.as_mut()?;
-        let Some(link) = place.link else {
-            self.unknown += 1;
-            return None;
-        };
+        // Nobody reads what follows of a link type that is not known.
+        let link = place.link.unwrap_or(LinkType::Ethernet);
         let passes = |filter: &BpfProgram| filter.filter(lent.bytes);
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
@@ -407,14 +405,20 @@ impl Fate {
             };
             (described, FILE)
         });
-        Some(Packet {
+        let packet = Packet {
             at: self.last,
             bytes: lent.bytes,
             wire_len: lent.wire_len as usize,
             link,
             interface,
             number: self.number,
-        })
+        };
+        if place.link.is_none() {
+            self.unknown += 1;
+            taking.count_unread(&packet);
+            return None;
+        }
+        Some(packet)
     }
 
     /// Waits until a packet's time has come, and tells how late it is.

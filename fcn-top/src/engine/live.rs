@@ -280,7 +280,10 @@ impl LiveInput {
     /// What became of the interface.
     fn look(&mut self, engine: &Engine) {
         while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
-            self.became(event, engine);
+            // Of one that is not captured on it was told that it is waited for, until it is.
+            if self.handle.is_some() || event == LinkEvent::Gone {
+                self.became(event, engine);
+            }
         }
     }
 

@@ -451,6 +451,11 @@ impl Taking<'_> {
         !*enough
     }
 
+    /// Counts a packet that nobody here can read.
+    pub fn count_unread(&mut self, packet: &Packet<'_>) {
+        self.0.monitor.count_unread(packet);
+    }
+
     /// Packets of all inputs that were taken in so far.
     #[must_use]
     pub fn taken(&self) -> u64 {

@@ -19,7 +19,7 @@ pub enum Sort {
     Other,
     /// Too little of it was captured.
     Cut,
-    /// It contradicts itself, or cannot be read as the notification that it was meant as.
+    /// It contradicts itself, is of a link type that is not read, or cannot be read as the notification that it was meant as.
     Undecodable,
 }
 

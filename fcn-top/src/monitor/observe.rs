@@ -270,6 +270,11 @@ impl Monitor {
         earlier
     }
 
+    /// Counts a packet of a link type that is not read.
+    pub fn count_unread(&mut self, packet: &Packet<'_>) {
+        self.count(packet, Step::of(packet.at), Sort::Undecodable, false);
+    }
+
     #[inline]
     fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort, is_copy: bool) {
         self.interfaces.count(packet, step, sort);

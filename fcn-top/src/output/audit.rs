@@ -203,8 +203,8 @@ impl Audit {
                 grouped(notes)
             ),
             (bad, notes) => format!(
-                "verdict: rules are broken {} times in {packets} (errors {}, warnings {}, notes {})",
-                grouped(bad),
+                "verdict: {} in {packets} (errors {}, warnings {}, notes {})",
+                counted(bad, "violation"),
                 grouped(self.at_least(Severity::Error)),
                 grouped(bad - self.at_least(Severity::Error)),
                 grouped(notes)

@@ -91,9 +91,9 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     line(
         "packets",
         format!(
-            "{} ({} octets)",
+            "{} ({})",
             grouped(totals.packets),
-            grouped(totals.octets)
+            counted(totals.octets, "octet")
         ),
     );
     let kinds = Kind::ALL.iter().zip(totals.notifications);
@@ -132,17 +132,19 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
         let malformed = counted(totals.malformed, "packet");
         line("malformed", format!("{malformed} meant as notifications"));
     }
-    let [notes, warnings, errors] = totals.findings.map(grouped);
+    let [notes, warnings, errors] = totals.findings;
     line(
         "findings",
-        format!("{errors} errors, {warnings} warnings, {notes} notes"),
+        format!(
+            "{}, {}, {}",
+            counted(errors, "error"),
+            counted(warnings, "warning"),
+            counted(notes, "note")
+        ),
     );
     line("drops", drops(tables));
     if totals.icrc_bad > 0 {
-        line(
-            "wrong ICRC",
-            format!("{} notifications", grouped(totals.icrc_bad)),
-        );
+        line("wrong ICRC", counted(totals.icrc_bad, "notification"));
     }
     let gone = [
         (totals.rows_evicted, "QP rows"),
@@ -182,8 +184,8 @@ fn drops(tables: &Tables) -> String {
             if silent > 0 {
                 let _ = write!(
                     text,
-                    "; {silent} of {} interfaces do not say",
-                    tables.interfaces.len()
+                    "; not known of {silent} of {}",
+                    counted(tables.interfaces.len() as u64, "interface")
                 );
             }
             text

@@ -9,7 +9,7 @@ use super::mouse::Hit;
 use super::theme::Tone;
 use crate::record::{Cell, Record};
 use crate::text::clean;
-use fcn_tool::quantity::grouped;
+use fcn_tool::quantity::{counted, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -186,8 +186,8 @@ impl App<'_> {
             piece(0, drops, tone(lost, Tone::Bad)),
             piece(1, format!("{rate} notif/s"), self.theme.bold(Tone::Plain)),
             piece(4, format!("{} in all", grouped(totals.notified())), plain),
-            piece(2, format!("{} rows", grouped(totals.rows)), plain),
-            piece(3, format!("{} findings", grouped(found)), worst),
+            piece(2, counted(totals.rows, "row"), plain),
+            piece(3, counted(found, "finding"), worst),
         ]);
         if totals.rows_evicted > 0 {
             pieces.push(piece(

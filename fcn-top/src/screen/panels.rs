@@ -5,7 +5,7 @@ use super::draw::Look;
 use super::fit;
 use super::theme::Tone;
 use crate::tables::Tables;
-use fcn_tool::quantity::{counted, grouped};
+use fcn_tool::quantity::counted;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -46,8 +46,8 @@ pub(super) fn why_empty(
 ) -> String {
     if lines > 0 && filters {
         return format!(
-            "None of {} lines passes the filter. Change it with /, or drop it with Esc.",
-            grouped(lines as u64)
+            "The filter lets nothing of {} pass. Change it with /, or drop it with Esc.",
+            counted(lines as u64, "line")
         );
     }
     let seen = counted(tables.totals.packets, "packet");

@@ -109,7 +109,7 @@ pub(super) fn sums(tables: &Tables, area: Rect, look: Look<'_>, buffer: &mut Buf
         (
             "Unreadable",
             format!(
-                "{} cut short, {} contradict themselves, {} of them notifications",
+                "{} cut short, {} undecodable, {} of them notifications",
                 count(totals.cut),
                 count(totals.undecodable),
                 count(totals.malformed)
@@ -124,7 +124,7 @@ pub(super) fn sums(tables: &Tables, area: Rect, look: Look<'_>, buffer: &mut Buf
         (
             "Findings",
             format!(
-                "{} errors, {} warnings, {} notes",
+                "errors {}, warnings {}, notes {}",
                 count(errors),
                 count(warnings),
                 count(notes)

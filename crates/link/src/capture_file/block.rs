@@ -58,6 +58,12 @@ pub(super) fn head(options: &Options<'_>, interfaces: &[Interface<'_>]) -> Resul
     Ok(writer.into_inner())
 }
 
+/// The description of one more interface. pcap-file writes no block but behind a section header.
+pub(super) fn another(interface: &Interface<'_>) -> Result<Vec<u8>, String> {
+    let section = head(&Options::default(), &[])?;
+    head(&Options::default(), &[*interface]).map(|mut blocks| blocks.split_off(section.len()))
+}
+
 fn description<'a>(interface: &Interface<'a>) -> InterfaceDescriptionBlock<'a> {
     let mut block = InterfaceDescriptionBlock::new(data_link(interface.link), interface.snap_len);
     if !interface.name.is_empty() {

@@ -80,22 +80,6 @@ fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     // Short, so that any final name that is allowed leaves room for it.
     builder.prefix(".capture-").suffix(".partial");
-    // The permissions of any new file; tempfile's own choice is that nobody else may read it.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder).map_err(without_path)
-}
-
-/// tempfile puts the temporary's own path into the message; people want that of the capture.
-fn without_path(e: io::Error) -> io::Error {
-    match e.get_ref().and_then(|inner| inner.source()) {
-        Some(source) => match source
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::raw_os_error)
-        {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => e,
-        },
-        None => e,
-    }
+    // With the permissions of any new file, and an error that does not name this one: tempfile would have it otherwise.
+    builder.make_in(folder, |path| File::create_new(path))
 }

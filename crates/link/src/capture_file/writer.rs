@@ -30,7 +30,7 @@ pub struct CaptureWriter<'w> {
     buffer: Box<[u8]>,
     filled: usize,
     /// Octets kept of a packet, for each interface.
-    snap_lens: Box<[usize]>,
+    snap_lens: Vec<usize>,
     summary: Summary,
     /// Why octets were lost, where they were.
     broken: Option<io::Error>,
@@ -75,10 +75,6 @@ impl<'w> CaptureWriter<'w> {
     ) -> Result<Self, Error> {
         let head = block::head(options, interfaces)
             .map_err(|reason| Error::new(sink.name(), ErrorKind::Text(reason)))?;
-        let snap_len = |interface: &Interface<'_>| match interface.snap_len {
-            0 => usize::MAX,
-            octets => octets as usize,
-        };
         let mut writer = Self {
             sink,
             buffer: vec![0; BUFFER_LEN].into_boxed_slice(),
@@ -89,6 +85,24 @@ impl<'w> CaptureWriter<'w> {
         };
         writer.write(&head)?;
         Ok(writer)
+    }
+
+    /// Adds an interface behind those there are, for packets that follow.
+    ///
+    /// # Errors
+    /// As for [`to`](Self::to).
+    pub fn interface(&mut self, interface: &Interface<'_>) -> Result<(), Error> {
+        let block =
+            block::another(interface).map_err(|reason| self.error(ErrorKind::Text(reason)))?;
+        self.flush()?;
+        self.snap_lens.push(snap_len(interface));
+        self.write(&block)
+    }
+
+    /// How many interfaces there are.
+    #[must_use]
+    pub const fn interfaces(&self) -> usize {
+        self.snap_lens.len()
     }
 
     /// Adds the packet `bytes`, seen on `interface` (numbered from 0) at `at`, nanoseconds since the epoch.
@@ -254,6 +268,13 @@ impl<'w> CaptureWriter<'w> {
         self.broken = None;
         self.summary.octets_of_file += octets.len() as u64;
         Ok(())
+    }
+}
+
+const fn snap_len(interface: &Interface<'_>) -> usize {
+    match interface.snap_len {
+        0 => usize::MAX,
+        octets => octets as usize,
     }
 }
 

@@ -48,9 +48,7 @@ impl fmt::Display for LinkEvent {
         f.write_str(match self {
             Self::Gone => "it is gone: deleted, unplugged, renamed or moved to another namespace",
             Self::Down => "it was set down",
-            Self::NoCarrier => {
-                "it lost its carrier: the cable was pulled, or the other end is down"
-            }
+            Self::NoCarrier => "it has no carrier: the cable is out, or the other end is down",
             Self::Back => "it is back",
         })
     }

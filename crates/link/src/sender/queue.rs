@@ -140,7 +140,8 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
     }
 
     #[inline]
-    fn put(&mut self, slot: Slot, len: usize) {
+    fn put(&mut self, slot: Slot, len: usize, stamp: u64) {
+        self.link.stamp(stamp, self.source.interface());
         let octets = self.link.bytes(&slot);
         self.source.fill(slot.index(), octets);
         self.link.push(slot, len);
@@ -149,7 +150,6 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
 
     fn top(mut self, start: u64) -> Result<(), TransmitError> {
         let mut now = self.clock.wait_until(start, self.stop);
-        self.link.stamp(self.settings.epoch);
         'run: while !self.stopped() && now < self.until {
             let mut filled = 0;
             let mut later = false;
@@ -163,7 +163,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                     Peeked::End => break 'run,
                 };
                 let Some(slot) = self.link.take() else { break };
-                self.put(slot, len);
+                self.put(slot, len, self.settings.epoch);
                 filled += 1;
             }
             if filled > 0 {
@@ -217,6 +217,8 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 }
                 continue;
             };
+            let stamp = epoch.saturating_add(due - start);
+            self.link.stamp(stamp, self.source.interface());
             // Filled before its time, so that nothing but the system call comes after it.
             let octets = self.link.bytes(&slot);
             self.source.fill(slot.index(), octets);
@@ -227,7 +229,6 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             if now < leaves || now >= self.until {
                 break;
             }
-            self.link.stamp(epoch.saturating_add(due - start));
             self.link.push(slot, len);
             self.left -= 1;
             release.left(due, now);
@@ -244,8 +245,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                     break;
                 }
                 let Some(slot) = self.link.take() else { break };
-                self.link.stamp(epoch.saturating_add(due - start));
-                self.put(slot, len);
+                self.put(slot, len, epoch.saturating_add(due - start));
                 schedule.count(len);
                 release.left(due, leaves.max(now));
                 dues.push(due);

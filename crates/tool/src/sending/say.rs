@@ -3,7 +3,7 @@
 use super::open::Opened;
 use crate::console::{Console, say, say_json};
 use crate::failure::{Failure, Result};
-use crate::quantity::{bits_per_second, grouped};
+use crate::quantity::{bits_per_second, counted, grouped};
 use fcn_link::backend::Queue;
 use fcn_link::file_transmit::STDOUT;
 use fcn_link::sender::{Ended, Report, Tick};
@@ -48,7 +48,7 @@ pub fn tick(tick: &Tick, console: &mut Console<'_>) {
         let _ = write!(text, ", {} dropped", grouped(tick.dropped));
     }
     if tick.starved > 0 {
-        let _ = write!(text, ", source late {} times", grouped(tick.starved));
+        let _ = write!(text, ", source late {}", counted(tick.starved, "time"));
     }
     text.push('\n');
     // That nobody reads it is no reason to stop.
@@ -88,8 +88,8 @@ pub fn conclude(
     match &report.ended {
         Ended::LinkFailed(why) => Err(Failure::failed(why.clone())),
         Ended::Interrupted => Err(Failure::interrupted(format!(
-            "{} packets had been sent",
-            grouped(report.sent())
+            "sent until then: {}",
+            counted(report.sent(), "packet")
         ))),
         Ended::Done | Ended::TimeUp if report.sent() == 0 => {
             Err(Failure::failed("nothing was sent"))
@@ -145,19 +145,14 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
         Ended::LinkFailed(why) => why.clone(),
     };
     line("ended", ended);
-    let (packets, octets) = (grouped(report.sent()), grouped(report.total.octets));
+    let packets = counted(report.sent(), "packet");
+    let octets = counted(report.total.octets, "octet");
     let seconds = report.seconds;
     if let Some(due) = report.due_seconds {
-        line(
-            "written",
-            format!("{packets} packets, {octets} octets, in {seconds:.3} s"),
-        );
+        line("written", format!("{packets}, {octets}, in {seconds:.3} s"));
         line("lasting", format!("{due:.9} s by their time stamps"));
     } else {
-        line(
-            "sent",
-            format!("{packets} packets, {octets} octets, in {seconds:.3} s"),
-        );
+        line("sent", format!("{packets}, {octets}, in {seconds:.3} s"));
         line(
             "rate",
             format!(
@@ -174,11 +169,8 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
             let place = queue
                 .pinned_to
                 .map_or_else(|| "unpinned".to_owned(), |cpu| format!("processor {cpu}"));
-            let sent = grouped(queue.counts.completed);
-            line(
-                "queue",
-                format!("{}: {sent} packets, {place}", queue.mode.kind),
-            );
+            let sent = counted(queue.counts.completed, "packet");
+            line("queue", format!("{}: {sent}, {place}", queue.mode.kind));
         }
     }
     let timing = &report.timing;
@@ -202,7 +194,10 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
     if starved > 0 {
         line(
             "late",
-            format!("the source had nothing in time {} times", grouped(starved)),
+            format!(
+                "the source had nothing in time {}",
+                counted(starved, "time")
+            ),
         );
     }
     for why in &report.unwatched {

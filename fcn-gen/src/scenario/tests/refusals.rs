@@ -23,6 +23,12 @@ fn refusals_say_where_and_what_is_allowed() {
             "t.toml:14:1: flow.1.nome: unknown key `nome`; allowed are `name`, `from`",
         ),
         (
+            "count = 2",
+            "count = 0",
+            "",
+            "t.toml:8:9: host.s.count: 0 leaves no host `s*`, which others name",
+        ),
+        (
             "\"fast-cnp\"",
             "\"faster\"",
             "",
@@ -325,6 +331,12 @@ fn refusals_say_where_and_what_is_allowed() {
             "name = \"leaf1\"\nmarking = { kmin = \"2MB\", kmax = \"1MB\" }",
             "",
             "Kmax, 1000000, is below Kmin, 2000000",
+        ),
+        (
+            "name = \"leaf1\"",
+            "name = \"leaf1\"\nqueue = 9000\nmarking = { kmin = 9000 }",
+            "",
+            "t.toml:7:20: switch.leaf1.marking.kmin: Kmin, 9000, is not below the queue's limit, 9000",
         ),
         (
             "name = \"leaf1\"",

@@ -181,7 +181,11 @@ impl fmt::Display for ReadError {
                 _ => write!(f, "octet {octet}, behind packet {packets}: ")?,
             }
         }
-        kind.fmt(f)
+        kind.fmt(f)?;
+        match packets {
+            1.. if matches!(kind, ReadErrorKind::Cut) => f.write_str("; what is in front is whole"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -216,8 +220,7 @@ impl fmt::Display for ReadErrorKind {
                 "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
             ),
             Self::Cut => f.write_str(
-                "the file ends within what begins here: the capture, or its copy, was not finished; what is in front is \
-                 whole",
+                "the file ends within what begins here: the capture, or its copy, was not finished",
             ),
             Self::TooLong { len } => {
                 write!(f, "a packet of {len} octets; at most {MAX_PACKET} are read")
