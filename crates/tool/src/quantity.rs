@@ -1,8 +1,9 @@
 //! Quantities as people write them, on command lines and in scenario files: rates, times, counts, sizes, factors, MAC
-//! addresses. Exact: what the smallest unit cannot hold is refused, not rounded. Showing quantities, too.
+//! addresses, prefixes. Exact: what the smallest unit cannot hold is refused, not rounded. Showing quantities, too.
 
 use core::fmt;
 use fcn_link::pacing::Rate;
+use fcn_wire::pnc::Prefix;
 use serde::de::{Deserializer, Error, Visitor};
 use std::time::Duration;
 
@@ -245,6 +246,14 @@ pub fn mac(text: &str) -> Result<[u8; 6], String> {
         .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
 }
 
+/// Reads an address prefix: `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
+///
+/// # Errors
+/// It is none.
+pub fn prefix(text: &str) -> Result<Prefix, String> {
+    text.parse().map_err(|no| format!("`{text}` is {no}"))
+}
+
 /// A number with a comma after every three digits.
 #[must_use]
 pub fn grouped(number: u64) -> String {
@@ -372,6 +381,25 @@ mod tests {
             (1_234_567, "1,234,567"),
         ] {
             assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn prefixes_are_prefix() {
+        let read = prefix("10.0.0.7/24").unwrap();
+        assert_eq!((read.address(), read.bits()), ([10, 0, 0, 0].into(), 24));
+        assert!(prefix("fd00::1").unwrap().is_host());
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "a/8",
+            "10.0.0.0/",
+            "::/-1",
+            "::/+1",
+        ] {
+            assert!(prefix(text).is_err(), "{text}");
         }
     }
 }

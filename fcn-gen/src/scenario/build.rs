@@ -39,7 +39,7 @@ pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     let addresses = addresses::assign(&topology)?;
     let pairs = flows::pairs(file, &topology)?;
     let roles = Roles::new(file, &topology, &addresses, &pairs)?;
-    let flows = Maker::new(file, &topology, &addresses, &roles).flows(&pairs)?;
+    let flows = Maker::new(file, &roles).flows(&pairs)?;
     if flows.is_empty() {
         return Err(Refusal::whole(
             "there are no flows; a scenario needs [[flow]] entries",

@@ -5,12 +5,12 @@
 
 use super::error::{Error, Place, Refusal, refuse};
 use super::limits;
-use super::schema::ParameterKeys;
+use super::schema::{ParameterKeys, list};
 use core::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 /// A named knob of a scenario.
@@ -31,19 +31,12 @@ pub struct Parameter {
 /// Arrays of tables.
 const ENTRIES: [&str; 6] = ["host", "switch", "link", "flow", "fault", "inject"];
 
-/// Which entries get which defaults: `defaults.<name>` goes to each `[[entry]]`, as its key of that name or as all its keys.
-const DEFAULTS: [(&str, &[&str]); 11] = [
-    ("host", &["host"]),
-    ("switch", &["switch"]),
-    ("link", &["link"]),
-    ("flow", &["flow"]),
-    ("dcqcn", &["host"]),
-    ("telemetry", &["host"]),
-    ("marking", &["switch"]),
-    ("limits", &["switch"]),
-    ("pause", &["switch"]),
-    ("rate", &["host", "link"]),
-    ("delay", &["host", "link"]),
+/// Keys of `[defaults]`: those of each `[[entry]]` in a table of its name, and which of its keys stand there alone.
+const DEFAULTS: [(&str, &[&str]); 4] = [
+    ("host", &["dcqcn", "telemetry", "rate", "delay"]),
+    ("switch", &["marking", "limits", "pause"]),
+    ("link", &["rate", "delay"]),
+    ("flow", &[]),
 ];
 
 /// A document with settings laid over it.
@@ -152,16 +145,11 @@ impl<'a> Document<'a> {
                 (at.unwrap_or(Place::Whole), None)
             }
         };
-        if let (Place::Set(_), [key]) = (&place, path.as_slice())
-            && !self.is_in_text(key)
-            && !self.parameters.is_empty()
+        if let (Place::Set(_), [name]) = (&place, path.as_slice())
+            && !self.offers(name)
         {
-            let names = self
-                .parameters
-                .iter()
-                .map(|parameter| parameter.name.as_str());
-            message += "; parameters are ";
-            message += &names.collect::<Vec<_>>().join(", ");
+            let names = self.parameters.iter().map(|parameter| &parameter.name);
+            message += &format!("; parameters are {}", list(names));
         }
         Error {
             file: self.file.to_owned(),
@@ -171,9 +159,11 @@ impl<'a> Document<'a> {
         }
     }
 
-    fn is_in_text(&self, key: &str) -> bool {
-        let root = self.root.as_table_like();
-        root.and_then(|root| root.key(key)?.span()).is_some()
+    /// Whether the text has a key, or a parameter of its name.
+    fn offers(&self, name: &str) -> bool {
+        let key = self.root.as_table_like().and_then(|root| root.key(name));
+        let mut parameters = self.parameters.iter();
+        key.is_some_and(|key| key.span().is_some()) || parameters.any(|known| known.name == name)
     }
 
     /// Where the value at `path` stands, or what is nearest to it, and its key as people name it.
@@ -228,16 +218,19 @@ fn parameter(
     keys: ParameterKeys,
     in_documents: [&Item; 2],
 ) -> Result<Parameter, Refusal> {
+    let path = format!("parameters.{name}");
     let Some(first) = keys.set.first() else {
-        let message = "sets nothing; it needs set = [\"host.s.count\"] or the like";
-        return Err(Refusal::at(&format!("parameters.{name}"), message));
+        refuse!(
+            path,
+            "sets nothing; it needs set = [\"host.s.count\"] or the like"
+        );
     };
     let now = in_documents
         .iter()
         .find_map(|document| get(document, first));
     let Some(default) = now.and_then(json).or(keys.default) else {
         refuse!(
-            format!("parameters.{name}.set.0"),
+            path + ".set.0",
             "the document has no `{first}`; give it, or give the parameter a default"
         );
     };
@@ -386,50 +379,46 @@ fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
         return Ok(());
     };
     let Some(defaults) = defaults.as_table_like() else {
-        return Err(Refusal::at("defaults", "[defaults] is a table"));
+        refuse!("defaults", "[defaults] is a table");
     };
+    let mut spread = 0;
     for (key, value) in defaults.iter() {
         let path = format!("defaults.{key}");
-        if !DEFAULTS.iter().any(|(name, _)| *name == key) {
-            let names = DEFAULTS.map(|(name, _)| format!("`{name}`")).join(", ");
-            refuse!(
-                path,
-                "there are no defaults for `{key}`; allowed are {names}"
-            );
+        let arrays = DEFAULTS.map(|(array, _)| array);
+        let alone = DEFAULTS.iter().flat_map(|(_, keys)| *keys).copied();
+        let known: BTreeSet<&str> = arrays.into_iter().chain(alone).collect();
+        if !known.contains(key) {
+            let names = list(known.iter().map(|name| format!("`{name}`")));
+            refuse!(path, "unknown field `{key}`, expected one of {names}");
         }
-        if ENTRIES.contains(&key) && !value.is_table_like() {
+        if arrays.contains(&key) && !value.is_table_like() {
             refuse!(path, "[{path}] is a table of the keys of [[{key}]]");
         }
     }
-    // The entries' own tables first: they are nearer.
-    let mut spread = 0;
-    for (name, arrays) in DEFAULTS {
-        let Some((key, value)) = defaults.get_key_value(name) else {
+    for (name, keys) in DEFAULTS {
+        let root = root.as_table_like_mut();
+        let Some(array) = root.and_then(|root| root.get_mut(name)) else {
             continue;
         };
+        // The entries' own table first: it is nearer.
+        let mut all = Table::new();
+        if let Some(own) = defaults.get(name).and_then(Item::as_table_like) {
+            merge(&mut all, own);
+        }
         let mut alone = Table::new();
-        alone.entry_format(key).or_insert(value.clone());
-        for array in arrays {
-            let more = if array == &name {
-                value.as_table_like()
-            } else {
-                Some(&alone as &dyn TableLike)
-            };
-            let array = root
-                .as_table_like_mut()
-                .and_then(|root| root.get_mut(array));
-            let (Some(array), Some(more)) = (array, more) else {
-                continue;
-            };
-            let len = entries(array).map_or(0, |entries| entries.len());
-            spread += weight(value).saturating_mul(len);
-            limits::at_most(spread, limits::SPREAD, "values for all entries", || {
-                format!("defaults.{name}")
-            })?;
-            for index in 0..len {
-                if let Some(entry) = array.get_mut(index).and_then(Item::as_table_like_mut) {
-                    merge(entry, more);
-                }
+        for (key, value) in keys.iter().filter_map(|key| defaults.get_key_value(key)) {
+            alone.entry_format(key).or_insert(value.clone());
+        }
+        merge(&mut all, &alone);
+        let all = Item::Table(all);
+        let len = entries(array).map_or(0, |entries| entries.len());
+        spread += weight(&all).saturating_mul(len);
+        let path = || format!("defaults.{name}");
+        limits::at_most(spread, limits::SPREAD, "values for all entries", path)?;
+        for index in 0..len {
+            let entry = array.get_mut(index).and_then(Item::as_table_like_mut);
+            if let (Some(entry), Some(all)) = (entry, all.as_table_like()) {
+                merge(entry, all);
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Flows: who sends to whom, and the numbers of each connection, drawn from the seed where the file says none.
 
-use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
 use super::limits;
 use super::model::{Flow, IoamTrace, Mechanism, NodeId, ProxyKnownBy};
@@ -160,24 +159,15 @@ fn default_family(file: &File) -> u8 {
 /// What all flows share.
 pub(super) struct Maker<'a> {
     file: &'a File,
-    topology: &'a Topology<'a>,
-    addresses: &'a [Addresses],
     roles: &'a Roles<'a, 'a>,
     ip: u8,
     qps: HashSet<(NodeId, u32)>,
 }
 
 impl<'a> Maker<'a> {
-    pub fn new(
-        file: &'a File,
-        topology: &'a Topology<'a>,
-        addresses: &'a [Addresses],
-        roles: &'a Roles<'a, 'a>,
-    ) -> Self {
+    pub fn new(file: &'a File, roles: &'a Roles<'a, 'a>) -> Self {
         Self {
             file,
-            topology,
-            addresses,
             roles,
             ip: default_family(file),
             qps: HashSet::new(),
@@ -211,7 +201,7 @@ impl<'a> Maker<'a> {
                 );
             }
             if !self.qps.insert((host, qp)) {
-                let host = self.topology.name(host);
+                let host = self.roles.topology.name(host);
                 refuse!(
                     pair.key(key),
                     "QP {qp} is taken at `{host}`; QPs of a host must differ"
@@ -241,10 +231,11 @@ impl<'a> Maker<'a> {
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
-        let (source, destination) = match [pair.from, pair.to].map(|id| self.addresses.get(id)) {
-            [Some(from), Some(to)] => (from.of(ip), to.of(ip)),
-            _ => return Err(Refusal::whole("a host without addresses")),
-        };
+        let (source, destination) =
+            match [pair.from, pair.to].map(|id| self.roles.addresses.get(id)) {
+                [Some(from), Some(to)] => (from.of(ip), to.of(ip)),
+                _ => return Err(Refusal::whole("a host without addresses")),
+            };
         let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
         let (start, stop) = self.times(pair)?;
         let way = self.way(pair, mtu);
@@ -325,7 +316,7 @@ impl<'a> Maker<'a> {
             round: Ps(0),
             slowest: u64::MAX,
         };
-        for link in self.topology.links_on(&pair.path) {
+        for link in self.roles.topology.links_on(&pair.path) {
             way.round = way.round + link.delay + link.delay + link.rate.time(u64::from(mtu) + 100);
             way.slowest = way.slowest.min(link.rate.bits_per_second());
         }

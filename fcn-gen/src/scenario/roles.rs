@@ -30,8 +30,8 @@ const NOTIFICATION_DELAY: Ps = Ps::from_nanos(1_000);
 
 /// Everything that decides about roles.
 pub(super) struct Roles<'t, 'a> {
-    topology: &'t Topology<'a>,
-    addresses: &'t [Addresses],
+    pub topology: &'t Topology<'a>,
+    pub addresses: &'t [Addresses],
     mechanism: Mechanism,
     domains: Vec<u16>,
     edges: Vec<NodeId>,
@@ -83,11 +83,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let mechanism = file.mechanism;
         let edges = switches(topology).filter(|(_, switch)| switch.edge.is_some());
         let edges: Vec<NodeId> = edges.map(|(id, _)| id).collect();
-        let wan: HashSet<NodeId> = if edges.is_empty() {
-            HashSet::new()
-        } else {
-            topology.behind(&edges).into_iter().collect()
-        };
+        let wan = topology.behind(&edges);
         if mechanism == Mechanism::WanFcn && (edges.len() < 2 || wan.is_empty()) {
             refuse!(
                 "mechanism",
@@ -227,12 +223,8 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn count_listed(&self, more: usize, path: impl FnOnce() -> String) -> Result<(), Refusal> {
         let listed = self.listed.get().saturating_add(more);
         self.listed.set(listed);
-        limits::at_most(
-            listed,
-            limits::LISTED,
-            "prefixes in all lists together",
-            path,
-        )
+        let what = "prefixes in all lists together";
+        limits::at_most(listed, limits::LISTED, what, path)
     }
 
     /// A switch's own list, where it has one.
@@ -291,15 +283,10 @@ impl<'t, 'a> Roles<'t, 'a> {
             Ability::AbleUnknown | Ability::UnableUnknown => Known::Unknown,
             Ability::Unable => Known::Unable,
         };
-        let nodes = self
-            .topology
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|_| self.fast());
+        let nodes = self.topology.nodes.iter().enumerate();
         self.by_domain(nodes.filter_map(|(id, node)| match node.entry {
-            Entry::Host(host) => Some((id, (self.prefix6(id)?, known(host)))),
-            Entry::Switch(_) => None,
+            Entry::Host(host) if self.fast() => Some((id, (self.prefix6(id)?, known(host)))),
+            _ => None,
         }))
     }
 
@@ -405,17 +392,10 @@ impl<'t, 'a> Roles<'t, 'a> {
         lossless: bool,
     ) -> Result<BTreeMap<LinkId, Thresholds>, Refusal> {
         let round = self.rounds.get(&id).copied().unwrap_or_default();
-        let links = self
-            .topology
-            .nodes
-            .get(id)
-            .map_or(&[][..], |node| &node.links);
-        let rates = links
-            .iter()
-            .filter_map(|link| Some((*link, self.topology.links.get(*link)?.rate)));
         let path = |key: &str| self.topology.path(id, key);
-        rates
-            .map(|(link, rate)| Ok((link, thresholds(switch, rate, round, lossless, path)?)))
+        let links = self.topology.links_at(id);
+        links
+            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, round, lossless, path)?)))
             .collect()
     }
 
@@ -461,18 +441,20 @@ impl<'t, 'a> Roles<'t, 'a> {
     }
 
     fn configured_proxies(&self) -> Vec<(Prefix, IpAddr)> {
-        let proxies = self.proxies.iter();
-        let configured = proxies.filter(|proxy| proxy.known_by == ProxyKnownBy::Configuration);
-        let with_own = configured.filter_map(|proxy| Some((proxy, self.addresses.get(proxy.id)?)));
-        with_own
-            .flat_map(|(proxy, own)| {
+        let mut all = Vec::new();
+        for proxy in &self.proxies {
+            let own = self.addresses.get(proxy.id);
+            if let (ProxyKnownBy::Configuration, Some(own)) = (proxy.known_by, own) {
                 let ip = |prefix: &Prefix| if prefix.address().is_ipv4() { 4 } else { 6 };
-                proxy
-                    .serves
-                    .iter()
-                    .map(move |prefix| (*prefix, own.of(ip(prefix))))
-            })
-            .collect()
+                all.extend(
+                    proxy
+                        .serves
+                        .iter()
+                        .map(|prefix| (*prefix, own.of(ip(prefix)))),
+                );
+            }
+        }
+        all
     }
 
     fn ioam_node(

@@ -273,7 +273,11 @@ pub(super) struct HostKeys {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "dcqcn::Params", default = "dcqcn::Params::default", deny_unknown_fields)]
+#[serde(
+    remote = "dcqcn::Params",
+    default = "dcqcn::Params::default",
+    deny_unknown_fields
+)]
 struct DcqcnKeys {
     #[serde(deserialize_with = "probability")]
     g: f64,
@@ -294,7 +298,11 @@ struct DcqcnKeys {
 }
 
 #[derive(Deserialize)]
-#[serde(remote = "telemetry::Params", default = "telemetry::Params::default", deny_unknown_fields)]
+#[serde(
+    remote = "telemetry::Params",
+    default = "telemetry::Params::default",
+    deny_unknown_fields
+)]
 struct TelemetryKeys {
     #[serde(deserialize_with = "utilisation")]
     eta: f64,

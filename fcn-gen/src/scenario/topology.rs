@@ -30,6 +30,15 @@ pub(super) enum Entry<'a> {
     Switch(&'a SwitchKeys),
 }
 
+impl Entry<'_> {
+    fn name_and_count(&self) -> (&str, Option<u32>) {
+        match self {
+            Self::Host(host) => (&host.name, host.count),
+            Self::Switch(switch) => (&switch.name, switch.count),
+        }
+    }
+}
+
 impl Named<'_> {
     pub const fn is_host(&self) -> bool {
         matches!(self.entry, Entry::Host(_))
@@ -69,20 +78,12 @@ impl<'a> Topology<'a> {
             compared: Cell::new(0),
         };
         for (index, host) in file.host.iter().enumerate() {
-            let entry = Entry::Host(host);
-            topology.add(
-                &host.name,
-                host.count,
-                entry,
-                index,
-                (limits::HOSTS, "hosts"),
-            )?;
+            topology.add(Entry::Host(host), index, limits::HOSTS, "hosts")?;
         }
         let hosts = topology.nodes.len();
-        let most = (hosts + limits::SWITCHES, "nodes");
+        let most = hosts + limits::SWITCHES;
         for (index, switch) in file.switch.iter().enumerate() {
-            let entry = Entry::Switch(switch);
-            topology.add(&switch.name, switch.count, entry, index, most)?;
+            topology.add(Entry::Switch(switch), index, most, "nodes")?;
         }
         let Some(last) = topology.nodes.last() else {
             return Err(Refusal::whole(
@@ -91,9 +92,8 @@ impl<'a> Topology<'a> {
         };
         let pairs = hosts * (topology.nodes.len() - hosts);
         let what = "pairs of a host and a switch";
-        limits::at_most(pairs, limits::HOSTS_TIMES_SWITCHES, what, || {
-            last.path("name")
-        })?;
+        let path = || last.path("name");
+        limits::at_most(pairs, limits::HOSTS_TIMES_SWITCHES, what, path)?;
         topology.attach_hosts(file)?;
         for (index, link) in file.link.iter().enumerate() {
             let path = |key: &str| format!("link.{index}.{key}");
@@ -111,12 +111,12 @@ impl<'a> Topology<'a> {
 
     fn add(
         &mut self,
-        name: &str,
-        count: Option<u32>,
         entry: Entry<'a>,
         index: usize,
-        (most, what): (usize, &str),
+        most: usize,
+        what: &str,
     ) -> Result<(), Refusal> {
+        let (name, count) = entry.name_and_count();
         let node = |name: String| Named {
             name,
             entry,
@@ -125,10 +125,8 @@ impl<'a> Topology<'a> {
         };
         let path = |key: &str| node(String::new()).path(key);
         limits::name(name, || path("name"))?;
-        let total = self
-            .nodes
-            .len()
-            .saturating_add(count.map_or(1, |count| count as usize));
+        let first = self.nodes.len();
+        let total = first.saturating_add(count.unwrap_or(1) as usize);
         let counted = if count.is_some() { "count" } else { "name" };
         limits::at_most(total, most, what, || path(counted))?;
         for number in 1..=count.unwrap_or(1) {
@@ -136,15 +134,10 @@ impl<'a> Topology<'a> {
                 Some(_) => format!("{name}{number}"),
                 None => name.to_owned(),
             };
-            if self
-                .by_name
-                .insert(name.clone(), self.nodes.len())
-                .is_some()
-            {
-                refuse!(
-                    path("name"),
-                    "there are two nodes `{name}`; names must differ"
-                );
+            let before = self.by_name.insert(name.clone(), self.nodes.len());
+            if before.is_some() {
+                let path = path("name");
+                refuse!(path, "there are two nodes `{name}`; names must differ");
             }
             self.nodes.push(node(name));
         }
@@ -331,36 +324,29 @@ impl<'a> Topology<'a> {
         steps.filter_map(|(a, b)| self.links.get(self.between(*a, *b)?))
     }
 
+    /// The links at a node.
+    pub fn links_at(&self, id: NodeId) -> impl Iterator<Item = (LinkId, &Link)> {
+        let links = self.nodes.get(id).into_iter().flat_map(|node| &node.links);
+        links.filter_map(|link| Some((*link, self.links.get(*link)?)))
+    }
+
     /// The nodes next to `id`.
-    pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let links = self
-            .nodes
-            .get(id)
-            .map_or(&[][..], |node| node.links.as_slice());
-        links
-            .iter()
-            .filter_map(|link| self.links.get(*link))
-            .map(move |link| if link.a == id { link.b } else { link.a })
+    pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        let links = self.links_at(id);
+        links.map(move |(_, link)| if link.a == id { link.b } else { link.a })
     }
 
     /// Switches from which every way to a host leads over one of `edges`: the WAN between them.
-    pub fn behind(&self, edges: &[NodeId]) -> Vec<NodeId> {
-        let mut outside: HashSet<NodeId> = (0..self.nodes.len())
-            .filter(|id| self.is_host(*id))
-            .collect();
-        let mut open: Vec<NodeId> = outside.iter().copied().collect();
+    pub fn behind(&self, edges: &[NodeId]) -> HashSet<NodeId> {
+        let all = 0..self.nodes.len();
+        let mut open: Vec<NodeId> = all.clone().filter(|id| self.is_host(*id)).collect();
+        let mut outside: HashSet<NodeId> = open.iter().copied().collect();
         while let Some(id) = open.pop() {
-            if edges.contains(&id) {
-                continue;
-            }
-            for next in self.neighbours(id) {
-                if outside.insert(next) {
-                    open.push(next);
-                }
+            if !edges.contains(&id) {
+                open.extend(self.neighbours(id).filter(|next| outside.insert(*next)));
             }
         }
-        (0..self.nodes.len())
-            .filter(|id| !outside.contains(id))
+        all.filter(|id| !edges.is_empty() && !outside.contains(id))
             .collect()
     }
 }

@@ -83,7 +83,11 @@ impl FromStr for Prefix {
     /// Reads `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
     fn from_str(text: &str) -> core::result::Result<Self, NoPrefix> {
         let read = || match text.split_once('/') {
-            Some((address, len)) => Self::new(address.parse().ok()?, len.parse().ok()?),
+            // A number may have a sign, a length has none.
+            Some((address, len)) if len.bytes().all(|b| b.is_ascii_digit()) => {
+                Self::new(address.parse().ok()?, len.parse().ok()?)
+            }
+            Some(_) => None,
             None => Some(Self::host(text.parse().ok()?)),
         };
         read().ok_or(NoPrefix)
