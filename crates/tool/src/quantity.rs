@@ -142,7 +142,8 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         units: &[PREFIXES],
         any_case: true,
     };
-    const UNITS: [(&str, fn(u64) -> Rate); 7] = [
+    type Unit = (&'static str, fn(u64) -> Rate);
+    const UNITS: [Unit; 7] = [
         ("pps", Rate::Packets),
         ("bps-l1", Rate::L1Bits),
         ("bit/s-l1", Rate::L1Bits),

@@ -9,7 +9,7 @@ use super::model::{
     Thresholds, Tunnel,
 };
 use super::schema::{
-    Ability, CnpForm, ControlKind, File, HostKeys, Label, Patterns, SwitchKeys, TunnelKind,
+    Ability, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys, TunnelKind,
 };
 use super::thresholds::thresholds;
 use super::topology::{Entry, Topology};
@@ -344,9 +344,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let notification = answers_ce.then(|| {
             let defaults = notification_point::Config::default();
             notification_point::Config {
-                interval: host
-                    .cnp_interval
-                    .map_or(defaults.interval, |span| span.duration()),
+                interval: host.cnp_interval.map_or(defaults.interval, Span::duration),
                 fast_cnp: answers_fast(host),
                 ..defaults
             }
