@@ -1,8 +1,10 @@
-//! Quantities of a simulation as integers: picoseconds, bits per second. Reading them from text is `scenario/`'s business.
+//! Quantities of a simulation as integers: picoseconds, bits per second, octets; from text and as text.
 
 use core::fmt;
 use core::ops::Add;
 use core::time::Duration;
+use fcn_tool::quantity::{self, Kind, PREFIXES, SIZES, TIMES, Units};
+use serde::{Deserialize, Deserializer};
 
 /// A point in virtual time, or a span of it: picoseconds since the simulation's start.
 ///
@@ -59,6 +61,12 @@ impl From<Duration> for Ps {
     fn from(duration: Duration) -> Self {
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self::from_nanos(nanoseconds)
+    }
+}
+
+impl From<Ps> for Duration {
+    fn from(span: Ps) -> Self {
+        Self::from_nanos(span.as_nanos())
     }
 }
 
@@ -134,9 +142,111 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Lengths of fibre as the time that light takes through it: 5 µs a kilometre (a refractive index of 1.5).
+const DISTANCES: Units = &[("m", 5_000), ("km", 5_000_000)];
+/// Longest duration of anything: an hour.
+const LONGEST: Ps = Ps(3_600 * Ps::SECOND.0);
+/// Longest delay of a link: a second, that is 200,000 km of fibre.
+const LONGEST_DELAY: Ps = Ps::SECOND;
+/// Fastest link: 10 Tbit/s.
+const FASTEST: u64 = 10_000_000_000_000;
+/// Largest size: a tebibyte.
+pub(crate) const LARGEST: u64 = 1 << 40;
+
+fn duration(text: &str) -> Result<Ps, String> {
+    const KIND: Kind = Kind {
+        what: "time",
+        write: "500ns, 50us, 1.5ms or 2s",
+        units: &[TIMES],
+        any_case: false,
+    };
+    at_most(text, KIND.read(text)?, LONGEST.0, "an hour").map(Ps)
+}
+
+fn delay(text: &str) -> Result<Ps, String> {
+    const KIND: Kind = Kind {
+        what: "delay",
+        write: "a time such as 1us, or kilometres of fibre such as 100km (5 µs each)",
+        units: &[TIMES, DISTANCES],
+        any_case: false,
+    };
+    let most = "a second (200,000 km of fibre)";
+    at_most(text, KIND.read(text)?, LONGEST_DELAY.0, most).map(Ps)
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    const KIND: Kind = Kind {
+        what: "rate",
+        write: "100G, 25Gbit/s or 10M",
+        units: &[PREFIXES],
+        any_case: false,
+    };
+    let trimmed = text.trim();
+    let mut units = ["bit/s", "bps", "b/s"].iter();
+    let digits = units.find_map(|unit| trimmed.strip_suffix(unit));
+    let bits = KIND.read(digits.unwrap_or(trimmed))?;
+    let bits = at_most(text, bits, FASTEST, "10 Tbit/s")?;
+    Rate::new(bits).ok_or_else(|| format!("`{text}` is no rate; 1 bit/s to 10 Tbit/s are allowed"))
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    const KIND: Kind = Kind {
+        what: "size",
+        write: "4096, 200kB or 64KiB",
+        units: &[SIZES],
+        any_case: false,
+    };
+    at_most(text, KIND.read(text)?, LARGEST, "1 TiB")
+}
+
+fn at_most(text: &str, value: u64, most: u64, shown: &str) -> Result<u64, String> {
+    if value > most {
+        return Err(format!("`{text}` is too much; at most {shown} is allowed"));
+    }
+    Ok(value)
+}
+
+/// A link's delay, as a time or as a length of fibre.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delay(pub Ps);
+
+/// Octets, from `FROM` to `TO`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size<const FROM: u64 = 0, const TO: u64 = LARGEST>(pub u64);
+
+impl<'de> Deserialize<'de> for Ps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        quantity::deserialize(deserializer, duration)
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        quantity::deserialize(deserializer, |text| delay(text).map(Self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        quantity::deserialize(deserializer, rate)
+    }
+}
+
+impl<'de, const FROM: u64, const TO: u64> Deserialize<'de> for Size<FROM, TO> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        quantity::deserialize(deserializer, |text| match size(text)? {
+            octets if (FROM..=TO).contains(&octets) => Ok(Self(octets)),
+            _ => Err(format!(
+                "`{text}` is out of range; {FROM} to {TO} octets are allowed"
+            )),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn serialisation_time_is_exact_where_it_can_be_and_never_short() {
@@ -158,5 +268,78 @@ mod tests {
             "100 Gbit/s"
         );
         assert_eq!(Rate::new(2_500_000).unwrap().to_string(), "2.5 Mbit/s");
+    }
+
+    #[test]
+    fn quantities_as_people_write_them() {
+        assert_eq!(duration("50us"), Ok(Ps::from_nanos(50_000)));
+        assert_eq!(duration("1.5 ms"), Ok(Ps::from_nanos(1_500_000)));
+        assert_eq!(duration("2s"), Ok(Ps(2 * Ps::SECOND.0)));
+        assert_eq!(delay("100km"), Ok(Ps::from_nanos(500_000)));
+        assert_eq!(delay("3m"), Ok(Ps::from_nanos(15)));
+        assert_eq!(rate("25Gbit/s"), rate("25G"));
+        assert_eq!(
+            rate("2.5Gbps").map(Rate::bits_per_second),
+            Ok(2_500_000_000)
+        );
+        assert_eq!(size("64KiB"), Ok(65_536));
+        assert_eq!(size("200kB"), Ok(200_000));
+        assert_eq!(size("4_096"), Ok(4_096));
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_what_would() {
+        for (got, part) in [
+            (duration("50"), "is no time"),
+            (duration("-5us"), "negative"),
+            (duration("0.1ps"), "finer"),
+            (duration("2h"), "is no time: write 500ns"),
+            (duration("5s.5"), "is no "),
+            (duration("1..5s"), "is no "),
+            (duration(".5s"), "is no "),
+            (duration("5.s"), "is no "),
+            (duration("3601s"), "an hour"),
+            (duration("5km"), "is no "),
+            (delay("300000km"), "200,000 km"),
+            (delay("999999999999999999999s"), "is no "),
+        ] {
+            let message = got.unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(rate("0").unwrap_err().contains("no rate"));
+        assert!(rate("0G").unwrap_err().contains("no rate"));
+        assert!(rate("11T").unwrap_err().contains("10 Tbit/s"));
+        assert!(size("64 KB").unwrap_err().contains("64KiB"));
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_keep_their_value_in_every_unit(number in 0u64..1_000, unit in 0usize..TIMES.len()) {
+            let (name, factor) = TIMES[unit];
+            prop_assert_eq!(duration(&format!("{number}{name}")), Ok(Ps(number * factor)));
+        }
+
+        #[test]
+        fn decimals_are_exact(thousandths in 0u64..1_000_000) {
+            let text = format!("{}.{:03}us", thousandths / 1_000, thousandths % 1_000);
+            prop_assert_eq!(duration(&text), Ok(Ps(thousandths * 1_000)));
+        }
+
+        #[test]
+        fn a_kilometre_is_a_thousand_metres(km in 0u64..200_000) {
+            prop_assert_eq!(delay(&format!("{km}km")), delay(&format!("{}m", km * 1_000)));
+        }
+
+        #[test]
+        fn sizes_and_rates_keep_their_value(number in 1u64..1_000_000) {
+            prop_assert_eq!(size(&number.to_string()), Ok(number));
+            prop_assert_eq!(size(&format!("{number}KiB")), Ok(number << 10));
+            prop_assert_eq!(rate(&format!("{number}Mbit/s")).map(Rate::bits_per_second), Ok(number * 1_000_000));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,24}") {
+            let _ = (duration(&text), delay(&text), rate(&text), size(&text));
+        }
     }
 }

@@ -15,7 +15,6 @@ pub mod loading;
 mod outcome;
 pub mod pipeline;
 mod plan;
-mod prefix;
 pub mod rewriting;
 pub mod rules;
 pub mod run;

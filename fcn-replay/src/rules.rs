@@ -1,8 +1,8 @@
 //! Changes as people write them on the command line, and fcn-wire's rules for them.
 
 use crate::cli::Rewriting;
-use crate::prefix;
 use fcn_tool::failure::{self, Failure};
+use fcn_tool::quantity;
 use fcn_wire::Qp;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::rewrite::{LoopVariation, Rules, RulesBuilder, RulesError, VlanTag};
@@ -33,7 +33,7 @@ fn pair<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Pair<
 /// # Errors
 /// They are none.
 pub fn macs(text: &str) -> Result<Pair<[u8; 6]>, String> {
-    pair(text, fcn_tool::quantity::mac)
+    pair(text, quantity::mac)
 }
 
 /// Reads `OLD=NEW`, prefixes.
@@ -41,7 +41,7 @@ pub fn macs(text: &str) -> Result<Pair<[u8; 6]>, String> {
 /// # Errors
 /// They are none.
 pub fn prefixes(text: &str) -> Result<Pair<Prefix>, String> {
-    pair(text, prefix::read)
+    pair(text, quantity::prefix)
 }
 
 /// Reads `OLD=NEW`, QP numbers.
@@ -162,7 +162,7 @@ impl FromStr for Vary {
                     Some((prefix, step)) => (prefix, number(step)?),
                     None => (prefix, 1),
                 };
-                Ok(Self::Addresses(prefix::read(prefix)?, step))
+                Ok(Self::Addresses(quantity::prefix(prefix)?, step))
             }
             _ => Err(format!(
                 "`{text}`: write psn, flow, qp (each may have =STEP) or address=PREFIX (or PREFIX+STEP)"
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!("69=50000".parse(), Ok(Port::Map(69, 50_000)));
         assert_eq!("psn".parse(), Ok(Vary::Psn(1 << 16)));
         assert_eq!("qp=3".parse(), Ok(Vary::Qp(3)));
-        let prefix = prefix::read("fd00::/64").unwrap();
+        let prefix = quantity::prefix("fd00::/64").unwrap();
         assert_eq!(
             "address=fd00::/64+5".parse(),
             Ok(Vary::Addresses(prefix, 5))

@@ -1,7 +1,7 @@
 //! Which interface and which queue a frame leaves by: two interfaces by direction, several queues by flow, so that the
 //! frames of a flow stay in order.
 
-use crate::prefix;
+use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Layer, LinkType, Message, Profile};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -33,7 +33,7 @@ impl Sides {
             "first-seen" => Ok(Self::FirstSeen),
             "interface" => Ok(Self::Interface),
             prefixes => {
-                let prefixes: Result<_, _> = prefixes.split(',').map(prefix::read).collect();
+                let prefixes: Result<_, _> = prefixes.split(',').map(quantity::prefix).collect();
                 prefixes
                     .map(Self::Prefixes)
                     .map_err(|error| format!("{error}; or first-seen, or interface"))

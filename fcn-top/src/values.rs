@@ -2,32 +2,14 @@
 
 use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 use std::time::Duration;
-
-/// What a value may be in the file.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Scalar {
-    Text(String),
-    Number(u64),
-}
-
-impl Scalar {
-    fn read<T: FromStr<Err = String>>(self) -> Result<T, String> {
-        match self {
-            Self::Text(text) => text.parse(),
-            Self::Number(number) => number.to_string().parse(),
-        }
-    }
-}
 
 macro_rules! values {
     ($($(#[$doc:meta])* $name:ident($inner:ty), $read:expr;)+) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(try_from = "Scalar")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(pub $inner);
 
         impl FromStr for $name {
@@ -39,11 +21,9 @@ macro_rules! values {
             }
         }
 
-        impl TryFrom<Scalar> for $name {
-            type Error = String;
-
-            fn try_from(scalar: Scalar) -> Result<Self, String> {
-                scalar.read()
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                quantity::deserialize(deserializer, str::parse)
             }
         }
     )+};
@@ -57,13 +37,7 @@ values! {
     /// A count: `1000`, `10k`, `1.5M`.
     Count(u64), |text| quantity::count(text);
     /// An address prefix, or an address alone.
-    Net(Prefix), prefix;
-}
-
-fn prefix(text: &str) -> Result<Prefix, String> {
-    fcn_observe::access::prefix(text).ok_or_else(|| {
-        format!("`{text}` is no prefix: write 10.0.0.0/8, fd00::/16, or one address")
-    })
+    Net(Prefix), quantity::prefix;
 }
 
 /// Reads how fast a capture is played: `real`, or so many times as fast.

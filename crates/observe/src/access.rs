@@ -9,10 +9,7 @@ use std::net::IpAddr;
 /// The prefix that a person has written: `10.0.0.0/8`, `fd00::/16`, or one address.
 #[must_use]
 pub fn prefix(text: &str) -> Option<Prefix> {
-    let Some((address, bits)) = text.split_once('/') else {
-        return Some(Prefix::host(text.parse().ok()?));
-    };
-    Prefix::new(address.parse().ok()?, bits.parse().ok()?)
+    text.parse().ok()
 }
 
 /// Whether `source` is in one of the prefixes of `list`.

@@ -1,7 +1,134 @@
-//! What people write on a command line: rates, times, counts, sizes, factors, MAC addresses. Showing quantities, too.
+//! Quantities as people write them, on command lines and in scenario files: rates, times, counts, sizes, factors, MAC
+//! addresses, prefixes. Exact: what the smallest unit cannot hold is refused, not rounded. Showing quantities, too.
 
+use core::fmt;
 use fcn_link::pacing::Rate;
+use fcn_wire::pnc::Prefix;
+use serde::de::{Deserializer, Error, Visitor};
 use std::time::Duration;
+
+/// Names of units, and how many of the smallest unit each is.
+pub type Units = &'static [(&'static str, u64)];
+
+/// Times, in picoseconds.
+pub const TIMES: Units = &[
+    ("ps", 1),
+    ("ns", 1_000),
+    ("us", 1_000_000),
+    ("µs", 1_000_000),
+    ("ms", 1_000_000_000),
+    ("s", 1_000_000_000_000),
+];
+/// Times as command lines take them beside [`TIMES`].
+const LONG_TIMES: Units = &[
+    ("", 1_000_000_000_000),
+    ("m", 60_000_000_000_000),
+    ("min", 60_000_000_000_000),
+    ("h", 3_600_000_000_000_000),
+];
+/// Prefixes of decimal units.
+pub const PREFIXES: Units = &[
+    ("", 1),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+];
+/// Sizes, in octets.
+pub const SIZES: Units = &[
+    ("", 1),
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// A kind of quantity.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What it is, for refusals.
+    pub what: &'static str,
+    /// How it is written, for refusals.
+    pub write: &'static str,
+    /// Its units.
+    pub units: &'static [Units],
+    /// Whether `KB` is also `kB`.
+    pub any_case: bool,
+}
+
+impl Kind {
+    /// Reads a decimal number and its unit, in the smallest unit.
+    ///
+    /// # Errors
+    /// It is none; the text says how it is written.
+    pub fn read(&self, text: &str) -> Result<u64, String> {
+        let text = text.trim();
+        let Self { what, write, .. } = self;
+        let no = || format!("`{text}` is no {what}: write {write}");
+        if text.starts_with('-') {
+            return Err(format!("`{text}` is negative: write {write}"));
+        }
+        let end = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at_checked(end).ok_or_else(no)?;
+        let unit = unit.trim();
+        let is = |name: &str| name == unit || (self.any_case && name.eq_ignore_ascii_case(unit));
+        let mut units = self.units.iter().copied().flatten();
+        let factor = units.find(|(name, _)| is(name)).ok_or_else(no)?.1;
+        let number = number.replace('_', "");
+        let (whole, part) = number.split_once('.').unwrap_or((&number, ""));
+        let fits = (1..=18).contains(&whole.len()) && part.len() <= 15;
+        if !fits || part.contains('.') || number.ends_with('.') {
+            return Err(no());
+        }
+        let mantissa: u128 = format!("{whole}{part}").parse().map_err(|_| no())?;
+        let scale = 10u128.pow(u32::try_from(part.len()).map_err(|_| no())?);
+        let value = mantissa * u128::from(factor);
+        if !value.is_multiple_of(scale) {
+            return Err(format!(
+                "`{text}` is finer than can be told apart: write {write}"
+            ));
+        }
+        u64::try_from(value / scale).map_err(|_| format!("`{text}` is too much: write {write}"))
+    }
+}
+
+/// Reads a quantity from a file: text, or a whole number.
+///
+/// # Errors
+/// Neither, or what `read` refuses.
+pub fn deserialize<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    struct Text<T>(fn(&str) -> Result<T, String>);
+    impl<T> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number with its unit, in quotes")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            self.0(text).map_err(E::custom)
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+            self.visit_str(&number.to_string())
+        }
+    }
+    deserializer.deserialize_any(Text(read))
+}
 
 /// Reads a rate: `100kpps`, `1.5Mpps`; `10Gbps` (bits of layer 2: frames with FCS), `10Gbps-l1` (with preamble and gap, as
 /// a link's speed is counted).
@@ -9,44 +136,33 @@ use std::time::Duration;
 /// # Errors
 /// It is none; the text says how rates are written.
 pub fn rate(text: &str) -> Result<Rate, String> {
-    let how = || format!("`{text}` is no rate: write 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1");
+    const KIND: Kind = Kind {
+        what: "rate",
+        write: "100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
+        units: &[PREFIXES],
+        any_case: true,
+    };
+    type Unit = (&'static str, fn(u64) -> Rate);
+    const UNITS: [Unit; 7] = [
+        ("pps", Rate::Packets),
+        ("bps-l1", Rate::L1Bits),
+        ("bit/s-l1", Rate::L1Bits),
+        ("bps-l2", Rate::L2Bits),
+        ("bit/s-l2", Rate::L2Bits),
+        ("bps", Rate::L2Bits),
+        ("bit/s", Rate::L2Bits),
+    ];
+    let how = || format!("`{text}` is no rate: write {}", KIND.write);
     let lower = text.trim().to_ascii_lowercase();
-    let (number, make): (&str, fn(u64) -> Rate) = if let Some(number) = lower.strip_suffix("pps") {
-        (number, Rate::Packets)
-    } else if let Some(number) = lower
-        .strip_suffix("bps-l1")
-        .or_else(|| lower.strip_suffix("bit/s-l1"))
-    {
-        (number, Rate::L1Bits)
-    } else if let Some(number) = ["bps-l2", "bit/s-l2", "bps", "bit/s"]
+    let (number, make) = UNITS
         .iter()
-        .find_map(|suffix| lower.strip_suffix(suffix))
-    {
-        (number, Rate::L2Bits)
-    } else {
-        return Err(how());
-    };
-    match scaled(number) {
-        Some(value) if value >= 1 => Ok(make(value)),
-        Some(_) => Err(format!("`{text}`: a rate is 1 a second or more")),
-        None => Err(how()),
+        .find_map(|(unit, make)| Some((lower.strip_suffix(unit)?, make)))
+        .ok_or_else(how)?;
+    match KIND.read(number) {
+        Ok(0) => Err(format!("`{text}`: a rate is 1 a second or more")),
+        Ok(value) => Ok(make(value)),
+        Err(_) => Err(how()),
     }
-}
-
-/// A number with k, M, G or T behind it.
-fn scaled(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (number, factor) = match text.bytes().last()? {
-        b'k' => (&text[..text.len() - 1], 1e3),
-        b'm' => (&text[..text.len() - 1], 1e6),
-        b'g' => (&text[..text.len() - 1], 1e9),
-        b't' => (&text[..text.len() - 1], 1e12),
-        _ => (text, 1.0),
-    };
-    let value: f64 = number.trim().parse().ok()?;
-    let value = (value * factor).round();
-    // Above this a float does not hold every integer, and no link is so fast.
-    (0.0..=9e15).contains(&value).then_some(value as u64)
 }
 
 /// Reads a count: `1000000`, `10k`, `1.5M`.
@@ -54,41 +170,33 @@ fn scaled(text: &str) -> Option<u64> {
 /// # Errors
 /// It is none, or 0.
 pub fn count(text: &str) -> Result<u64, String> {
-    match scaled(&text.to_ascii_lowercase()) {
-        Some(0) => Err("it must be 1 or more".to_owned()),
-        Some(value) => Ok(value),
-        None => Err(format!("`{text}` is no number: write 1000, 10k or 1.5M")),
+    const KIND: Kind = Kind {
+        what: "number",
+        write: "1000, 10k or 1.5M",
+        units: &[PREFIXES],
+        any_case: true,
+    };
+    match KIND.read(text)? {
+        0 => Err("it must be 1 or more".to_owned()),
+        value => Ok(value),
     }
 }
 
-/// Reads a span of time: `500us`, `20ms`, `10s`, `5min`, `1h`; a number alone is seconds.
+/// Reads a span of time in whole nanoseconds: `500us`, `20ms`, `10s`, `5min`, `1h`; a number alone is seconds.
 ///
 /// # Errors
 /// It is none, or 0.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let how = || format!("`{text}` is no time: write 500us, 20ms, 10s, 5min or 1h");
-    let lower = text.trim().to_lowercase();
-    let units = [
-        ("ns", 1e-9),
-        ("us", 1e-6),
-        ("µs", 1e-6),
-        ("ms", 1e-3),
-        ("min", 60.0),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("", 1.0),
-    ];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(suffix, unit)| Some((lower.strip_suffix(suffix)?, unit)))
-        .ok_or_else(how)?;
-    let value: f64 = number.trim().parse().map_err(|_| how())?;
-    let duration = Duration::try_from_secs_f64(value * unit).map_err(|_| how())?;
-    if duration.is_zero() {
-        return Err(format!("`{text}`: it must be more than nothing"));
+    const KIND: Kind = Kind {
+        what: "time",
+        write: "500us, 20ms, 10s, 5min or 1h",
+        units: &[TIMES, LONG_TIMES],
+        any_case: true,
+    };
+    match KIND.read(text)? / 1_000 {
+        0 => Err(format!("`{text}`: it must be more than nothing")),
+        nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
     }
-    Ok(duration)
 }
 
 /// Reads how many times as fast something is: `0.5`, `2`, `10x`; a millionth to a million.
@@ -108,21 +216,16 @@ pub fn factor(text: &str) -> Result<f64, String> {
 /// # Errors
 /// It is none, or 0.
 pub fn size(text: &str) -> Result<u64, String> {
-    let how = || format!("`{text}` is no size: write 64MiB, 500MB or 1048576");
-    let lower = text.trim().to_ascii_lowercase();
-    let binary = [("kib", 10), ("mib", 20), ("gib", 30), ("tib", 40)];
-    if let Some((number, shift)) = binary
-        .iter()
-        .find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)))
-    {
-        let number: u64 = number.trim().parse().map_err(|_| how())?;
-        return number
-            .checked_mul(1 << shift)
-            .filter(|n| *n > 0)
-            .ok_or_else(how);
+    const KIND: Kind = Kind {
+        what: "size",
+        write: "64MiB, 500MB or 1048576",
+        units: &[SIZES, PREFIXES],
+        any_case: true,
+    };
+    match KIND.read(text)? {
+        0 => Err(format!("`{text}` is no size: write {}", KIND.write)),
+        octets => Ok(octets),
     }
-    let number = lower.strip_suffix('b').unwrap_or(&lower);
-    count(number).map_err(|_| how())
 }
 
 /// Reads a MAC address: `02:00:00:00:00:01`, also with hyphens.
@@ -142,6 +245,14 @@ pub fn mac(text: &str) -> Result<[u8; 6], String> {
     octets
         .and_then(|octets| octets.try_into().ok())
         .ok_or_else(|| format!("`{text}` is no MAC address: write 02:00:00:00:00:01"))
+}
+
+/// Reads an address prefix: `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
+///
+/// # Errors
+/// It is none.
+pub fn prefix(text: &str) -> Result<Prefix, String> {
+    text.parse().map_err(|no| format!("`{text}` is {no}"))
 }
 
 /// A number with a comma after every three digits.
@@ -271,6 +382,25 @@ mod tests {
             (1_234_567, "1,234,567"),
         ] {
             assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn prefixes_are_prefix() {
+        let read = prefix("10.0.0.7/24").unwrap();
+        assert_eq!((read.address(), read.bits()), ([10, 0, 0, 0].into(), 24));
+        assert!(prefix("fd00::1").unwrap().is_host());
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "a/8",
+            "10.0.0.0/",
+            "::/-1",
+            "::/+1",
+        ] {
+            assert!(prefix(text).is_err(), "{text}");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Wish<'_> {
             let points = points.split(',').map(str::trim);
             let points: Vec<_> = points.filter(|point| !point.is_empty()).collect();
             if !points.is_empty() {
-                sets.push(format!("vantage={}", toml::Value::from(points)));
+                sets.push(format!("vantage={}", serde_json::Value::from(points)));
             }
         }
         let seed = self.changed(SEED).map(|text| cli::seed(&text));

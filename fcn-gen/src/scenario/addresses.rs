@@ -5,13 +5,11 @@
 //! | host `n` of the rack under switch `r` | `2001:db8:r::n` | `198.18.b.n`, blocks of 254 in the racks' order |
 //! | switch `r` | `2001:db8:ffff::r` | in `198.19.240.0/20` |
 
-use super::check;
-use super::error::Refusal;
-use super::topology::{Entry, Named, Topology};
-use core::ops::Range;
+use super::error::{Refusal, refuse};
+use super::limits;
+use super::topology::{Entry, Topology};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use toml::Spanned;
 
 /// First block of hosts' IPv4 addresses.
 const HOSTS4: u32 = 0xC612_0100;
@@ -24,7 +22,18 @@ const BLOCK: usize = 254;
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
     pub ipv6: Ipv6Addr,
-    pub ipv4: Option<Ipv4Addr>,
+    pub ipv4: Ipv4Addr,
+}
+
+impl Addresses {
+    /// Those of one family.
+    pub fn of(self, ip: u8) -> IpAddr {
+        if ip == 6 {
+            self.ipv6.into()
+        } else {
+            self.ipv4.into()
+        }
+    }
 }
 
 /// Every node's addresses, no two alike.
@@ -32,8 +41,7 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
     let racks = racks(topology);
     let blocks = blocks(&racks).map_err(|(rack, message)| {
         let host = racks.iter().position(|of| *of == Some(rack));
-        let host = host.and_then(|id| topology.nodes.get(id));
-        Refusal::span(host.map_or(0..0, Named::span), message)
+        Refusal::at(&topology.path(host.unwrap_or(0), "name"), message)
     })?;
     let mut all = Vec::with_capacity(topology.nodes.len());
     let mut owners: HashMap<IpAddr, usize> = HashMap::new();
@@ -41,8 +49,8 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
     let mut number = 0u32;
     for (id, node) in topology.nodes.iter().enumerate() {
         let (own6, own4, counted) = match node.entry {
-            Entry::Host(host) => (&host.ipv6, &host.ipv4, host.count.is_some()),
-            Entry::Switch(switch) => (&switch.ipv6, &switch.ipv4, switch.count.is_some()),
+            Entry::Host(host) => (host.ipv6, host.ipv4, host.count.is_some()),
+            Entry::Switch(switch) => (switch.ipv6, switch.ipv4, switch.count.is_some()),
         };
         let (derived6, derived4) = match racks.get(id).copied().flatten() {
             Some(rack) => {
@@ -57,33 +65,36 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
                 (ipv6, Ipv4Addr::from_bits(SWITCHES4 + number))
             }
         };
-        let place = |own: Option<Range<usize>>| own.unwrap_or_else(|| node.span());
-        only_one(
-            own6.as_ref()
-                .map(Spanned::span)
-                .or(own4.as_ref().map(Spanned::span)),
-            counted,
-        )?;
-        let ipv6 = own6.as_ref().map_or(derived6, |own| *own.get_ref());
-        let ipv4 = own4.as_ref().map_or(derived4, |own| *own.get_ref());
-        for (address, at) in [
-            (IpAddr::V6(ipv6), place(own6.as_ref().map(Spanned::span))),
-            (IpAddr::V4(ipv4), place(own4.as_ref().map(Spanned::span))),
+        let own = Addresses {
+            ipv6: own6.unwrap_or(derived6),
+            ipv4: own4.unwrap_or(derived4),
+        };
+        for (address, given, key) in [
+            (IpAddr::V6(own.ipv6), own6.is_some(), "ipv6"),
+            (IpAddr::V4(own.ipv4), own4.is_some(), "ipv4"),
         ] {
-            unicast(address, &at)?;
-            if let Some(other) = owners.insert(address, id) {
-                let message = format!(
-                    "{address} is both `{}`'s and `{}`'s; addresses must differ",
-                    topology.name(other),
-                    node.name
+            let path = || node.path(if given { key } else { "name" });
+            if given && counted {
+                refuse!(
+                    path(),
+                    "an address of its own is for an entry without count"
                 );
-                return Err(Refusal::span(at, message));
+            }
+            if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+                refuse!(
+                    path(),
+                    "{address} is no address of a node; unicast addresses are allowed"
+                );
+            }
+            if let Some(other) = owners.insert(address, id) {
+                let (other, name) = (topology.name(other), &node.name);
+                refuse!(
+                    path(),
+                    "{address} is both `{other}`'s and `{name}`'s; addresses must differ"
+                );
             }
         }
-        all.push(Addresses {
-            ipv6,
-            ipv4: Some(ipv4),
-        });
+        all.push(own);
     }
     Ok(all)
 }
@@ -122,42 +133,14 @@ fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, (usize, String
 }
 
 fn host(rack: usize, index: usize, block: u32) -> (Ipv6Addr, Ipv4Addr) {
-    // At most 1,000 switches and 100,000 hosts: `check.rs`.
-    debug_assert!(rack <= check::SWITCHES && index <= check::HOSTS);
+    // At most 1,000 switches and 100,000 hosts: `limits.rs`.
+    debug_assert!(rack <= limits::SWITCHES && index <= limits::HOSTS);
     let (rack, index) = (rack as u16, index as u32);
-    let ipv6 = Ipv6Addr::new(
-        0x2001,
-        0xdb8,
-        rack,
-        0,
-        0,
-        0,
-        (index >> 16) as u16,
-        index as u16,
-    );
+    let (high, low) = ((index >> 16) as u16, index as u16);
+    let ipv6 = Ipv6Addr::new(0x2001, 0xdb8, rack, 0, 0, 0, high, low);
     let block_size = BLOCK as u32;
     let ipv4 = HOSTS4 + (block + (index - 1) / block_size) * 256 + (index - 1) % block_size + 1;
     (ipv6, Ipv4Addr::from_bits(ipv4))
-}
-
-fn only_one(own: Option<Range<usize>>, counted: bool) -> Result<(), Refusal> {
-    match own {
-        Some(at) if counted => Err(Refusal::span(
-            at,
-            "an address of its own is for an entry without count",
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn unicast(address: IpAddr, at: &Range<usize>) -> Result<(), Refusal> {
-    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
-        return Err(Refusal::span(
-            at.clone(),
-            format!("{address} is no address of a node; unicast addresses are allowed"),
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
-//! A scenario's TOML document before it is understood: settings (`--set`) put into it, defaults spread over its entries.
+//! A scenario's TOML document before it is understood: settings (`--set`) laid over it, defaults spread over its entries,
+//! and where its keys stand.
+//!
+//! Paths name entries of arrays by their index; people name them by their `name`, else by their number from 1.
 
-use super::check;
-use super::error::{Error, Locator, Place, Refusal, entry_name, holds_tables};
-use super::schema::{ParameterText, ParameterTexts};
+use super::error::{Error, Place, Refusal, refuse};
+use super::limits;
+use super::schema::{ParameterKeys, list};
+use core::ops::Range;
 use serde::Deserialize;
-use std::borrow::Cow;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 /// A named knob of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,366 +28,397 @@ pub struct Parameter {
     pub sets: Vec<String>,
 }
 
-/// A `key=value` as text of its own, padded so that its places lie behind those of the file and of earlier settings.
-pub(super) struct Setting {
-    key: String,
-    shown: String,
-    padded: String,
-    span: core::ops::Range<usize>,
-}
+/// Arrays of tables.
+const ENTRIES: [&str; 6] = ["host", "switch", "link", "flow", "fault", "inject"];
 
-/// The settings in `sets`, whose places begin at `at`.
-pub(super) fn settings(file: &str, sets: &[String], at: usize) -> Result<Vec<Setting>, Error> {
-    let mut next = at + 1;
-    let mut all = Vec::new();
-    for set in sets {
-        let Some((key, value)) = set
-            .split_once('=')
-            .map(|(key, value)| (key.trim(), value.trim()))
-        else {
-            let message = "is not of the form key=value".to_owned();
-            return Err(Error {
-                file: file.to_owned(),
-                place: Place::Set(set.clone()),
-                key: None,
-                message,
-            });
-        };
-        let padding = " ".repeat(next);
-        let mut padded = format!("{padding}v={value}");
-        if value.is_empty() || DeTable::parse(&padded).is_err() {
-            let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-            padded = format!("{padding}v=\"{quoted}\"");
-        }
-        let span = next..padded.len();
-        next = padded.len() + 1;
-        all.push(Setting {
-            key: key.to_owned(),
-            shown: set.clone(),
-            padded,
-            span,
-        });
-    }
-    Ok(all)
-}
+/// Keys of `[defaults]`: those of each `[[entry]]` in a table of its name, and which of its keys stand there alone.
+const DEFAULTS: [(&str, &[&str]); 4] = [
+    ("host", &["dcqcn", "telemetry", "rate", "delay"]),
+    ("switch", &["marking", "limits", "pause"]),
+    ("link", &["rate", "delay"]),
+    ("flow", &[]),
+];
 
-/// A document and where its values stand.
+/// A document with settings laid over it.
 pub(super) struct Document<'a> {
-    pub table: Spanned<DeTable<'a>>,
-    pub locator: Locator,
+    file: &'a str,
+    text: &'a str,
+    /// What is from the text knows where it stands there; what was set does not.
+    root: Item,
+    /// Paths that were set, each with its `key=value`.
+    settings: Vec<(Vec<String>, &'a str)>,
     pub parameters: Vec<Parameter>,
 }
 
 impl<'a> Document<'a> {
     /// Reads `text` and applies the settings: those named by a parameter, and those named by a path.
-    pub fn read(file: &str, text: &'a str, settings: &'a [Setting]) -> Result<Self, Error> {
-        let mut locator = Locator::new(file, text);
-        let table = DeTable::parse(text).map_err(|error| locator.error(error.into()))?;
-        locator.keys_of(table.get_ref());
+    pub fn read(file: &'a str, text: &'a str, sets: &'a [String]) -> Result<Self, Error> {
+        let at_fault = |place, message| Error {
+            file: file.to_owned(),
+            place,
+            key: None,
+            message,
+        };
+        let parsed = toml_edit::Document::parse(text).map_err(|error| {
+            let place = error.span().map(|span| Place::of(text, span.start));
+            at_fault(place.unwrap_or(Place::Whole), error.message().to_owned())
+        })?;
         let mut document = Self {
-            table,
-            locator,
+            file,
+            text,
+            root: parsed.into_item(),
+            settings: Vec::new(),
             parameters: Vec::new(),
         };
-        document
-            .take_parameters()
-            .map_err(|refusal| document.locator.error(refusal))?;
-        for setting in settings {
+        document.parameters = document
+            .find_parameters()
+            .map_err(|refusal| document.error(refusal))?;
+        for set in sets {
             document
-                .locator
-                .setting(setting.span.clone(), &setting.shown);
-            document
-                .apply(setting)
-                .map_err(|refusal| document.locator.error(refusal))?;
+                .apply(set)
+                .map_err(|message| at_fault(Place::Set(set.clone()), message))?;
         }
-        document.locator.keys_of(document.table.get_ref());
-        let spread = spread_defaults(document.table.get_mut());
-        spread.map_err(|refusal| document.locator.error(refusal))?;
         Ok(document)
     }
 
-    fn take_parameters(&mut self) -> Result<(), Refusal> {
-        let Some(value) = self.table.get_mut().remove("parameters") else {
-            return Ok(());
-        };
-        let texts = ParameterTexts::deserialize(ValueDeserializer::from(value))?;
-        let mut texts: Vec<_> = texts.into_iter().collect();
-        texts.sort_by_key(|(_, text)| text.span().start);
-        let mut spread = self.table.get_ref().clone();
-        spread_defaults(&mut spread)?;
-        for (name, text) in texts {
-            let parameter = self.parameter(name, &text, &spread)?;
-            self.parameters.push(parameter);
+    /// Whether the document has the key.
+    pub fn has(&self, path: &str) -> bool {
+        get(&self.root, path).is_some()
+    }
+
+    /// The keys as their type has them, with defaults where entries leave something out.
+    pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let mut spread = self.root.clone();
+        remove(&mut spread, "parameters");
+        spread_defaults(&mut spread)
+            .and_then(|()| deserialize(spread))
+            .map_err(|refusal| self.error(refusal))
+    }
+
+    fn find_parameters(&self) -> Result<Vec<Parameter>, Refusal> {
+        #[derive(Deserialize)]
+        struct Keys {
+            parameters: BTreeMap<String, ParameterKeys>,
         }
-        Ok(())
-    }
-
-    /// A parameter: its default is what the document has, `spread` over the entries or not, or what it says itself.
-    fn parameter(
-        &self,
-        name: String,
-        text: &Spanned<ParameterText>,
-        spread: &DeTable<'_>,
-    ) -> Result<Parameter, Refusal> {
-        let (at, text) = (text, text.get_ref());
-        let Some(first) = text.set.first() else {
-            return Err(Refusal::at(
-                at,
-                format!(
-                    "parameters.{name} sets nothing; it needs set = [\"host.s.count\"] or the like"
-                ),
-            ));
+        let Some(item) = self.root.get("parameters") else {
+            return Ok(Vec::new());
         };
-        let now =
-            get(self.table.get_ref(), first.get_ref()).or_else(|| get(spread, first.get_ref()));
-        let now = now.map(|value| shown(value.get_ref()));
-        let said = text.default.as_ref().map(plain);
-        let default = now.or(said).ok_or_else(|| {
-            Refusal::at(
-                first,
-                format!(
-                    "the document has no `{}`; give it, or give the parameter a default",
-                    first.get_ref()
-                ),
-            )
-        })?;
-        let sets = text.set.iter().map(|path| path.get_ref().clone()).collect();
-        Ok(Parameter {
-            name,
-            about: text.about.clone(),
-            default,
-            values: text.values.iter().map(plain).collect(),
-            sets,
-        })
+        let mut alone = Table::new();
+        alone.insert("parameters", item.clone());
+        let mut read: Keys = deserialize(Item::Table(alone))?;
+        let mut spread = self.root.clone();
+        spread_defaults(&mut spread)?;
+        let names = item.as_table_like().into_iter().flat_map(TableLike::iter);
+        names
+            .filter_map(|(name, _)| read.parameters.remove_entry(name))
+            .map(|(name, keys)| parameter(name, keys, [&self.root, &spread]))
+            .collect()
     }
 
-    fn apply(&mut self, setting: &'a Setting) -> Result<(), Refusal> {
-        let parsed = DeTable::parse(&setting.padded)?;
-        let (_, value) = parsed
-            .into_inner()
-            .into_iter()
-            .next()
-            .ok_or_else(|| Refusal::whole("the value is missing"))?;
+    fn apply(&mut self, set: &'a str) -> Result<(), String> {
+        let (key, text) = set.split_once('=').ok_or("is not of the form key=value")?;
+        let (key, text) = (key.trim(), text.trim());
+        let value: Value = text.parse().unwrap_or_else(|_| Value::from(text));
         let parameter = self
             .parameters
             .iter()
-            .find(|parameter| parameter.name == setting.key);
-        let Some(parameter) = parameter else {
-            self.known(setting)?;
-            return put(self.table.get_mut(), &setting.key, &value, &setting.span);
-        };
-        for path in &parameter.sets {
-            put(self.table.get_mut(), path, &value, &setting.span)?;
+            .find(|parameter| parameter.name == key);
+        let paths = parameter.map_or_else(|| vec![key.to_owned()], |known| known.sets.clone());
+        for path in paths {
+            self.settings
+                .push((put(&mut self.root, &path, &value)?, set));
         }
         Ok(())
     }
 
-    /// Whether a setting's key begins like one of ours. Serde refuses the rest of a wrong path, but would speak of all keys.
-    fn known(&self, setting: &Setting) -> Result<(), Refusal> {
-        const SINGLE: [&str; 11] = [
-            "mechanism",
-            "duration",
-            "seed",
-            "ip",
-            "vantage",
-            "epoch",
-            "snap_len",
-            "advertise_interval",
-            "pnc_at",
-            "family",
-            "about",
-        ];
-        let (head, rest) = setting
-            .key
-            .split_once('.')
-            .map_or((setting.key.as_str(), None), |(head, rest)| {
-                (head, Some(rest))
-            });
-        let fine = match rest {
-            None => SINGLE.contains(&head),
-            Some(_) => [
-                "profile", "defaults", "host", "switch", "link", "flow", "fault", "inject",
-                "stress", "compare",
-            ]
-            .contains(&head),
-        };
-        if fine {
-            return Ok(());
-        }
-        let names: Vec<_> = self
-            .parameters
-            .iter()
-            .map(|parameter| parameter.name.as_str())
-            .collect();
-        let ours = if names.is_empty() {
-            "it has no parameters".to_owned()
-        } else {
-            format!("its parameters are {}", names.join(", "))
-        };
-        Err(Refusal::span(
-            setting.span.clone(),
-            format!(
-                "`{}` is not a key of this scenario; {ours}; a path such as host.s.count, flow.f.message, defaults.dcqcn.g or \
-                 mechanism will do too",
-                setting.key
-            ),
-        ))
-    }
-}
-
-/// The value at a dotted path; entries of arrays go by their `name`, else by their number from 1.
-fn get<'t, 'a>(table: &'t DeTable<'a>, path: &str) -> Option<&'t Spanned<DeValue<'a>>> {
-    let (head, rest) = path
-        .split_once('.')
-        .map_or((path, None), |(head, rest)| (head, Some(rest)));
-    let value = table.get(head)?;
-    let Some(rest) = rest else {
-        return Some(value);
-    };
-    match value.get_ref() {
-        DeValue::Table(table) => get(table, rest),
-        DeValue::Array(array) if holds_tables(array) => {
-            let (name, rest) = rest.split_once('.')?;
-            let tables = array.iter().filter_map(|entry| entry.get_ref().as_table());
-            let (_, table) = tables
-                .enumerate()
-                .find(|(index, table)| entry_name(table, *index) == name)?;
-            get(table, rest)
-        }
-        _ => None,
-    }
-}
-
-/// Puts `value` at a dotted path; tables on the way are made where they are absent, entries of arrays are not.
-fn put<'a>(
-    table: &mut DeTable<'a>,
-    path: &str,
-    value: &Spanned<DeValue<'a>>,
-    span: &core::ops::Range<usize>,
-) -> Result<(), Refusal> {
-    let Some((head, rest)) = path.split_once('.') else {
-        // The key keeps its old place unless it goes first.
-        table.remove(path);
-        table.insert(
-            Spanned::new(span.clone(), Cow::Owned(path.to_owned())),
-            value.clone(),
-        );
-        return Ok(());
-    };
-    if table.get(head).is_none() {
-        if ["host", "switch", "link", "flow", "fault", "inject"].contains(&head) {
-            return Err(Refusal::span(
-                span.clone(),
-                format!("there is no [[{head}]] in this scenario"),
-            ));
-        }
-        let empty = Spanned::new(span.clone(), DeValue::Table(DeTable::new()));
-        table.insert(
-            Spanned::new(span.clone(), Cow::Owned(head.to_owned())),
-            empty,
-        );
-    }
-    match table.get_mut(head).map(Spanned::get_mut) {
-        Some(DeValue::Table(table)) => put(table, rest, value, span),
-        Some(DeValue::Array(array)) if holds_tables(array) => {
-            let Some((name, rest)) = rest.split_once('.') else {
-                return Err(Refusal::span(
-                    span.clone(),
-                    format!("`{path}` names an entry; a key of it is missing, as in {path}.count"),
-                ));
-            };
-            let mut names = Vec::new();
-            for (index, entry) in array.iter_mut().enumerate() {
-                let DeValue::Table(table) = entry.get_mut() else {
-                    continue;
-                };
-                let this = entry_name(table, index);
-                if this == name {
-                    return put(table, rest, value, span);
-                }
-                names.push(this);
+    /// The error that a refusal is.
+    pub fn error(&self, refusal: Refusal) -> Error {
+        let Refusal {
+            path,
+            span,
+            mut message,
+        } = refusal;
+        let (place, key) = match self.locate(&path, span.as_ref()) {
+            Some((place, key)) => (place, Some(key)),
+            None => {
+                let at = span.map(|span| Place::of(self.text, span.start));
+                (at.unwrap_or(Place::Whole), None)
             }
-            Err(Refusal::span(
-                span.clone(),
-                format!(
-                    "there is no {head} `{name}`; there are {}",
-                    names.join(", ")
-                ),
-            ))
+        };
+        if let (Place::Set(_), [name]) = (&place, path.as_slice())
+            && !self.offers(name)
+        {
+            let names = self.parameters.iter().map(|parameter| &parameter.name);
+            message += &format!("; parameters are {}", list(names));
         }
-        _ => Err(Refusal::span(
-            span.clone(),
-            format!("`{head}` has no keys below it"),
-        )),
+        Error {
+            file: self.file.to_owned(),
+            place,
+            key,
+            message,
+        }
+    }
+
+    /// Whether the text has a key, or a parameter of its name.
+    fn offers(&self, name: &str) -> bool {
+        let key = self.root.as_table_like().and_then(|root| root.key(name));
+        let mut parameters = self.parameters.iter();
+        key.is_some_and(|key| key.span().is_some()) || parameters.any(|known| known.name == name)
+    }
+
+    /// Where the value at `path` stands, or what is nearest to it, and its key as people name it.
+    fn locate(&self, path: &[String], span: Option<&Range<usize>>) -> Option<(Place, String)> {
+        let nearest = (1..=path.len()).rev().filter_map(|len| path.get(..len));
+        nearest.flat_map(sources).find_map(|path| {
+            let item = path
+                .iter()
+                .try_fold(&self.root, |item, step| child(item, step))?;
+            let own = item.span();
+            let set = self.settings.iter().rev().find(|(set, _)| {
+                path.starts_with(set) || (own.is_none() && set.starts_with(&path))
+            });
+            let place = match set {
+                Some((_, set)) => Place::Set((*set).to_owned()),
+                None => Place::of(self.text, span.cloned().or(own)?.start),
+            };
+            Some((place, self.named(&path)))
+        })
+    }
+
+    /// A path as people write it.
+    fn named(&self, path: &[String]) -> String {
+        let mut item = Some(&self.root);
+        let mut names = Vec::new();
+        for step in path {
+            let next = item.and_then(|item| child(item, step));
+            match (item.is_some_and(is_array), next) {
+                (false, _) => names.push(step.clone()),
+                (true, Some(entry)) if entry.is_table_like() => {
+                    names.push(entry_name(entry, step.parse().unwrap_or(0)));
+                }
+                // A list's values have no names.
+                (true, _) => {}
+            }
+            item = next;
+        }
+        names.join(".")
     }
 }
 
-/// Which entries get which defaults: `defaults.<name>` goes to each `[[entry]]`, as its key of that name or as all its keys.
-const SPREAD: [(&str, &[&str]); 11] = [
-    ("host", &["host"]),
-    ("switch", &["switch"]),
-    ("link", &["link"]),
-    ("flow", &["flow"]),
-    ("dcqcn", &["host"]),
-    ("telemetry", &["host"]),
-    ("marking", &["switch"]),
-    ("limits", &["switch"]),
-    ("pause", &["switch"]),
-    ("rate", &["host", "link"]),
-    ("delay", &["host", "link"]),
-];
+/// The type that a table holds.
+fn deserialize<T: DeserializeOwned>(table: Item) -> Result<T, Refusal> {
+    let table = table.into_table().unwrap_or_default();
+    let deserializer = toml_edit::de::Deserializer::from(DocumentMut::from(table));
+    serde_path_to_error::deserialize(deserializer).map_err(Refusal::from)
+}
+
+/// A parameter: its default is what one of the documents has, or what it says itself.
+fn parameter(
+    name: String,
+    keys: ParameterKeys,
+    in_documents: [&Item; 2],
+) -> Result<Parameter, Refusal> {
+    let path = format!("parameters.{name}");
+    let Some(first) = keys.set.first() else {
+        refuse!(
+            path,
+            "sets nothing; it needs set = [\"host.s.count\"] or the like"
+        );
+    };
+    let now = in_documents
+        .iter()
+        .find_map(|document| get(document, first));
+    let Some(default) = now.and_then(json).or(keys.default) else {
+        refuse!(
+            path + ".set.0",
+            "the document has no `{first}`; give it, or give the parameter a default"
+        );
+    };
+    Ok(Parameter {
+        name,
+        about: keys.about,
+        default: shown(&default),
+        values: keys.values.iter().map(shown).collect(),
+        sets: keys.set,
+    })
+}
+
+fn is_array(item: &Item) -> bool {
+    item.is_array() || item.is_array_of_tables()
+}
+
+/// The entries of an array; none where it is no array of tables.
+fn entries(array: &Item) -> Option<Vec<&Item>> {
+    let all: Vec<&Item> = (0..).map_while(|index: usize| array.get(index)).collect();
+    (!all.is_empty() && all.iter().all(|entry| entry.is_table_like())).then_some(all)
+}
+
+/// How people name an entry of an array.
+fn entry_name(entry: &Item, index: usize) -> String {
+    let name = entry.get("name").and_then(Item::as_str);
+    name.map_or_else(|| (index + 1).to_string(), str::to_owned)
+}
+
+/// How people name the entries of an array.
+fn entry_names(array: &Item) -> Option<Vec<String>> {
+    let entries = entries(array)?.into_iter().enumerate();
+    Some(
+        entries
+            .map(|(index, entry)| entry_name(entry, index))
+            .collect(),
+    )
+}
+
+/// What is below `item` at a step of a path.
+fn child<'t>(item: &'t Item, step: &str) -> Option<&'t Item> {
+    if is_array(item) {
+        return item.get(step.parse::<usize>().ok()?);
+    }
+    item.get(step)
+}
+
+/// The steps of a dotted path as people write it; those that are not there are as they are written.
+fn steps(root: &Item, path: &str) -> Vec<String> {
+    let mut item = Some(root);
+    let step = |step: &str| {
+        let names = item.and_then(entry_names);
+        let index = names.and_then(|names| names.iter().position(|name| name == step));
+        let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
+        item = item.and_then(|item| child(item, &step));
+        step
+    };
+    path.split('.').map(step).collect()
+}
+
+/// The value at a dotted path as people write it.
+fn get<'t>(root: &'t Item, path: &str) -> Option<&'t Item> {
+    let steps = steps(root, path);
+    steps.iter().try_fold(root, |item, step| child(item, step))
+}
+
+/// Puts `value` at a dotted path as people write it, and says where that is. Tables on the way are made where they are
+/// absent, entries of arrays are not.
+fn put(root: &mut Item, path: &str, value: &Value) -> Result<Vec<String>, String> {
+    let steps = steps(root, path);
+    let mut item = root;
+    let mut before = "";
+    for (index, step) in steps.iter().enumerate() {
+        let is_last = index + 1 == steps.len();
+        let no_keys = || format!("`{before}` has no keys below it");
+        if let Some(names) = entry_names(item) {
+            if is_last {
+                return Err(format!(
+                    "`{path}` names an entry; a key of it is missing, as in {path}.count"
+                ));
+            }
+            let entry = step
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| item.get_mut(index));
+            item = entry.ok_or_else(|| {
+                format!(
+                    "there is no {before} `{step}`; there are {}",
+                    names.join(", ")
+                )
+            })?;
+        } else {
+            let table = item.as_table_like_mut().ok_or_else(no_keys)?;
+            if !table.contains_key(step) {
+                if index == 0 && ENTRIES.contains(&step.as_str()) {
+                    return Err(format!("there is no [[{step}]] in this scenario"));
+                }
+                table.insert(step, Item::Table(Table::new()));
+            }
+            item = table.get_mut(step).ok_or_else(no_keys)?;
+        }
+        before = step;
+    }
+    *item = Item::Value(value.clone());
+    Ok(steps)
+}
+
+fn remove(table: &mut Item, key: &str) -> Option<Item> {
+    table.as_table_like_mut()?.remove(key)
+}
+
+/// A value as JSON has it.
+fn json(item: &Item) -> Option<Json> {
+    let value = item.clone().into_value().ok()?;
+    Json::deserialize(value.into_deserializer()).ok()
+}
+
+/// A value as a person would write it after `--set key=`.
+fn shown(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(values) => format!(
+            "[{}]",
+            values.iter().map(shown).collect::<Vec<_>>().join(", ")
+        ),
+        Json::Object(_) => "{…}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The paths at which a value may have been said: its own, and those of defaults.
+fn sources(path: &[String]) -> Vec<Vec<String>> {
+    let mut all = vec![path.to_vec()];
+    if let [entry, _, key @ ..] = path
+        && ENTRIES.contains(&entry.as_str())
+        && !key.is_empty()
+    {
+        all.push([&["defaults".to_owned(), entry.clone()], key].concat());
+        all.push([&["defaults".to_owned()], key].concat());
+    }
+    all
+}
 
 /// Moves `[defaults]` into the entries that leave something out; so a wrong default is refused where it stands.
-fn spread_defaults(document: &mut DeTable<'_>) -> Result<(), Refusal> {
-    let Some(defaults) = document.remove("defaults") else {
+fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
+    let Some(defaults) = remove(root, "defaults") else {
         return Ok(());
     };
-    let DeValue::Table(defaults) = defaults.get_ref() else {
-        return Err(Refusal::at(&defaults, "[defaults] is a table"));
+    let Some(defaults) = defaults.as_table_like() else {
+        refuse!("defaults", "[defaults] is a table");
     };
-    for (key, value) in defaults {
-        let Some((name, _)) = SPREAD.iter().find(|(name, _)| name == key.get_ref()) else {
-            let names: Vec<_> = SPREAD.iter().map(|(name, _)| format!("`{name}`")).collect();
-            return Err(Refusal::at(
-                key,
-                format!(
-                    "unknown key `{}`; allowed are {}",
-                    key.get_ref(),
-                    names.join(", ")
-                ),
-            ));
-        };
-        if ["host", "switch", "link", "flow"].contains(name) && !value.get_ref().is_table() {
-            return Err(Refusal::at(
-                value,
-                format!("[defaults.{name}] is a table of the keys of [[{name}]]"),
-            ));
+    let mut spread = 0;
+    for (key, value) in defaults.iter() {
+        let path = format!("defaults.{key}");
+        let arrays = DEFAULTS.map(|(array, _)| array);
+        let alone = DEFAULTS.iter().flat_map(|(_, keys)| *keys).copied();
+        let known: BTreeSet<&str> = arrays.into_iter().chain(alone).collect();
+        if !known.contains(key) {
+            let names = list(known.iter().map(|name| format!("`{name}`")));
+            refuse!(path, "unknown field `{key}`, expected one of {names}");
+        }
+        if arrays.contains(&key) && !value.is_table_like() {
+            refuse!(path, "[{path}] is a table of the keys of [[{key}]]");
         }
     }
-    // The entries' own tables first: they are nearer.
-    let mut spread = 0;
-    for (name, entries) in SPREAD {
-        let Some((key, value)) = defaults.get_key_value(name) else {
+    for (name, keys) in DEFAULTS {
+        let root = root.as_table_like_mut();
+        let Some(array) = root.and_then(|root| root.get_mut(name)) else {
             continue;
         };
-        for entry in entries {
-            let Some(DeValue::Array(array)) = document.get_mut(*entry).map(Spanned::get_mut) else {
-                continue;
-            };
-            spread += weight(value.get_ref()).saturating_mul(array.len());
-            check::count(spread, check::SPREAD, "values for all entries", key.span())?;
-            for table in array.iter_mut() {
-                let DeValue::Table(table) = table.get_mut() else {
-                    continue;
-                };
-                match value.get_ref() {
-                    DeValue::Table(all) if name == *entry => merge(table, all),
-                    _ => {
-                        let mut one = DeTable::new();
-                        one.insert(key.clone(), value.clone());
-                        merge(table, &one);
-                    }
-                }
+        // The entries' own table first: it is nearer.
+        let mut all = Table::new();
+        if let Some(own) = defaults.get(name).and_then(Item::as_table_like) {
+            merge(&mut all, own);
+        }
+        let mut alone = Table::new();
+        for (key, value) in keys.iter().filter_map(|key| defaults.get_key_value(key)) {
+            alone.entry_format(key).or_insert(value.clone());
+        }
+        merge(&mut all, &alone);
+        let all = Item::Table(all);
+        let len = entries(array).map_or(0, |entries| entries.len());
+        spread += weight(&all).saturating_mul(len);
+        let path = || format!("defaults.{name}");
+        limits::at_most(spread, limits::SPREAD, "values for all entries", path)?;
+        for index in 0..len {
+            let entry = array.get_mut(index).and_then(Item::as_table_like_mut);
+            if let (Some(entry), Some(all)) = (entry, all.as_table_like()) {
+                merge(entry, all);
             }
         }
     }
@@ -390,56 +426,29 @@ fn spread_defaults(document: &mut DeTable<'_>) -> Result<(), Refusal> {
 }
 
 /// How much there is to copy in a value: values and octets of text.
-fn weight(value: &DeValue<'_>) -> usize {
-    match value {
-        DeValue::String(text) => 1 + text.len(),
-        DeValue::Array(array) => {
-            let items = array.iter().map(|item| weight(item.get_ref()));
-            1 + items.sum::<usize>()
-        }
-        DeValue::Table(table) => {
-            let entries = table.iter();
-            let entries = entries.map(|(key, value)| key.get_ref().len() + weight(value.get_ref()));
-            1 + entries.sum::<usize>()
-        }
-        _ => 1,
-    }
+fn weight(item: &Item) -> usize {
+    let text = item.as_str().map_or(0, str::len);
+    let elements = (0..).map_while(|index: usize| item.get(index)).map(weight);
+    let table = item.as_table_like().into_iter().flat_map(TableLike::iter);
+    1 + text
+        + elements.sum::<usize>()
+        + table
+            .map(|(key, value)| key.len() + weight(value))
+            .sum::<usize>()
 }
 
 /// Adds what `into` leaves out, table by table.
-fn merge<'a>(into: &mut DeTable<'a>, defaults: &DeTable<'a>) {
-    for (key, value) in defaults {
-        match (
-            into.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut),
-            value.get_ref(),
-        ) {
+fn merge(into: &mut dyn TableLike, defaults: &dyn TableLike) {
+    for (key, value) in defaults.iter() {
+        let own = into.get_mut(key).map(Item::as_table_like_mut);
+        match (own, value.as_table_like()) {
             (None, _) => {
-                into.insert(key.clone(), value.clone());
+                if let Some((key, value)) = defaults.get_key_value(key) {
+                    into.entry_format(key).or_insert(value.clone());
+                }
             }
-            (Some(DeValue::Table(into)), DeValue::Table(defaults)) => merge(into, defaults),
+            (Some(Some(own)), Some(defaults)) => merge(own, defaults),
             _ => {}
         }
     }
-}
-
-/// A value as a person would write it after `--set key=`.
-fn shown(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        DeValue::Boolean(yes) => yes.to_string(),
-        DeValue::Datetime(at) => at.to_string(),
-        DeValue::Array(array) => {
-            let items: Vec<_> = array.iter().map(|item| shown(item.get_ref())).collect();
-            format!("[{}]", items.join(", "))
-        }
-        DeValue::Table(_) => "{…}".to_owned(),
-    }
-}
-
-fn plain(value: &toml::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -5,7 +5,6 @@ use super::model::{
     Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel,
 };
 use super::stress;
-use core::fmt::Write;
 use fcn_node::reaction_point::Control;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,37 +16,33 @@ const FLOW_LINES: usize = 12;
 /// The topology: switches with their roles, hosts in groups, links with rate and delay, vantage points, flows.
 #[must_use]
 pub fn draw(scenario: &Scenario) -> String {
-    let mut out = String::new();
-    match &scenario.play {
-        Play::Gallery { name, family, .. } => {
-            line(
-                &mut out,
-                &format!(
-                    "{}: gallery `{name}`, family `{family}`: packets made one by one, no topology",
-                    scenario.name
-                ),
-            );
+    let name = &scenario.name;
+    let lines = match &scenario.play {
+        Play::Gallery {
+            name: gallery,
+            family,
+            ..
+        } => {
+            let what = "packets made one by one, no topology";
+            vec![format!(
+                "{name}: gallery `{gallery}`, family `{family}`: {what}"
+            )]
         }
-        Play::Stress(stress) => {
-            for text in stress::draw(&scenario.name, stress) {
-                line(&mut out, &text);
-            }
-        }
-        Play::Simulation(simulation) => Drawing::new(simulation).write(&scenario.name, &mut out),
-    }
-    out
+        Play::Stress(stress) => stress::draw(name, stress),
+        Play::Simulation(simulation) => Drawing::new(simulation).lines(name),
+    };
+    lines
+        .iter()
+        .map(|line| cut(line.trim_end()) + "\n")
+        .collect()
 }
 
-/// Adds a line, cut where it would be too wide.
-fn line(out: &mut String, text: &str) {
-    let text = text.trim_end();
-    if text.chars().count() > COLUMNS {
-        out.extend(text.chars().take(COLUMNS - 1));
-        out.push('…');
-    } else {
-        out.push_str(text);
+/// A line, cut where it would be too wide.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(COLUMNS - 1) {
+        Some((at, last)) if at + last.len_utf8() < line.len() => format!("{}…", &line[..at]),
+        _ => line.to_owned(),
     }
-    out.push('\n');
 }
 
 struct Drawing<'a> {
@@ -80,35 +75,33 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn write(&self, name: &str, out: &mut String) {
-        let (mechanism, duration) = (self.simulation.mechanism.id(), self.simulation.duration);
-        line(
-            out,
-            &format!(
-                "{name}: mechanism {mechanism}, {duration}, seed {}",
-                self.simulation.seed
-            ),
-        );
+    fn lines(&self, name: &str) -> Vec<String> {
+        let Simulation {
+            mechanism,
+            duration,
+            seed,
+            ..
+        } = self.simulation;
+        let mut lines = vec![format!(
+            "{name}: mechanism {}, {duration}, seed {seed}",
+            mechanism.id()
+        )];
         for (id, node) in self.simulation.nodes.iter().enumerate() {
-            match &node.kind {
-                NodeKind::Switch(switch) => {
-                    line(out, "");
-                    let roles = self.switch_roles(switch, node.domain);
-                    line(out, &format!("{}  {}  [{roles}]", node.name, node.ipv6));
-                    self.write_rows(&self.rows(id), out);
-                }
-                NodeKind::Host(_) => {}
+            if let NodeKind::Switch(switch) = &node.kind {
+                let roles = self.switch_roles(switch, node.domain);
+                lines.push(String::new());
+                lines.push(format!("{}  {}  [{roles}]", node.name, node.ipv6));
+                lines.extend(lines_of(&self.rows(id)));
             }
         }
-        self.write_flows(out);
-        self.write_vantage_points(out);
+        lines.extend(self.flows());
+        lines.extend(self.vantage_points());
+        lines
     }
 
     fn name(&self, id: NodeId) -> &str {
-        self.simulation
-            .nodes
-            .get(id)
-            .map_or("?", |node| node.name.as_str())
+        let node = self.simulation.nodes.get(id);
+        node.map_or("?", |node| node.name.as_str())
     }
 
     fn host(&self, id: NodeId) -> Option<&Host> {
@@ -127,46 +120,44 @@ impl<'a> Drawing<'a> {
     }
 
     fn switch_roles(&self, switch: &Switch, domain: u16) -> String {
-        let mut roles = Vec::new();
-        let tells: Vec<_> = [
-            (switch.congestion.ecn, "ECN"),
-            (switch.congestion.fast_cnp, "Fast CNP"),
-            (switch.congestion.proxy, "to proxy"),
-            (switch.congestion.wan_fcn, "FCN to ingress PE"),
-        ]
-        .into_iter()
-        .filter_map(|(does, what)| does.then_some(what))
-        .collect();
-        if !tells.is_empty() {
-            roles.push(format!("congestion point: {}", tells.join(", ")));
-        }
-        if switch.ports.values().any(|port| port.pfc.is_some()) {
-            roles.push("PFC".to_owned());
-        }
-        if let Some(proxy) = &switch.proxy {
-            roles.push(format!("proxy, known by {}", known_by(proxy.known_by)));
-        }
-        if let Some(edge) = &switch.edge {
-            let what = if edge.config.enabled {
-                "ingress PE"
-            } else {
-                "PE"
-            };
-            roles.push(format!("{what}, {}", tunnel(edge.tunnel)));
-        }
-        if let Some(node) = switch.ioam_node {
-            roles.push(format!("IOAM node {node}"));
-        }
-        if switch.border_filter {
-            roles.push("border".to_owned());
-        }
-        if self.domains {
-            roles.push(format!("domain {domain}"));
-        }
+        let point = &switch.congestion;
+        let tells = joined(
+            ", ",
+            [
+                (point.ecn, "ECN"),
+                (point.fast_cnp, "Fast CNP"),
+                (point.proxy, "to proxy"),
+                (point.wan_fcn, "FCN to ingress PE"),
+            ],
+        );
+        let pauses = switch.ports.values().any(|port| port.pfc.is_some());
+        let proxy = switch.proxy.as_ref().map(|proxy| known_by(proxy.known_by));
+        let edge = switch.edge.as_ref().map(|edge| {
+            let ingress = if edge.config.enabled { "ingress " } else { "" };
+            format!("{ingress}PE, {}", tunnel(edge.tunnel))
+        });
+        let roles = joined(
+            "; ",
+            [
+                (!tells.is_empty(), format!("congestion point: {tells}")),
+                (pauses, "PFC".to_owned()),
+                (
+                    proxy.is_some(),
+                    format!("proxy, known by {}", proxy.unwrap_or_default()),
+                ),
+                (edge.is_some(), edge.unwrap_or_default()),
+                (
+                    switch.ioam_node.is_some(),
+                    format!("IOAM node {}", switch.ioam_node.unwrap_or(0)),
+                ),
+                (switch.border_filter, "border".to_owned()),
+                (self.domains, format!("domain {domain}")),
+            ],
+        );
         if roles.is_empty() {
             "switch".to_owned()
         } else {
-            roles.join("; ")
+            roles
         }
     }
 
@@ -174,52 +165,37 @@ impl<'a> Drawing<'a> {
         let (Some(host), Some(node)) = (self.host(id), self.simulation.nodes.get(id)) else {
             return String::new();
         };
-        let mut notes = Vec::new();
-        if host.reaction.fast_cnp {
-            notes.push("Fast CNP");
-        }
-        if host.answers_unknown_options {
-            notes.push("no Fast CNP");
-        }
-        if host.reaction.detour.is_some() {
-            notes.push("detours");
-        }
-        if host.notification.is_some_and(|point| point.fast_cnp) {
-            notes.push("answers CE by Fast CNP");
-        }
-        match host.reaction.control {
-            Control::Dcqcn(_) => {}
-            Control::Telemetry(_) => notes.push("telemetry"),
-            Control::Fixed => notes.push("fixed rate"),
-        }
-        if self
-            .simulation
-            .injections
-            .iter()
-            .any(|injection| injection.node == id)
-        {
-            notes.push("injects");
-        }
-        let mut notes = notes.join(", ");
-        if self.domains {
-            let _ = write!(
-                notes,
-                "{}domain {}",
-                if notes.is_empty() { "" } else { ", " },
-                node.domain
-            );
-        }
-        notes
+        let domain = format!("domain {}", node.domain);
+        let mut injections = self.simulation.injections.iter();
+        joined(
+            ", ",
+            [
+                (host.reaction.fast_cnp, "Fast CNP"),
+                (host.answers_unknown_options, "no Fast CNP"),
+                (host.reaction.detour.is_some(), "detours"),
+                (
+                    host.notification.is_some_and(|point| point.fast_cnp),
+                    "answers CE by Fast CNP",
+                ),
+                (
+                    matches!(host.reaction.control, Control::Telemetry(_)),
+                    "telemetry",
+                ),
+                (
+                    matches!(host.reaction.control, Control::Fixed),
+                    "fixed rate",
+                ),
+                (injections.any(|injection| injection.node == id), "injects"),
+                (self.domains, &domain),
+            ],
+        )
     }
 
     /// The vantage points and faults of a link.
     fn marks(&self, link: LinkId) -> String {
-        let mut marks = String::new();
-        for (index, point) in self.simulation.vantage_points.iter().enumerate() {
-            if point.link == link {
-                let _ = write!(marks, " ◉{index}");
-            }
-        }
+        let points = self.simulation.vantage_points.iter().enumerate();
+        let here = points.filter(|(_, point)| point.link == link);
+        let mut marks: String = here.map(|(index, _)| format!(" ◉{index}")).collect();
         if self
             .simulation
             .faults
@@ -248,8 +224,8 @@ impl<'a> Drawing<'a> {
                     && row.link.rate == link.rate
                     && row.link.delay == link.delay
             };
-            let stem = |id: NodeId| self.name(id).trim_end_matches(|c: char| c.is_ascii_digit());
-            let follows = group.last().is_some_and(|last| stem(*last) == stem(other));
+            let is_of_stem = |last: &NodeId| stem(self.name(*last)) == stem(self.name(other));
+            let follows = group.last().is_some_and(is_of_stem);
             match rows.last_mut() {
                 Some(row) if follows && alike(row) => {
                     group.push(other);
@@ -276,103 +252,88 @@ impl<'a> Drawing<'a> {
         rows
     }
 
-    fn write_rows(&self, rows: &[Row], out: &mut String) {
-        for (index, row) in rows.iter().enumerate() {
-            let last = index + 1 == rows.len();
-            let branch = match (row.to_switch, last) {
-                (true, false) => "╞══",
-                (true, true) => "╘══",
-                (false, false) => "├──",
-                (false, true) => "└──",
-            };
-            let (rate, delay) = (row.link.rate.to_string(), row.link.delay.to_string());
-            line(
-                out,
-                &format!(
-                    "  {branch} {:<24} {rate:>12} {delay:>10}   {}",
-                    row.name,
-                    row.notes.trim_start()
-                ),
-            );
-        }
-    }
-
-    fn write_flows(&self, out: &mut String) {
-        let mut groups: Vec<FlowGroup> = Vec::new();
-        for flow in &self.simulation.flows {
-            let what = about(flow);
-            let stem = flow.name.trim_end_matches(|c: char| c.is_ascii_digit());
-            match groups.last_mut() {
-                Some(group) if group.what == what && group.stem == stem => group.flows.push(flow),
-                _ => groups.push(FlowGroup {
-                    stem,
-                    what,
-                    flows: vec![flow],
-                }),
-            }
-        }
-        line(out, "");
-        line(out, &format!("flows: {}", self.simulation.flows.len()));
+    fn flows(&self) -> Vec<String> {
+        let flows = &self.simulation.flows;
+        let mut lines = vec![String::new(), format!("flows: {}", flows.len())];
+        // Flows that follow each other and differ in their ends alone.
+        let groups: Vec<_> = flows
+            .chunk_by(|a, b| stem(&a.name) == stem(&b.name) && about(a) == about(b))
+            .collect();
         for group in groups.iter().take(FLOW_LINES) {
-            let names = span(group.flows.iter().map(|flow| flow.name.as_str()));
-            let from: BTreeSet<NodeId> = group.flows.iter().map(|flow| flow.from).collect();
-            let to: BTreeSet<NodeId> = group.flows.iter().map(|flow| flow.to).collect();
-            let from = span(from.iter().map(|id| self.name(*id)));
-            let to = span(to.iter().map(|id| self.name(*id)));
-            line(out, &format!("  {names}: {from} → {to}: {}", group.what));
+            let ends = |end: fn(&Flow) -> NodeId| {
+                let ids: BTreeSet<NodeId> = group.iter().map(end).collect();
+                span(ids.iter().map(|id| self.name(*id)))
+            };
+            let names = span(group.iter().map(|flow| flow.name.as_str()));
+            let (from, to) = (ends(|flow| flow.from), ends(|flow| flow.to));
+            let what = group.first().map(about).unwrap_or_default();
+            lines.push(format!("  {names}: {from} → {to}: {what}"));
         }
         if groups.len() > FLOW_LINES {
-            line(
-                out,
-                &format!("  … and {} lines more", groups.len() - FLOW_LINES),
-            );
+            lines.push(format!("  … and {} lines more", groups.len() - FLOW_LINES));
         }
+        lines
     }
 
-    fn write_vantage_points(&self, out: &mut String) {
-        let points = self
-            .simulation
-            .vantage_points
-            .iter()
-            .enumerate()
-            .map(|(index, point)| {
-                let link = self.simulation.links.get(point.link);
-                let peer = link.map_or(point.node, |link| {
-                    if link.a == point.node { link.b } else { link.a }
-                });
-                format!("◉{index} {}:{}", self.name(point.node), self.name(peer))
+    fn vantage_points(&self) -> Option<String> {
+        let points = self.simulation.vantage_points.iter().enumerate();
+        let points = points.map(|(index, point)| {
+            let link = self.simulation.links.get(point.link);
+            let peer = link.map_or(point.node, |link| {
+                if link.a == point.node { link.b } else { link.a }
             });
+            format!("◉{index} {}:{}", self.name(point.node), self.name(peer))
+        });
         let points: Vec<_> = points.collect();
-        if !points.is_empty() {
-            line(out, &format!("captured: {}", points.join("  ")));
-        }
+        (!points.is_empty()).then(|| format!("captured: {}", points.join("  ")))
     }
 }
 
-/// Flows that follow each other and differ in their ends alone.
-struct FlowGroup<'a> {
-    stem: &'a str,
-    what: String,
-    flows: Vec<&'a Flow>,
+/// The texts that apply.
+fn joined<T: AsRef<str>>(by: &str, texts: impl IntoIterator<Item = (bool, T)>) -> String {
+    let mut all = String::new();
+    for (_, text) in texts.into_iter().filter(|(applies, _)| *applies) {
+        all += if all.is_empty() { "" } else { by };
+        all += text.as_ref();
+    }
+    all
+}
+
+/// A name without the number at its end.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+fn lines_of(rows: &[Row]) -> impl Iterator<Item = String> {
+    rows.iter().enumerate().map(|(index, row)| {
+        let branch = match (row.to_switch, index + 1 == rows.len()) {
+            (true, false) => "╞══",
+            (true, true) => "╘══",
+            (false, false) => "├──",
+            (false, true) => "└──",
+        };
+        let (rate, delay) = (row.link.rate.to_string(), row.link.delay.to_string());
+        let (name, notes) = (&row.name, row.notes.trim_start());
+        format!("  {branch} {name:<24} {rate:>12} {delay:>10}   {notes}")
+    })
 }
 
 fn about(flow: &Flow) -> String {
-    let ip = if flow.source.is_ipv4() {
-        "IPv4"
-    } else {
-        "IPv6"
-    };
-    let mut what = format!("{ip}, {} octets in packets of {}", flow.message, flow.mtu);
+    let ip = if flow.source.is_ipv4() { 4 } else { 6 };
+    let mut what = format!(
+        "IPv{ip}, {} octets in packets of {}",
+        flow.message, flow.mtu
+    );
     if let Some(trace) = flow.ioam {
         let kind = if trace.incremental {
             "incremental"
         } else {
             "pre-allocated"
         };
-        let _ = write!(what, ", {kind} trace for {}", trace.nodes);
+        what += &format!(", {kind} trace for {}", trace.nodes);
     }
     if flow.rdma_cm {
-        what.push_str(", RDMA CM");
+        what += ", RDMA CM";
     }
     what
 }

@@ -4,18 +4,15 @@
 
 use super::build;
 use super::builtin;
-use super::check;
-use super::document::{Document, Parameter, settings};
-use super::error::{Error, Place, Refusal};
+use super::document::{Document, Parameter};
+use super::error::{Error, Place, Refusal, refuse};
 use super::model::Simulation;
-use super::schema::{File, GalleryFile, StressFile};
+use super::schema::{File, GalleryFile, StressFile, list};
 use super::stress;
 use crate::gallery::{self, ALL_FAMILIES};
 use crate::stress::Stress;
 use fcn_wire::Profile;
-use serde::Deserialize;
 use std::path::PathBuf;
-use toml::de::Deserializer;
 
 /// Largest scenario file: 4 MiB.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -77,101 +74,64 @@ pub enum Play {
 /// A file that cannot be read, or the first thing in it that is not allowed: where, and what is.
 pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let (file, name, text) = text_of(source)?;
-    let settings = settings(&file, sets, text.len())?;
-    let document = Document::read(&file, &text, &settings)?;
-    let Document {
-        table,
-        locator,
-        parameters,
-    } = document;
-    let is_gallery = table.get_ref().contains_key("gallery");
-    let is_stress = table.get_ref().contains_key("stress");
-    let deserializer = Deserializer::from(table);
-    let place_of = |key: &str| locator.place_of(key);
-    if is_gallery {
-        let read = GalleryFile::deserialize(deserializer)
-            .map_err(Refusal::from)
-            .and_then(|file| {
-                check::profile(&file.profile, &place_of)?;
-                let play = gallery(&file)?;
-                Ok(Scenario {
-                    name,
-                    about: file.about,
-                    demonstrates: file.demonstrates.trim().to_owned(),
-                    parameters,
-                    play,
-                })
-            });
-        return read.map_err(|refusal| locator.error(refusal));
-    }
-    if is_stress {
-        let read = StressFile::deserialize(deserializer)
-            .map_err(Refusal::from)
-            .and_then(|file| {
-                check::profile(&file.profile, &place_of)?;
-                let play = Play::Stress(Box::new(stress::stress(&file, &place_of)?));
-                Ok(Scenario {
-                    name,
-                    about: file.about,
-                    demonstrates: file.demonstrates.trim().to_owned(),
-                    parameters,
-                    play,
-                })
-            });
-        return read.map_err(|refusal| locator.error(refusal));
-    }
-    let read = File::deserialize(deserializer)
-        .map_err(Refusal::from)
-        .and_then(|file| {
-            check::profile(&file.profile, &place_of)?;
-            let simulation = build::simulation(&file)?;
-            let play = Play::Simulation(Box::new(simulation));
-            Ok(Scenario {
-                name,
-                about: file.about,
-                demonstrates: file.demonstrates.trim().to_owned(),
-                parameters,
-                play,
-            })
-        });
-    read.map_err(|refusal| locator.error(refusal))
+    let document = Document::read(&file, &text, sets)?;
+    let read = if document.has("gallery") {
+        let keys: GalleryFile = document.keys()?;
+        let head = (keys.about.clone(), keys.demonstrates.clone());
+        check(&keys.profile).and_then(|()| Ok((head, gallery(keys)?)))
+    } else if document.has("stress") {
+        let keys: StressFile = document.keys()?;
+        let head = (keys.about.clone(), keys.demonstrates.clone());
+        let stress = check(&keys.profile).and_then(|()| stress::stress(keys, &document));
+        stress.map(|stress| (head, Play::Stress(Box::new(stress))))
+    } else {
+        let keys: File = document.keys()?;
+        let simulation = check(&keys.profile).and_then(|()| build::simulation(&keys));
+        let head = (keys.about, keys.demonstrates);
+        simulation.map(|simulation| (head, Play::Simulation(Box::new(simulation))))
+    };
+    let ((about, demonstrates), play) = read.map_err(|refusal| document.error(refusal))?;
+    Ok(Scenario {
+        name,
+        about,
+        demonstrates: demonstrates.trim().to_owned(),
+        parameters: document.parameters,
+        play,
+    })
 }
 
-fn gallery(file: &GalleryFile) -> Result<Play, Refusal> {
-    let name = file.gallery.get_ref();
+/// Refuses code points that the drafts forbid, at the code point's own place.
+fn check(profile: &Profile) -> Result<(), Refusal> {
+    profile.validate().map_err(|error| {
+        let own = error.name().map(|name| format!("profile.{name}"));
+        Refusal::at(own.as_deref().unwrap_or("profile"), error.to_string())
+    })
+}
+
+fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
+    let (name, family) = (keys.gallery, keys.family.unwrap_or(ALL_FAMILIES.to_owned()));
     let Some(found) = gallery::all().iter().find(|gallery| gallery.name == name) else {
-        let names: Vec<_> = gallery::all().iter().map(|gallery| gallery.name).collect();
-        let message = format!(
-            "there is no gallery `{name}`; there are {}",
-            names.join(", ")
-        );
-        return Err(Refusal::at(&file.gallery, message));
+        let names = list(gallery::all().iter().map(|gallery| gallery.name));
+        refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
-    let family = file
-        .family
-        .as_ref()
-        .map_or(ALL_FAMILIES, |family| family.get_ref().as_str());
-    let families = || found.families.iter().map(|family| family.name);
-    match &file.family {
-        Some(at) if family != ALL_FAMILIES && !families().any(|known| known == family) => {
-            let names: Vec<_> = families().collect();
-            let message = format!(
-                "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {}",
-                names.join(", ")
-            );
-            Err(Refusal::at(at, message))
-        }
-        _ => Ok(Play::Gallery {
-            name: name.clone(),
-            family: family.to_owned(),
-            profile: file.profile.clone(),
-        }),
+    let mut families = found.families.iter().map(|family| family.name);
+    if family != ALL_FAMILIES && !families.any(|known| known == family) {
+        let names = list(found.families.iter().map(|family| family.name));
+        refuse!(
+            "family",
+            "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"
+        );
     }
+    Ok(Play::Gallery {
+        name,
+        family,
+        profile: keys.profile,
+    })
 }
 
 /// What to call the file in refusals, the scenario's name, and the text.
 fn text_of(source: &Source) -> Result<(String, String, String), Error> {
-    let refuse = |file: &str, message: String| Error {
+    let refuse = |file: &str, message| Error {
         file: file.to_owned(),
         place: Place::Whole,
         key: None,
@@ -179,37 +139,26 @@ fn text_of(source: &Source) -> Result<(String, String, String), Error> {
     };
     match source {
         Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),
-        Source::Builtin(name) => match builtin::text(name) {
-            Some(text) => Ok((format!("{name}.toml"), name.clone(), text.to_owned())),
-            None => {
-                let names: Vec<_> = builtin::list().map(|(name, _)| name).collect();
-                Err(refuse(
-                    name,
-                    format!(
-                        "there is no such built-in scenario; there are {}",
-                        names.join(", ")
-                    ),
-                ))
-            }
-        },
+        Source::Builtin(name) => {
+            let text = builtin::text(name).ok_or_else(|| {
+                let names = list(builtin::list().map(|(name, _)| name));
+                let message = format!("there is no such built-in scenario; there are {names}");
+                refuse(name, message)
+            })?;
+            Ok((format!("{name}.toml"), name.clone(), text.to_owned()))
+        }
         Source::File(path) => {
             let file = path.display().to_string();
-            let len = std::fs::metadata(path)
-                .map_err(|error| refuse(&file, format!("cannot be read: {error}")))?
-                .len();
+            let unread = |error| refuse(&file, format!("cannot be read: {error}"));
+            let len = std::fs::metadata(path).map_err(unread)?.len();
             if len > LARGEST_FILE {
-                return Err(refuse(
-                    &file,
-                    format!(
-                        "{len} octets are too many for a scenario; at most {LARGEST_FILE} are read"
-                    ),
-                ));
+                let message = format!(
+                    "{len} octets are too many for a scenario; at most {LARGEST_FILE} are read"
+                );
+                return Err(refuse(&file, message));
             }
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| refuse(&file, format!("cannot be read: {error}")))?;
-            let name = path
-                .file_name()
-                .map_or_else(|| file.clone(), |name| stem(&name.to_string_lossy()));
+            let text = std::fs::read_to_string(path).map_err(unread)?;
+            let name = stem(&file);
             Ok((file, name, text))
         }
     }

@@ -4,20 +4,19 @@
 mod addresses;
 mod build;
 pub mod builtin;
-mod check;
 mod document;
 mod draw;
 mod error;
+mod faults;
 mod file;
 mod flows;
-mod happenings;
+mod limits;
 pub mod model;
 mod qps;
-mod role_settings;
 mod roles;
 mod schema;
 mod stress;
-mod text;
+mod thresholds;
 mod topology;
 
 #[cfg(test)]
@@ -27,4 +26,3 @@ pub use document::Parameter;
 pub use draw::draw;
 pub use error::{Error, Place};
 pub use file::{Play, Scenario, Source, load};
-pub use text::{delay, duration, rate, size};

@@ -9,6 +9,7 @@ use fcn_node::{congestion_point, ingress_pe, notification_point, proxy, reaction
 use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Profile, Qp};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,7 +56,8 @@ pub struct Simulation {
 }
 
 /// How a network tells senders about congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
     /// Nobody tells anybody; what does not fit is dropped.
     None,
@@ -206,17 +208,21 @@ pub struct Proxying {
 }
 
 /// How congestion points come to know the proxy node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ProxyKnownBy {
     /// By configuration (`congestion_point::Config::proxies`).
+    #[serde(rename = "config")]
     Configuration,
     /// By the Proxy Network Node Address option, which the flow's sender puts into its data packets.
     Option,
     /// By IS-IS.
     IsIs,
     /// By OSPFv2.
+    #[serde(rename = "ospfv2")]
     Ospf2,
     /// By OSPFv3.
+    #[serde(rename = "ospfv3")]
     Ospf3,
     /// By BGP.
     Bgp,

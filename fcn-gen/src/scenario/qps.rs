@@ -1,7 +1,7 @@
 //! QPs that proxy nodes and provider edges know by configuration: those of flows that a switch's `qps` names.
 
-use super::check;
-use super::error::Refusal;
+use super::error::{Refusal, refuse};
+use super::limits;
 use super::model::{Flow, Node, NodeKind};
 use super::schema::fits;
 use super::topology::{Entry, Topology};
@@ -16,15 +16,14 @@ pub(super) fn configure(
 ) -> Result<(), Refusal> {
     let mut listed = 0;
     for (named, node) in topology.nodes.iter().zip(nodes) {
-        let (Entry::Switch(text), NodeKind::Switch(switch)) = (named.entry, &mut node.kind) else {
+        let (Entry::Switch(keys), NodeKind::Switch(switch)) = (named.entry, &mut node.kind) else {
             continue;
         };
         let mut qps: Vec<(FlowKey, Qp)> = Vec::new();
-        for pattern in text.qps.iter().flatten() {
+        for (index, pattern) in keys.qps.iter().enumerate() {
+            let path = || named.path(&format!("qps.{index}"));
             let before = qps.len();
-            let found = flows
-                .iter()
-                .filter(|flow| fits(pattern.get_ref(), &flow.name));
+            let found = flows.iter().filter(|flow| fits(pattern, &flow.name));
             qps.extend(found.map(|flow| {
                 let key = FlowKey {
                     sender: flow.source,
@@ -34,16 +33,10 @@ pub(super) fn configure(
                 (key, flow.sender_qp)
             }));
             if qps.len() == before {
-                let message = format!("there is no flow `{}`", pattern.get_ref());
-                return Err(Refusal::at(pattern, message));
+                refuse!(path(), "there is no flow `{pattern}`");
             }
             listed += qps.len() - before;
-            check::count(
-                listed,
-                check::LISTED,
-                "QPs in all lists together",
-                pattern.span(),
-            )?;
+            limits::at_most(listed, limits::LISTED, "QPs in all lists together", path)?;
         }
         if let Some(proxy) = &mut switch.proxy {
             proxy.config.qps.clone_from(&qps);

@@ -1,37 +1,37 @@
 //! What each node does: the mechanism gives every role its configuration, the file's own keys override.
 
 use super::addresses::Addresses;
-use super::check;
-use super::error::Refusal;
+use super::error::{Refusal, refuse};
 use super::flows::Pair;
+use super::limits;
 use super::model::{
     Edge, Host, LinkId, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch,
     Thresholds, Tunnel,
 };
-use super::role_settings::{
-    dcqcn_params, detour, limits, notification_delay, positive, telemetry_params, thresholds,
-};
 use super::schema::{
-    AbilityText, CnpFormText, ControlText, File, HostText, KnownByText, Maybe, Patterns, PncAtText,
-    SwitchText, TunnelText, prefix,
+    Ability, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys, TunnelKind,
 };
+use super::thresholds::thresholds;
 use super::topology::{Entry, Topology};
 use crate::units::Ps;
 use core::cell::Cell;
-use core::ops::Range;
-use fcn_node::congestion_point::{self, Ability};
+use fcn_node::congestion_point::{self, Ability as Known};
 use fcn_node::proxy_directory::Reading;
+use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
-use toml::Spanned;
+
+/// How long a notification takes to be made or translated, where the file says nothing: about what a pipeline and a NIC need
+/// \[choice\]; the same everywhere, so that it favours no mechanism.
+const NOTIFICATION_DELAY: Ps = Ps::from_nanos(1_000);
 
 /// Everything that decides about roles.
 pub(super) struct Roles<'t, 'a> {
-    topology: &'t Topology<'a>,
-    addresses: &'t [Addresses],
+    pub topology: &'t Topology<'a>,
+    pub addresses: &'t [Addresses],
     mechanism: Mechanism,
     domains: Vec<u16>,
     edges: Vec<NodeId>,
@@ -78,58 +78,50 @@ impl<'t, 'a> Roles<'t, 'a> {
         file: &File,
         topology: &'t Topology<'a>,
         addresses: &'t [Addresses],
-        mechanism: Mechanism,
         pairs: &[Pair<'_>],
     ) -> Result<Self, Refusal> {
-        let edges: Vec<NodeId> = switches(topology)
-            .filter(|(_, switch)| switch.edge.is_some())
-            .map(|(id, _)| id)
-            .collect();
-        let wan: HashSet<NodeId> = if edges.is_empty() {
-            HashSet::new()
-        } else {
-            topology.behind(&edges).into_iter().collect()
-        };
+        let mechanism = file.mechanism;
+        let edges = switches(topology).filter(|(_, switch)| switch.edge.is_some());
+        let edges: Vec<NodeId> = edges.map(|(id, _)| id).collect();
+        let wan = topology.behind(&edges);
         if mechanism == Mechanism::WanFcn && (edges.len() < 2 || wan.is_empty()) {
-            let message = "wan-fcn needs provider edges and switches between them: give two switches edge = \"srv6\" (or \"vxlan\", \
-                           \"sr-mpls\"), or choose another mechanism";
-            return Err(Refusal::at(&file.mechanism, message));
+            refuse!(
+                "mechanism",
+                "wan-fcn needs provider edges and switches between them: give two switches edge = \"srv6\" (or \"vxlan\", \
+                 \"sr-mpls\"), or choose another mechanism"
+            );
         }
-        let ingress = pairs
-            .iter()
-            .find_map(|pair| pair.path.iter().find(|id| edges.contains(id)))
-            .copied();
+        let on_the_way = pairs.iter().flat_map(|pair| &pair.path);
         let mut roles = Self {
             topology,
             addresses,
             mechanism,
             domains: domains(topology),
+            ingress: on_the_way.copied().find(|id| edges.contains(id)),
             edges,
             wan,
-            ingress,
-            fast_receivers: file.host.iter().any(|host| answers_fast(host.get_ref())),
+            fast_receivers: file.host.iter().any(answers_fast),
             proxies: Vec::new(),
             rounds: rounds(topology, mechanism, pairs),
-            reading: match file.pnc_at {
-                None | Some(PncAtText::Proxy) => Reading::ProxyPrefix,
-                Some(PncAtText::Sender) => Reading::SenderPrefix,
-            },
+            reading: file.pnc_at,
             listed: Cell::new(0),
         };
-        for host in file.host.iter().map(Spanned::get_ref) {
-            if let Some(texts) = &host.access_list {
-                let copies = host.count.as_ref().map_or(1, |count| *count.get_ref());
-                roles.access(texts, copies)?;
+        for (index, host) in file.host.iter().enumerate() {
+            if let Some(list) = &host.access_list {
+                let copies = host.count.unwrap_or(1) as usize;
+                roles.access(list, copies, |item| {
+                    format!("host.{index}.access_list.{item}")
+                })?;
             }
         }
         if mechanism == Mechanism::Proxy {
             let senders: HashSet<NodeId> = pairs.iter().map(|pair| pair.from).collect();
             roles.proxies = roles.find_proxies(&senders)?;
             if roles.proxies.is_empty() {
-                return Err(Refusal::at(
-                    &file.mechanism,
-                    "no switch is a proxy; give the senders' switch proxy = true",
-                ));
+                refuse!(
+                    "mechanism",
+                    "no switch is a proxy; give the senders' switch proxy = true"
+                );
             }
         }
         Ok(roles)
@@ -148,19 +140,15 @@ impl<'t, 'a> Roles<'t, 'a> {
         self.domains.get(id).copied().unwrap_or(0)
     }
 
-    fn address(&self, id: NodeId) -> Result<Addresses, Refusal> {
-        self.addresses
-            .get(id)
-            .copied()
-            .ok_or_else(|| Refusal::whole("a node without addresses"))
-    }
-
     /// The addresses of a node as prefixes of one host each.
     fn prefixes(&self, id: NodeId) -> impl Iterator<Item = Prefix> {
-        let own = self.addresses.get(id).copied();
-        let ipv6 = own.map(|own| IpAddr::V6(own.ipv6));
-        let ipv4 = own.and_then(|own| own.ipv4).map(IpAddr::V4);
-        ipv6.into_iter().chain(ipv4).map(Prefix::host)
+        let own = self.addresses.get(id).into_iter();
+        own.flat_map(|own| [6, 4].map(|ip| Prefix::host(own.of(ip))))
+    }
+
+    /// The IPv6 address of a node as a prefix of one host.
+    fn prefix6(&self, id: NodeId) -> Option<Prefix> {
+        self.prefixes(id).next()
     }
 
     /// The proxy that serves a host: its address and how it is known.
@@ -173,77 +161,83 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn find_proxies(&self, senders: &HashSet<NodeId>) -> Result<Vec<ProxyNode>, Refusal> {
         let mut proxies = Vec::new();
         for (id, switch) in switches(self.topology) {
-            let has_sender = self
-                .topology
-                .neighbours(id)
-                .any(|next| senders.contains(&next));
-            if !switch
-                .proxy
-                .as_ref()
-                .map_or(has_sender, |proxy| *proxy.get_ref())
-            {
+            let mut neighbours = self.topology.neighbours(id);
+            let has_sender = neighbours.any(|next| senders.contains(&next));
+            if !switch.proxy.unwrap_or(has_sender) {
                 continue;
             }
-            let known_by = switch
-                .known_by
-                .as_ref()
-                .map_or(ProxyKnownBy::Configuration, |by| known_by(*by.get_ref()));
-            let serves = match &switch.serves {
-                Some(texts) => self.access(texts, 1)?,
+            let serves = match self.list(id, &switch.serves, "serves")? {
+                Some(prefixes) => prefixes,
                 None => {
-                    let hosts = self
-                        .topology
-                        .neighbours(id)
-                        .filter(|next| self.topology.is_host(*next));
+                    let hosts = self.topology.neighbours(id);
+                    let hosts = hosts.filter(|next| self.topology.is_host(*next));
                     hosts.flat_map(|host| self.prefixes(host)).collect()
                 }
             };
+            let path = || self.topology.path(id, "name");
             if serves.is_empty() {
-                let message = format!(
-                    "the proxy `{}` has no hosts at it; say whom it serves, as in serves = [\"2001:db8:1::/48\"]",
-                    switch.name.get_ref()
+                let name = &switch.name;
+                refuse!(
+                    path(),
+                    "the proxy `{name}` has no hosts at it; say whom it serves, as in serves = [\"2001:db8:1::/48\"]"
                 );
-                return Err(Refusal::at(&switch.name, message));
             }
             // Every congestion point may come to know them.
             let everywhere = serves.len().saturating_mul(switches(self.topology).count());
-            self.count_listed(everywhere, switch.name.span())?;
+            self.count_listed(everywhere, path)?;
+            let known_by = switch.known_by.unwrap_or(ProxyKnownBy::Configuration);
             proxies.push(ProxyNode::new(id, known_by, serves));
         }
         Ok(proxies)
     }
 
-    /// Prefixes, addresses and names of nodes as prefixes. Counts so many copies of them.
-    fn access(&self, texts: &[Spanned<String>], copies: u32) -> Result<Vec<Prefix>, Refusal> {
+    /// Prefixes, addresses and names of nodes as prefixes. Counts so many copies of them; `path` is that of an item.
+    fn access(
+        &self,
+        list: &[String],
+        copies: usize,
+        path: impl Fn(usize) -> String,
+    ) -> Result<Vec<Prefix>, Refusal> {
         let mut all = Vec::new();
-        for text in texts {
+        for (index, text) in list.iter().enumerate() {
             let before = all.len();
-            match prefix(text.get_ref()) {
-                Some(prefix) => all.push(prefix),
-                None if text.get_ref().contains(['/', ':', '.']) => {
-                    let message = format!(
-                        "`{}` is no prefix; allowed are 2001:db8:1::/48, 198.18.1.1 or a node's name",
-                        text.get_ref()
-                    );
-                    return Err(Refusal::at(text, message));
-                }
-                None => {
-                    let names = Patterns(vec![text.get_ref().clone()]);
-                    let ids = self.topology.find(&names, &text.span(), None)?;
+            match text.parse() {
+                Ok(prefix) => all.push(prefix),
+                Err(_) if text.contains(['/', ':', '.']) => refuse!(
+                    path(index),
+                    "`{text}` is no prefix; allowed are 2001:db8:1::/48, 198.18.1.1 or a node's name"
+                ),
+                Err(_) => {
+                    let names = Patterns::One(text.clone());
+                    let ids = self.topology.find(&names, &path(index), None)?;
                     all.extend(ids.into_iter().flat_map(|id| self.prefixes(id)));
                 }
             }
             // One list may be that of many hosts.
-            let more = (all.len() - before).saturating_mul(copies as usize);
-            self.count_listed(more, text.span())?;
+            let more = (all.len() - before).saturating_mul(copies);
+            self.count_listed(more, || path(index))?;
         }
         Ok(all)
     }
 
-    fn count_listed(&self, more: usize, at: Range<usize>) -> Result<(), Refusal> {
+    fn count_listed(&self, more: usize, path: impl FnOnce() -> String) -> Result<(), Refusal> {
         let listed = self.listed.get().saturating_add(more);
         self.listed.set(listed);
-        check::count(listed, check::LISTED, "prefixes in all lists together", at)
+        let what = "prefixes in all lists together";
+        limits::at_most(listed, limits::LISTED, what, path)
+    }
+
+    /// A switch's own list, where it has one.
+    fn list(
+        &self,
+        id: NodeId,
+        list: &Option<Vec<String>>,
+        key: &str,
+    ) -> Result<Option<Vec<Prefix>>, Refusal> {
+        let path = |item: usize| self.topology.path(id, &format!("{key}.{item}"));
+        list.as_ref()
+            .map(|list| self.access(list, 1, path))
+            .transpose()
     }
 
     /// Every node, complete.
@@ -252,21 +246,18 @@ impl<'t, 'a> Roles<'t, 'a> {
         let senders = self.senders();
         let mut node_ids = HashSet::new();
         let mut nodes = Vec::with_capacity(self.topology.nodes.len());
-        for (id, named) in self.topology.nodes.iter().enumerate() {
-            let own = self.address(id)?;
+        for ((id, named), own) in self.topology.nodes.iter().enumerate().zip(self.addresses) {
             let kind = match named.entry {
                 Entry::Host(host) => NodeKind::Host(Box::new(self.host(id, host, &trusted)?)),
-                Entry::Switch(switch) => NodeKind::Switch(Box::new(self.switch(
-                    id,
-                    switch,
-                    &senders,
-                    &mut node_ids,
-                )?)),
+                Entry::Switch(switch) => {
+                    let switch = self.switch(id, switch, *own, &senders, &mut node_ids)?;
+                    NodeKind::Switch(Box::new(switch))
+                }
             };
             nodes.push(Node {
                 name: named.name.clone(),
                 ipv6: own.ipv6,
-                ipv4: own.ipv4,
+                ipv4: Some(own.ipv4),
                 domain: self.domain(id),
                 kind,
             });
@@ -275,98 +266,85 @@ impl<'t, 'a> Roles<'t, 'a> {
     }
 
     /// Whom hosts of each domain believe: its congestion points, and its hosts that send Fast CNPs.
-    fn trusted(&self) -> HashMap<u16, Vec<Prefix>> {
-        let mut trusted: HashMap<u16, Vec<Prefix>> = HashMap::new();
-        for (id, named) in self.topology.nodes.iter().enumerate() {
-            if let (Entry::Host(host), Some(own)) = (named.entry, self.addresses.get(id))
-                && answers_fast(host)
-            {
-                let list = trusted.entry(self.domain(id)).or_default();
-                list.push(Prefix::host(IpAddr::V6(own.ipv6)));
-            }
-        }
-        if self.fast() {
-            for (id, _) in
-                switches(self.topology).filter(|(_, switch)| switch.congestion_point != Some(false))
-            {
-                if let Some(own) = self.addresses.get(id) {
-                    trusted
-                        .entry(self.domain(id))
-                        .or_default()
-                        .push(Prefix::host(IpAddr::V6(own.ipv6)));
-                }
-            }
-        }
-        trusted
+    fn trusted(&self) -> ByDomain<Prefix> {
+        let fast = |entry: Entry<'_>| match entry {
+            Entry::Host(host) => answers_fast(host),
+            Entry::Switch(switch) => self.fast() && switch.congestion_point != Some(false),
+        };
+        let nodes = self.topology.nodes.iter().enumerate();
+        let fast = nodes.filter(|(_, node)| fast(node.entry));
+        self.by_domain(fast.filter_map(|(id, _)| Some((id, self.prefix6(id)?))))
     }
 
     /// What congestion points of each domain know about its senders.
-    fn senders(&self) -> HashMap<u16, Vec<(Prefix, Ability)>> {
-        let mut senders: HashMap<u16, Vec<(Prefix, Ability)>> = HashMap::new();
-        if self.fast() {
-            for (id, named) in self.topology.nodes.iter().enumerate() {
-                let Entry::Host(host) = named.entry else {
-                    continue;
-                };
-                let ability = match host.fast_cnp.unwrap_or(AbilityText::Able) {
-                    AbilityText::Able => Ability::Able,
-                    AbilityText::AbleUnknown | AbilityText::UnableUnknown => Ability::Unknown,
-                    AbilityText::Unable => Ability::Unable,
-                };
-                if let Some(own) = self.addresses.get(id) {
-                    senders
-                        .entry(self.domain(id))
-                        .or_default()
-                        .push((Prefix::host(IpAddr::V6(own.ipv6)), ability));
-                }
-            }
+    fn senders(&self) -> ByDomain<(Prefix, Known)> {
+        let known = |host: &HostKeys| match host.fast_cnp.unwrap_or(Ability::Able) {
+            Ability::Able => Known::Able,
+            Ability::AbleUnknown | Ability::UnableUnknown => Known::Unknown,
+            Ability::Unable => Known::Unable,
+        };
+        let nodes = self.topology.nodes.iter().enumerate();
+        self.by_domain(nodes.filter_map(|(id, node)| match node.entry {
+            Entry::Host(host) if self.fast() => Some((id, (self.prefix6(id)?, known(host)))),
+            _ => None,
+        }))
+    }
+
+    fn by_domain<T>(&self, nodes: impl Iterator<Item = (NodeId, T)>) -> ByDomain<T> {
+        let mut all = ByDomain::new();
+        for (id, about) in nodes {
+            all.entry(self.domain(id)).or_default().push(about);
         }
-        senders
+        all
     }
 
     fn host(
         &self,
         id: NodeId,
-        host: &HostText,
-        trusted: &HashMap<u16, Vec<Prefix>>,
+        host: &HostKeys,
+        trusted: &ByDomain<Prefix>,
     ) -> Result<Host, Refusal> {
         let able = !matches!(
             host.fast_cnp,
-            Some(AbilityText::Unable | AbilityText::UnableUnknown)
+            Some(Ability::Unable | Ability::UnableUnknown)
         );
         let access_list = match &host.access_list {
-            // Counted in `new`.
-            Some(texts) => self.access(texts, 0)?,
+            // Counted, and refused if need be, in `new`.
+            Some(list) => self.access(list, 0, |_| String::new())?,
             None => trusted.get(&self.domain(id)).cloned().unwrap_or_default(),
         };
         let by_mechanism = if self.mechanism == Mechanism::FastCnpIoam {
-            ControlText::Telemetry
+            ControlKind::Telemetry
         } else {
-            ControlText::Dcqcn
+            ControlKind::Dcqcn
         };
         let control = match host.control.unwrap_or(by_mechanism) {
-            ControlText::Dcqcn => Control::Dcqcn(dcqcn_params(&host.dcqcn)?),
-            ControlText::Telemetry => Control::Telemetry(telemetry_params(&host.telemetry)?),
-            ControlText::Fixed => Control::Fixed,
+            ControlKind::Dcqcn => Control::Dcqcn(host.dcqcn),
+            ControlKind::Telemetry => Control::Telemetry(host.telemetry),
+            ControlKind::Fixed => Control::Fixed,
         };
+        let defaults = Detour::default();
+        let detour = (host.detours > 0).then(|| Detour {
+            tries: host.detours,
+            hold: host.detour_hold.map_or(defaults.hold, Ps::into),
+            rest: host.detour_rest.map_or(defaults.rest, Ps::into),
+        });
         let defaults = reaction_point::Config::default();
-        let verify_icrc = host.verify_icrc.unwrap_or(defaults.verify_icrc);
         let reaction = reaction_point::Config {
             control,
             fast_cnp: able && self.fast_to_hosts(),
             access_list,
-            verify_icrc,
-            detour: detour(host),
+            verify_icrc: host.verify_icrc.unwrap_or(defaults.verify_icrc),
+            detour,
             ..defaults
         };
         let answers_ce = host
             .cnp
             .unwrap_or(!matches!(self.mechanism, Mechanism::None | Mechanism::Pfc));
-        let interval = positive(&host.cnp_interval, "interval")?;
         let notification = answers_ce.then(|| {
             let defaults = notification_point::Config::default();
             notification_point::Config {
-                interval: interval.unwrap_or(defaults.interval),
+                interval: host.cnp_interval.map_or(defaults.interval, Span::duration),
                 fast_cnp: answers_fast(host),
                 ..defaults
             }
@@ -375,7 +353,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             reaction,
             notification,
             answers_unknown_options: host.answers_unknown_options.unwrap_or(!able),
-            notification_delay: notification_delay(&host.notification_delay),
+            notification_delay: host.notification_delay.unwrap_or(NOTIFICATION_DELAY),
             // Locally administered, so nobody's.
             guid: 0x0200_0000_0000_0000 | (id as u64 + 1),
         })
@@ -384,24 +362,23 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn switch(
         &self,
         id: NodeId,
-        switch: &SwitchText,
-        senders: &HashMap<u16, Vec<(Prefix, Ability)>>,
+        switch: &SwitchKeys,
+        own: Addresses,
+        senders: &ByDomain<(Prefix, Known)>,
         node_ids: &mut HashSet<u32>,
     ) -> Result<Switch, Refusal> {
-        let crosses = self
-            .topology
-            .neighbours(id)
-            .any(|next| self.domain(next) != self.domain(id));
+        let mut neighbours = self.topology.neighbours(id);
+        let crosses = neighbours.any(|next| self.domain(next) != self.domain(id));
         // `none` is the network in which nobody does anything, whatever a file says for the other mechanisms.
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
         Ok(Switch {
-            congestion: self.congestion(id, switch, senders)?,
+            congestion: self.congestion(id, switch, own, senders)?,
             ports: self.ports(id, switch, lossless)?,
-            notification_delay: notification_delay(&switch.notification_delay),
+            notification_delay: switch.notification_delay.unwrap_or(NOTIFICATION_DELAY),
             ioam_node: self.ioam_node(id, switch, node_ids)?,
-            proxy: self.proxying(id, switch)?,
-            edge: self.edge(id, switch)?,
+            proxy: self.proxying(id, switch, own)?,
+            edge: self.edge(id, switch, own)?,
             border_filter: switch.border_filter.unwrap_or(crosses),
         })
     }
@@ -409,29 +386,24 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn ports(
         &self,
         id: NodeId,
-        switch: &SwitchText,
+        switch: &SwitchKeys,
         lossless: bool,
     ) -> Result<BTreeMap<LinkId, Thresholds>, Refusal> {
-        let round = self.rounds.get(&id).copied().unwrap_or(Ps(0));
-        let links = self
-            .topology
-            .nodes
-            .get(id)
-            .map_or(&[][..], |node| &node.links);
+        let round = self.rounds.get(&id).copied().unwrap_or_default();
+        let path = |key: &str| self.topology.path(id, key);
+        let links = self.topology.links_at(id);
         links
-            .iter()
-            .filter_map(|link| Some((*link, self.topology.links.get(*link)?.rate)))
-            .map(|(link, rate)| Ok((link, thresholds(switch, rate, round, lossless)?)))
+            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, round, lossless, path)?)))
             .collect()
     }
 
     fn congestion(
         &self,
         id: NodeId,
-        switch: &SwitchText,
-        senders: &HashMap<u16, Vec<(Prefix, Ability)>>,
+        switch: &SwitchKeys,
+        own: Addresses,
+        senders: &ByDomain<(Prefix, Known)>,
     ) -> Result<congestion_point::Config, Refusal> {
-        let own = self.address(id)?;
         let active = switch.congestion_point.unwrap_or(true);
         let in_wan = self.mechanism == Mechanism::WanFcn && self.wan.contains(&id);
         let marks = match self.mechanism {
@@ -440,8 +412,8 @@ impl<'t, 'a> Roles<'t, 'a> {
             Mechanism::WanFcn => !in_wan,
         };
         let mut config = congestion_point::Config::new(own.ipv6);
-        config.address4 = own.ipv4;
-        config.limits = limits(switch);
+        config.address4 = Some(own.ipv4);
+        config.limits = switch.limits;
         config.ecn = active && switch.ecn.unwrap_or(marks);
         config.fast_cnp = active && self.fast();
         config.proxy = active && self.mechanism == Mechanism::Proxy;
@@ -450,8 +422,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.pnc_reading = self.reading;
         config.copy_flow_label = switch.copy_flow_label.unwrap_or(config.copy_flow_label);
         config.wan_level = switch.level.unwrap_or(config.wan_level);
-        config.tells = self.list(&switch.tells)?.unwrap_or_default();
-        config.allowed_proxies = self.list(&switch.allowed_proxies)?.unwrap_or_default();
+        config.tells = self.list(id, &switch.tells, "tells")?.unwrap_or_default();
+        let proxies = self.list(id, &switch.allowed_proxies, "allowed_proxies")?;
+        config.allowed_proxies = proxies.unwrap_or_default();
         if config.fast_cnp {
             config.senders = senders.get(&self.domain(id)).cloned().unwrap_or_default();
         }
@@ -459,39 +432,24 @@ impl<'t, 'a> Roles<'t, 'a> {
             config.proxies = self.configured_proxies();
         }
         if config.wan_fcn {
-            config.ingress = self
-                .ingress
-                .and_then(|edge| self.addresses.get(edge))
-                .map(|edge| edge.ipv6);
+            let edge = self.ingress.and_then(|edge| self.addresses.get(edge));
+            config.ingress = edge.map(|edge| edge.ipv6);
         }
         Ok(config)
     }
 
-    /// A switch's own list, where it has one.
-    fn list(&self, texts: &Option<Vec<Spanned<String>>>) -> Result<Option<Vec<Prefix>>, Refusal> {
-        texts
-            .as_deref()
-            .map(|texts| self.access(texts, 1))
-            .transpose()
-    }
-
     fn configured_proxies(&self) -> Vec<(Prefix, IpAddr)> {
         let mut all = Vec::new();
-        for proxy in self
-            .proxies
-            .iter()
-            .filter(|proxy| proxy.known_by == ProxyKnownBy::Configuration)
-        {
-            let Some(own) = self.addresses.get(proxy.id) else {
-                continue;
-            };
-            for prefix in &proxy.serves {
-                let address = if prefix.address().is_ipv4() {
-                    own.ipv4.map(IpAddr::V4)
-                } else {
-                    Some(IpAddr::V6(own.ipv6))
-                };
-                all.extend(address.map(|address| (*prefix, address)));
+        for proxy in &self.proxies {
+            let own = self.addresses.get(proxy.id);
+            if let (ProxyKnownBy::Configuration, Some(own)) = (proxy.known_by, own) {
+                let ip = |prefix: &Prefix| if prefix.address().is_ipv4() { 4 } else { 6 };
+                all.extend(
+                    proxy
+                        .serves
+                        .iter()
+                        .map(|prefix| (*prefix, own.of(ip(prefix)))),
+                );
             }
         }
         all
@@ -500,30 +458,26 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn ioam_node(
         &self,
         id: NodeId,
-        switch: &SwitchText,
+        switch: &SwitchKeys,
         taken: &mut HashSet<u32>,
     ) -> Result<Option<u32>, Refusal> {
         if !self.writes_ioam(id) {
             return Ok(None);
         }
-        let number = 1 + switches(self.topology)
-            .take_while(|(other, _)| *other < id)
-            .count();
-        let number = check::within(
-            &switch.ioam_node,
-            u32::try_from(number).unwrap_or(0),
-            0..=0x00FF_FFFF,
-            "IOAM node identifier (24 bits)",
-        )?;
+        let before = switches(self.topology).take_while(|(other, _)| *other < id);
+        let number = switch
+            .ioam_node
+            .map_or(1 + before.count() as u32, |node| node.0);
         if !taken.insert(number) {
-            let at = switch
-                .ioam_node
-                .as_ref()
-                .map_or_else(|| switch.name.span(), Spanned::span);
-            return Err(Refusal::span(
-                at,
-                format!("two switches have the IOAM node identifier {number}; they must differ"),
-            ));
+            let key = if switch.ioam_node.is_some() {
+                "ioam_node"
+            } else {
+                "name"
+            };
+            refuse!(
+                self.topology.path(id, key),
+                "two switches have the IOAM node identifier {number}; they must differ"
+            );
         }
         Ok(Some(number))
     }
@@ -538,20 +492,21 @@ impl<'t, 'a> Roles<'t, 'a> {
         }
     }
 
-    fn proxying(&self, id: NodeId, switch: &SwitchText) -> Result<Option<Proxying>, Refusal> {
+    fn proxying(
+        &self,
+        id: NodeId,
+        switch: &SwitchKeys,
+        own: Addresses,
+    ) -> Result<Option<Proxying>, Refusal> {
         let Some(found) = self.proxies.iter().find(|proxy| proxy.id == id) else {
             return Ok(None);
         };
-        let own = self.address(id)?;
+        let all = switches(self.topology).map(|(id, _)| id);
         let mut config = proxy::Config::new(own.ipv6);
-        config.address4 = own.ipv4;
+        config.address4 = Some(own.ipv4);
         config.enabled = true;
-        config.limits = limits(switch);
-        config.congestion_points = self.list(&switch.access_list)?.unwrap_or_else(|| {
-            switches(self.topology)
-                .flat_map(|(id, _)| self.prefixes(id))
-                .collect()
-        });
+        config.limits = switch.limits;
+        config.congestion_points = self.told_by(id, switch, all)?;
         Ok(Some(Proxying {
             config,
             known_by: found.known_by,
@@ -560,51 +515,52 @@ impl<'t, 'a> Roles<'t, 'a> {
         }))
     }
 
-    fn edge(&self, id: NodeId, switch: &SwitchText) -> Result<Option<Edge>, Refusal> {
-        let Some(edge) = &switch.edge else {
+    /// Whom a proxy or a provider edge believes: its access list, or the nodes that may tell it.
+    fn told_by(
+        &self,
+        id: NodeId,
+        switch: &SwitchKeys,
+        nodes: impl Iterator<Item = NodeId>,
+    ) -> Result<Vec<Prefix>, Refusal> {
+        let own = self.list(id, &switch.access_list, "access_list")?;
+        Ok(own.unwrap_or_else(|| nodes.flat_map(|id| self.prefixes(id)).collect()))
+    }
+
+    fn edge(
+        &self,
+        id: NodeId,
+        switch: &SwitchKeys,
+        own: Addresses,
+    ) -> Result<Option<Edge>, Refusal> {
+        let Some(edge) = switch.edge else {
             return Ok(None);
         };
-        let own = self.address(id)?;
+        let wan = (0..self.topology.nodes.len()).filter(|id| self.wan.contains(id));
         let mut config = ingress_pe::Config::new(own.ipv6);
         config.enabled = self.mechanism == Mechanism::WanFcn;
-        config.limits = limits(switch);
-        config.congestion_points = self.list(&switch.access_list)?.unwrap_or_else(|| {
-            (0..self.topology.nodes.len())
-                .filter(|id| self.wan.contains(id))
-                .flat_map(|id| self.prefixes(id))
-                .collect()
-        });
+        config.limits = switch.limits;
+        config.congestion_points = self.told_by(id, switch, wan)?;
         let ordinal = self.edges.iter().position(|edge| *edge == id).unwrap_or(0) as u32 + 1;
-        let label = |own: &Maybe<u32>, base: u32| {
-            check::within(
-                own,
-                base + ordinal,
-                16..=0x000F_FFFF,
-                "MPLS label (0 to 15 are special)",
-            )
-        };
-        let tunnel = match edge.get_ref() {
-            TunnelText::Srv6 => Tunnel::Srv6,
-            TunnelText::Vxlan => Tunnel::Vxlan {
-                vni: check::within(
-                    &switch.vni,
-                    5_000,
-                    0..=0x00FF_FFFF,
-                    "VXLAN network identifier",
-                )?,
+        let label = |own: Option<Label>, base| own.map_or(base + ordinal, |label| label.0);
+        let tunnel = match edge {
+            TunnelKind::Srv6 => Tunnel::Srv6,
+            TunnelKind::Vxlan => Tunnel::Vxlan {
+                vni: switch.vni.map_or(5_000, |vni| vni.0),
             },
-            TunnelText::SrMpls => Tunnel::SrMpls {
-                transport: label(&switch.transport_label, 16_000)?,
-                service: label(&switch.service_label, 24_000)?,
+            TunnelKind::SrMpls => Tunnel::SrMpls {
+                transport: label(switch.transport_label, 16_000),
+                service: label(switch.service_label, 24_000),
             },
         };
         Ok(Some(Edge { config, tunnel }))
     }
 }
 
+type ByDomain<T> = HashMap<u16, Vec<T>>;
+
 fn switches<'t, 'a>(
     topology: &'t Topology<'a>,
-) -> impl Iterator<Item = (NodeId, &'a SwitchText)> + use<'t, 'a> {
+) -> impl Iterator<Item = (NodeId, &'a SwitchKeys)> + use<'t, 'a> {
     topology
         .nodes
         .iter()
@@ -616,8 +572,8 @@ fn switches<'t, 'a>(
 }
 
 /// Whether a host answers CE with Fast CNPs.
-fn answers_fast(host: &HostText) -> bool {
-    host.cnp_form == Some(CnpFormText::FastCnp)
+fn answers_fast(host: &HostKeys) -> bool {
+    host.cnp_form == Some(CnpForm::FastCnp)
 }
 
 /// By switch: the longest round trip, without queues, of a flow through it, where it is receivers that tell senders.
@@ -631,14 +587,8 @@ fn rounds(
         return rounds;
     }
     for pair in pairs {
-        let delay =
-            |(a, b): (&NodeId, &NodeId)| Some(topology.links.get(topology.between(*a, *b)?)?.delay);
-        let way = pair
-            .path
-            .iter()
-            .zip(pair.path.iter().skip(1))
-            .filter_map(delay);
-        let round = Ps(way.map(|delay| delay.0).sum::<u64>().saturating_mul(2));
+        let way: u64 = topology.links_on(&pair.path).map(|link| link.delay.0).sum();
+        let round = Ps(way.saturating_mul(2));
         for id in pair.path.iter().filter(|id| !topology.is_host(**id)) {
             let longest: &mut Ps = rounds.entry(*id).or_insert(round);
             *longest = round.max(*longest);
@@ -654,24 +604,9 @@ fn domains(topology: &Topology<'_>) -> Vec<u16> {
         let next = names.len();
         *names.entry(name).or_insert(next)
     };
-    let numbers: Vec<usize> = topology
-        .nodes
-        .iter()
-        .map(|node| number(node.domain().unwrap_or("inside")))
-        .collect();
+    let nodes = topology.nodes.iter();
+    let numbers = nodes.map(|node| number(node.domain().unwrap_or("inside")));
     numbers
-        .into_iter()
         .map(|number| u16::try_from(number).unwrap_or(u16::MAX))
         .collect()
-}
-
-const fn known_by(text: KnownByText) -> ProxyKnownBy {
-    match text {
-        KnownByText::Config => ProxyKnownBy::Configuration,
-        KnownByText::Option => ProxyKnownBy::Option,
-        KnownByText::IsIs => ProxyKnownBy::IsIs,
-        KnownByText::Ospf2 => ProxyKnownBy::Ospf2,
-        KnownByText::Ospf3 => ProxyKnownBy::Ospf3,
-        KnownByText::Bgp => ProxyKnownBy::Bgp,
-    }
 }

@@ -1,18 +1,103 @@
-//! The keys of a scenario file, as serde reads them. What they mean is in `build.rs` and its neighbours.
-//!
-//! Values keep their place in the text wherever a refusal may want to name it.
+//! The keys of a scenario file, as serde reads them: their names, types and ranges. What they mean is in `build.rs` and its
+//! neighbours.
 
-use super::text::{DelayText, DurationText, RateText, SizeText};
-use core::fmt;
+use super::limits::{FLOWS, INJECTED, MTUS};
+use super::model::{Mechanism, ProxyKnownBy};
+use crate::stress::{DataOpcode, Kind, MOST_CONNECTIONS, MOST_TRACE_NODES};
+use crate::units::{Delay, Ps, Rate, Size};
+use core::fmt::Display;
+use core::num::NonZeroU64;
+use core::time::Duration;
+use fcn_node::limiter::Limits;
+use fcn_node::proxy_directory::Reading;
+use fcn_node::reaction_point::{dcqcn, telemetry};
 use fcn_wire::Profile;
-use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use fcn_wire::bth::MAX_24;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use toml::Spanned;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A value that may be absent, with its place.
-pub(super) type Maybe<T> = Option<Spanned<T>>;
+/// Last second that fits 64 bits of nanoseconds, with an hour to spare.
+const LAST_EPOCH: u64 = u64::MAX / 1_000_000_000 - 3_601;
+/// Most packets under way: half the PSNs, so that old and new can be told apart.
+pub(super) const WIDEST: u32 = 1 << 23;
+/// Largest payload of a stress: with its headers it fits the largest frames in use, 9,600 octets.
+const MOST_PAYLOAD: u64 = 9_216;
+/// Smallest queue: one packet of 4096 octets and its headers.
+const ONE_PACKET: u64 = 5_000;
+/// What fits 20 bits.
+const MAX_20: u64 = 0x000F_FFFF;
+
+/// A number of 24 bits from `FROM` on.
+type Bits24<const FROM: u64 = 0> = Within<u32, FROM, { MAX_24 as u64 }>;
+/// A QP; 0 and 1 are for management.
+type Qp = Bits24<2>;
+/// An MPLS label; 0 to 15 are special.
+pub(super) type Label = Within<u32, 16, MAX_20>;
+
+/// A whole number from `FROM` to `TO`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "u64", bound(deserialize = "T: TryFrom<u64>"))]
+pub(super) struct Within<T, const FROM: u64, const TO: u64>(pub T);
+
+impl<T: TryFrom<u64>, const FROM: u64, const TO: u64> TryFrom<u64> for Within<T, FROM, TO> {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Self, String> {
+        let fits = (FROM..=TO)
+            .contains(&number)
+            .then(|| T::try_from(number).ok());
+        fits.flatten()
+            .map(Self)
+            .ok_or_else(|| format!("{number} is out of range; {FROM} to {TO} are allowed"))
+    }
+}
+
+/// Types of one value in which only some are allowed.
+macro_rules! checked {
+    ($($(#[$doc:meta])* $name:ident($inner:ty as $text:literal), $fits:expr, $refusal:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Deserialize)]
+        #[serde(try_from = $text)]
+        pub(super) struct $name(pub $inner);
+
+        impl TryFrom<$inner> for $name {
+            type Error = String;
+
+            fn try_from(value: $inner) -> Result<Self, String> {
+                let fits: fn($inner) -> bool = $fits;
+                let refusal: fn($inner) -> String = $refusal;
+                if fits(value) { Ok(Self(value)) } else { Err(refusal(value)) }
+            }
+        }
+    )+};
+}
+
+checked! {
+    /// A probability.
+    Probability(f64 as "f64"), |p| (0.0..=1.0).contains(&p), |p| format!("{p} is no probability; 0 to 1 are allowed");
+    /// A link's utilisation.
+    Utilisation(f64 as "f64"), |u| (0.01..=1.0).contains(&u), |u| format!("{u} is out of range; 0.01 to 1 are allowed");
+    /// A span of time that is more than nothing.
+    Span(Ps as "Ps"), |span| span.as_nanos() > 0, |span| format!("{span} is too short; at least \"1ns\" is allowed");
+    /// A version of IP.
+    IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is no version of IP; 4 and 6 are allowed");
+    /// Octets of payload a packet.
+    Mtu(u16 as "u16"), |mtu| MTUS.contains(&mtu), |mtu| format!("{mtu} is no RoCE MTU; {} are allowed", list(MTUS));
+}
+
+/// Values as text.
+pub(super) fn list<T: Display>(values: impl IntoIterator<Item = T>) -> String {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    values.join(", ")
+}
+
+impl Span {
+    /// Whole nanoseconds.
+    pub fn duration(self) -> Duration {
+        self.0.into()
+    }
+}
 
 /// A scenario file behind its settings and defaults.
 #[derive(Debug, Deserialize)]
@@ -21,41 +106,43 @@ pub(super) struct File {
     pub about: String,
     #[serde(default)]
     pub demonstrates: String,
-    pub mechanism: Spanned<MechanismText>,
-    pub duration: Spanned<DurationText>,
+    pub mechanism: Mechanism,
+    pub duration: Span,
     #[serde(default)]
     pub seed: u64,
-    pub ip: Maybe<u8>,
+    pub ip: Option<IpVersion>,
     #[serde(default)]
-    pub vantage: Vec<Spanned<String>>,
-    pub epoch: Maybe<u64>,
-    pub snap_len: Maybe<u32>,
-    pub advertise_interval: Maybe<DurationText>,
-    pub pnc_at: Option<PncAtText>,
+    pub vantage: Vec<String>,
+    pub epoch: Option<Within<u64, 0, LAST_EPOCH>>,
+    #[serde(default)]
+    pub snap_len: u32,
+    pub advertise_interval: Option<Ps>,
+    #[serde(default, deserialize_with = "PncAt::deserialize")]
+    pub pnc_at: Reading,
     #[serde(default)]
     pub profile: Profile,
     #[serde(default)]
-    pub compare: CompareText,
+    pub compare: CompareKeys,
     #[serde(default)]
-    pub host: Vec<Spanned<HostText>>,
+    pub host: Vec<HostKeys>,
     #[serde(default)]
-    pub switch: Vec<Spanned<SwitchText>>,
+    pub switch: Vec<SwitchKeys>,
     #[serde(default)]
-    pub link: Vec<Spanned<LinkText>>,
+    pub link: Vec<LinkKeys>,
     #[serde(default)]
-    pub flow: Vec<Spanned<FlowText>>,
+    pub flow: Vec<FlowKeys>,
     #[serde(default)]
-    pub fault: Vec<Spanned<FaultText>>,
+    pub fault: Vec<FaultKeys>,
     #[serde(default)]
-    pub inject: Vec<Spanned<InjectText>>,
+    pub inject: Vec<InjectionKeys>,
 }
 
 /// The keys of `[compare]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CompareText {
-    pub duration: Maybe<DurationText>,
-    pub warm_up: Maybe<DurationText>,
+pub(super) struct CompareKeys {
+    pub duration: Option<Span>,
+    pub warm_up: Option<Ps>,
 }
 
 /// A file that asks for packets made one by one instead of a simulation.
@@ -65,8 +152,8 @@ pub(super) struct GalleryFile {
     pub about: String,
     #[serde(default)]
     pub demonstrates: String,
-    pub gallery: Spanned<String>,
-    pub family: Maybe<String>,
+    pub gallery: String,
+    pub family: Option<String>,
     #[serde(default)]
     pub profile: Profile,
 }
@@ -82,372 +169,333 @@ pub(super) struct StressFile {
     pub seed: u64,
     #[serde(default)]
     pub profile: Profile,
-    pub stress: Spanned<StressText>,
+    pub stress: StressKeys,
 }
 
 /// The keys of `[stress]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StressText {
-    pub mix: Spanned<MixText>,
-    pub flows: Maybe<u32>,
-    pub qps: Maybe<u32>,
+pub(super) struct StressKeys {
+    /// Weights by kind.
+    pub mix: BTreeMap<Kind, u32>,
+    pub flows: Option<Connections>,
+    pub qps: Option<Connections>,
     #[serde(default)]
-    pub senders: Vec<Spanned<String>>,
+    pub senders: Vec<String>,
     #[serde(default)]
-    pub receivers: Vec<Spanned<String>>,
-    pub opcode: Maybe<DataOpcodeText>,
-    pub payload: Maybe<SizeText>,
-    pub trace_nodes: Maybe<usize>,
-    pub levels: Maybe<Vec<u8>>,
-    pub ce: Maybe<f64>,
+    pub receivers: Vec<String>,
+    pub opcode: Option<DataOpcode>,
+    pub payload: Option<Size<0, MOST_PAYLOAD>>,
+    pub trace_nodes: Option<Within<usize, 0, { MOST_TRACE_NODES as u64 }>>,
+    pub levels: Option<Vec<Within<u8, 0, 7>>>,
+    pub ce: Option<Probability>,
 }
 
-/// Weights of `[stress.mix]`, by kind.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MixText {
-    pub cnp: Maybe<u32>,
-    pub cnp_ipv4: Maybe<u32>,
-    pub fast_cnp_1: Maybe<u32>,
-    pub fast_cnp_2: Maybe<u32>,
-    pub proxy_cn: Maybe<u32>,
-    pub proxy_cn_ipv4: Maybe<u32>,
-    pub wan_fcn: Maybe<u32>,
-    pub data: Maybe<u32>,
-    pub data_ipv4: Maybe<u32>,
-    pub pfc: Maybe<u32>,
-}
+type Connections = Within<u32, 1, { MOST_CONNECTIONS as u64 }>;
 
 /// What `--set` offers by a short name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ParameterText {
+pub(super) struct ParameterKeys {
     pub about: String,
-    pub set: Vec<Spanned<String>>,
-    pub default: Option<toml::Value>,
+    pub set: Vec<String>,
+    pub default: Option<serde_json::Value>,
     #[serde(default)]
-    pub values: Vec<toml::Value>,
+    pub values: Vec<serde_json::Value>,
 }
-
-pub(super) type ParameterTexts = BTreeMap<String, Spanned<ParameterText>>;
 
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident),+ })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        pub(super) enum $name { $( #[serde(rename = $word)] $variant, )+ }
-    };
+        #[serde(rename_all = "kebab-case")]
+        pub(super) enum $name { $($variant),+ }
+    )+};
 }
 
-words!(
-    /// What data packets of a stress are.
-    DataOpcodeText {
-        SendOnly = "send-only",
-        SendMiddle = "send-middle",
-        WriteOnly = "write-only",
-        WriteMiddle = "write-middle",
-    }
-);
-
-words!(
-    /// How senders are told.
-    MechanismText {
-        None = "none",
-        Pfc = "pfc",
-        Cnp = "cnp",
-        FastCnp = "fast-cnp",
-        FastCnpIoam = "fast-cnp-ioam",
-        Proxy = "proxy",
-        WanFcn = "wan-fcn",
-    }
-);
-words!(
+words! {
     /// Whether a host handles Fast CNPs, and whether switches know.
-    AbilityText {
-        Able = "able",
-        AbleUnknown = "able-unknown",
-        Unable = "unable",
-        UnableUnknown = "unable-unknown",
-    }
-);
-words!(
+    Ability { Able, AbleUnknown, Unable, UnableUnknown }
     /// How a host answers CE.
-    CnpFormText { Cnp = "cnp", FastCnp = "fast-cnp" }
-);
-words!(
+    CnpForm { Cnp, FastCnp }
     /// How a host controls its rates.
-    ControlText { Dcqcn = "dcqcn", Telemetry = "telemetry", Fixed = "fixed" }
-);
-words!(
-    /// How congestion points come to know a proxy.
-    KnownByText {
-        Config = "config",
-        Option = "option",
-        IsIs = "isis",
-        Ospf2 = "ospfv2",
-        Ospf3 = "ospfv3",
-        Bgp = "bgp",
-    }
-);
-words!(
-    /// Whose prefix has the flag of a proxy in IS-IS and OSPF.
-    PncAtText { Proxy = "proxy", Sender = "sender" }
-);
-words!(
+    ControlKind { Dcqcn, Telemetry, Fixed }
     /// How a provider edge encapsulates.
-    TunnelText { Srv6 = "srv6", Vxlan = "vxlan", SrMpls = "sr-mpls" }
-);
-words!(
+    TunnelKind { Srv6, Vxlan, SrMpls }
     /// IOAM trace in a flow's packets.
-    TraceText { None = "none", Preallocated = "preallocated", Incremental = "incremental" }
-);
-words!(
+    TraceKind { None, Preallocated, Incremental }
     /// Which senders go with which receivers.
-    PairsText { All = "all", Each = "each" }
-);
-words!(
+    Pairs { All, Each }
     /// What goes wrong on a link.
-    FaultKindText { Loss = "loss", Reorder = "reorder", Down = "down" }
-);
-words!(
+    FaultWord { Loss, Reorder, Down }
     /// What is injected.
-    InjectKindText {
-        SpoofedFastCnp = "spoofed-fast-cnp",
-        ReplayedFastCnp = "replayed-fast-cnp",
-        SpoofedCnp = "spoofed-cnp",
-        Tcp = "tcp",
-        Pause = "pause",
-    }
-);
+    InjectionKind { SpoofedFastCnp, ReplayedFastCnp, SpoofedCnp, Tcp, Pause }
+}
+
+/// Whose prefix has the flag of a proxy in IS-IS and OSPF.
+#[derive(Deserialize)]
+#[serde(remote = "Reading")]
+enum PncAt {
+    #[serde(rename = "proxy")]
+    ProxyPrefix,
+    #[serde(rename = "sender")]
+    SenderPrefix,
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct HostText {
-    pub name: Spanned<String>,
-    pub count: Maybe<u32>,
-    pub attach: Maybe<Patterns>,
-    pub rate: Maybe<RateText>,
-    pub delay: Maybe<DelayText>,
+pub(super) struct HostKeys {
+    pub name: String,
+    pub count: Option<u32>,
+    pub attach: Option<Patterns>,
+    pub rate: Option<Rate>,
+    pub delay: Option<Delay>,
     pub domain: Option<String>,
-    pub ipv6: Maybe<Ipv6Addr>,
-    pub ipv4: Maybe<Ipv4Addr>,
-    pub fast_cnp: Option<AbilityText>,
-    pub control: Option<ControlText>,
-    pub access_list: Option<Vec<Spanned<String>>>,
+    pub ipv6: Option<Ipv6Addr>,
+    pub ipv4: Option<Ipv4Addr>,
+    pub fast_cnp: Option<Ability>,
+    pub control: Option<ControlKind>,
+    pub access_list: Option<Vec<String>>,
     pub cnp: Option<bool>,
-    pub cnp_form: Option<CnpFormText>,
-    pub cnp_interval: Maybe<DurationText>,
-    pub notification_delay: Maybe<DurationText>,
+    pub cnp_form: Option<CnpForm>,
+    pub cnp_interval: Option<Span>,
+    pub notification_delay: Option<Ps>,
     pub answers_unknown_options: Option<bool>,
     pub verify_icrc: Option<bool>,
-    pub detours: Option<u32>,
-    pub detour_hold: Option<DurationText>,
-    pub detour_rest: Option<DurationText>,
     #[serde(default)]
-    pub dcqcn: DcqcnText,
-    #[serde(default)]
-    pub telemetry: TelemetryText,
+    pub detours: u32,
+    pub detour_hold: Option<Ps>,
+    pub detour_rest: Option<Ps>,
+    #[serde(default, deserialize_with = "DcqcnKeys::deserialize")]
+    pub dcqcn: dcqcn::Params,
+    #[serde(default, deserialize_with = "TelemetryKeys::deserialize")]
+    pub telemetry: telemetry::Params,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DcqcnText {
-    pub g: Maybe<f64>,
-    #[serde(rename = "K")]
-    pub k: Maybe<DurationText>,
-    #[serde(rename = "T")]
-    pub t: Maybe<DurationText>,
-    #[serde(rename = "B")]
-    pub b: Maybe<SizeText>,
+#[derive(Deserialize)]
+#[serde(
+    remote = "dcqcn::Params",
+    default = "dcqcn::Params::default",
+    deny_unknown_fields
+)]
+struct DcqcnKeys {
+    #[serde(deserialize_with = "probability")]
+    g: f64,
+    #[serde(rename = "K", deserialize_with = "span")]
+    k: Duration,
+    #[serde(rename = "T", deserialize_with = "span")]
+    t: Duration,
+    #[serde(rename = "B", deserialize_with = "octets")]
+    b: u64,
     #[serde(rename = "F")]
-    pub f: Option<u32>,
-    #[serde(rename = "R_AI")]
-    pub r_ai: Option<RateText>,
-    #[serde(rename = "R_HAI")]
-    pub r_hai: Option<RateText>,
-    #[serde(rename = "R_min")]
-    pub r_min: Option<RateText>,
+    f: u32,
+    #[serde(rename = "R_AI", deserialize_with = "bits_per_second")]
+    r_ai: f64,
+    #[serde(rename = "R_HAI", deserialize_with = "bits_per_second")]
+    r_hai: f64,
+    #[serde(rename = "R_min", deserialize_with = "bits_per_second")]
+    r_min: f64,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TelemetryText {
-    pub eta: Maybe<f64>,
-    #[serde(rename = "T")]
-    pub t: Maybe<DurationText>,
-    #[serde(rename = "W_AI")]
-    pub w_ai: Maybe<SizeText>,
+#[derive(Deserialize)]
+#[serde(
+    remote = "telemetry::Params",
+    default = "telemetry::Params::default",
+    deny_unknown_fields
+)]
+struct TelemetryKeys {
+    #[serde(deserialize_with = "utilisation")]
+    eta: f64,
+    #[serde(rename = "T", deserialize_with = "span")]
+    t: Duration,
+    #[serde(rename = "W_AI", deserialize_with = "octets_f64")]
+    w_ai: f64,
     #[serde(rename = "maxStage")]
-    pub max_stage: Option<u32>,
-    pub fallback: Maybe<f64>,
-    #[serde(rename = "R_min")]
-    pub r_min: Option<RateText>,
+    max_stage: u32,
+    #[serde(deserialize_with = "probability")]
+    fallback: f64,
+    #[serde(rename = "R_min", deserialize_with = "bits_per_second")]
+    r_min: f64,
+}
+
+/// Reads a key of a role's parameters as the type that knows how it is written.
+macro_rules! read_as {
+    ($($name:ident: $type:ty => $value:ty, $take:expr;)+) => {$(
+        fn $name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
+            <$type>::deserialize(deserializer).map($take)
+        }
+    )+};
+}
+
+read_as! {
+    probability: Probability => f64, |read| read.0;
+    utilisation: Utilisation => f64, |read| read.0;
+    span: Span => Duration, Span::duration;
+    duration: Ps => Duration, Duration::from;
+    octets: Size => u64, |read| read.0;
+    octets_f64: Size => f64, |read| read.0 as f64;
+    bits_per_second: Rate => f64, |rate| rate.bits_per_second() as f64;
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SwitchText {
-    pub name: Spanned<String>,
-    pub count: Maybe<u32>,
+pub(super) struct SwitchKeys {
+    pub name: String,
+    pub count: Option<u32>,
     pub domain: Option<String>,
-    pub ipv6: Maybe<Ipv6Addr>,
-    pub ipv4: Maybe<Ipv4Addr>,
-    pub queue: Maybe<SizeText>,
+    pub ipv6: Option<Ipv6Addr>,
+    pub ipv4: Option<Ipv4Addr>,
+    pub queue: Option<Size<ONE_PACKET>>,
     #[serde(default)]
-    pub marking: MarkingText,
-    #[serde(default)]
-    pub limits: LimitsText,
+    pub marking: MarkingKeys,
+    #[serde(default, deserialize_with = "LimitsKeys::deserialize")]
+    pub limits: Limits,
     pub congestion_point: Option<bool>,
     pub ecn: Option<bool>,
     pub mark_unknown: Option<bool>,
     pub copy_flow_label: Option<bool>,
     pub level: Option<bool>,
-    pub tells: Option<Vec<Spanned<String>>>,
-    pub access_list: Option<Vec<Spanned<String>>>,
-    pub allowed_proxies: Option<Vec<Spanned<String>>>,
-    pub qps: Option<Vec<Spanned<String>>>,
-    pub notification_delay: Maybe<DurationText>,
+    pub tells: Option<Vec<String>>,
+    pub access_list: Option<Vec<String>>,
+    pub allowed_proxies: Option<Vec<String>>,
+    #[serde(default)]
+    pub qps: Vec<String>,
+    pub notification_delay: Option<Ps>,
     pub pfc: Option<bool>,
     #[serde(default)]
-    pub pause: PauseText,
+    pub pause: PauseKeys,
     pub ioam: Option<bool>,
-    pub ioam_node: Maybe<u32>,
-    pub proxy: Maybe<bool>,
-    pub known_by: Maybe<KnownByText>,
-    pub serves: Option<Vec<Spanned<String>>>,
-    pub edge: Maybe<TunnelText>,
-    pub vni: Maybe<u32>,
-    pub transport_label: Maybe<u32>,
-    pub service_label: Maybe<u32>,
+    pub ioam_node: Option<Bits24>,
+    pub proxy: Option<bool>,
+    pub known_by: Option<ProxyKnownBy>,
+    pub serves: Option<Vec<String>>,
+    pub edge: Option<TunnelKind>,
+    pub vni: Option<Bits24>,
+    pub transport_label: Option<Label>,
+    pub service_label: Option<Label>,
     pub border_filter: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MarkingText {
-    pub kmin: Maybe<SizeText>,
-    pub kmax: Maybe<SizeText>,
-    pub pmax: Maybe<f64>,
+pub(super) struct MarkingKeys {
+    pub kmin: Option<Size>,
+    pub kmax: Option<Size>,
+    pub pmax: Option<Probability>,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Limits", default = "Limits::default", deny_unknown_fields)]
+struct LimitsKeys {
+    #[serde(deserialize_with = "duration")]
+    interval: Duration,
+    per_second: u32,
+    burst: u32,
+    #[serde(skip)]
+    flows: usize,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LimitsText {
-    pub interval: Option<DurationText>,
-    pub per_second: Option<u32>,
-    pub burst: Option<u32>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PauseText {
-    pub xoff: Maybe<SizeText>,
-    pub xon: Maybe<SizeText>,
+pub(super) struct PauseKeys {
+    pub xoff: Option<Size>,
+    pub xon: Option<Size>,
     pub quanta: Option<u16>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LinkText {
+pub(super) struct LinkKeys {
     #[serde(rename = "name")]
     _name: Option<String>,
-    pub from: Spanned<Patterns>,
-    pub to: Spanned<Patterns>,
-    pub rate: Maybe<RateText>,
-    pub delay: Maybe<DelayText>,
+    pub from: Patterns,
+    pub to: Patterns,
+    pub rate: Option<Rate>,
+    pub delay: Option<Delay>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FlowText {
-    pub name: Maybe<String>,
-    pub from: Spanned<Patterns>,
-    pub to: Spanned<Patterns>,
-    pub pairs: Option<PairsText>,
-    pub count: Maybe<u32>,
-    pub ip: Maybe<u8>,
-    pub start: Maybe<DurationText>,
-    pub stagger: Maybe<DurationText>,
-    pub stop: Maybe<DurationText>,
-    pub message: Maybe<SizeText>,
-    pub messages: Maybe<u64>,
-    pub mtu: Maybe<u16>,
-    pub window: Maybe<u32>,
-    pub ack_every: Maybe<u32>,
-    pub retransmit_timeout: Maybe<DurationText>,
-    pub priority: Maybe<u8>,
-    pub dscp: Maybe<u8>,
+pub(super) struct FlowKeys {
+    pub name: Option<String>,
+    pub from: Patterns,
+    pub to: Patterns,
+    pub pairs: Option<Pairs>,
+    pub count: Option<Within<u32, 1, { FLOWS as u64 }>>,
+    pub ip: Option<IpVersion>,
+    pub start: Option<Ps>,
+    pub stagger: Option<Ps>,
+    pub stop: Option<Ps>,
+    /// InfiniBand's 2 GiB at most.
+    pub message: Option<Size<1, { 1 << 31 }>>,
+    pub messages: Option<NonZeroU64>,
+    pub mtu: Option<Mtu>,
+    pub window: Option<Within<u32, 1, { WIDEST as u64 }>>,
+    pub ack_every: Option<u32>,
+    pub retransmit_timeout: Option<Ps>,
+    pub priority: Option<Within<u8, 0, 7>>,
+    pub dscp: Option<Within<u8, 0, 63>>,
     pub ecn: Option<bool>,
-    pub trace: Maybe<TraceText>,
-    pub trace_nodes: Maybe<u32>,
-    pub trace_namespace: Option<u16>,
+    pub trace: Option<TraceKind>,
+    pub trace_nodes: Option<u32>,
+    #[serde(default)]
+    pub trace_namespace: u16,
     pub rdma_cm: Option<bool>,
-    pub rate_limit: Option<RateText>,
-    pub sender_qp: Maybe<u32>,
-    pub receiver_qp: Maybe<u32>,
+    pub rate_limit: Option<Rate>,
+    pub sender_qp: Option<Qp>,
+    pub receiver_qp: Option<Qp>,
     pub source_port: Option<u16>,
-    pub flow_label: Maybe<u32>,
-    pub first_psn: Maybe<u32>,
+    pub flow_label: Option<Within<u32, 0, MAX_20>>,
+    pub first_psn: Option<Bits24>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FaultText {
+pub(super) struct FaultKeys {
     #[serde(rename = "name")]
     _name: Option<String>,
-    pub link: Spanned<String>,
-    pub kind: Spanned<FaultKindText>,
-    pub towards: Maybe<String>,
-    pub start: Maybe<DurationText>,
-    pub stop: Maybe<DurationText>,
-    pub probability: Maybe<f64>,
-    pub by: Maybe<DurationText>,
+    pub link: String,
+    pub kind: FaultWord,
+    pub towards: Option<String>,
+    pub start: Option<Ps>,
+    pub stop: Option<Ps>,
+    pub probability: Option<Probability>,
+    pub by: Option<Span>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct InjectText {
+pub(super) struct InjectionKeys {
     #[serde(rename = "name")]
     _name: Option<String>,
-    pub from: Spanned<Patterns>,
-    pub what: Spanned<InjectKindText>,
-    pub flow: Maybe<String>,
-    pub source: Maybe<String>,
-    pub class: Maybe<u8>,
+    pub from: Patterns,
+    pub what: InjectionKind,
+    pub flow: Option<String>,
+    pub source: Option<String>,
+    pub class: Option<Within<u8, 0, 7>>,
     pub quanta: Option<u16>,
-    pub start: Option<DurationText>,
-    pub count: Maybe<u64>,
-    pub interval: Maybe<DurationText>,
+    pub start: Option<Ps>,
+    pub count: Option<Within<u64, 1, INJECTED>>,
+    pub interval: Option<Span>,
 }
 
 /// One name or several, each of which may have `*` in it.
-#[derive(Debug)]
-pub(super) struct Patterns(pub Vec<String>);
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a name, a pattern such as \"s*\", or a list of them"
+)]
+pub(super) enum Patterns {
+    One(String),
+    Several(Vec<String>),
+}
 
-impl<'de> Deserialize<'de> for Patterns {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
-        impl<'de> Visitor<'de> for Names {
-            type Value = Patterns;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name, a pattern such as \"s*\", or a list of them")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Patterns, E> {
-                Ok(Patterns(vec![name.to_owned()]))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Patterns, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = seq.next_element()? {
-                    names.push(name);
-                }
-                Ok(Patterns(names))
-            }
+impl Patterns {
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(name) => core::slice::from_ref(name),
+            Self::Several(names) => names,
         }
-        deserializer.deserialize_any(Names)
     }
 }
 
@@ -470,16 +518,6 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     left.ends_with(tail)
 }
 
-/// A prefix such as `2001:db8::/32`, or one address.
-pub(super) fn prefix(text: &str) -> Option<fcn_wire::pnc::Prefix> {
-    match text.split_once('/') {
-        Some((address, bits)) => {
-            fcn_wire::pnc::Prefix::new(address.parse().ok()?, bits.parse().ok()?)
-        }
-        None => Some(fcn_wire::pnc::Prefix::host(text.parse::<IpAddr>().ok()?)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,15 +536,6 @@ mod tests {
             ("*1", "s11", true),
         ] {
             assert_eq!(fits(pattern, name), does, "{pattern} {name}");
-        }
-    }
-
-    #[test]
-    fn prefixes_with_and_without_length() {
-        assert_eq!(prefix("2001:db8::1/32").map(|p| p.bits()), Some(32));
-        assert_eq!(prefix("198.18.0.1").map(|p| p.bits()), Some(32));
-        for bad in ["198.18.0.1/33", "leaf1", "2001:db8::/x", ""] {
-            assert_eq!(prefix(bad), None, "{bad}");
         }
     }
 }

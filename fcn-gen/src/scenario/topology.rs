@@ -1,17 +1,15 @@
 //! Nodes by name, links between them, and the shortest paths through switches.
 
-use super::check;
-use super::error::Refusal;
+use super::error::{Refusal, refuse};
+use super::limits;
 use super::model::{Link, LinkId, NodeId};
-use super::schema::{File, HostText, LinkText, Patterns, SwitchText, fits};
-use crate::units::{Ps, Rate};
+use super::schema::{File, HostKeys, Patterns, SwitchKeys, fits};
+use crate::units::{Delay, Ps, Rate};
 use core::cell::Cell;
-use core::ops::Range;
 use std::collections::{HashMap, HashSet, VecDeque};
-use toml::Spanned;
 
 /// Rate of a link that says none.
-const RATE: u64 = 100_000_000_000;
+const RATE: Rate = Rate::new(100_000_000_000).unwrap();
 /// Delay of a link that says none: 100 m of fibre.
 const DELAY: Ps = Ps::from_nanos(500);
 
@@ -19,6 +17,8 @@ const DELAY: Ps = Ps::from_nanos(500);
 pub(super) struct Named<'a> {
     pub name: String,
     pub entry: Entry<'a>,
+    /// The entry's number in its array.
+    index: usize,
     /// Links at it.
     pub links: Vec<LinkId>,
 }
@@ -26,8 +26,17 @@ pub(super) struct Named<'a> {
 /// The entry of the file that a node comes from.
 #[derive(Clone, Copy)]
 pub(super) enum Entry<'a> {
-    Host(&'a HostText),
-    Switch(&'a SwitchText),
+    Host(&'a HostKeys),
+    Switch(&'a SwitchKeys),
+}
+
+impl<'a> Entry<'a> {
+    fn name_and_count(self) -> (&'a str, Option<u32>) {
+        match self {
+            Self::Host(host) => (&host.name, host.count),
+            Self::Switch(switch) => (&switch.name, switch.count),
+        }
+    }
 }
 
 impl Named<'_> {
@@ -35,12 +44,10 @@ impl Named<'_> {
         matches!(self.entry, Entry::Host(_))
     }
 
-    /// Where the node's name stands.
-    pub fn span(&self) -> Range<usize> {
-        match self.entry {
-            Entry::Host(host) => host.name.span(),
-            Entry::Switch(switch) => switch.name.span(),
-        }
+    /// The path of a key of the node's entry.
+    pub fn path(&self, key: &str) -> String {
+        let array = if self.is_host() { "host" } else { "switch" };
+        format!("{array}.{}.{key}", self.index)
     }
 
     pub fn domain(&self) -> Option<&str> {
@@ -57,8 +64,8 @@ pub(super) struct Topology<'a> {
     pub links: Vec<Link>,
     by_name: HashMap<String, NodeId>,
     between: HashMap<(NodeId, NodeId), LinkId>,
-    /// Entries that make no node: their names and counts of 0.
-    empty: Vec<(&'a str, &'a Spanned<u32>)>,
+    /// Entries that make no node: their names, and where their counts of 0 stand.
+    empty: Vec<(&'a str, String)>,
     /// Names compared with patterns so far.
     compared: Cell<usize>,
 }
@@ -73,39 +80,33 @@ impl<'a> Topology<'a> {
             empty: Vec::new(),
             compared: Cell::new(0),
         };
-        for host in &file.host {
-            let host = host.get_ref();
-            topology.add(
-                &host.name,
-                host.count.as_ref(),
-                Entry::Host(host),
-                check::HOSTS,
-                "hosts",
-            )?;
+        for (index, host) in file.host.iter().enumerate() {
+            topology.add(Entry::Host(host), index, limits::HOSTS, "hosts")?;
         }
         let hosts = topology.nodes.len();
-        for switch in &file.switch {
-            let switch = switch.get_ref();
-            topology.add(
-                &switch.name,
-                switch.count.as_ref(),
-                Entry::Switch(switch),
-                hosts + check::SWITCHES,
-                "nodes",
-            )?;
+        let most = hosts + limits::SWITCHES;
+        for (index, switch) in file.switch.iter().enumerate() {
+            topology.add(Entry::Switch(switch), index, most, "nodes")?;
         }
-        let pairs = hosts * (topology.nodes.len() - hosts);
-        if pairs > check::HOSTS_TIMES_SWITCHES {
-            let most = check::HOSTS_TIMES_SWITCHES;
-            let last = topology.nodes.last().map_or(0..0, Named::span);
-            return Err(Refusal::span(
-                last,
-                format!("hosts times switches are {pairs}; at most {most} are allowed"),
+        let Some(last) = topology.nodes.last() else {
+            return Err(Refusal::whole(
+                "there are no hosts; a scenario needs [[host]] entries",
             ));
-        }
+        };
+        let pairs = hosts * (topology.nodes.len() - hosts);
+        let what = "pairs of a host and a switch";
+        let path = || last.path("name");
+        limits::at_most(pairs, limits::HOSTS_TIMES_SWITCHES, what, path)?;
         topology.attach_hosts(file)?;
-        for link in &file.link {
-            topology.link_patterns(link.get_ref())?;
+        for (index, link) in file.link.iter().enumerate() {
+            let path = |key: &str| format!("link.{index}.{key}");
+            let from = topology.find(&link.from, &path("from"), None)?;
+            let to = topology.find(&link.to, &path("to"), None)?;
+            for a in &from {
+                for b in &to {
+                    topology.link(*a, *b, link.rate, link.delay, &path("to"))?;
+                }
+            }
         }
         topology.check_hosts()?;
         Ok(topology)
@@ -113,84 +114,53 @@ impl<'a> Topology<'a> {
 
     fn add(
         &mut self,
-        name: &'a Spanned<String>,
-        number: Option<&'a Spanned<u32>>,
         entry: Entry<'a>,
+        index: usize,
         most: usize,
         what: &str,
     ) -> Result<(), Refusal> {
-        check::name(name)?;
-        let Some(number) = number else {
-            check::count(self.nodes.len() + 1, most, what, name.span())?;
-            return self.add_one(name.get_ref().clone(), name, entry);
-        };
-        let total = self.nodes.len().saturating_add(*number.get_ref() as usize);
-        check::count(total, most, what, number.span())?;
-        if *number.get_ref() == 0 {
-            self.empty.push((name.get_ref(), number));
-        }
-        for index in 1..=*number.get_ref() {
-            self.add_one(format!("{}{index}", name.get_ref()), name, entry)?;
-        }
-        Ok(())
-    }
-
-    fn add_one(
-        &mut self,
-        name: String,
-        place: &Spanned<String>,
-        entry: Entry<'a>,
-    ) -> Result<(), Refusal> {
-        if self
-            .by_name
-            .insert(name.clone(), self.nodes.len())
-            .is_some()
-        {
-            return Err(Refusal::at(
-                place,
-                format!("there are two nodes `{name}`; names must differ"),
-            ));
-        }
-        self.nodes.push(Named {
+        let (name, count) = entry.name_and_count();
+        let node = |name: String| Named {
             name,
             entry,
+            index,
             links: Vec::new(),
-        });
+        };
+        let path = |key: &str| node(String::new()).path(key);
+        limits::name(name, || path("name"))?;
+        let first = self.nodes.len();
+        let total = first.saturating_add(count.unwrap_or(1) as usize);
+        let counted = if count.is_some() { "count" } else { "name" };
+        limits::at_most(total, most, what, || path(counted))?;
+        if count == Some(0) {
+            self.empty.push((name, path("count")));
+        }
+        for number in 1..=count.unwrap_or(1) {
+            let name = match count {
+                Some(_) => format!("{name}{number}"),
+                None => name.to_owned(),
+            };
+            let before = self.by_name.insert(name.clone(), self.nodes.len());
+            if before.is_some() {
+                let path = path("name");
+                refuse!(path, "there are two nodes `{name}`; names must differ");
+            }
+            self.nodes.push(node(name));
+        }
         Ok(())
     }
 
     /// Links hosts to where they attach; hosts of one entry take turns among several switches.
     fn attach_hosts(&mut self, file: &'a File) -> Result<(), Refusal> {
-        let mut id = 0;
-        for host in &file.host {
-            let host = host.get_ref();
-            let number = host
-                .count
-                .as_ref()
-                .map_or(1, |count| *count.get_ref() as usize);
-            let hosts = id..id + number;
-            id += number;
+        let mut first = 0;
+        for (index, host) in file.host.iter().enumerate() {
+            let hosts = first..first + host.count.unwrap_or(1) as usize;
+            first = hosts.end;
             let Some(attach) = &host.attach else { continue };
-            let switches = self.find(attach.get_ref(), &attach.span(), Some(false))?;
-            let rate = host.rate.as_ref().map(|rate| rate.get_ref().0);
-            let delay = host.delay.as_ref().map(|delay| delay.get_ref().0);
-            for (turn, host) in hosts.enumerate() {
-                if let Some(switch) = switches.get(turn % switches.len().max(1)) {
-                    self.link(host, *switch, rate, delay, &attach.span())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn link_patterns(&mut self, link: &LinkText) -> Result<(), Refusal> {
-        let from = self.find(link.from.get_ref(), &link.from.span(), None)?;
-        let to = self.find(link.to.get_ref(), &link.to.span(), None)?;
-        let rate = link.rate.as_ref().map(|rate| rate.get_ref().0);
-        let delay = link.delay.as_ref().map(|delay| delay.get_ref().0);
-        for a in &from {
-            for b in &to {
-                self.link(*a, *b, rate, delay, &link.to.span())?;
+            let path = format!("host.{index}.attach");
+            let switches = self.find(attach, &path, Some(false))?;
+            for (host_id, switch) in hosts.zip(switches.iter().cycle()) {
+                self.link(host_id, *switch, host.rate, host.delay, &path)?;
             }
         }
         Ok(())
@@ -201,35 +171,30 @@ impl<'a> Topology<'a> {
         a: NodeId,
         b: NodeId,
         rate: Option<Rate>,
-        delay: Option<Ps>,
-        at: &Range<usize>,
+        delay: Option<Delay>,
+        path: &str,
     ) -> Result<(), Refusal> {
+        let (first, second) = (self.name(a), self.name(b));
         if a == b {
-            return Err(Refusal::span(
-                at.clone(),
-                format!(
-                    "`{}` would be linked to itself; a link has two ends",
-                    self.name(a)
-                ),
-            ));
+            refuse!(
+                path,
+                "`{first}` would be linked to itself; a link has two ends"
+            );
         }
         let id = self.links.len();
-        check::count(id + 1, check::LINKS, "links", at.clone())?;
-        if self.between.insert((a.min(b), a.max(b)), id).is_some() {
-            let (a, b) = (self.name(a), self.name(b));
-            return Err(Refusal::span(
-                at.clone(),
-                format!("`{a}` and `{b}` are linked twice; one link between two nodes is allowed"),
-            ));
+        limits::at_most(id + 1, limits::LINKS, "links", || path.to_owned())?;
+        if self.between(a, b).is_some() {
+            refuse!(
+                path,
+                "`{first}` and `{second}` are linked twice; one link between two nodes is allowed"
+            );
         }
-        let rate = rate
-            .or(Rate::new(RATE))
-            .ok_or_else(|| Refusal::whole("no rate"))?;
+        self.between.insert((a.min(b), a.max(b)), id);
         self.links.push(Link {
             a,
             b,
-            rate,
-            delay: delay.unwrap_or(DELAY),
+            rate: rate.unwrap_or(RATE),
+            delay: delay.map_or(DELAY, |delay| delay.0),
         });
         for end in [a, b] {
             if let Some(node) = self.nodes.get_mut(end) {
@@ -241,43 +206,39 @@ impl<'a> Topology<'a> {
 
     /// A host has one NIC: it forwards nothing.
     fn check_hosts(&self) -> Result<(), Refusal> {
-        if self.nodes.is_empty() {
-            return Err(Refusal::whole(
-                "there are no hosts; a scenario needs [[host]] entries",
-            ));
-        }
         for (id, node) in self
             .nodes
             .iter()
             .enumerate()
             .filter(|(_, node)| node.is_host())
         {
-            let message = match node.links.len() {
-                0 => format!(
-                    "the host `{}` has no link; give it attach = \"<switch>\", or a [[link]]",
-                    node.name
-                ),
-                1 => match self.neighbours(id).find(|next| self.is_host(*next)) {
-                    None => continue,
-                    Some(next) => {
-                        let (host, next) = (&node.name, self.name(next));
-                        format!(
-                            "the host `{host}` is linked to the host `{next}`; hosts are linked to switches"
-                        )
-                    }
-                },
-                many => format!(
-                    "the host `{}` has {many} links; one is allowed, since hosts do not forward",
-                    node.name
-                ),
+            let name = &node.name;
+            let other_host = self.neighbours(id).find(|next| self.is_host(*next));
+            let message = match (node.links.len(), other_host) {
+                (0, _) => "has no link; give it attach = \"<switch>\", or a [[link]]".to_owned(),
+                (1, None) => continue,
+                (1, Some(next)) => {
+                    let next = self.name(next);
+                    format!("is linked to the host `{next}`; hosts are linked to switches")
+                }
+                (many, _) => {
+                    format!("has {many} links; one is allowed, since hosts do not forward")
+                }
             };
-            return Err(Refusal::span(node.span(), message));
+            refuse!(node.path("name"), "the host `{name}` {message}");
         }
         Ok(())
     }
 
     pub fn name(&self, id: NodeId) -> &str {
         self.nodes.get(id).map_or("?", |node| node.name.as_str())
+    }
+
+    /// The path of a key of a node's entry.
+    pub fn path(&self, id: NodeId, key: &str) -> String {
+        self.nodes
+            .get(id)
+            .map_or_else(String::new, |node| node.path(key))
     }
 
     pub fn is_host(&self, id: NodeId) -> bool {
@@ -292,85 +253,74 @@ impl<'a> Topology<'a> {
     pub fn find(
         &self,
         patterns: &Patterns,
-        at: &Range<usize>,
+        path: &str,
         hosts: Option<bool>,
     ) -> Result<Vec<NodeId>, Refusal> {
-        self.compare(patterns, at)?;
+        let patterns = patterns.as_slice();
+        self.count_compared(patterns, path)?;
+        let what = match hosts {
+            Some(true) => "host",
+            Some(false) => "switch",
+            None => "node",
+        };
+        let wanted = |id: &NodeId| hosts.is_none_or(|hosts| hosts == self.is_host(*id));
         let mut found = Vec::new();
         let mut seen = HashSet::new();
-        for pattern in &patterns.0 {
-            let mut fitting = false;
-            let wanted = |id: NodeId| hosts.is_none_or(|hosts| hosts == self.is_host(id));
-            if pattern.contains('*') {
-                for id in (0..self.nodes.len()).filter(|id| wanted(*id)) {
-                    if fits(pattern, self.name(id)) {
-                        fitting = true;
-                        found.extend(seen.insert(id).then_some(id));
-                    }
-                }
-            } else if let Some(id) = self.node(pattern).filter(|id| wanted(*id)) {
-                fitting = true;
-                found.extend(seen.insert(id).then_some(id));
-            }
-            if !fitting {
-                let what = match hosts {
-                    Some(true) => "host",
-                    Some(false) => "switch",
-                    None => "node",
-                };
+        for pattern in patterns {
+            let fitting: Vec<NodeId> = if pattern.contains('*') {
+                let all = (0..self.nodes.len()).filter(wanted);
+                all.filter(|id| fits(pattern, self.name(*id))).collect()
+            } else {
+                self.node(pattern).filter(wanted).into_iter().collect()
+            };
+            if fitting.is_empty() {
                 let would = |(name, _): &&(&str, _)| fits(pattern, &format!("{name}1"));
-                if let Some((_, number)) = self.empty.iter().find(would) {
-                    let message = format!("0 leaves no {what} `{pattern}`, which others name");
-                    return Err(Refusal::at(number, message));
+                if let Some((_, path)) = self.empty.iter().find(would) {
+                    refuse!(path, "0 leaves no {what} `{pattern}`, which others name");
                 }
-                return Err(Refusal::span(
-                    at.clone(),
-                    format!(
-                        "there is no {what} `{pattern}`; there are {}",
-                        self.some(hosts)
-                    ),
-                ));
+                refuse!(
+                    path,
+                    "there is no {what} `{pattern}`; there are {}",
+                    self.some(hosts)
+                );
             }
+            found.extend(fitting.into_iter().filter(|id| seen.insert(*id)));
         }
         if found.is_empty() {
-            return Err(Refusal::span(
-                at.clone(),
-                format!("names nothing; there are {}", self.some(hosts)),
-            ));
+            refuse!(path, "names nothing; there are {}", self.some(hosts));
         }
         Ok(found)
     }
 
     /// Counts that every name is going to be compared with each pattern.
-    fn compare(&self, patterns: &Patterns, at: &Range<usize>) -> Result<(), Refusal> {
-        let patterns = patterns.0.iter().filter(|name| name.contains('*')).count();
+    fn count_compared(&self, patterns: &[String], path: &str) -> Result<(), Refusal> {
+        let patterns = patterns.iter().filter(|name| name.contains('*')).count();
         let compared = patterns.saturating_mul(self.nodes.len());
         let compared = self.compared.get().saturating_add(compared);
         self.compared.set(compared);
-        check::count(
-            compared,
-            check::COMPARED,
-            "names compared with patterns",
-            at.clone(),
-        )
+        let what = "names compared with patterns";
+        limits::at_most(compared, limits::COMPARED, what, || path.to_owned())
     }
 
     /// Some names, for refusals.
     fn some(&self, hosts: Option<bool>) -> String {
-        let fitting = self
-            .nodes
-            .iter()
-            .filter(|node| hosts.is_none_or(|hosts| hosts == node.is_host()));
-        let mut names: Vec<&str> = fitting.map(|node| node.name.as_str()).take(13).collect();
-        if names.len() == 13 {
-            names.pop();
-            names.push("…");
-        }
-        if names.is_empty() {
+        let ids =
+            (0..self.nodes.len()).filter(|id| hosts.is_none_or(|hosts| hosts == self.is_host(*id)));
+        let text = self.some_of(ids);
+        if text.is_empty() {
             "none".to_owned()
         } else {
-            names.join(", ")
+            text
         }
+    }
+
+    /// The names of the first few of these nodes, for refusals.
+    pub fn some_of(&self, ids: impl Iterator<Item = NodeId>) -> String {
+        let mut names: Vec<&str> = ids.take(13).map(|id| self.name(id)).collect();
+        if let Some(last) = names.get_mut(12) {
+            *last = "…";
+        }
+        names.join(", ")
     }
 
     /// The link between two nodes.
@@ -378,46 +328,35 @@ impl<'a> Topology<'a> {
         self.between.get(&(a.min(b), a.max(b))).copied()
     }
 
-    /// The nodes next to `id`.
-    pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let links = self
-            .nodes
-            .get(id)
-            .map_or(&[][..], |node| node.links.as_slice());
-        links
-            .iter()
-            .filter_map(|link| self.links.get(*link))
-            .map(move |link| if link.a == id { link.b } else { link.a })
+    /// The links of a way, which goes by these nodes.
+    pub fn links_on<'p>(&'p self, path: &'p [NodeId]) -> impl Iterator<Item = &'p Link> {
+        let steps = path.iter().zip(path.iter().skip(1));
+        steps.filter_map(|(a, b)| self.links.get(self.between(*a, *b)?))
     }
 
-    /// The names of the nodes next to `id`, for refusals.
-    pub fn neighbour_names(&self, id: NodeId) -> String {
-        let names: Vec<_> = self
-            .neighbours(id)
-            .take(12)
-            .map(|next| self.name(next).to_owned())
-            .collect();
-        names.join(", ")
+    /// The links at a node.
+    pub fn links_at(&self, id: NodeId) -> impl Iterator<Item = (LinkId, &Link)> {
+        let links = self.nodes.get(id).into_iter().flat_map(|node| &node.links);
+        links.filter_map(|link| Some((*link, self.links.get(*link)?)))
+    }
+
+    /// The nodes next to `id`.
+    pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        let links = self.links_at(id);
+        links.map(move |(_, link)| if link.a == id { link.b } else { link.a })
     }
 
     /// Switches from which every way to a host leads over one of `edges`: the WAN between them.
-    pub fn behind(&self, edges: &[NodeId]) -> Vec<NodeId> {
-        let mut outside: HashSet<NodeId> = (0..self.nodes.len())
-            .filter(|id| self.is_host(*id))
-            .collect();
-        let mut open: Vec<NodeId> = outside.iter().copied().collect();
+    pub fn behind(&self, edges: &[NodeId]) -> HashSet<NodeId> {
+        let all = 0..self.nodes.len();
+        let mut open: Vec<NodeId> = all.clone().filter(|id| self.is_host(*id)).collect();
+        let mut outside: HashSet<NodeId> = open.iter().copied().collect();
         while let Some(id) = open.pop() {
-            if edges.contains(&id) {
-                continue;
-            }
-            for next in self.neighbours(id) {
-                if outside.insert(next) {
-                    open.push(next);
-                }
+            if !edges.contains(&id) {
+                open.extend(self.neighbours(id).filter(|next| outside.insert(*next)));
             }
         }
-        (0..self.nodes.len())
-            .filter(|id| !outside.contains(id))
+        all.filter(|id| !edges.is_empty() && !outside.contains(id))
             .collect()
     }
 }

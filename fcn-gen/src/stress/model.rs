@@ -5,6 +5,7 @@ use fcn_wire::bth::Opcode;
 use fcn_wire::fast_cnp::MAX_TRACE_LEN;
 use fcn_wire::ioam::TRACE_HEADER_LEN;
 use fcn_wire::{Profile, Qp};
+use serde::Deserialize;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::scenario::model::IoamTrace;
@@ -18,15 +19,18 @@ pub const MOST_TRACE_NODES: usize =
     (MAX_TRACE_LEN - TRACE_HEADER_LEN) / (IoamTrace::TYPE.node_len() * 4);
 
 /// A kind of frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// CNP over IPv6, from the receiver.
     Cnp,
     /// CNP over IPv4, from the receiver.
     CnpIpv4,
     /// Fast CNP with option 1, from a switch.
+    #[serde(rename = "fast_cnp_1")]
     FastCnp1,
     /// Fast CNP with option 2 and a trace, from a switch.
+    #[serde(rename = "fast_cnp_2")]
     FastCnp2,
     /// Notification to a proxy node, over IPv6.
     ProxyCn,
@@ -76,7 +80,8 @@ impl Kind {
 }
 
 /// What data packets are: a part of which message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DataOpcode {
     /// RC SEND Only.
     SendOnly,

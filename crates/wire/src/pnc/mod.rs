@@ -20,6 +20,7 @@ use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 use crate::profile::Profile;
 use core::fmt;
+use core::str::FromStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A routing protocol that can carry the PNC.
@@ -63,6 +64,33 @@ impl Protocol {
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.layer().name())
+    }
+}
+
+/// The text is neither an address nor an address, `/` and a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPrefix;
+
+impl fmt::Display for NoPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no prefix: write 10.0.0.0/8, fd00::/16, or one address")
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = NoPrefix;
+
+    /// Reads `10.0.0.0/8`, `fd00::/16`, or an address alone. What stands behind the length is cleared.
+    fn from_str(text: &str) -> core::result::Result<Self, NoPrefix> {
+        let read = || match text.split_once('/') {
+            // A number may have a sign, a length has none.
+            Some((address, len)) if len.bytes().all(|b| b.is_ascii_digit()) => {
+                Self::new(address.parse().ok()?, len.parse().ok()?)
+            }
+            Some(_) => None,
+            None => Some(Self::host(text.parse().ok()?)),
+        };
+        read().ok_or(NoPrefix)
     }
 }
 

@@ -1,0 +1,240 @@
+//! Where packets are captured, faults on links, and packets that hosts inject beside their flows.
+
+use super::addresses::Addresses;
+use super::error::{Refusal, refuse};
+use super::limits;
+use super::model::{Fault, FaultKind, Flow, Injected, Injection, LinkId, NodeId, VantagePoint};
+use super::schema::{FaultKeys, FaultWord, File, InjectionKeys, InjectionKind, Patterns, list};
+use super::topology::Topology;
+use crate::units::Ps;
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
+
+/// How long a reordered packet is held back, and the time between injected ones, where the file says nothing.
+const USUAL: Ps = Ps::from_nanos(10_000);
+
+/// The vantage points; where the file names none, the last switch port before the first flow's receiver.
+pub(super) fn vantage_points(
+    file: &File,
+    topology: &Topology<'_>,
+    flows: &[Flow],
+) -> Result<Vec<VantagePoint>, Refusal> {
+    let mut points: Vec<VantagePoint> = Vec::new();
+    for (index, port) in file.vantage.iter().enumerate() {
+        let path = || format!("vantage.{index}");
+        for (node, link) in ports(port, topology, &path())? {
+            let point = VantagePoint { node, link };
+            if points.contains(&point) {
+                refuse!(path(), "`{port}` is there twice; each port once");
+            }
+            points.push(point);
+            limits::at_most(points.len(), limits::VANTAGE_POINTS, "vantage points", path)?;
+        }
+    }
+    if points.is_empty()
+        && let Some(flow) = flows.first()
+        && let Some(node) = topology.neighbours(flow.to).next()
+        && let Some(link) = topology.between(node, flow.to)
+    {
+        points.push(VantagePoint { node, link });
+    }
+    Ok(points)
+}
+
+/// The ports that `node:peer` names; either may have `*` in it.
+fn ports(
+    port: &str,
+    topology: &Topology<'_>,
+    path: &str,
+) -> Result<Vec<(NodeId, LinkId)>, Refusal> {
+    let Some((node, peer)) = port.split_once(':') else {
+        refuse!(path, "`{port}` is no port; write node:peer, as in leaf1:r1");
+    };
+    let find = |name: &str| topology.find(&Patterns::One(name.trim().to_owned()), path, None);
+    let (nodes, peers) = (find(node)?, find(peer)?);
+    let mut found = Vec::new();
+    // By way of the neighbours: two patterns may name every node twice.
+    let wanted: HashMap<NodeId, usize> = peers.iter().copied().zip(0..).collect();
+    for node in &nodes {
+        let next = topology.neighbours(*node);
+        let mut here: Vec<NodeId> = next.filter(|next| wanted.contains_key(next)).collect();
+        here.sort_by_key(|next| wanted.get(next));
+        let links = here
+            .iter()
+            .filter_map(|peer| topology.between(*node, *peer));
+        found.extend(links.map(|link| (*node, link)));
+    }
+    if let (true, Some(node)) = (found.is_empty(), nodes.first()) {
+        let next = topology.some_of(topology.neighbours(*node));
+        let (node, peer) = (topology.name(*node), peer.trim());
+        refuse!(
+            path,
+            "there is no link {node}:{peer}; `{node}` is linked to {next}"
+        );
+    }
+    Ok(found)
+}
+
+/// The faults.
+pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>, Refusal> {
+    let mut all = Vec::new();
+    for (index, keys) in file.fault.iter().enumerate() {
+        let path = |key: &str| format!("fault.{index}.{key}");
+        let start = keys.start.unwrap_or_default();
+        let stop = keys.stop.unwrap_or(start.max(file.duration.0));
+        if keys.stop.is_some() && stop <= start {
+            refuse!(
+                path("stop"),
+                "the fault would stop at {stop} and start at {start}"
+            );
+        }
+        let kind = fault_kind(keys, path)?;
+        for (node, link) in ports(&keys.link, topology, &path("link"))? {
+            let ends = topology
+                .links
+                .get(link)
+                .map_or([node, node], |link| [link.a, link.b]);
+            let towards = keys.towards.as_ref().map(|name| topology.node(name));
+            if let (Some(name), Some(end)) = (&keys.towards, towards)
+                && end.is_none_or(|end| !ends.contains(&end))
+            {
+                let [a, b] = ends.map(|end| topology.name(end));
+                refuse!(
+                    path("towards"),
+                    "`{name}` is no end of that link; {a} and {b} are"
+                );
+            }
+            all.push(Fault {
+                link,
+                towards: towards.flatten(),
+                start,
+                stop,
+                kind,
+            });
+            limits::at_most(all.len(), limits::LINKS, "faults", || path("link"))?;
+        }
+    }
+    Ok(all)
+}
+
+fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKind, Refusal> {
+    let kind = match (keys.kind, keys.probability) {
+        (FaultWord::Down, None) => FaultKind::Down,
+        (FaultWord::Down, Some(_)) => refuse!(
+            path("probability"),
+            "a link is down or not; probability is for loss and reorder"
+        ),
+        (_, None) => refuse!(
+            path("kind"),
+            "a probability is missing, as in probability = 0.01"
+        ),
+        (FaultWord::Loss, Some(probability)) => FaultKind::Loss(probability.0),
+        (FaultWord::Reorder, Some(probability)) => FaultKind::Reorder {
+            probability: probability.0,
+            by: keys.by.map_or(USUAL, |by| by.0),
+        },
+    };
+    Ok(kind)
+}
+
+/// The injected packets.
+pub(super) fn injections(
+    file: &File,
+    topology: &Topology<'_>,
+    addresses: &[Addresses],
+    flows: &[Flow],
+) -> Result<Vec<Injection>, Refusal> {
+    let mut all = Vec::new();
+    let numbered = flows.iter().enumerate();
+    let by_name: HashMap<&str, usize> = numbered
+        .map(|(id, flow)| (flow.name.as_str(), id))
+        .collect();
+    for (index, keys) in file.inject.iter().enumerate() {
+        let path = |key: &str| format!("inject.{index}.{key}");
+        for node in topology.find(&keys.from, &path("from"), Some(true))? {
+            let own = addresses
+                .get(node)
+                .map_or(Ipv6Addr::UNSPECIFIED, |own| own.ipv6);
+            let source = match &keys.source {
+                Some(name) => source(name, topology, addresses, path)?,
+                None => own,
+            };
+            all.push(Injection {
+                node,
+                start: keys.start.unwrap_or_default(),
+                count: keys.count.map_or(1, |count| count.0),
+                interval: keys.interval.map_or(USUAL, |interval| interval.0),
+                what: injected(keys, (flows, &by_name), source, path)?,
+            });
+            limits::at_most(all.len(), limits::HOSTS, "injections", || path("from"))?;
+        }
+    }
+    Ok(all)
+}
+
+fn injected(
+    keys: &InjectionKeys,
+    (flows, by_name): (&[Flow], &HashMap<&str, usize>),
+    source: Ipv6Addr,
+    path: impl Fn(&str) -> String,
+) -> Result<Injected, Refusal> {
+    let names = || list(flows.iter().take(12).map(|flow| &flow.name));
+    let flow = || {
+        let Some(name) = &keys.flow else {
+            refuse!(
+                path("what"),
+                "the key `flow` is missing; there are {}",
+                names()
+            );
+        };
+        let Some(flow) = by_name.get(name.as_str()) else {
+            refuse!(
+                path("flow"),
+                "there is no flow `{name}`; there are {}",
+                names()
+            );
+        };
+        Ok(*flow)
+    };
+    let flow_of_ipv6 = || match flow()? {
+        flow if flows.get(flow).is_some_and(|flow| flow.source.is_ipv4()) => {
+            refuse!(
+                path("flow"),
+                "`{}` is IPv4; a Fast CNP is IPv6 only",
+                keys.flow.as_deref().unwrap_or_default()
+            )
+        }
+        flow => Ok(flow),
+    };
+    Ok(match keys.what {
+        InjectionKind::SpoofedFastCnp => Injected::SpoofedFastCnp {
+            flow: flow_of_ipv6()?,
+            source,
+        },
+        InjectionKind::ReplayedFastCnp => Injected::ReplayedFastCnp {
+            flow: flow_of_ipv6()?,
+        },
+        InjectionKind::SpoofedCnp => Injected::SpoofedCnp { flow: flow()? },
+        InjectionKind::Tcp => Injected::Tcp { flow: flow()? },
+        InjectionKind::Pause => Injected::Pause {
+            class: keys.class.map_or(3, |class| class.0),
+            quanta: keys.quanta.unwrap_or(u16::MAX),
+        },
+    })
+}
+
+fn source(
+    name: &str,
+    topology: &Topology<'_>,
+    addresses: &[Addresses],
+    path: impl Fn(&str) -> String,
+) -> Result<Ipv6Addr, Refusal> {
+    let node = || Some(addresses.get(topology.node(name)?)?.ipv6);
+    let Some(address) = name.parse().ok().or_else(node) else {
+        refuse!(
+            path("source"),
+            "`{name}` is neither an IPv6 address nor a node"
+        );
+    };
+    Ok(address)
+}

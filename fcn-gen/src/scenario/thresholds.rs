@@ -1,0 +1,97 @@
+//! Thresholds of switches' ports: the file's own, else defaults that scale with the links.
+
+use super::error::{Refusal, refuse};
+use super::model::{Pfc, Thresholds};
+use super::schema::SwitchKeys;
+use crate::units::{Ps, Rate};
+use fcn_node::congestion_point::Marking;
+
+/// Kmin for each Mbit/s of the port, 8 µs of it; Kmax is four times as deep, and Pmax 0.2.
+///
+/// The simulator published with HPCC (SIGCOMM 2019) scales DCQCN's thresholds with the link, 1 to 4, with Pmax 0.2, but four
+/// times as deep (400 kB and 1.6 MB at 100 Gbit/s); DCQCN's own 5 kB, 200 kB and 1 % are for 40 Gbit/s. A quarter of HPCC's depth
+/// lets a few senders show congestion within a millisecond. Where receivers tell, and that takes longer, Kmin is what the port
+/// sends in the round trip, so that the queue lasts until senders have heard and come back: 8 µs of it would let the link go idle.
+const KMIN_PER_MBIT: u64 = 1;
+/// Least Kmin: DCQCN's.
+const LEAST_KMIN: u64 = 5_000;
+/// Pmax.
+const PMAX: f64 = 0.2;
+/// Octets of an egress queue for each Mbit/s of the port: 128 µs of it.
+const QUEUE_PER_MBIT: u64 = 16;
+/// Least queue.
+const LEAST_QUEUE: u64 = 80_000;
+/// Octets of one ingress port at which PFC stops it, for each Mbit/s of the port: twice Kmax, since marks have to come
+/// before pauses (DCQCN, SIGCOMM 2015, section 4). It goes on at half of that.
+const XOFF_PER_MBIT: u64 = 8;
+/// Least Xoff.
+const LEAST_XOFF: u64 = 40_000;
+
+/// Thresholds of a port of this rate; `round` is the round trip that receivers' CNPs have to bridge there, or 0. `path` knows
+/// the switch's keys.
+pub(super) fn thresholds(
+    switch: &SwitchKeys,
+    rate: Rate,
+    round: Ps,
+    lossless: bool,
+    path: impl Fn(&str) -> String,
+) -> Result<Thresholds, Refusal> {
+    let mbits = rate.bits_per_second() / 1_000_000;
+    let queue = switch
+        .queue
+        .map_or((mbits * QUEUE_PER_MBIT).max(LEAST_QUEUE), |queue| queue.0);
+    let in_flight = (round.as_seconds_f64() * rate.bits_per_second() as f64 / 8.0) as u64;
+    let in_flight = in_flight.min(queue / 8);
+
+    let marking = &switch.marking;
+    let least = (mbits * KMIN_PER_MBIT).max(LEAST_KMIN).max(in_flight);
+    let kmin = marking.kmin.map_or(least, |kmin| kmin.0);
+    let kmax = marking.kmax.map_or(kmin.saturating_mul(4), |kmax| kmax.0);
+    if kmax < kmin {
+        refuse!(
+            path("marking.kmax"),
+            "Kmax, {kmax}, is below Kmin, {kmin}; it must not be"
+        );
+    }
+    if kmin >= queue {
+        let own = if marking.kmin.is_some() {
+            "marking.kmin"
+        } else {
+            "queue"
+        };
+        refuse!(
+            path(own),
+            "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"
+        );
+    }
+
+    let pause = &switch.pause;
+    let usual = (mbits * XOFF_PER_MBIT).max(LEAST_XOFF).min(queue / 2);
+    let xoff = pause.xoff.map_or(usual, |xoff| xoff.0);
+    let xon = pause.xon.map_or(xoff / 2, |xon| xon.0);
+    let own = |key, otherwise| path(if key { "pause.xoff" } else { otherwise });
+    if lossless && xon >= xoff {
+        let path = own(pause.xon.is_none(), "pause.xon");
+        refuse!(path, "xon, {xon}, is not below xoff, {xoff}; it must be");
+    }
+    if lossless && xoff > queue {
+        let path = own(pause.xoff.is_some(), "queue");
+        refuse!(
+            path,
+            "xoff, {xoff}, is above the queue, {queue}; PFC would never stop anybody"
+        );
+    }
+    Ok(Thresholds {
+        marking: Marking {
+            kmin,
+            kmax,
+            pmax: marking.pmax.map_or(PMAX, |pmax| pmax.0),
+        },
+        queue,
+        pfc: lossless.then_some(Pfc {
+            xoff,
+            xon,
+            quanta: pause.quanta.unwrap_or(u16::MAX),
+        }),
+    })
+}
