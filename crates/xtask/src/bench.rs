@@ -1,12 +1,10 @@
 //! `cargo xtask bench`: the project's benchmarks, which print figures and ratios to a peer measured in the same run.
 //! Not here: the benchmarks, which stand in the `benches` folders of the crates that they measure.
 
-use std::process::Command;
-
 use clap::ValueEnum;
 
-use crate::failure::{Failure, Outcome};
-use crate::report::{Ink, ink};
+use crate::failure::Outcome;
+use crate::report::heading;
 use crate::{bench_link, bench_monitor, bench_plugin, cargo, process};
 
 /// A benchmark.
@@ -77,20 +75,10 @@ pub fn run(
             }
             continue;
         };
-        println!("{}", ink(Ink::Bold, &format!("{package}: {target}")));
-        let mut command: Command = cargo::command(&["bench", "-p", package, "--bench", target])?;
-        let status = command.status().map_err(|e| {
-            Failure::new(format!(
-                "{} cannot be run: {e}",
-                process::command_line(&command)
-            ))
-        })?;
-        if !status.success() {
-            return Err(Failure::new(format!(
-                "{} failed: {status}",
-                process::command_line(&command)
-            )));
-        }
+        heading(&format!("{package}: {target}"));
+        process::run(&mut cargo::command(&[
+            "bench", "-p", package, "--bench", target,
+        ])?)?;
     }
     Ok(())
 }

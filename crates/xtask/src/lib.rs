@@ -12,12 +12,15 @@ pub mod cargo;
 pub mod demo;
 pub mod extcap;
 pub mod failure;
+pub mod figures;
+pub mod files;
 pub mod guest;
 pub mod install_plugin;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
 pub mod packages;
+pub mod pdml;
 pub mod process;
 pub mod profile;
 pub mod report;
@@ -136,15 +139,14 @@ impl Cli {
             Chore::Guest(options) => return guest::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,
+                dir: None,
+                ..
+            } => println!("{}", uninstall_all()?),
+            Chore::InstallPlugin {
+                uninstall: true,
                 dir,
                 ..
-            } => println!(
-                "{}",
-                match dir {
-                    Some(dir) => install_plugin::uninstall(Some(&dir))?,
-                    None => install_plugin::uninstall_all()?,
-                }
-            ),
+            } => println!("{}", install_plugin::uninstall(dir.as_deref())?),
             Chore::InstallPlugin {
                 profile,
                 extcap,
@@ -161,6 +163,18 @@ impl Cli {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Removes the plugin, the profile and the capturing program, whichever are there, and says from where.
+fn uninstall_all() -> Outcome<String> {
+    let others = [profile::uninstall()?, extcap::uninstall()?];
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    match install_plugin::uninstall(None) {
+        Ok(plugin) => Ok([vec![plugin], others].concat().join("\n")),
+        // Whoever has the others alone has had the plugin removed before.
+        Err(_) if !others.is_empty() => Ok(others.join("\n")),
+        Err(failure) => Err(failure),
     }
 }
 

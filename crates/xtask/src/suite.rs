@@ -6,10 +6,10 @@ use std::process::{Command, ExitCode};
 
 use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
-use crate::report::{self, Done, Ink, Step, Took, ink};
+use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary};
 use crate::tally::{End, SKIP_MARK, Tally};
-use crate::{cargo, install_plugin, licences, matrix, process};
+use crate::{cargo, licences, matrix, process};
 
 /// Titles of the steps.
 const PACKAGES: &str = "System packages and Rust components";
@@ -54,7 +54,6 @@ fn is_quick(binary: &Binary) -> bool {
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
     let scope = scope(options, &mut tally)?;
-    let scope = scope.as_slice();
 
     let whole = options.filters.is_empty();
     let every = whole && !options.quick;
@@ -76,27 +75,32 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     let (mut built, mut rounds) = (Vec::new(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
     for (index, title) in titles.iter().copied().enumerate() {
-        let mut work = || match title {
+        let cargo = |words: &str, todo: &str| {
+            let words = words.replace("SCOPE", &scope.join(" "));
+            let words: Vec<&str> = words.split_whitespace().collect();
+            process::run(&mut cargo::command(&words)?).map_err(|failure| failure.todo(todo))?;
+            Ok(String::new())
+        };
+        let work = || match title {
             PACKAGES => system_packages(options),
             LICENCES => licences::check(),
-            RUSTFMT => checked(&["fmt", "--all", "--check"], &[], "cargo fmt --all"),
-            CLIPPY => {
-                let words = [&["clippy", "--workspace"], scope, &["--all-targets"]].concat();
-                let todo = "mend what clippy says above";
-                checked(&words, &["-D", "warnings"], todo)
-            }
+            RUSTFMT => cargo("fmt --all --check", "cargo fmt --all"),
+            CLIPPY => cargo(
+                "clippy --workspace SCOPE --all-targets -- -D warnings",
+                "mend what clippy says above",
+            ),
             BUILD => {
-                built = runner::build(scope)?;
+                built = runner::build(&scope)?;
                 Ok(format!("{} programs", built.len()))
             }
             TESTS => {
                 let chosen = built.iter().filter(|b| !options.quick || is_quick(b));
                 runner::run(chosen, &options.filters, &[], &mut tally)
             }
-            EXAMPLES => {
-                let words = [&["test", "--workspace"], scope, &["--doc", "--quiet"]].concat();
-                checked(&words, &[], "mend the examples above")
-            }
+            EXAMPLES => cargo(
+                "test --workspace SCOPE --doc --quiet",
+                "mend the examples above",
+            ),
             _ => {
                 let wanted = matrix::Wanted {
                     versions: &options.wireshark,
@@ -106,11 +110,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
                 matrix::run(&wanted, &built, &mut rounds)
             }
         };
-        let mut step = Step {
-            title,
-            work: &mut work,
-        };
-        let one = report::step(index + 1, titles.len(), &mut step);
+        let one = report::step(index + 1, titles.len(), title, work);
         let hopeless = [PACKAGES, BUILD].contains(&title) && one.result.is_err();
         done.push(one);
         if hopeless {
@@ -134,11 +134,8 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
         } else {
             ink(Ink::Red, "FAILED")
         };
-        println!(
-            "  {word}  {:<38} {:>12}",
-            one.title,
-            Took(one.took).to_string()
-        );
+        let took = Took(one.took).to_string();
+        println!("  {word}  {:<38} {took:>12}", one.title);
         good &= one.result.is_ok();
     }
     if let Some(table) = table {
@@ -150,11 +147,8 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
             End::Passed => {}
             End::Failed => println!("{} {test}", ink(Ink::Red, "FAILED:")),
             End::Skipped(why) => {
-                println!(
-                    "{} {}  [{test}]",
-                    ink(Ink::Yellow, SKIP_MARK),
-                    why.join("; ")
-                );
+                let (mark, why) = (ink(Ink::Yellow, SKIP_MARK), why.join("; "));
+                println!("{mark} {why}  [{test}]");
             }
         }
     }
@@ -179,13 +173,12 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         return Ok(scope);
     }
     let needs = [
-        (cargo::PLUGIN_PACKAGE, install_plugin::needs()?),
-        (cargo::REPLAYER, vec![Use::Filter]),
-        (cargo::MONITOR, vec![Use::Filter]),
+        (cargo::PLUGIN_PACKAGE, Use::Build),
+        (cargo::REPLAYER, Use::Filter),
+        (cargo::MONITOR, Use::Filter),
     ];
-    for (package, needs) in needs {
-        let mut lacking: Vec<_> = packages::missing(&needs);
-        lacking.retain(|p| p.used_for != Use::Run);
+    for (package, need) in needs {
+        let lacking = packages::missing(&[need]);
         if lacking.is_empty() {
             continue;
         }
@@ -198,11 +191,8 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
 }
 
 fn system_packages(options: &Options) -> Outcome<String> {
-    let uses = [
-        install_plugin::needs()?,
-        vec![Use::Test, Use::Filter, Use::Network, Use::Peer],
-    ]
-    .concat();
+    let others = [Use::Test, Use::Filter, Use::Network, Use::Peer];
+    let uses = [packages::PLUGIN, &others].concat();
     let lacking = packages::missing(&uses);
     let packages = if !options.no_install {
         packages::ensure(&uses)
@@ -223,14 +213,10 @@ fn system_packages(options: &Options) -> Outcome<String> {
 /// rustup's minimal profile has neither rustfmt nor clippy.
 fn rust_components(options: &Options) -> Outcome {
     let mut absent = Vec::new();
-    for component in ["fmt", "clippy"] {
-        let output = process::output(&mut cargo::command(&[component, "--version"])?)?;
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        let output = process::output(&mut cargo::command(&[subcommand, "--version"])?)?;
         if !output.status.success() {
-            absent.push(if component == "fmt" {
-                "rustfmt"
-            } else {
-                component
-            });
+            absent.push(component);
         }
     }
     if absent.is_empty() {
@@ -240,26 +226,6 @@ fn rust_components(options: &Options) -> Outcome {
     if options.no_install || process::which("rustup").is_none() {
         return Err(Failure::new(format!("Rust lacks {}", absent.join(" and "))).todo(by_hand));
     }
-    process::stdout(
-        Command::new("rustup")
-            .args(["component", "add"])
-            .args(&absent),
-    )
-    .map(|_| ())
-}
-
-/// Runs cargo, which shows what it finds.
-fn checked(arguments: &[&str], behind: &[&str], todo: &str) -> Outcome<String> {
-    let mut command = cargo::command(arguments)?;
-    if !behind.is_empty() {
-        command.arg("--").args(behind);
-    }
-    let status = command
-        .status()
-        .map_err(|e| Failure::new(format!("cannot start cargo: {e}")))?;
-    if status.success() {
-        Ok(String::new())
-    } else {
-        Err(Failure::new(format!("`{}` failed", process::command_line(&command))).todo(todo))
-    }
+    let mut add = Command::new("rustup");
+    process::stdout(add.args(["component", "add"]).args(absent)).map(drop)
 }

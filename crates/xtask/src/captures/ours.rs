@@ -10,6 +10,7 @@ use std::path::Path;
 use super::decoding::telling;
 use super::samples::{Sample, Scene};
 use crate::failure::{Failure, Outcome};
+use crate::pdml::attribute;
 use crate::process;
 use crate::tshark::Tshark;
 
@@ -191,15 +192,6 @@ impl Element {
         };
         format!("{at}+{size}{hidden}  {text}")
     }
-}
-
-/// An attribute's value.
-fn attribute(line: &str, name: &str) -> Option<String> {
-    let (_, rest) = line.split_once(&format!(" {name}=\""))?;
-    let (value, _) = rest.split_once('"')?;
-    let value = value.replace("&lt;", "<").replace("&gt;", ">");
-    let value = value.replace("&quot;", "\"").replace("&apos;", "'");
-    Some(value.replace("&amp;", "&"))
 }
 
 /// The text with long octets cut as the oldest Wireshark cuts them.

@@ -1,10 +1,10 @@
 //! The ways in which tshark is run on a capture, and what is amiss with a run. Not here: what is in the capture.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
@@ -28,37 +28,35 @@ impl Additions {
     /// # Errors
     /// tshark fails, or the plugin adds no protocol.
     pub fn ask(with: &Tshark, without: &Tshark) -> Outcome<Self> {
-        let added = |arguments: &[&str], of_line: fn(&str) -> Option<String>| {
-            let names = |tshark: &Tshark| -> Outcome<Vec<String>> {
-                let output = process::output(tshark.command().args(arguments))?;
-                // The list of statistics goes to standard error.
-                let text = [output.stdout, output.stderr].concat();
-                let text = String::from_utf8_lossy(&text);
-                Ok(text.lines().filter_map(of_line).collect())
-            };
-            let known: BTreeSet<String> = names(without)?.into_iter().collect();
-            let mut all = names(with)?;
-            all.retain(|name| !known.contains(name));
-            Ok(all)
+        let said = |tshark: &Tshark, arguments: &[&str]| -> Outcome<String> {
+            let output = process::output(tshark.command().args(arguments))?;
+            // The list of statistics goes to standard error.
+            let text = [output.stdout, output.stderr].concat();
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        let added = |arguments: &[&str], of_line: &dyn Fn(&str) -> Option<String>| {
+            let (all, known) = (said(with, arguments)?, said(without, arguments)?);
+            let known: BTreeSet<String> = known.lines().filter_map(of_line).collect();
+            let names = all.lines().filter_map(of_line);
+            Outcome::Ok(names.filter(|name| !known.contains(name)).collect())
+        };
+        let named = |kind: &'static str| {
+            move |line: &str| {
+                let mut columns = line.strip_prefix(kind)?.split('\t').skip(2);
+                columns.next().map(str::to_owned)
+            }
+        };
+        let statistic = |line: &str| {
+            let name = line.strip_prefix("     ")?.trim();
+            (!name.is_empty()).then(|| name.to_owned())
         };
         let this = Self {
-            protocols: added(&["-G", "fields"], |line| {
-                let mut columns = line.strip_prefix("P\t")?.split('\t').skip(1);
-                columns.next().map(str::to_owned)
-            })?,
-            fields: added(&["-G", "fields"], |line| {
-                let mut columns = line.strip_prefix("F\t")?.split('\t').skip(1);
-                columns.next().map(str::to_owned)
-            })?,
-            statistics: added(&["-z", "help"], |line| {
-                let name = line.strip_prefix("     ")?.trim();
-                (!name.is_empty()).then(|| name.to_owned())
-            })?,
+            protocols: added(&["-G", "fields"], &named("P"))?,
+            fields: added(&["-G", "fields"], &named("F"))?,
+            statistics: added(&["-z", "help"], &statistic)?,
         };
         if this.protocols.is_empty() || this.fields.is_empty() {
-            return Err(Failure::new(
-                "tshark with the plugin knows no protocol that it does not know without",
-            ));
+            return Err(Failure::new("the plugin adds no protocol to tshark's"));
         }
         Ok(this)
     }
@@ -83,101 +81,68 @@ pub struct Mode {
     pub line_a_packet: bool,
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn words(words: &str) -> Vec<String> {
+    words.split(' ').map(str::to_owned).collect()
 }
 
 /// The arguments that make stock Wireshark take a packet for RoCEv2 by one of its ports, whatever the other.
-#[must_use]
-pub fn as_roce() -> Vec<String> {
-    words(&["-d", "udp.port==4791,infiniband"])
-}
+pub const AS_ROCE: [&str; 2] = ["-d", "udp.port==4791,infiniband"];
 
 /// Every way of running tshark.
 #[must_use]
 pub fn all(added: &Additions) -> Vec<Mode> {
-    let same = |name, arguments: &[&str]| Mode {
+    let mode = |name, with: Vec<String>, without: &str| Mode {
         name,
-        with: words(arguments),
-        without: words(arguments),
-        line_a_packet: false,
+        with,
+        without: words(without),
+        line_a_packet: ["one line", "-T fields"].contains(&name),
+    };
+    let same = |name, arguments: &str| mode(name, words(arguments), arguments);
+    let followed = |arguments: &str, last: String| [words(arguments), vec![last]].concat();
+    let before_each = |option: &str, names: &[String]| -> Vec<String> {
+        let pairs = names.iter().map(|name| [option.to_owned(), name.clone()]);
+        pairs.flatten().collect()
     };
     let filter = added.filter();
-    // Two fields of each hundred: a filter of all of them would take longer than what is filtered.
-    let some = |from: usize| {
-        let chosen: Vec<_> = added.fields.iter().skip(from).step_by(9).cloned().collect();
-        chosen.join(" || ")
-    };
-    let mut fields = words(&["-T", "fields", "-e", "frame.number"]);
-    let mut stock_fields = fields.clone();
-    for field in ["_ws.col.Info", "_ws.expert.message", "ipv6.opt.type"] {
-        stock_fields.extend(words(&["-e", field]));
-    }
-    for field in &added.fields {
-        fields.extend(words(&["-e", field]));
-    }
-    let mut taps = words(&["-q"]);
-    for tap in [
-        "io,phs",
-        "expert",
-        "conv,udp",
-        "endpoints,ipv6",
-        "io,stat,0",
-        "ipv6_hosts,tree",
-    ] {
-        taps.extend(words(&["-z", tap]));
-    }
-    let stock_taps = taps.clone();
-    taps.extend(words(&["-z", &format!("io,stat,0,{filter}")]));
-    for tap in &added.statistics {
-        taps.extend(words(&["-z", tap]));
-    }
+    // Some fields of all: a filter of all of them would take longer than what is filtered.
+    let some: Vec<String> = added.fields.iter().skip(4).step_by(9).cloned().collect();
+    let fields = words("-T fields -e frame.number");
+    let taps =
+        "-q -z io,phs -z expert -z conv,udp -z endpoints,ipv6 -z io,stat,0 -z ipv6_hosts,tree";
+    let own_taps = [&[format!("io,stat,0,{filter}")], &added.statistics[..]].concat();
     vec![
-        Mode {
-            line_a_packet: true,
-            ..same("one line", &[])
-        },
-        same("-V", &["-V"]),
-        Mode {
-            with: words(&["-2", "-V", "-R", "frame", "-Y", &filter]),
-            ..same("-2 -R -Y", &["-2", "-V", "-R", "frame", "-Y", "ipv6 || ip"])
-        },
-        Mode {
-            with: words(&["-Y", &some(4)]),
-            ..same("-Y", &["-Y", "ipv6.opt || infiniband"])
-        },
-        same("-T json", &["-T", "json", "-x"]),
-        same("-T pdml", &["-T", "pdml"]),
-        Mode {
-            name: "-T fields",
-            with: fields,
-            without: stock_fields,
-            line_a_packet: true,
-        },
-        Mode {
-            name: "-z",
-            with: taps,
-            without: stock_taps,
-            line_a_packet: false,
-        },
-        Mode {
-            with: words(&[
-                "-V",
-                "-o",
-                "rocev2.check_icrc:FALSE",
-                "-o",
-                "fastcnp.option1_type:0x1",
-                "-o",
-                "fastcnp.option2_type:0x31",
-                "-o",
-                "proxycn.option_type:0x9f",
-                "-d",
-                "udp.port==4791,wanfcn",
-                "-d",
-                "udp.port==1022,proxycn",
-            ]),
-            ..same("code points changed", &["-V"])
-        },
+        same("one line", "-n"),
+        same("-V", "-V"),
+        mode(
+            "-2 -R -Y",
+            followed("-2 -V -R frame -Y", filter),
+            "-2 -V -R frame -Y ipv6||ip",
+        ),
+        mode(
+            "-Y",
+            followed("-Y", some.join(" || ")),
+            "-Y ipv6.opt||infiniband",
+        ),
+        same("-T json", "-T json -x"),
+        same("-T pdml", "-T pdml"),
+        mode(
+            "-T fields",
+            [fields, before_each("-e", &added.fields)].concat(),
+            "-T fields -e frame.number -e _ws.col.Info -e _ws.expert.message -e ipv6.opt.type",
+        ),
+        mode(
+            "-z",
+            [words(taps), before_each("-z", &own_taps)].concat(),
+            taps,
+        ),
+        mode(
+            "code points changed",
+            words(
+                "-V -o rocev2.check_icrc:FALSE -o fastcnp.option1_type:0x1 -o fastcnp.option2_type:0x31 \
+                 -o proxycn.option_type:0x9f -d udp.port==4791,wanfcn -d udp.port==1022,proxycn",
+            ),
+            "-V",
+        ),
     ]
 }
 
@@ -212,13 +177,8 @@ pub fn run(
 /// # Errors
 /// It could not be started.
 pub fn watched(command: &mut Command, lines: Option<usize>, limit: Duration) -> Outcome<Amiss> {
-    let line = process::command_line(command);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| Failure::new(format!("cannot start `{line}`: {e}")))?;
+    let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = process::spawn(streams.stdin(Stdio::null()))?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let (counted, said, ended) = std::thread::scope(|scope| {
         let counted = scope.spawn(|| out.map(scan).unwrap_or_default());
@@ -243,10 +203,9 @@ pub fn watched(command: &mut Command, lines: Option<usize>, limit: Duration) -> 
             if !status.success() {
                 amiss.insert(status.to_string());
             }
-            if let Some(lines) = lines.filter(|lines| *lines != counted.lines) {
+            if lines.is_some_and(|lines| lines != counted.lines) {
                 // Not with the count: smaller captures with the same fault have another.
                 amiss.insert("not a line for each packet".to_owned());
-                let _ = lines;
             }
         }
     }
@@ -273,20 +232,17 @@ fn complaint(line: &str) -> Option<String> {
     Some(text)
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let until = Instant::now() + limit;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            _ => {
-                // It may have ended just now.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
+    while Instant::now() < until {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
         }
+        std::thread::sleep(Duration::from_millis(10));
     }
+    // Its streams end with it.
+    let _ = child.kill();
+    None
 }
 
 #[derive(Default)]
@@ -296,32 +252,15 @@ struct Scanned {
 }
 
 /// Counts lines and finds complaints, in whatever much is written.
-fn scan(mut out: impl Read) -> Scanned {
+fn scan(out: impl Read) -> Scanned {
     let mut scanned = Scanned::default();
-    let mut buffer = vec![0; 1 << 16];
-    // The end of what came before: a complaint may be cut in two.
-    let mut kept: Vec<u8> = Vec::new();
-    loop {
-        let len = match out.read(&mut buffer) {
-            Ok(0) | Err(_) => return scanned,
-            Ok(len) => len,
-        };
-        scanned.lines += buffer[..len]
-            .iter()
-            .filter(|octet| **octet == b'\n')
-            .count();
-        kept.extend(&buffer[..len]);
-        for known in COMPLAINTS {
-            let found = kept
-                .windows(known.len())
-                .any(|window| window == known.as_bytes());
-            if found {
-                scanned.complaints.insert(known.to_owned());
-            }
-        }
-        let rest = kept.len().saturating_sub(20);
-        kept.drain(..rest);
+    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+        scanned.lines += 1;
+        let line = String::from_utf8_lossy(&line);
+        let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
+        scanned.complaints.extend(known.map(str::to_owned));
     }
+    scanned
 }
 
 #[cfg(test)]
@@ -357,9 +296,9 @@ mod tests {
     #[test]
     fn every_mode_has_its_stock_counterpart() {
         let added = Additions {
-            protocols: words(&["ours"]),
+            protocols: words("ours"),
             fields: (0..40).map(|n| format!("ours.f{n}")).collect(),
-            statistics: words(&["ours,tree"]),
+            statistics: words("ours,tree"),
         };
         let modes = all(&added);
         for mode in &modes {

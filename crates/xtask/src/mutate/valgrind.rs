@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use fastrand::Rng;
+
+use super::bench::Bench;
 use super::change::Change;
 use super::packets::Packet;
-use super::random::Random;
-use super::{Bench, Options};
 use crate::failure::{Failure, Outcome};
 use crate::process;
 use crate::report::{Ink, ink};
@@ -39,21 +40,15 @@ const WIRESHARK: &str = "libwireshark.so";
 ///
 /// # Errors
 /// valgrind is missing, or finds something.
-pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> Outcome {
-    if process::which("valgrind").is_none() {
-        return Err(Failure::new("valgrind is not installed").todo("apt install valgrind"));
-    }
-    let mut random = Random(options.seed);
+pub fn run(bench: &Bench, base: &[Packet], count: usize, seed: u64) -> Outcome {
+    process::need("valgrind", "valgrind")?;
+    let mut random = Rng::with_seed(seed);
     let mut packets = Vec::new();
     for (round, change) in Change::ALL.into_iter().enumerate() {
         let chosen: Vec<_> = (0..count)
-            .map(|_| base[random.below(base.len())].clone())
+            .map(|_| base[random.usize(..base.len())].clone())
             .collect();
-        let mut changed = change.apply(&chosen, round, &mut random);
-        if let Change::Octets(rate) = change {
-            changed = bench.editcap(&changed, rate, random.number())?;
-        }
-        packets.append(&mut changed);
+        packets.append(&mut bench.damaged(&chosen, change, round, &mut random)?);
     }
     let file = bench.file(&packets)?;
     let mut ours = BTreeSet::new();
@@ -77,10 +72,8 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
         return Ok(());
     }
     let all: Vec<_> = ours.into_iter().collect();
-    Err(Failure::new(format!(
-        "valgrind found\n{}",
-        all.join("\n\n")
-    )))
+    let all = all.join("\n\n");
+    Err(Failure::new(format!("valgrind found\n{all}")))
 }
 
 /// An error as valgrind tells it.
