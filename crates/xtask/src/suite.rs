@@ -129,10 +129,9 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     println!("\n{}", ink(Ink::Bold, "Summary"));
     let mut good = true;
     for one in done {
-        let word = if one.result.is_ok() {
-            ink(Ink::Green, "passed")
-        } else {
-            ink(Ink::Red, "FAILED")
+        let word = match one.result {
+            Ok(_) => ink(Ink::Green, "passed"),
+            Err(_) => ink(Ink::Red, "FAILED"),
         };
         let took = Took(one.took).to_string();
         println!("  {word}  {:<38} {took:>12}", one.title);

@@ -97,11 +97,15 @@ fn build(cache: &Path) -> Outcome<PathBuf> {
     let program = folder.join("tcpreplay");
     if !program.is_file() {
         let mut script = Command::new("sh");
-        process::stdout(script.args(["-c", BUILD, "tcpreplay.sh"]).arg(&folder)).map_err(|e| {
-            Failure::new(format!("tcpreplay --xdp cannot be built: {e}")).todo(format!(
+        script.args(["-c", BUILD, "tcpreplay.sh"]).arg(&folder);
+        let output = process::output(&mut script)?;
+        if !output.status.success() {
+            let said = process::tail(&String::from_utf8_lossy(&output.stderr), 2);
+            let failure = Failure::new(format!("tcpreplay --xdp cannot be built:{said}"));
+            return Err(failure.todo(format!(
                 "build 4.5 or newer with libxdp-dev and libbpf-dev, and name it in {TCPREPLAY_VARIABLE}"
-            ))
-        })?;
+            )));
+        }
     }
     Ok(program)
 }

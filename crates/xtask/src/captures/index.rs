@@ -91,8 +91,8 @@ fn table(page: &mut String, folder: &Path, scene: Scene) -> Outcome {
             .truth_name()
             .map_or_else(String::new, |name| format!(", [truth]({name})"));
         let variant = match (scene, sample.variant) {
-            (Scene::Gallery, _) | (_, []) => String::new(),
-            (Scene::Simulation, sets) => format!(" (`{}`)", sets.join(" ")),
+            (Scene::Gallery, _) | (_, "") => String::new(),
+            (Scene::Simulation, set) => format!(" (`{set}`)"),
         };
         let _ = writeln!(
             page,
