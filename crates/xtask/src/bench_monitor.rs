@@ -131,8 +131,8 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
         Some(_) => lines.push(row("tshark -q -z io,stat,1 -r FILE", &theirs)),
         None => println!("{SKIP_MARK} tshark is not installed"),
     }
-    let heading = ["", "s", "least", "million packet/s", "times as fast"];
-    figures::print(&heading, &lines);
+    let heading = "|s|least|million packet/s|times as fast";
+    figures::print(heading, &lines);
     Ok(())
 }
 
@@ -253,7 +253,7 @@ fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outc
         }
     }
     let heading = "|kpps|arrived|counted|dropped|cores of fcn-top";
-    figures::print(&heading.split('|').collect::<Vec<_>>(), &rows);
+    figures::print(heading, &rows);
     Ok(())
 }
 

@@ -67,12 +67,8 @@ pub fn without_its_variables(command: &mut Command) {
 /// # Errors
 /// Cargo's metadata could not be had, or the folder not be made.
 pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
-    let text = process::stdout(&mut command(&[
-        "metadata",
-        "--format-version",
-        "1",
-        "--no-deps",
-    ])?)?;
+    let words = ["metadata", "--format-version", "1", "--no-deps"];
+    let text = process::stdout(&mut command(&words)?)?;
     let metadata: Value = serde_json::from_str(&text).unwrap_or_default();
     let target = metadata["target_directory"].as_str();
     let target = target.ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;

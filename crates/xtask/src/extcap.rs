@@ -51,28 +51,13 @@ pub fn install() -> Outcome<String> {
     let target = Folders::ask()?.for_user(process::is_root())?;
     let program = cargo::build_tool(cargo::GENERATOR, true)?;
     files::replace(&program, &target, 0o755)?;
-    match wireshark::loaded(cargo::GENERATOR)? {
-        (Some(listed), _) if wireshark::same_file(&listed.path, &target) => Ok(format!(
-            "Wireshark starts {} {}: its scenarios are interfaces (tshark -D)",
-            target.display(),
-            listed.version
-        )),
-        (Some(listed), _) => Err(Failure::new(format!(
-            "wrote {}, but Wireshark starts {} instead",
-            target.display(),
-            listed.path.display()
-        ))
-        .todo(format!("remove {}", listed.path.display()))),
-        (None, said) => Err(Failure::new(format!(
-            "wrote {}, but `tshark -G plugins` does not list it{}",
-            target.display(),
-            process::tail(&said, 8)
-        ))
-        .todo(format!(
-            "see what {} --extcap-interfaces says",
-            target.display()
-        ))),
-    }
+    let target = target.display().to_string();
+    let todo = format!("see what {target} --extcap-interfaces says");
+    let listed = wireshark::check_loaded(cargo::GENERATOR, target.as_ref(), &todo)?;
+    Ok(format!(
+        "Wireshark starts {target} {}: its scenarios are interfaces (tshark -D)",
+        listed.version
+    ))
 }
 
 /// Removes fcn-gen from where this user's would be, if it is there; says from where.

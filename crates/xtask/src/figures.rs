@@ -46,9 +46,10 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Prints a table, indented.
-pub fn print(heading: &[&str], rows: &[Vec<String>]) {
-    for line in table(heading, rows).lines() {
+/// Prints a table, indented; bars stand between the columns of the heading.
+pub fn print(heading: &str, rows: &[Vec<String>]) {
+    let heading: Vec<&str> = heading.split('|').collect();
+    for line in table(&heading, rows).lines() {
         println!("  {line}");
     }
 }

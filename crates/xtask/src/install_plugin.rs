@@ -43,43 +43,28 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
 
     let root = process::is_root();
     let (own, other) = PluginFolders::ask()?.for_user(root);
-    let folder = folder.map_or(own, Path::to_path_buf);
+    let folder = folder.map_or_else(|| own.clone(), Path::to_path_buf);
     let target = folder.join(PLUGIN_FILE);
     files::replace(&library, &target, 0o644)?;
-    let (loaded, said) = wireshark::loaded(PLUGIN_FILE)?;
-    match loaded {
-        Some(plugin) if wireshark::same_file(&plugin.path, &target) => Ok(format!(
+    let todo = format!(
+        "see tshark's message; {} must be readable for this user, and no plugin of the name in {}",
+        target.display(),
+        other.display()
+    );
+    let is = |other: &PathBuf| wireshark::same_file(&folder, other);
+    match wireshark::check_loaded(PLUGIN_FILE, &target, &todo) {
+        Ok(plugin) => Ok(format!(
             "Wireshark {version} loads {} {} from {}",
             plugin.file,
             plugin.version,
             plugin.path.display()
         )),
-        _ if !is_searched(&folder)? => Ok(format!(
+        Err(_) if ![&own, &other].into_iter().any(is) => Ok(format!(
             "wrote {}, which loads into Wireshark {version}; Wireshark does not look there by itself",
             target.display()
         )),
-        Some(plugin) => Err(Failure::new(format!(
-            "wrote {}, but Wireshark loads {} instead",
-            target.display(),
-            plugin.path.display()
-        ))
-        .todo(format!("remove {}", plugin.path.display()))),
-        None => Err(Failure::new(format!(
-            "wrote {}, but `tshark -G plugins` does not list it{}",
-            target.display(),
-            process::tail(&said, 8)
-        ))
-        .todo(format!(
-            "see tshark's message; {} must be readable for this user, and no plugin of the name in {}",
-            target.display(),
-            other.display()
-        ))),
+        Err(failure) => Err(failure),
     }
-}
-
-fn is_searched(folder: &Path) -> Outcome<bool> {
-    let (own, other) = PluginFolders::ask()?.for_user(process::is_root());
-    Ok(wireshark::same_file(folder, &own) || wireshark::same_file(folder, &other))
 }
 
 /// Removes the plugin, from `folder` or from where Wireshark looks, and says from where.

@@ -35,7 +35,7 @@ pub struct Package {
     pub purpose: &'static str,
     /// Its name in Debian and Ubuntu.
     pub apt: &'static str,
-    /// A line for `sh` that succeeds where it is there, whoever installed it.
+    /// A script for `sh` that succeeds where it is there, whoever installed it; empty where it is a program of that name.
     present: &'static str,
 }
 
@@ -53,15 +53,15 @@ const fn row(
     }
 }
 
+/// A program of the name of its package.
+const fn program(used_for: Use, apt: &'static str, purpose: &'static str) -> Package {
+    row(used_for, apt, purpose, "")
+}
+
 /// Every system package a chore may need.
 pub const TABLE: &[Package] = &[
-    row(Use::Run, "tshark", "shows captures", "command -v tshark"),
-    row(
-        Use::Build,
-        "pkg-config",
-        "finds Wireshark's headers",
-        "command -v pkg-config",
-    ),
+    program(Use::Run, "tshark", "shows captures"),
+    program(Use::Build, "pkg-config", "finds Wireshark's headers"),
     row(
         Use::Build,
         "libwireshark-dev",
@@ -98,18 +98,8 @@ pub const TABLE: &[Package] = &[
         "makes network namespaces",
         "command -v ip",
     ),
-    row(
-        Use::Network,
-        "ethtool",
-        "sets offloads of test interfaces",
-        "command -v ethtool",
-    ),
-    row(
-        Use::Peer,
-        "tcpreplay",
-        "a peer of fcn-replay",
-        "command -v tcpreplay",
-    ),
+    program(Use::Network, "ethtool", "sets offloads of test interfaces"),
+    program(Use::Peer, "tcpreplay", "a peer of fcn-replay"),
     row(
         Use::Peer,
         "netsniff-ng",
@@ -117,18 +107,8 @@ pub const TABLE: &[Package] = &[
         // A user's PATH leaves programs for administrators out.
         "PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen",
     ),
-    row(
-        Use::Peer,
-        "tcpdump",
-        "records when frames arrive",
-        "command -v tcpdump",
-    ),
-    row(
-        Use::Test,
-        "tmux",
-        "gives fcn-top a terminal with keys",
-        "command -v tmux",
-    ),
+    program(Use::Peer, "tcpdump", "records when frames arrive"),
+    program(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
     row(
         Use::Test,
         "python3-scapy",
@@ -139,6 +119,9 @@ pub const TABLE: &[Package] = &[
 
 impl Package {
     fn is_there(&self) -> bool {
+        if self.present.is_empty() {
+            return process::which(self.apt).is_some();
+        }
         process::output(Command::new("sh").args(["-c", self.present]))
             .is_ok_and(|output| output.status.success())
     }

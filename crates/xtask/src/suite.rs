@@ -9,6 +9,7 @@ use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary};
 use crate::tally::{End, SKIP_MARK, Tally};
+use crate::wireshark::supported_minor;
 use crate::{cargo, licences, matrix, process};
 
 /// Titles of the steps.
@@ -22,18 +23,19 @@ const EXAMPLES: &str = "Examples in the documentation";
 const OTHERS: &str = "Tests with other Wiresharks";
 
 /// How to run the checks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Install nothing; leave out what cannot be built without.
+    /// Install nothing; what cannot be built or run without is skipped, and listed
+    #[arg(long)]
     pub no_install: bool,
-    /// Minor versions of Wireshark to test the plugin with, besides this machine's; where there are none, all that it is
-    /// written for, unless only some tests are run.
+    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
+    #[arg(long, value_name = "VERSION", value_parser = supported_minor)]
     pub wireshark: Vec<(u32, u32)>,
-    /// Leave out licences, examples in the documentation and other Wiresharks, and of the tests those that run programs or
-    /// send, but for the sample captures.
+    /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+    #[arg(long)]
     pub quick: bool,
-    /// Run only tests with one of these in their names, and no other checks.
-    pub filters: Vec<String>,
+    /// Run only tests with one of these in their names, and no other checks
+    pub filter: Vec<String>,
 }
 
 /// Packages that touch neither files nor links nor other programs: all their tests are quick.
@@ -55,7 +57,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
     let scope = scope(options, &mut tally)?;
 
-    let whole = options.filters.is_empty();
+    let whole = options.filter.is_empty();
     let every = whole && !options.quick;
     let titles = [
         (PACKAGES, true),
@@ -67,10 +69,8 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         (EXAMPLES, every),
         (OTHERS, every || !options.wireshark.is_empty()),
     ];
-    let titles: Vec<&str> = titles
-        .into_iter()
-        .filter_map(|(title, wanted)| wanted.then_some(title))
-        .collect();
+    let titles = titles.into_iter().filter(|(_, wanted)| *wanted);
+    let titles: Vec<&str> = titles.map(|(title, _)| title).collect();
 
     let (mut built, mut rounds) = (Vec::new(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
@@ -95,17 +95,18 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             }
             TESTS => {
                 let chosen = built.iter().filter(|b| !options.quick || is_quick(b));
-                runner::run(chosen, &options.filters, &[], &mut tally)
+                runner::run(chosen, &options.filter, &[], &mut tally)
             }
             EXAMPLES => cargo(
                 "test --workspace SCOPE --doc --quiet",
                 "mend the examples above",
             ),
             _ => {
+                let (versions, filters) = (&options.wireshark, &options.filter);
                 let wanted = matrix::Wanted {
-                    versions: &options.wireshark,
+                    versions,
+                    filters,
                     no_install: options.no_install,
-                    filters: &options.filters,
                 };
                 matrix::run(&wanted, &built, &mut rounds)
             }

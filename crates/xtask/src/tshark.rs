@@ -5,6 +5,7 @@
 //! from a folder which that user can read. The Wireshark may be one of another system (`system.rs`), which sees its own
 //! files alone: then the folder is one of those.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -107,6 +108,23 @@ impl Tshark {
     /// tshark failed.
     pub fn plugin(&self) -> Outcome<(Option<Plugin>, String)> {
         wireshark::listed(self.command().args(["-G", "plugins"]), PLUGIN_FILE)
+    }
+
+    /// The lines that this tshark answers to these arguments and `stock` does not.
+    ///
+    /// # Errors
+    /// tshark could not be started.
+    pub fn adds(&self, stock: &Self, arguments: &[&str]) -> Outcome<Vec<String>> {
+        let said = |tshark: &Self| {
+            let output = process::output(tshark.command().args(arguments))?;
+            // Some lists go to standard error.
+            let text = [output.stdout, output.stderr].concat();
+            Outcome::Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        let (own, stock) = (said(self)?, said(stock)?);
+        let stock: BTreeSet<&str> = stock.lines().collect();
+        let own = own.lines().filter(|line| !stock.contains(line));
+        Ok(own.map(str::to_owned).collect())
     }
 
     /// The plugin folder, inside the temporary one: Wireshark appends its version, so it is named as the global one.

@@ -257,8 +257,29 @@ pub struct Plugin {
 ///
 /// # Errors
 /// tshark failed.
-pub fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
+fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
     listed(&mut ask(&System::HERE, "plugins"), file)
+}
+
+/// Checks that what was put at `target` is what the installed Wireshark loads for this user, and returns it.
+///
+/// # Errors
+/// It loads another, or none; `todo` says what to do about that.
+pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
+    let written = format!("wrote {}, but", target.display());
+    match loaded(file)? {
+        (Some(plugin), _) if same_file(&plugin.path, target) => Ok(plugin),
+        (Some(plugin), _) => {
+            let other = plugin.path.display();
+            let failure = Failure::new(format!("{written} Wireshark loads {other} instead"));
+            Err(failure.todo(format!("remove {other}")))
+        }
+        (None, said) => {
+            let said = process::tail(&said, 8);
+            let failure = format!("{written} `tshark -G plugins` does not list it{said}");
+            Err(Failure::new(failure).todo(todo))
+        }
+    }
 }
 
 /// The one of that file name in the list that this `tshark -G plugins` writes, and what it said on standard error.

@@ -61,7 +61,7 @@ pub fn run(programs: &Programs, top: Option<f64>) -> Outcome {
             ]);
         }
     }
-    let heading = ["", "error %", "worst %", "largest burst", "lost", "cores"];
-    figures::print(&heading, &rows);
+    let heading = "|error %|worst %|largest burst|lost|cores";
+    figures::print(heading, &rows);
     Ok(())
 }

@@ -100,7 +100,7 @@ pub fn run(programs: &Programs, gap: u64, rounds: usize) -> Outcome {
         .map(|(sender, figures)| row(sender, figures))
         .collect();
     let heading = "|p50 µs|p99 µs|p99.9 µs|max µs|drift ppm|worst ppm|bursts|longest|cores";
-    figures::print(&heading.split('|').collect::<Vec<_>>(), &rows);
+    figures::print(heading, &rows);
     Ok(())
 }
 

@@ -168,7 +168,7 @@ pub fn run(
         .map(|(sender, figures)| row(sender, figures))
         .collect();
     let heading = "|kpps|least|most|of bare|lost|user ns|kernel ns";
-    figures::print(&heading.split('|').collect::<Vec<_>>(), &rows);
+    figures::print(heading, &rows);
     // The generator comes second.
     let (user, wire) = (median(&figures[1].user), (len + 24) as f64 * 8.0 / 100.0);
     println!(

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use fastrand::Rng;
 
@@ -18,8 +17,6 @@ use crate::failure::Outcome;
 use crate::process;
 use crate::tshark::Tshark;
 
-/// What a batch may take; the longest without a fault takes a tenth.
-const LIMIT: Duration = Duration::from_secs(180);
 /// Packets of a batch at most.
 const BATCH: usize = 6_000;
 /// Runs of tshark that reducing one finding may take.
@@ -164,13 +161,13 @@ impl Bench {
     fn compare(&self, mode: &Mode, packets: &[Packet]) -> Outcome<(Amiss, Amiss)> {
         let file = self.file(packets)?;
         let lines = mode.line_a_packet.then_some(packets.len());
-        let amiss = modes::run(&self.with, &mode.with, lines, &file, LIMIT)?;
+        let amiss = modes::run(&self.with, &mode.with, lines, &file)?;
         let mut stock = Amiss::new();
         if !amiss.is_empty() {
-            stock = modes::run(&self.without, &mode.without, lines, &file, LIMIT)?;
+            stock = modes::run(&self.without, &mode.without, lines, &file)?;
             // The plugin gives the port of RoCEv2 to InfiniBand whatever the other port; this makes stock do so.
             let as_roce = [&mode.without[..], &modes::AS_ROCE.map(str::to_owned)].concat();
-            stock.extend(modes::run(&self.without, &as_roce, lines, &file, LIMIT)?);
+            stock.extend(modes::run(&self.without, &as_roce, lines, &file)?);
         }
         fs_err::remove_file(file)?;
         Ok((amiss, stock))
@@ -206,7 +203,7 @@ impl Bench {
             // Stock Wireshark went down before the end: without the packets that it takes, the rest is seen.
             let guilty = shrink(&packets, TRIES, |some| {
                 let file = self.file(some)?;
-                let amiss = modes::run(&self.without, &mode.without, None, &file, LIMIT)?;
+                let amiss = modes::run(&self.without, &mode.without, None, &file)?;
                 Ok(!amiss.is_disjoint(&fatal))
             })?;
             packets.retain(|packet| !guilty.contains(packet));

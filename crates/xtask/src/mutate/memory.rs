@@ -12,26 +12,7 @@ use crate::{cargo, figures, process};
 
 /// Few flows and QPs, so that what Wireshark keeps of conversations is soon complete; every second packet is a
 /// notification, of every kind.
-const SCENARIO: &str = "about = \"Notifications about few flows\"
-demonstrates = \"What a dissector remembers.\"
-seed = 1
-[stress]
-flows = 16
-qps = 64
-payload = 64
-ce = 0.1
-trace_nodes = 4
-[stress.mix]
-data = 7
-data_ipv4 = 2
-cnp = 1
-cnp_ipv4 = 1
-fast_cnp_1 = 2
-fast_cnp_2 = 2
-proxy_cn = 1
-proxy_cn_ipv4 = 1
-wan_fcn = 1
-";
+const SCENARIO: &str = include_str!("few.toml");
 
 /// What is run: its name, the arguments with the plugin, and without.
 const RUNS: [(&str, &[&str], &[&str]); 2] = [
@@ -77,14 +58,8 @@ pub fn run(with: &Tshark, without: &Tshark, count: u64) -> Outcome {
             ]);
         }
     }
-    let heading = [
-        "",
-        "a fifth",
-        "all",
-        "octets a packet after a fifth",
-        "took",
-    ];
-    figures::print(&heading, &rows);
+    let heading = "|a fifth|all|octets a packet after a fifth|took";
+    figures::print(heading, &rows);
     Ok(())
 }
 

@@ -1,11 +1,10 @@
 //! The ways in which tshark is run on a capture, and what is amiss with a run. Not here: what is in the capture.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Outcome};
 use crate::process;
@@ -28,32 +27,20 @@ impl Additions {
     /// # Errors
     /// tshark fails, or the plugin adds no protocol.
     pub fn ask(with: &Tshark, without: &Tshark) -> Outcome<Self> {
-        let said = |tshark: &Tshark, arguments: &[&str]| -> Outcome<String> {
-            let output = process::output(tshark.command().args(arguments))?;
-            // The list of statistics goes to standard error.
-            let text = [output.stdout, output.stderr].concat();
-            Ok(String::from_utf8_lossy(&text).into_owned())
+        let fields = with.adds(without, &["-G", "fields"])?;
+        let named = |kind: &str| -> Vec<String> {
+            let rows = fields.iter().filter_map(|line| line.strip_prefix(kind));
+            let names = rows.filter_map(|row| row.split('\t').nth(2));
+            names.map(str::to_owned).collect()
         };
-        let added = |arguments: &[&str], of_line: &dyn Fn(&str) -> Option<String>| {
-            let (all, known) = (said(with, arguments)?, said(without, arguments)?);
-            let known: BTreeSet<String> = known.lines().filter_map(of_line).collect();
-            let names = all.lines().filter_map(of_line);
-            Outcome::Ok(names.filter(|name| !known.contains(name)).collect())
-        };
-        let named = |kind: &'static str| {
-            move |line: &str| {
-                let mut columns = line.strip_prefix(kind)?.split('\t').skip(2);
-                columns.next().map(str::to_owned)
-            }
-        };
-        let statistic = |line: &str| {
-            let name = line.strip_prefix("     ")?.trim();
-            (!name.is_empty()).then(|| name.to_owned())
-        };
+        let statistics = with.adds(without, &["-z", "help"])?;
+        let statistics = statistics
+            .iter()
+            .filter_map(|line| line.strip_prefix("     "));
         let this = Self {
-            protocols: added(&["-G", "fields"], &named("P"))?,
-            fields: added(&["-G", "fields"], &named("F"))?,
-            statistics: added(&["-z", "help"], &statistic)?,
+            protocols: named("P"),
+            fields: named("F"),
+            statistics: statistics.map(|name| name.trim().to_owned()).collect(),
         };
         if this.protocols.is_empty() || this.fields.is_empty() {
             return Err(Failure::new("the plugin adds no protocol to tshark's"));
@@ -82,7 +69,7 @@ pub struct Mode {
 }
 
 fn words(words: &str) -> Vec<String> {
-    words.split(' ').map(str::to_owned).collect()
+    words.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The arguments that make stock Wireshark take a packet for RoCEv2 by one of its ports, whatever the other.
@@ -111,7 +98,7 @@ pub fn all(added: &Additions) -> Vec<Mode> {
         "-q -z io,phs -z expert -z conv,udp -z endpoints,ipv6 -z io,stat,0 -z ipv6_hosts,tree";
     let own_taps = [&[format!("io,stat,0,{filter}")], &added.statistics[..]].concat();
     vec![
-        same("one line", "-n"),
+        same("one line", ""),
         same("-V", "-V"),
         mode(
             "-2 -R -Y",
@@ -149,8 +136,9 @@ pub fn all(added: &Additions) -> Vec<Mode> {
 /// Something amiss with a run of tshark; two runs with the same text have the same thing amiss.
 pub type Amiss = BTreeSet<String>;
 
-/// So that a fault which takes all memory ends tshark instead of the machine's other work.
-const BOUNDED: [&str; 2] = ["prlimit", "--as=4294967296"];
+/// A fault that takes all memory is to end tshark instead of the machine's other work; one that takes all time, too, after
+/// ten times what the longest batch without a fault takes.
+const BOUNDED: &str = "timeout --signal=KILL 180 prlimit --as=4294967296";
 
 /// What tshark writes that a dissector never should cause.
 const COMPLAINTS: [&str; 3] = ["issector bug", "DISSECTOR_ASSERT", "panicked at"];
@@ -164,54 +152,45 @@ pub fn run(
     arguments: &[String],
     lines: Option<usize>,
     capture: &Path,
-    limit: Duration,
 ) -> Outcome<Amiss> {
-    let mut command = tshark.command_under(&BOUNDED);
+    let mut command = tshark.command_under(&BOUNDED.split(' ').collect::<Vec<_>>());
     command.arg("-r").arg(tshark.inside(capture));
-    command.args(arguments);
-    watched(&mut command, lines, limit)
+    watched(command.args(arguments), lines)
 }
 
-/// Runs a command of tshark's and says what is amiss.
-///
-/// # Errors
-/// It could not be started.
-pub fn watched(command: &mut Command, lines: Option<usize>, limit: Duration) -> Outcome<Amiss> {
-    let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = process::spawn(streams.stdin(Stdio::null()))?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let (counted, said, ended) = std::thread::scope(|scope| {
-        let counted = scope.spawn(|| out.map(scan).unwrap_or_default());
-        let said = scope.spawn(|| {
-            let mut said = Vec::new();
-            // What could not be read is not said; the exit status tells.
-            let _ = err.map(|mut err| err.read_to_end(&mut said));
-            said
-        });
-        let ended = wait(&mut child, limit);
-        (
-            counted.join().unwrap_or_default(),
-            said.join().unwrap_or_default(),
-            ended,
-        )
-    });
-    let mut amiss = counted.complaints;
-    match ended {
-        None => drop(amiss.insert(format!("no end within {} s", limit.as_secs()))),
-        Some(status) if status.signal().is_some() => drop(amiss.insert(status.to_string())),
-        Some(status) => {
-            if !status.success() {
-                amiss.insert(status.to_string());
-            }
-            if lines.is_some_and(|lines| lines != counted.lines) {
-                // Not with the count: smaller captures with the same fault have another.
-                amiss.insert("not a line for each packet".to_owned());
-            }
-        }
+/// Runs a command of tshark's, which is ended where it takes too long, and says what is amiss.
+fn watched(command: &mut Command, lines: Option<usize>) -> Outcome<Amiss> {
+    // Not a pipe, which nobody would empty while standard output is read.
+    let mut said = tempfile::tempfile()?;
+    command.stdin(Stdio::null()).stderr(said.try_clone()?);
+    let mut child = process::spawn(command.stdout(Stdio::piped()))?;
+    let (mut amiss, mut counted) = (Amiss::new(), 0);
+    for line in child.stdout.take().into_iter().flat_map(lines_of) {
+        counted += 1;
+        let line = String::from_utf8_lossy(&line);
+        let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
+        amiss.extend(known.map(str::to_owned));
     }
-    let said = String::from_utf8_lossy(&said);
-    amiss.extend(said.lines().filter_map(complaint));
+    let status = child.wait()?;
+    match status.signal() {
+        Some(KILLED) => drop(amiss.insert("no end in time".to_owned())),
+        _ if !status.success() => drop(amiss.insert(status.to_string())),
+        // Not with the count: smaller captures with the same fault have another.
+        _ if lines.is_some_and(|lines| lines != counted) => {
+            amiss.insert("not a line for each packet".to_owned());
+        }
+        _ => {}
+    }
+    said.rewind()?;
+    amiss.extend(lines_of(said).filter_map(|line| complaint(&String::from_utf8_lossy(&line))));
     Ok(amiss)
+}
+
+/// The signal of what is ended for taking too long.
+const KILLED: i32 = 9;
+
+fn lines_of(stream: impl Read) -> impl Iterator<Item = Vec<u8>> {
+    BufReader::new(stream).split(b'\n').map_while(Result::ok)
 }
 
 /// A line on standard error, without what differs between two runs; `None` where it is harmless.
@@ -232,45 +211,14 @@ fn complaint(line: &str) -> Option<String> {
     Some(text)
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let until = Instant::now() + limit;
-    while Instant::now() < until {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // Its streams end with it.
-    let _ = child.kill();
-    None
-}
-
-#[derive(Default)]
-struct Scanned {
-    lines: usize,
-    complaints: Amiss,
-}
-
-/// Counts lines and finds complaints, in whatever much is written.
-fn scan(out: impl Read) -> Scanned {
-    let mut scanned = Scanned::default();
-    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-        scanned.lines += 1;
-        let line = String::from_utf8_lossy(&line);
-        let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
-        scanned.complaints.extend(known.map(str::to_owned));
-    }
-    scanned
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn sh(script: &str, lines: Option<usize>) -> Vec<String> {
-        let limit = Duration::from_secs(2);
-        let amiss = watched(Command::new("sh").args(["-c", script]), lines, limit).unwrap();
-        amiss.into_iter().collect()
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", "2", "sh", "-c", script]);
+        watched(&mut command, lines).unwrap().into_iter().collect()
     }
 
     #[test]
@@ -279,7 +227,7 @@ mod tests {
         assert_eq!(sh("echo a", Some(2)), ["not a line for each packet"]);
         assert_eq!(sh("exit 3", None), ["exit status: 3"]);
         assert!(sh("kill -SEGV $$", Some(1))[0].starts_with("signal: 11"));
-        assert_eq!(sh("exec sleep 30", None), ["no end within 2 s"]);
+        assert_eq!(sh("exec sleep 30", None), ["no end in time"]);
         assert_eq!(
             sh("printf '[Diss'; sleep 0.1; echo 'ector bug]'", None),
             ["issector bug"]
