@@ -7,7 +7,7 @@ use xtask::{captures, packages};
 
 #[test]
 fn the_sample_captures_are_as_committed() {
-    let lacking = packages::missing(&packages::PLUGIN);
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("golden decodings need {}", packages::describe(&lacking));
         return;

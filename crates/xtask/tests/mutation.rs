@@ -10,7 +10,7 @@ const SAMPLE: usize = 4;
 
 #[test]
 fn damaged_packets_do_no_harm() {
-    let lacking = packages::missing(&packages::PLUGIN);
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("damaged packets need {}", packages::describe(&lacking));
         return;

@@ -8,7 +8,7 @@ use xtask::{captures, packages, process, profile};
 
 /// tshark with the plugin and the profile; `None` where it cannot be built, which is said.
 fn ready() -> Option<Tshark> {
-    let lacking = packages::missing(&packages::PLUGIN);
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("the profile needs {}", packages::describe(&lacking));
         return None;

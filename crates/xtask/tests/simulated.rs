@@ -20,7 +20,7 @@ const OURS: [&str; 6] = [
 
 /// tshark with the plugin; `None`, said loudly, where it cannot be had.
 fn tshark() -> Option<Tshark> {
-    let lacking = packages::missing(&packages::PLUGIN);
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("decoding needs {}", packages::describe(&lacking));
         return None;

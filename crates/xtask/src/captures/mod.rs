@@ -84,13 +84,13 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
             let capture = folder.join(sample.file_name());
             if *as_committed {
                 let text = decoding::decode(tshark, sample, &capture)?;
-                fs_err::write(&folder.join(sample.decoding_name()), &text)?;
+                fs_err::write(folder.join(sample.decoding_name()), &text)?;
             }
             let text = ours::decode(tshark, ours, sample, &capture)?;
-            fs_err::write(&folder.join(sample.fields_name()), &text)?;
+            fs_err::write(folder.join(sample.fields_name()), &text)?;
         }
     }
-    fs_err::write(&folder.join(index::NAME), &index::page(folder, generator)?)?;
+    fs_err::write(folder.join(index::NAME), &index::page(folder, generator)?)?;
     Ok(ALL.len())
 }
 
