@@ -3,7 +3,7 @@
 //! packages, sources and caches stay as they are, and no rights are needed.
 //! Not here: packages that this machine itself is to have (`packages.rs`), and what is made of what was unpacked.
 
-use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,140 +16,118 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Written last into an unpacked folder: without it the folder is half done.
 const COMPLETE: &str = ".complete";
 
-/// Whether packages were unpacked into a folder to the end.
+/// Folders that are links into `usr` on an installed system.
+const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
+
+/// Where a folder of ours has what was unpacked.
+#[must_use]
+pub fn root(folder: &Path) -> PathBuf {
+    folder.join("root")
+}
+
+/// Whether packages were unpacked there to the end.
 #[must_use]
 pub fn is_complete(folder: &Path) -> bool {
-    folder.join(COMPLETE).is_file()
+    root(folder).join(COMPLETE).is_file()
 }
 
-/// Unpacks packages into a folder, in place of what was there.
+/// Packages of a release and all that they depend on, unpacked below a folder, now or by an earlier run; returns the root of
+/// what was unpacked.
 ///
 /// # Errors
-/// A package or the folder is no good.
-pub fn unpack(packages: &[PathBuf], folder: &Path) -> Outcome {
-    if folder.exists() {
-        std::fs::remove_dir_all(folder).map_err(|e| Failure::io("remove", folder, &e))?;
+/// There is no apt, it knows no Debian mirror, that one does not give them, or the folder is no good.
+pub fn unpacked(folder: &Path, release: &str, packages: &[&str]) -> Outcome<PathBuf> {
+    let root = root(folder);
+    // Two runs at a time would unpack into the same folder.
+    let lock = fs_err::File::create(folder.join("lock"))?;
+    lock.file().lock()?;
+    if is_complete(folder) {
+        return Ok(root);
     }
-    std::fs::create_dir_all(folder).map_err(|e| Failure::io("make", folder, &e))?;
-    for package in packages {
-        process::stdout(
-            Command::new("dpkg-deb")
-                .arg("--extract")
-                .arg(package)
-                .arg(folder),
-        )?;
+    if root.exists() {
+        fs_err::remove_dir_all(&root)?;
     }
-    let mark = folder.join(COMPLETE);
-    std::fs::write(&mark, "").map_err(|e| Failure::io("write", &mark, &e))
+    fs_err::create_dir_all(&root)?;
+    let state = folder.join("apt");
+    for file in fetch(&state, release, packages)? {
+        let mut extract = Command::new("dpkg-deb");
+        process::stdout(extract.arg("--extract").arg(file).arg(&root))?;
+    }
+    finish(&root)?;
+    fs_err::write(root.join(COMPLETE), "")?;
+    fs_err::remove_dir_all(state)?;
+    Ok(root)
 }
 
-/// apt with a state of its own, for one release.
-pub struct Apt {
-    state: PathBuf,
-    options: Vec<OsString>,
+/// What an installed system has and packages do not bring.
+fn finish(root: &Path) -> Outcome {
+    for name in MERGED {
+        if !root.join(name).exists() && root.join("usr").join(name).is_dir() {
+            fs_err::os::unix::fs::symlink(Path::new("usr").join(name), root.join(name))?;
+        }
+    }
+    // Wireshark starts other programs with it as their input; one that is empty does as well, and takes no rights to make.
+    let (null, tmp) = (root.join("dev/null"), root.join("tmp"));
+    fs_err::create_dir_all(root.join("dev"))?;
+    fs_err::create_dir_all(&tmp)?;
+    fs_err::write(&null, [])?;
+    fs_err::set_permissions(null, PermissionsExt::from_mode(0o666))?;
+    fs_err::set_permissions(tmp, PermissionsExt::from_mode(0o1777))?;
+    Ok(())
 }
 
-impl Apt {
-    /// Makes the state in a folder and reads the mirror's list of the packages of a release.
-    ///
-    /// # Errors
-    /// There is no apt, it knows no Debian mirror, or that one does not answer.
-    pub fn new(folder: &Path, release: &str) -> Outcome<Self> {
-        for (program, package) in [("apt-get", "apt"), ("dpkg-deb", "dpkg")] {
-            process::need(program, package)?;
-        }
-        let mirror = mirror()?;
-        let state = folder.join("apt");
-        if state.exists() {
-            std::fs::remove_dir_all(&state).map_err(|e| Failure::io("remove", &state, &e))?;
-        }
-        for part in ["lists/partial", "archives/partial", "sources"] {
-            let part = state.join(part);
-            std::fs::create_dir_all(&part).map_err(|e| Failure::io("make", &part, &e))?;
-        }
-        for (name, text) in [
-            ("status", String::new()),
-            (
-                "sources/one.list",
-                source(&mirror, release, Path::new(KEYRING)),
-            ),
-        ] {
-            let file = state.join(name);
-            std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, &e))?;
-        }
-        let apt = Self {
-            options: options(&state),
-            state,
-        };
-        process::stdout(apt.get().arg("update"))?;
-        Ok(apt)
+/// Has apt fetch the packages with a state of its own, for one release, and returns their files.
+fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>> {
+    for (program, package) in [("apt-get", "apt"), ("dpkg-deb", "dpkg")] {
+        process::need(program, package)?;
     }
-
-    fn get(&self) -> Command {
+    let sources = source(&mirror()?, release, Path::new(KEYRING));
+    if state.exists() {
+        fs_err::remove_dir_all(state)?;
+    }
+    for part in ["lists/partial", "archives/partial", "sources"] {
+        fs_err::create_dir_all(state.join(part))?;
+    }
+    fs_err::write(state.join("status"), "")?;
+    fs_err::write(state.join("sources/one.list"), sources)?;
+    let get = |words: &[&str]| {
         let mut command = Command::new("apt-get");
-        command
-            .args(["--quiet", "--yes"])
-            .args(&self.options)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    }
-
-    /// Fetches these packages and all that they depend on.
-    ///
-    /// # Errors
-    /// The mirror does not give them.
-    pub fn with_dependencies(&self, packages: &[&str]) -> Outcome<Vec<PathBuf>> {
-        let words = ["install", "--download-only", "--no-install-recommends"];
-        process::stdout(self.get().args(words).args(packages))?;
-        packages_in(&self.state.join("archives"))
-    }
-
-    /// Removes the state and the downloads; what was unpacked stays.
-    ///
-    /// # Errors
-    /// They cannot be removed.
-    pub fn remove(self) -> Outcome {
-        std::fs::remove_dir_all(&self.state).map_err(|e| Failure::io("remove", &self.state, &e))
-    }
+        command.args(["--quiet", "--yes"]).args(options(state));
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        process::stdout(command.args(words))
+    };
+    get(&["update"])?;
+    let install = ["install", "--download-only", "--no-install-recommends"];
+    get(&[&install, packages].concat())?;
+    let archives = fs_err::read_dir(state.join("archives"))?.flatten();
+    let mut files: Vec<PathBuf> = archives.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "deb"));
+    files.sort();
+    Ok(files)
 }
 
 /// What keeps apt off this machine's state.
-fn options(state: &Path) -> Vec<OsString> {
-    let at = |name: &str, path: &str| {
-        let mut word = OsString::from(format!("{name}="));
-        word.push(state.join(path));
-        word
-    };
-    let plain = |word: &str| OsString::from(word);
-    let mut words = vec![
-        at("Dir::State", ""),
-        at("Dir::State::lists", "lists"),
-        at("Dir::State::status", "status"),
-        at("Dir::Cache", ""),
-        at("Dir::Cache::archives", "archives"),
-        at("Dir::Etc::sourceparts", "sources"),
-        plain("Dir::Etc::sourcelist=/dev/null"),
-        plain("Dir::Etc::preferences=/dev/null"),
-        plain("Dir::Etc::preferencesparts=/dev/null"),
-        plain("APT::Architecture=amd64"),
-        plain("APT::Architectures=amd64"),
-        plain("APT::Default-Release="),
-        // A mirror may be a snapshot.
-        plain("Acquire::Check-Valid-Until=no"),
-        plain("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"),
-        plain("Acquire::Languages=none"),
-        // A broken mirror must not keep anybody waiting for ever.
-        plain("Acquire::http::Timeout=30"),
-        plain("Acquire::Retries=2"),
+fn options(state: &Path) -> Vec<String> {
+    let state = state.display();
+    let mut words: Vec<String> = vec![
+        format!("Dir::State={state}"),
+        format!("Dir::State::lists={state}/lists"),
+        format!("Dir::State::status={state}/status"),
+        format!("Dir::Cache={state}"),
+        format!("Dir::Cache::archives={state}/archives"),
+        format!("Dir::Etc::sourceparts={state}/sources"),
     ];
-    if process::is_root() {
-        // The user that apt becomes for downloading may not look into the target folder.
-        words.push(plain("APT::Sandbox::User=root"));
-    }
-    words
-        .into_iter()
-        .flat_map(|word| [plain("-o"), word])
-        .collect()
+    let fixed = "Dir::Etc::sourcelist=/dev/null Dir::Etc::preferences=/dev/null Dir::Etc::preferencesparts=/dev/null \
+        APT::Architecture=amd64 APT::Architectures=amd64 APT::Default-Release= \
+        Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false Acquire::Languages=none";
+    // A mirror may be a snapshot; and a broken one must not keep anybody waiting for ever.
+    let patient = "Acquire::Check-Valid-Until=no Acquire::http::Timeout=30 Acquire::Retries=2";
+    // The user that apt becomes for downloading may not look into the target folder.
+    let as_root = process::is_root().then_some("APT::Sandbox::User=root");
+    let fixed = fixed.split_whitespace().chain(patient.split(' '));
+    words.extend(fixed.chain(as_root).map(str::to_owned));
+    let options = words.into_iter().map(|word| ["-o".to_owned(), word]);
+    options.flatten().collect()
 }
 
 /// The line that names the mirror to apt.
@@ -164,12 +142,9 @@ fn source(mirror: &str, release: &str, keyring: &Path) -> String {
 
 /// The Debian mirror that this machine's apt is configured with.
 fn mirror() -> Outcome<String> {
-    let rows = process::stdout(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        "$(LABEL) $(REPO_URI)",
-        "Created-By: Packages",
-    ]))?;
+    let mut command = Command::new("apt-get");
+    command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
+    let rows = process::stdout(command.arg("Created-By: Packages"))?;
     mirror_among(&rows).ok_or_else(|| {
         Failure::new("apt's sources name no Debian mirror, or its lists were never read")
             .todo("run `apt-get update`, on Debian")
@@ -178,23 +153,8 @@ fn mirror() -> Outcome<String> {
 
 /// The first row of the archive itself; security updates have another label and no release of that name.
 fn mirror_among(rows: &str) -> Option<String> {
-    rows.lines()
-        .find_map(|row| row.strip_prefix("Debian "))
-        .map(|uri| uri.trim().to_owned())
-        .filter(|uri| !uri.is_empty())
-}
-
-/// The packages in a folder.
-fn packages_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut files: Vec<_> = folder
-        .read_dir()
-        .map_err(|e| Failure::io("read", folder, &e))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "deb"))
-        .collect();
-    files.sort();
-    Ok(files)
+    let uri = rows.lines().find_map(|row| row.strip_prefix("Debian "))?;
+    (!uri.trim().is_empty()).then(|| uri.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -230,7 +190,7 @@ mod tests {
     #[test]
     fn every_folder_of_apt_is_its_own() {
         let words = options(Path::new("/own/apt"));
-        for word in words.iter().map(|w| w.to_string_lossy()) {
+        for word in words {
             if word.starts_with("Dir::") {
                 let (_, path) = word.split_once('=').unwrap();
                 assert!(

@@ -1,12 +1,10 @@
 //! `cargo xtask bench`: the project's benchmarks, which print figures and ratios to a peer measured in the same run.
 //! Not here: the benchmarks, which stand in the `benches` folders of the crates that they measure.
 
-use std::process::Command;
-
 use clap::ValueEnum;
 
-use crate::failure::{Failure, Outcome};
-use crate::report::{Ink, ink};
+use crate::failure::Outcome;
+use crate::report::heading;
 use crate::{bench_link, bench_monitor, bench_plugin, cargo, process};
 
 /// A benchmark.
@@ -55,42 +53,42 @@ const ROUNDS: usize = 7;
 /// A round of tshark over a million packets takes minutes.
 const SLOW_ROUNDS: usize = 3;
 
-/// Runs the benchmarks named, or all; `rounds` of each comparison with other programs, over the link only `parts` where some
-/// are named, and `packets` through tshark.
+/// Which benchmarks, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Only these
+    name: Vec<Bench>,
+    /// Rounds of each comparison with other programs [default: 7, of the plugin 3]
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Packets that tshark reads in each run of the plugin's
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    packets: u64,
+    /// Only this part of the benchmark over the link
+    #[arg(long, value_name = "PART")]
+    part: Vec<bench_link::Part>,
+}
+
+/// Runs the benchmarks named, or all.
 ///
 /// # Errors
 /// One cannot be built or fails.
-pub fn run(
-    named: &[Bench],
-    rounds: Option<usize>,
-    parts: &[bench_link::Part],
-    packets: u64,
-) -> Outcome {
+pub fn run(options: &Options) -> Outcome {
+    let rounds = |default| options.rounds.unwrap_or(default);
     let all = Bench::value_variants();
-    let chosen = if named.is_empty() { all } else { named };
-    for bench in chosen {
+    let named = &options.name[..];
+    for bench in if named.is_empty() { all } else { named } {
         let Some((package, target)) = bench.target() else {
             match bench {
-                Bench::Monitor => bench_monitor::run(rounds.unwrap_or(ROUNDS))?,
-                Bench::Plugin => bench_plugin::run(rounds.unwrap_or(SLOW_ROUNDS), packets)?,
-                _ => bench_link::run(rounds.unwrap_or(ROUNDS), parts)?,
+                Bench::Monitor => bench_monitor::run(rounds(ROUNDS))?,
+                Bench::Plugin => bench_plugin::run(rounds(SLOW_ROUNDS), options.packets)?,
+                _ => bench_link::run(rounds(ROUNDS), &options.part)?,
             }
             continue;
         };
-        println!("{}", ink(Ink::Bold, &format!("{package}: {target}")));
-        let mut command: Command = cargo::command(&["bench", "-p", package, "--bench", target])?;
-        let status = command.status().map_err(|e| {
-            Failure::new(format!(
-                "{} cannot be run: {e}",
-                process::command_line(&command)
-            ))
-        })?;
-        if !status.success() {
-            return Err(Failure::new(format!(
-                "{} failed: {status}",
-                process::command_line(&command)
-            )));
-        }
+        heading(&format!("{package}: {target}"));
+        let words = ["bench", "-p", package, "--bench", target];
+        process::run(&mut cargo::command(&words)?)?;
     }
     Ok(())
 }

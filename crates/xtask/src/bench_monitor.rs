@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::bench_link::network::Network;
-use crate::bench_link::{arrivals, median, succeeded, table};
+use crate::bench_link::arrivals::{Cpu, Link};
+use crate::bench_link::load::stress;
 use crate::failure::{Failure, Outcome};
+use crate::figures::{self, median, range};
 use crate::packages::{self, Use};
-use crate::report::{Ink, ink};
+use crate::report::heading;
 use crate::tally::SKIP_MARK;
 use crate::{cargo, process};
 
@@ -50,12 +51,8 @@ pub fn run(rounds: usize) -> Outcome {
     packages::ensure(&[Use::Run, Use::Filter, Use::Network, Use::Test])?;
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
     let monitor = cargo::build_tool(cargo::MONITOR, true)?;
-    let scratch = cargo::root()?.join("target/bench-monitor");
-    std::fs::create_dir_all(&scratch).map_err(|e| Failure::io("create", &scratch, &e))?;
-    println!(
-        "{}",
-        ink(Ink::Bold, "A file of CNPs and Fast CNPs, on one processor")
-    );
+    let scratch = cargo::target_folder("bench-monitor")?;
+    heading("A file of CNPs and Fast CNPs, on one processor");
     let files = [
         (QPS[0], PLAIN),
         (QPS[1], PLAIN),
@@ -63,45 +60,21 @@ pub fn run(rounds: usize) -> Outcome {
         (QPS[1], TRACED),
     ];
     for (qps, (what, mix)) in files {
-        let file = notifications(&generator, &scratch, qps, mix)?;
+        let file = scratch.join("notifications.pcapng");
+        let scenario = scenario(&scratch, qps, mix)?;
+        stress(&generator, &scenario, PACKETS, 1_000, &file)?;
         println!("\n{PACKETS} {what}, {qps} QPs, {rounds} rounds in turn");
         let rows = qps * mix.lines().count() as u32;
         offline(&monitor, &file, rows, rounds)?;
         // Half a gigabyte each.
-        let _ = std::fs::remove_file(&file);
+        fs_err::remove_file(&file)?;
     }
-    println!(
-        "{}",
-        ink(
-            Ink::Bold,
-            "\nA link at top speed, while a screen of 200×50 is drawn"
-        )
-    );
-    if let Some(reason) = Network::unavailable() {
-        println!("{SKIP_MARK} watching a link {reason}");
+    heading("\nA link at top speed, while a screen of 200×50 is drawn");
+    if let Some(reason) = Link::unavailable() {
+        println!("{SKIP_MARK} watching a link: {reason}");
         return Ok(());
     }
     live(&generator, &monitor, &scratch, rounds)
-}
-
-/// A capture of notifications about so many QPs.
-fn notifications(generator: &Path, scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
-    let file = scratch.join("notifications.pcapng");
-    process::stdout(
-        Command::new(generator)
-            .arg("run")
-            .arg(scenario(scratch, qps, mix)?)
-            .args([
-                "--count",
-                &PACKETS.to_string(),
-                "--rate",
-                "1Mpps",
-                "--quiet",
-                "--output",
-            ])
-            .arg(&file),
-    )?;
-    Ok(file)
 }
 
 fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
@@ -110,7 +83,7 @@ fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
          seed = 1\n[stress]\nflows = {qps}\nqps = {qps}\ntrace_nodes = 4\n[stress.mix]\n{mix}"
     );
     let file = scratch.join(format!("notifications-{qps}.toml"));
-    std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, &e))?;
+    fs_err::write(&file, text)?;
     Ok(file)
 }
 
@@ -139,31 +112,27 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
         }
     }
     let row = |name: &str, times: &[f64]| {
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = median(times);
         vec![
             name.to_owned(),
-            format!("{:.3}", median(times)),
-            format!("{least:.3}"),
-            format!("{:.2}", PACKETS as f64 / median(times) / 1e6),
-            format!("{:.1}", median(&theirs) / median(times)),
+            format!("{middle:.3}"),
+            format!("{:.3}", range(times).0),
+            format!("{:.2}", PACKETS as f64 / middle / 1e6),
+            format!("{:.1}", median(&theirs) / middle),
         ]
     };
-    let names = rooms.iter().map(|room| match rows.saturating_sub(*room) {
+    let name = |room: &u32| match rows.saturating_sub(*room) {
         0 => "fcn-top -r FILE --json".to_owned(),
         more => format!("the same, with {more} rows too many"),
-    });
-    let mut rows: Vec<_> = (names.zip(&ours))
-        .map(|(name, times)| row(&name, times))
-        .collect();
-    if tshark.is_some() {
-        rows.push(row("tshark -q -z io,stat,1 -r FILE", &theirs));
-    } else {
-        println!("{SKIP_MARK} tshark is not installed");
+    };
+    let ours = rooms.iter().zip(&ours);
+    let mut lines: Vec<_> = ours.map(|(room, times)| row(&name(room), times)).collect();
+    match tshark {
+        Some(_) => lines.push(row("tshark -q -z io,stat,1 -r FILE", &theirs)),
+        None => println!("{SKIP_MARK} tshark is not installed"),
     }
-    table::print(
-        &["", "s", "least", "million packet/s", "times as fast"],
-        &rows,
-    );
+    let heading = "|s|least|million packet/s|times as fast";
+    figures::print(heading, &lines);
     Ok(())
 }
 
@@ -184,60 +153,42 @@ struct Screen {
 }
 
 impl Screen {
-    fn open(network: &Network, monitor: &Path) -> Outcome<Self> {
+    fn open(link: &Link, monitor: &Path) -> Outcome<Self> {
         let socket = format!("fcn-bench-{}", std::process::id());
         let screen = Self { socket };
-        let end = &network.receiver;
-        process::stdout(Command::new("ip").args([
-            "-n",
-            end.namespace(),
-            "link",
-            "set",
-            "lo",
-            "up",
-        ]))?;
-        let mut command = end.pinned(ONE, "tmux");
+        let mut command = link.receiver(Some(ONE), "tmux");
         command.args(["-L", &screen.socket, "-f", "/dev/null", "new-session", "-d"]);
-        command
-            .args(SCREEN)
-            .arg("env")
-            .arg("TERM=screen-256color")
-            .arg(monitor);
-        command.args([
-            "--no-config",
-            "-i",
-            end.interface(),
-            "--prometheus",
-            METRICS,
-        ]);
+        command.args(SCREEN).args(["env", "TERM=screen-256color"]);
+        command.arg(monitor).args(["--no-config", "-i"]);
+        command.args([link.receiving(), "--prometheus", METRICS]);
         process::stdout(&mut command)?;
         Ok(screen)
     }
 
-    /// What is on it.
-    fn text(&self) -> String {
+    fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new("tmux");
-        command.args(["-L", &self.socket, "capture-pane", "-p"]);
+        command.args(["-L", &self.socket]).args(words);
         process::stdout(&mut command).unwrap_or_default()
     }
 
-    /// The number of the monitor's process.
-    fn pid(&self) -> Option<u32> {
-        let mut command = Command::new("tmux");
-        command.args(["-L", &self.socket, "list-panes", "-F", "#{pane_pid}"]);
-        process::stdout(&mut command).ok()?.trim().parse().ok()
+    /// What the monitor and its process have used of the processors.
+    fn cpu(&self) -> Option<(Cpu, bool)> {
+        let pid = self.ask(&["list-panes", "-F", "#{pane_pid}"]);
+        Cpu::of(pid.trim().parse().ok()?)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let monitor = self.pid().map(|pid| format!("/proc/{pid}/stat"));
-        let _ = process::output(Command::new("tmux").args(["-L", &self.socket, "kill-server"]));
+        let pid = self
+            .ask(&["list-panes", "-F", "#{pane_pid}"])
+            .trim()
+            .parse();
+        self.ask(&["kill-server"]);
         // One that does not end with its terminal would take the processor from the next.
-        let Some(stat) = monitor else { return };
         let until = Instant::now() + Duration::from_secs(5);
-        let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-        while runs() {
+        let runs = |pid: &u32| matches!(Cpu::of(*pid), Some((_, false)));
+        while pid.as_ref().is_ok_and(runs) {
             if Instant::now() > until {
                 println!("fcn-top runs on without its terminal");
                 return;
@@ -248,12 +199,12 @@ impl Drop for Screen {
 }
 
 /// What the monitor says it has counted.
-fn metrics(network: &Network) -> Outcome<String> {
+fn metrics(link: &Link) -> Outcome<String> {
     let (host, port) = METRICS.split_once(':').unwrap_or((METRICS, ""));
     let script = format!(
         "exec 3<>/dev/tcp/{host}/{port}; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
     );
-    process::stdout(network.receiver.command("bash").args(["-c", &script]))
+    process::stdout(link.receiver(None, "bash").args(["-c", &script]))
 }
 
 /// The sum of a metric over its labels.
@@ -269,73 +220,41 @@ fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outc
     for qps in QPS {
         let scenario = scenario(scratch, qps, TRACED.1)?;
         for round in 1..=rounds.min(3) {
-            let network = Network::new(&Default::default())?;
-            let screen = Screen::open(&network, monitor)?;
+            let link = Link::new(1)?;
+            let screen = Screen::open(&link, monitor)?;
             let ready = Instant::now() + Duration::from_secs(20);
-            while metrics(&network).is_err() {
+            while metrics(&link).is_err() {
                 if Instant::now() > ready {
-                    return Err(Failure::new(format!(
-                        "fcn-top does not start: {}",
-                        screen.text()
-                    )));
+                    let text = screen.ask(&["capture-pane", "-p"]);
+                    return Err(Failure::new(format!("fcn-top does not start: {text}")));
                 }
                 std::thread::sleep(Duration::from_millis(200));
             }
-            let before = cpu(screen.pid());
-            let mut command = network.sender.pinned(OTHER, generator);
+            let used = || screen.cpu().map_or(f64::NAN, |(cpu, _)| cpu.both());
+            let before = used();
+            let mut command = link.sender(Some(OTHER), generator);
             command.arg("run").arg(&scenario);
-            command.args(["--iface", network.sender.interface(), "--json"]);
+            command.args(["--iface", link.sending(), "--json"]);
             command.args(["--duration", &SECONDS.to_string()]);
-            let run = arrivals::run(&network, &mut command, Duration::from_secs(60))?;
-            let used = cpu(screen.pid()) - before;
-            succeeded(&run, "fcn-gen run")?;
+            let run = link.run(&mut command, Duration::from_secs(60))?;
+            let used = used() - before;
+            run.succeeded("fcn-gen run")?;
             // The screen and the counters follow within a second.
             std::thread::sleep(Duration::from_millis(1_500));
-            let page = metrics(&network)?;
-            let drops = sum(&page, "fcn_top_interface_dropped_total");
-            let counted = sum(&page, "fcn_top_notifications_total");
-            let arrived = run.arrived.rx_packets as f64;
+            let page = metrics(&link)?;
             rows.push(vec![
                 format!("{qps} QPs, round {round}"),
                 format!("{:.0}", run.steady_pps.unwrap_or(f64::NAN) / 1e3),
-                format!("{arrived:.0}"),
-                format!("{counted:.0}"),
-                format!("{drops:.0}"),
+                run.arrived.to_string(),
+                sum(&page, "fcn_top_notifications_total").to_string(),
+                sum(&page, "fcn_top_interface_dropped_total").to_string(),
                 format!("{:.2}", used / run.wall.as_secs_f64()),
             ]);
         }
     }
-    table::print(
-        &[
-            "",
-            "kpps",
-            "arrived",
-            "counted",
-            "dropped",
-            "cores of fcn-top",
-        ],
-        &rows,
-    );
+    let heading = "|kpps|arrived|counted|dropped|cores of fcn-top";
+    figures::print(heading, &rows);
     Ok(())
-}
-
-/// Seconds that a process has used of the processors, to 10 ms.
-fn cpu(pid: Option<u32>) -> f64 {
-    let text = pid
-        .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok())
-        .unwrap_or_default();
-    // Behind the name, which may have spaces: state, then 10 others, then user and system time in hundredths.
-    let fields: Vec<&str> = text
-        .rsplit_once(')')
-        .map(|(_, rest)| rest.split_whitespace().collect())
-        .unwrap_or_default();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
 }
 
 #[cfg(test)]
@@ -348,13 +267,5 @@ mod tests {
         assert_eq!(sum(page, "a_total"), 7.0);
         assert_eq!(sum(page, "b"), 1.0);
         assert_eq!(sum(page, "none"), 0.0);
-    }
-
-    #[test]
-    fn a_process_uses_the_processor() {
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_millis(60) {}
-        assert!(cpu(Some(std::process::id())) > 0.0);
-        assert_eq!(cpu(None), 0.0);
     }
 }

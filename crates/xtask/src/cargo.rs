@@ -62,48 +62,19 @@ pub fn without_its_variables(command: &mut Command) {
     }
 }
 
-/// `cargo metadata` with further arguments.
-///
-/// # Errors
-/// Cargo failed, or wrote something else than JSON.
-pub fn metadata(arguments: &[&str]) -> Outcome<Value> {
-    let mut command = command(&["metadata", "--format-version", "1"])?;
-    let text = process::stdout(command.args(arguments))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::new(format!("`cargo metadata` wrote no JSON: {error}")))
-}
-
 /// The folder of a chore below the target folder, made if need be.
 ///
 /// # Errors
 /// Cargo's metadata could not be had, or the folder not be made.
 pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
-    let metadata = metadata(&["--no-deps"])?;
-    let target = metadata["target_directory"]
-        .as_str()
-        .ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;
+    let words = ["metadata", "--format-version", "1", "--no-deps"];
+    let text = process::stdout(&mut command(&words)?)?;
+    let metadata: Value = serde_json::from_str(&text).unwrap_or_default();
+    let target = metadata["target_directory"].as_str();
+    let target = target.ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;
     let folder = Path::new(target).join(chore);
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make", &folder, &e))?;
+    fs_err::create_dir_all(&folder)?;
     Ok(folder)
-}
-
-/// Whether the plugin's build runs bindgen, which needs libclang on the machine.
-///
-/// # Errors
-/// Cargo's metadata could not be had.
-pub fn plugin_needs_libclang() -> Outcome<bool> {
-    Ok(needs_bindgen(&metadata(&["--no-deps"])?))
-}
-
-fn needs_bindgen(metadata: &Value) -> bool {
-    let empty = Vec::new();
-    metadata["packages"]
-        .as_array()
-        .unwrap_or(&empty)
-        .iter()
-        .filter(|package| package["name"] == PLUGIN_PACKAGE)
-        .flat_map(|package| package["dependencies"].as_array().unwrap_or(&empty))
-        .any(|d| d["name"] == "bindgen" && d["kind"] == "build" && d["optional"] != true)
 }
 
 /// Builds the plugin for the Wireshark of a system in a folder, into a target folder of its own, and returns the shared
@@ -112,51 +83,22 @@ fn needs_bindgen(metadata: &Value) -> bool {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
-    let said = process::stdout(&mut command(&["--version", "--verbose"])?)?;
-    let host = said
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .ok_or_else(|| Failure::new("`cargo --version --verbose` names no host"))?;
-    // Named, so that what is said to the linker is not said where build scripts are linked, which run here.
-    let mut build = command(&["build", "--package", PLUGIN_PACKAGE, "--target", host])?;
+    let mut build = command(&["rustc", "--package", PLUGIN_PACKAGE, "--lib"])?;
     let pkg_config = ["usr/lib/x86_64-linux-gnu/pkgconfig", "usr/share/pkgconfig"];
     let pkg_config = std::env::join_paths(pkg_config.map(|folder| system.join(folder)))
         .map_err(|e| Failure::new(format!("{}: {e}", system.display())))?;
-    let separator = "\u{1f}";
-    let mut flags = match std::env::var("CARGO_ENCODED_RUSTFLAGS") {
-        Ok(flags) => flags,
-        Err(_) => {
-            let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
-            flags.split_whitespace().collect::<Vec<_>>().join(separator)
-        }
-    };
-    for flag in [
-        "-C".to_owned(),
-        format!("link-arg=--sysroot={}", system.display()),
-    ] {
-        if !flags.is_empty() {
-            flags += separator;
-        }
-        flags += &flag;
-    }
+    let system = system.display().to_string();
     build
-        .arg("--target-dir")
-        .arg(target)
-        .arg("--message-format=json-render-diagnostics")
         .env_remove("PKG_CONFIG_PATH")
         .env("PKG_CONFIG_LIBDIR", pkg_config)
-        .env("PKG_CONFIG_SYSROOT_DIR", system)
-        .env(
-            "BINDGEN_EXTRA_CLANG_ARGS",
-            format!("--sysroot='{}'", system.display()),
-        )
-        .env("CARGO_ENCODED_RUSTFLAGS", flags);
-    let messages = messages(&mut build)?;
-    shared_library(&messages).ok_or_else(|| {
-        Failure::new(format!(
-            "the build of {PLUGIN_PACKAGE} made no shared library"
-        ))
-    })
+        .env("PKG_CONFIG_SYSROOT_DIR", &system)
+        .env("BINDGEN_EXTRA_CLANG_ARGS", format!("--sysroot='{system}'"))
+        .arg("--target-dir")
+        .arg(target)
+        .arg(MESSAGES)
+        // Said for the library alone: build scripts are linked for this machine, and run here.
+        .args(["--", "-C", &format!("link-arg=--sysroot={system}")]);
+    shared_library(&messages(&mut build)?)
 }
 
 /// Builds the plugin and returns the shared library's path, wherever the target folder is.
@@ -164,16 +106,10 @@ pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
-    let arguments: &[&str] = if release { &["--release"] } else { &[] };
-    let messages = build(PLUGIN_PACKAGE, arguments).map_err(|failure| {
+    let messages = build(PLUGIN_PACKAGE, &[], release).map_err(|failure| {
         failure.todo("see cargo's message above; `cargo xtask install-plugin` installs the headers the build needs")
     })?;
-    shared_library(&messages).ok_or_else(|| {
-        Failure::new(format!(
-            "the build of {PLUGIN_PACKAGE} made no shared library"
-        ))
-        .todo("its Cargo.toml must say crate-type = [\"cdylib\"]")
-    })
+    shared_library(&messages)
 }
 
 /// Builds the program of a package and returns its path, wherever the target folder is.
@@ -181,17 +117,7 @@ pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
-    let mut arguments = vec!["--bins"];
-    if release {
-        arguments.push("--release");
-    }
-    let messages =
-        build(package, &arguments).map_err(|failure| failure.todo("see cargo's message above"))?;
-    executable(&messages, package).ok_or_else(|| {
-        Failure::new(format!(
-            "the build of {package} made no program of that name"
-        ))
-    })
+    executable(&build(package, &["--bins"], release)?, package)
 }
 
 /// Builds an example program of a package and returns its path, wherever the target folder is.
@@ -199,25 +125,16 @@ pub fn build_tool(package: &str, release: bool) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_example(package: &str, example: &str, release: bool) -> Outcome<PathBuf> {
-    let mut arguments = vec!["--example", example];
-    if release {
-        arguments.push("--release");
-    }
-    let messages =
-        build(package, &arguments).map_err(|failure| failure.todo("see cargo's message above"))?;
-    executable(&messages, example).ok_or_else(|| {
-        Failure::new(format!(
-            "the build of {package} made no example program {example}"
-        ))
-    })
+    executable(&build(package, &["--example", example], release)?, example)
 }
 
+/// Makes cargo tell programs what it builds.
+pub const MESSAGES: &str = "--message-format=json-render-diagnostics";
+
 /// Builds a package and returns cargo's messages about it, JSON a line.
-fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
-    let mut command = command(&["build", "--package", package])?;
-    command
-        .arg("--message-format=json-render-diagnostics")
-        .args(arguments);
+fn build(package: &str, arguments: &[&str], release: bool) -> Outcome<String> {
+    let mut command = command(&["build", MESSAGES, "--package", package])?;
+    command.args(arguments).args(release.then_some("--release"));
     messages(&mut command)
 }
 
@@ -228,13 +145,10 @@ fn build(package: &str, arguments: &[&str]) -> Outcome<String> {
 pub fn messages(command: &mut Command) -> Outcome<String> {
     let output = process::output(command.stderr(Stdio::inherit()))?;
     if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(Failure::new(format!(
-            "`{}` failed",
-            process::command_line(command)
-        )))
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
+    let line = process::command_line(command);
+    Err(Failure::new(format!("`{line}` failed")).todo("see cargo's message above"))
 }
 
 /// What cargo's messages say it made of the target `name`.
@@ -246,16 +160,19 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
 }
 
 /// Finds the program of that name.
-fn executable(messages: &str, name: &str) -> Option<PathBuf> {
-    artifacts(messages, name).find_map(|m| m["executable"].as_str().map(PathBuf::from))
+fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
+    artifacts(messages, name)
+        .find_map(|m| m["executable"].as_str().map(PathBuf::from))
+        .ok_or_else(|| Failure::new(format!("cargo made no program {name}")))
 }
 
 /// Finds the plugin's shared library.
-fn shared_library(messages: &str) -> Option<PathBuf> {
+fn shared_library(messages: &str) -> Outcome<PathBuf> {
     artifacts(messages, &PLUGIN_PACKAGE.replace('-', "_"))
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.extension().is_some_and(|e| e == "so"))
+        .ok_or_else(|| Failure::new(format!("cargo made no shared library of {PLUGIN_PACKAGE}")))
 }
 
 #[cfg(test)]
@@ -273,9 +190,9 @@ mod tests {
         );
         assert_eq!(
             shared_library(messages),
-            Some(PathBuf::from("/t/libfcn_dissector.so"))
+            Ok(PathBuf::from("/t/libfcn_dissector.so"))
         );
-        assert_eq!(shared_library(""), None);
+        assert!(shared_library("").is_err());
     }
 
     #[test]
@@ -285,21 +202,8 @@ mod tests {
             "\n",
             r#"{"reason":"compiler-artifact","target":{"name":"tool"},"filenames":["/t/tool"],"executable":"/t/tool"}"#,
         );
-        assert_eq!(executable(messages, "tool"), Some(PathBuf::from("/t/tool")));
-        assert_eq!(executable(messages, "other"), None);
-    }
-
-    #[test]
-    fn only_a_build_dependency_of_the_plugin_asks_for_libclang() {
-        let with = |package: &str, kind: &str, optional: bool| {
-            serde_json::json!({"packages": [{"name": package, "dependencies": [
-                {"name": "bindgen", "kind": kind, "optional": optional}]}]})
-        };
-        assert!(needs_bindgen(&with(PLUGIN_PACKAGE, "build", false)));
-        assert!(!needs_bindgen(&with(PLUGIN_PACKAGE, "build", true)));
-        assert!(!needs_bindgen(&with(PLUGIN_PACKAGE, "dev", false)));
-        assert!(!needs_bindgen(&with("other", "build", false)));
-        assert!(!needs_bindgen(&serde_json::json!({})));
+        assert_eq!(executable(messages, "tool"), Ok(PathBuf::from("/t/tool")));
+        assert!(executable(messages, "other").is_err());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! `cargo xtask demo`: from a fresh clone to decoded captures and a comparison of mechanisms, step by step.
 //! Not here: what the steps do, but for the last three, which show what there is.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +8,7 @@ use std::process::Command;
 use crate::captures::{self, Generator, Sample, Scene, Written};
 use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
-use crate::report::{self, Ink, Step, ink};
+use crate::report::{self, Ink, ink};
 use crate::{cargo, install_plugin, process};
 
 /// Matches the messages that the plugin exists for.
@@ -36,60 +35,35 @@ const WIDTH: usize = 118;
 /// A step failed; those after it were not begun.
 pub fn run() -> Outcome {
     let folder = captures::folder()?;
-    let built: OnceCell<Generator> = OnceCell::new();
-    let generator = || {
-        built
-            .get()
-            .ok_or_else(|| Failure::new("the generator is not built"))
-    };
-    let mut packages = || {
-        let mut needs = install_plugin::needs()?;
-        needs.push(Use::Filter);
-        packages::ensure(&needs)
-    };
-    let mut plugin = || install_plugin::install(None);
-    let mut write = || {
-        let new = Generator::build()?;
-        let count = captures::write(&folder, built.get_or_init(|| new), None)?;
-        Ok(format!("{count} captures in {}", folder.display()))
-    };
-    let mut show = || show(&folder);
-    let mut compare = || compare(generator()?);
-    let mut monitor = || monitor(&folder);
-    let mut steps = [
-        Step {
-            title: "Install what is missing",
-            work: &mut packages,
-        },
-        Step {
-            title: "Build the plugin and install it",
-            work: &mut plugin,
-        },
-        Step {
-            title: "Build fcn-gen and write the sample captures",
-            work: &mut write,
-        },
-        Step {
-            title: "Decode the sample captures",
-            work: &mut show,
-        },
-        Step {
-            title: "Compare mechanisms under the same congestion",
-            work: &mut compare,
-        },
-        Step {
-            title: "Build fcn-top and ask it who is told to slow down",
-            work: &mut monitor,
-        },
+    let mut generator = None;
+    let titles = [
+        "Install what is missing",
+        "Build the plugin and install it",
+        "Build fcn-gen and write the sample captures",
+        "Decode the sample captures",
+        "Compare mechanisms under the same congestion",
+        "Build fcn-top and ask it who is told to slow down",
     ];
-    let of = steps.len();
-    for (index, step) in steps.iter_mut().enumerate() {
-        // It has said so itself, with what to do.
-        if report::step(index + 1, of, step).result.is_err() {
+    let of = titles.len();
+    for (number, title) in (1..).zip(titles) {
+        let work = || match number {
+            1 => packages::ensure(&[packages::PLUGIN, &[Use::Filter]].concat()),
+            2 => install_plugin::install(None),
+            3 => {
+                let count = captures::write(&folder, generator.insert(Generator::build()?), None)?;
+                Ok(format!("{count} captures in {}", folder.display()))
+            }
+            4 => show(&folder),
+            5 => match &generator {
+                Some(generator) => compare(generator),
+                None => Err(Failure::new("the generator is not built")),
+            },
+            _ => monitor(&folder),
+        };
+        // It says so itself, with what to do.
+        if report::step(number, of, title, work).result.is_err() {
             return Err(Failure::new(format!(
-                "the demo stopped at step {} of {of}: {}",
-                index + 1,
-                step.title
+                "the demo stopped at step {number} of {of}: {title}"
             )));
         }
     }
@@ -111,17 +85,13 @@ fn show(folder: &Path) -> Outcome<String> {
         }
     }
     if ours == 0 {
-        return Err(Failure::new(format!(
-            "tshark finds none of our messages in {}",
-            folder.display()
-        ))
-        .todo("cargo xtask install-plugin"));
+        let folder = folder.display();
+        let failure = format!("tshark finds none of our messages in {folder}");
+        return Err(Failure::new(failure).todo("cargo xtask install-plugin"));
     }
-    println!("    … and {} more", captures::ALL.len() - shown.len());
-    Ok(format!(
-        "{} captures, {ours} notifications",
-        captures::ALL.len()
-    ))
+    let all = captures::ALL.len();
+    println!("    … and {} more", all - shown.len());
+    Ok(format!("{all} captures, {ours} notifications"))
 }
 
 /// Two lines about a sample, whose notifications are `lines`.
@@ -130,11 +100,8 @@ fn present(sample: &Sample, file: &Path, lines: &[String]) -> Outcome {
     let count = format!("{packets} packets, {} notifications", lines.len());
     let name = sample.file_name();
     let told = shortened(&about, WIDTH.saturating_sub(name.len() + count.len() + 6));
-    println!(
-        "    {}  {told}  {}",
-        ink(Ink::Bold, &name),
-        ink(Ink::Dim, &count)
-    );
+    let (name, count) = (ink(Ink::Bold, &name), ink(Ink::Dim, &count));
+    println!("    {name}  {told}  {count}");
     let first = match lines.first() {
         Some(line) => Some(line.clone()),
         None => decode(file, Some(PAUSES))?.into_iter().next(),
@@ -159,11 +126,8 @@ fn monitor(folder: &Path) -> Outcome<String> {
     let monitor = cargo::build_tool(cargo::MONITOR, false)?;
     let file = folder.join(format!("{WATCHED}.pcapng"));
     let mut command = Command::new(monitor);
-    command
-        .arg("--no-config")
-        .arg("-r")
-        .arg(&file)
-        .args(["--report", "--top", "5"]);
+    command.args(["--no-config", "--report", "--top", "5", "-r"]);
+    command.arg(&file);
     for line in process::stdout(&mut command)?.lines() {
         println!("    {line}");
     }
@@ -175,18 +139,13 @@ fn decode(file: &Path, filter: Option<&str>) -> Outcome<Vec<String>> {
     // Columns, since the fields that hold their text are called differently from one Wireshark to the next.
     let columns = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
     let mut command = Command::new("tshark");
-    command
-        .arg("-n")
-        .arg("-r")
-        .arg(file)
-        .args(["-T", "tabs", "-o", columns]);
+    command.args(["-n", "-T", "tabs", "-o", columns, "-r"]);
+    command.arg(file);
     if let Some(filter) = filter {
         command.args(["-Y", filter]);
     }
-    Ok(process::stdout(&mut command)?
-        .lines()
-        .filter_map(row)
-        .collect())
+    let text = process::stdout(&mut command)?;
+    Ok(text.lines().filter_map(row).collect())
 }
 
 /// A line of `-T tabs`, aligned.
@@ -200,10 +159,8 @@ fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    text.chars()
-        .take(width.saturating_sub(1))
-        .chain(['…'])
-        .collect()
+    let kept = text.chars().take(width.saturating_sub(1));
+    kept.chain(['…']).collect()
 }
 
 /// What a person would type next: Wireshark where there is a screen for it.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
-use crate::{cargo, install_plugin, process, wireshark};
+use crate::{cargo, files, process, wireshark};
 
 /// Where this Wireshark looks for programs that capture for it.
 struct Folders {
@@ -50,29 +50,14 @@ pub fn install() -> Outcome<String> {
     // Before it is built, which takes a while.
     let target = Folders::ask()?.for_user(process::is_root())?;
     let program = cargo::build_tool(cargo::GENERATOR, true)?;
-    install_plugin::replace(&program, &target, 0o755)?;
-    match wireshark::loaded(cargo::GENERATOR)? {
-        (Some(listed), _) if wireshark::same_file(&listed.path, &target) => Ok(format!(
-            "Wireshark starts {} {}: its scenarios are interfaces (tshark -D)",
-            target.display(),
-            listed.version
-        )),
-        (Some(listed), _) => Err(Failure::new(format!(
-            "wrote {}, but Wireshark starts {} instead",
-            target.display(),
-            listed.path.display()
-        ))
-        .todo(format!("remove {}", listed.path.display()))),
-        (None, said) => Err(Failure::new(format!(
-            "wrote {}, but `tshark -G plugins` does not list it{}",
-            target.display(),
-            process::tail(&said, 8)
-        ))
-        .todo(format!(
-            "see what {} --extcap-interfaces says",
-            target.display()
-        ))),
-    }
+    files::replace(&program, &target, 0o755)?;
+    let target = target.display().to_string();
+    let todo = format!("see what {target} --extcap-interfaces says");
+    let listed = wireshark::check_loaded(cargo::GENERATOR, target.as_ref(), &todo)?;
+    Ok(format!(
+        "Wireshark starts {target} {}: its scenarios are interfaces (tshark -D)",
+        listed.version
+    ))
 }
 
 /// Removes fcn-gen from where this user's would be, if it is there; says from where.
@@ -83,11 +68,8 @@ pub fn uninstall() -> Outcome<Option<String>> {
     let Ok(target) = Folders::ask()?.for_user(process::is_root()) else {
         return Ok(None);
     };
-    match std::fs::remove_file(&target) {
-        Ok(()) => Ok(Some(format!("removed {}", target.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::io("remove", &target, &error)),
-    }
+    let removed = files::remove(&target)?;
+    Ok(removed.then(|| format!("removed {}", target.display())))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Not here: what the chores do.
 
 use std::fmt;
+use std::io;
 
 /// A failed chore.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,14 +29,14 @@ impl Failure {
         self.todo = Some(todo.into());
         self
     }
+}
 
-    /// A failed operation on a file or folder.
-    pub fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        let failure = Self::new(format!("cannot {doing} {}: {error}", path.display()));
+/// Files are worked on with `fs_err`, whose errors name them.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let failure = Self::new(error.to_string());
         match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                failure.todo(format!("check who may write to {}", path.display()))
-            }
+            io::ErrorKind::PermissionDenied => failure.todo("check who may read and write there"),
             _ => failure,
         }
     }
@@ -43,7 +44,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.what)?;
+        f.write_str(&self.what)?;
         if let Some(todo) = &self.todo {
             write!(f, "\n  what to do: {todo}")?;
         }
@@ -63,6 +64,15 @@ mod tests {
         assert_eq!(
             Failure::new("a failed").todo("mend it").to_string(),
             "a failed\n  what to do: mend it"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let text = Failure::from(fs_err::read("/no/such/file").unwrap_err()).to_string();
+        assert!(
+            text.contains("/no/such/file") && text.contains("No such file"),
+            "{text}"
         );
     }
 }

@@ -2,15 +2,13 @@
 //! other and whose drivers do AF_XDP zero copy. The script `guest.sh` makes the guest; here is what it is given.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
 
-use crate::apt::{self, Apt};
-use crate::cargo;
 use crate::failure::{Failure, Outcome};
-use crate::report::{Ink, ink};
+use crate::report::heading;
+use crate::{apt, cargo, process};
 
 const SCRIPT: &str = include_str!("guest.sh");
 
@@ -68,18 +66,10 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         ));
     }
     let folder = cargo::target_folder("guest")?;
-    let root = folder.join("root");
-    // Two runs at a time would unpack into the same folder.
-    let lock = folder.join("lock");
-    let _held = File::create(&lock)
-        .and_then(|file| file.lock().map(|()| file))
-        .map_err(|e| Failure::io("lock", &lock, &e))?;
-    if options.refresh || !apt::is_complete(&root) {
-        println!("{}", ink(Ink::Bold, "Kernel, emulator, tools"));
-        let apt = Apt::new(&folder, SUITE)?;
-        apt::unpack(&apt.with_dependencies(&PACKAGES)?, &root)?;
-        apt.remove()?;
+    if options.refresh && apt::is_complete(&folder) {
+        fs_err::remove_dir_all(apt::root(&folder))?;
     }
+    let root = apt::unpacked(&folder, SUITE, &PACKAGES)?;
     let mut command = options.command.clone();
     if command.is_empty() {
         let (package, example) = CHECK;
@@ -89,16 +79,13 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut failed = Vec::new();
     for nic in &options.nic {
         let nic = format!("{nic:?}").to_lowercase();
-        println!("{}", ink(Ink::Bold, &format!("Guest with {nic}")));
-        let status = Command::new("sh")
-            .args(["-c", SCRIPT, "guest.sh"])
-            .args(&command)
-            .env("ROOT", &root)
-            .env("NIC", &nic)
-            .env("QUEUES", options.queues.to_string())
-            .env("LIMIT", options.limit.to_string())
-            .status()
-            .map_err(|e| Failure::new(format!("cannot start sh: {e}")))?;
+        heading(&format!("Guest with {nic}"));
+        let mut guest = Command::new("sh");
+        guest.args(["-c", SCRIPT, "guest.sh"]).args(&command);
+        guest.env("ROOT", &root).env("NIC", &nic);
+        guest.env("QUEUES", options.queues.to_string());
+        guest.env("LIMIT", options.limit.to_string());
+        let status = process::spawn(&mut guest)?.wait()?;
         if !status.success() {
             failed.push(format!("{nic} ({status})"));
         }

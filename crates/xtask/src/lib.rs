@@ -12,12 +12,15 @@ pub mod cargo;
 pub mod demo;
 pub mod extcap;
 pub mod failure;
+pub mod figures;
+pub mod files;
 pub mod guest;
 pub mod install_plugin;
 pub mod licences;
 pub mod matrix;
 pub mod mutate;
 pub mod packages;
+pub mod pdml;
 pub mod process;
 pub mod profile;
 pub mod report;
@@ -50,19 +53,7 @@ pub enum Chore {
     /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, ask the monitor
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
-    Test {
-        /// Install nothing; what cannot be built or run without is skipped, and listed
-        #[arg(long)]
-        no_install: bool,
-        /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
-        #[arg(long, value_name = "VERSION", value_parser = wireshark::supported_minor)]
-        wireshark: Vec<(u32, u32)>,
-        /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
-        #[arg(long)]
-        quick: bool,
-        /// Run only tests with one of these in their names, and no other checks
-        filter: Vec<String>,
-    },
+    Test(suite::Options),
     /// Write the sample captures with fcn-gen, and tshark's decodings of them with the plugin
     Captures {
         /// Compare with what is there, write nothing
@@ -70,19 +61,7 @@ pub enum Chore {
         check: bool,
     },
     /// Run the benchmarks: figures, and ratios to a peer in the same run
-    Bench {
-        /// Only these
-        name: Vec<bench::Bench>,
-        /// Rounds of each comparison with other programs [default: 7, of the plugin 3]
-        #[arg(long, value_name = "N")]
-        rounds: Option<usize>,
-        /// Packets that tshark reads in each run of the plugin's
-        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-        packets: u64,
-        /// Only this part of the benchmark over the link
-        #[arg(long, value_name = "PART")]
-        part: Vec<bench_link::Part>,
-    },
+    Bench(bench::Options),
     /// Run damaged packets through tshark with the plugin, in every mode: nothing may crash, hang or complain that does not without it
     Mutate(mutate::Options),
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
@@ -112,39 +91,21 @@ impl Cli {
     pub fn run(self) -> Outcome<ExitCode> {
         match self.chore {
             Chore::Demo => demo::run()?,
-            Chore::Test {
-                no_install,
-                wireshark,
-                quick,
-                filter,
-            } => {
-                return suite::run(&suite::Options {
-                    no_install,
-                    wireshark,
-                    quick,
-                    filters: filter,
-                });
-            }
+            Chore::Test(options) => return suite::run(&options),
             Chore::Captures { check } => println!("{}", captures::run(check)?),
-            Chore::Bench {
-                name,
-                rounds,
-                packets,
-                part,
-            } => bench::run(&name, rounds, &part, packets)?,
+            Chore::Bench(options) => bench::run(&options)?,
             Chore::Mutate(options) => mutate::run(&options)?,
             Chore::Guest(options) => return guest::run(&options),
             Chore::InstallPlugin {
                 uninstall: true,
+                dir: None,
+                ..
+            } => println!("{}", uninstall_all()?),
+            Chore::InstallPlugin {
+                uninstall: true,
                 dir,
                 ..
-            } => println!(
-                "{}",
-                match dir {
-                    Some(dir) => install_plugin::uninstall(Some(&dir))?,
-                    None => install_plugin::uninstall_all()?,
-                }
-            ),
+            } => println!("{}", install_plugin::uninstall(dir.as_deref())?),
             Chore::InstallPlugin {
                 profile,
                 extcap,
@@ -161,6 +122,18 @@ impl Cli {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Removes the plugin, the profile and the capturing program, whichever are there, and says from where.
+fn uninstall_all() -> Outcome<String> {
+    let others = [profile::uninstall()?, extcap::uninstall()?];
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    match install_plugin::uninstall(None) {
+        Ok(plugin) => Ok([vec![plugin], others].concat().join("\n")),
+        // Whoever has the others alone has had the plugin removed before.
+        Err(_) if !others.is_empty() => Ok(others.join("\n")),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -204,11 +177,11 @@ mod tests {
         ));
         assert!(matches!(
             parse("xtask test --no-install icrc cnp").unwrap().chore,
-            Chore::Test { no_install: true, filter, .. } if filter == ["icrc", "cnp"]
+            Chore::Test(suite::Options { no_install: true, filter, .. }) if filter == ["icrc", "cnp"]
         ));
         assert!(matches!(
             parse("xtask test --wireshark 4.4 --wireshark 4.6 icrc").unwrap().chore,
-            Chore::Test { wireshark, .. } if wireshark == [(4, 4), (4, 6)]
+            Chore::Test(suite::Options { wireshark, .. }) if wireshark == [(4, 4), (4, 6)]
         ));
         assert!(parse("xtask test --wireshark 3.6").is_err());
         assert!(parse("xtask").is_err());

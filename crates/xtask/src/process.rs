@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use crate::failure::{Failure, Outcome};
 
@@ -66,9 +66,59 @@ fn quoted(word: &OsStr) -> String {
 /// # Errors
 /// The command could not be started.
 pub fn output(command: &mut Command) -> Outcome<Output> {
-    command
-        .output()
-        .map_err(|error| Failure::new(format!("cannot start `{}`: {error}", command_line(command))))
+    command.output().map_err(|error| cannot(command, &error))
+}
+
+/// A started program that ends with its owner, if not before.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl std::ops::Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a command.
+///
+/// # Errors
+/// It could not be started.
+pub fn spawn(command: &mut Command) -> Outcome<Running> {
+    let child = command.spawn().map_err(|error| cannot(command, &error))?;
+    Ok(Running(child))
+}
+
+fn cannot(command: &Command, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot start `{}`: {error}", command_line(command)))
+}
+
+/// Runs a command that has to succeed, and that shows what it has to say.
+///
+/// # Errors
+/// It could not be started, or failed.
+pub fn run(command: &mut Command) -> Outcome {
+    let status = spawn(command)?.wait()?;
+    if status.success() {
+        return Ok(());
+    }
+    let line = command_line(command);
+    Err(Failure::new(format!("`{line}` failed ({status})")))
 }
 
 /// Runs a command that has to succeed, and returns its standard output.
@@ -93,11 +143,8 @@ pub fn failed(command: &Command, output: &Output) -> Failure {
         &output.stderr
     };
     let said = tail(&String::from_utf8_lossy(said), COMPLAINT_LINES);
-    Failure::new(format!(
-        "`{}` failed ({}){said}",
-        command_line(command),
-        output.status
-    ))
+    let (line, status) = (command_line(command), output.status);
+    Failure::new(format!("`{line}` failed ({status}){said}"))
 }
 
 /// The last `lines` lines, each indented on a line of its own.

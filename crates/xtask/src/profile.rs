@@ -59,53 +59,41 @@ pub fn uninstall() -> Outcome<Option<String>> {
         return Ok(None);
     }
     let kept = take(&source()?, &target)?;
-    Ok(Some(if kept.is_empty() {
-        format!("removed {}", target.display())
-    } else {
-        format!(
-            "removed the profile from {}; kept what is not as it was installed: {}",
-            target.display(),
-            kept.join(", ")
-        )
+    let (target, names) = (target.display(), kept.join(", "));
+    Ok(Some(match kept.is_empty() {
+        true => format!("removed {target}"),
+        false => format!(
+            "removed the profile from {target}; kept what is not as it was installed: {names}"
+        ),
     }))
 }
 
 /// Names of the files in a folder, in order.
 fn names(folder: &Path) -> Outcome<Vec<String>> {
-    let entries = folder
-        .read_dir()
-        .map_err(|e| Failure::io("read", folder, &e))?;
-    let mut names: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let name = |entry: fs_err::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<String> = fs_err::read_dir(folder)?.flatten().map(name).collect();
     names.sort();
     Ok(names)
 }
 
-fn read(file: &Path) -> Outcome<Vec<u8>> {
-    std::fs::read(file).map_err(|e| Failure::io("read", file, &e))
-}
-
 /// Puts the files of `source` into `target`; returns those that were there and different, with the names they have now.
 fn put(source: &Path, target: &Path) -> Outcome<Vec<(String, String)>> {
-    std::fs::create_dir_all(target).map_err(|e| Failure::io("create", target, &e))?;
+    fs_err::create_dir_all(target)?;
     let mut kept = Vec::new();
     for name in names(source)? {
-        let (ours, place) = (read(&source.join(&name))?, target.join(&name));
+        let (ours, place) = (fs_err::read(source.join(&name))?, target.join(&name));
         if place.exists() {
-            if name == OWN || read(&place)? == ours {
+            if name == OWN || fs_err::read(&place)? == ours {
                 continue;
             }
             let other = (1..)
                 .map(|number| format!("{name}.old-{number}"))
                 .find(|other| !target.join(other).exists())
                 .unwrap_or_default();
-            std::fs::rename(&place, target.join(&other))
-                .map_err(|e| Failure::io("rename", &place, &e))?;
+            fs_err::rename(&place, target.join(&other))?;
             kept.push((name, other));
         }
-        std::fs::write(&place, ours).map_err(|e| Failure::io("write", &place, &e))?;
+        fs_err::write(place, ours)?;
     }
     Ok(kept)
 }
@@ -113,14 +101,14 @@ fn put(source: &Path, target: &Path) -> Outcome<Vec<(String, String)>> {
 /// Takes the files of `source` out of `target` again; returns what is left there.
 fn take(source: &Path, target: &Path) -> Outcome<Vec<String>> {
     for name in names(source)? {
-        let place = target.join(&name);
-        if place.exists() && (name == OWN || read(&place)? == read(&source.join(&name))?) {
-            std::fs::remove_file(&place).map_err(|e| Failure::io("remove", &place, &e))?;
+        let (ours, place) = (source.join(&name), target.join(&name));
+        if place.exists() && (name == OWN || fs_err::read(&place)? == fs_err::read(ours)?) {
+            fs_err::remove_file(place)?;
         }
     }
     let left = names(target)?;
     if left.is_empty() {
-        std::fs::remove_dir(target).map_err(|e| Failure::io("remove", target, &e))?;
+        fs_err::remove_dir(target)?;
     }
     Ok(left)
 }

@@ -50,6 +50,11 @@ pub fn ink(ink: Ink, text: &str) -> String {
     }
 }
 
+/// Prints a line that stands above others.
+pub fn heading(text: &str) {
+    println!("{}", ink(Ink::Bold, text));
+}
+
 /// A duration for people.
 #[derive(Debug, Clone, Copy)]
 pub struct Took(pub Duration);
@@ -65,14 +70,6 @@ impl fmt::Display for Took {
     }
 }
 
-/// One step of a chore that has several; its work returns a line on what it found or did.
-pub struct Step<'a> {
-    /// What is done, in a few words.
-    pub title: &'static str,
-    /// Does it.
-    pub work: &'a mut dyn FnMut() -> Outcome<String>,
-}
-
 /// How a step ended.
 #[derive(Debug, Clone)]
 pub struct Done {
@@ -84,27 +81,26 @@ pub struct Done {
     pub result: Outcome<String>,
 }
 
-/// Announces one step, does it, says how it ended. `number` counts from 1.
-pub fn step(number: usize, of: usize, step: &mut Step<'_>) -> Done {
-    println!(
-        "{}",
-        ink(Ink::Bold, &format!("[{number}/{of}] {}", step.title))
-    );
+/// Announces one step, does it, says how it ended; `number` counts from 1, and the work returns a line on what it found or did.
+pub fn step(
+    number: usize,
+    of: usize,
+    title: &'static str,
+    work: impl FnOnce() -> Outcome<String>,
+) -> Done {
+    heading(&format!("[{number}/{of}] {title}"));
     let began = Instant::now();
-    let result = (step.work)();
+    let result = work();
     let took = began.elapsed();
     let (word, text) = match &result {
         Ok(text) => (ink(Ink::Green, "ok"), text.clone()),
         Err(failure) => (ink(Ink::Red, "FAILED"), failure.to_string()),
     };
     let text = text.replace('\n', "\n      ");
-    println!(
-        "      {word} in {}{}{text}",
-        Took(took),
-        if text.is_empty() { "" } else { ": " }
-    );
+    let colon = if text.is_empty() { "" } else { ": " };
+    println!("      {word} in {}{colon}{text}", Took(took));
     Done {
-        title: step.title,
+        title,
         took,
         result,
     }
@@ -123,23 +119,9 @@ mod tests {
 
     #[test]
     fn a_step_keeps_what_its_work_returned() {
-        let done = step(
-            1,
-            2,
-            &mut Step {
-                title: "one",
-                work: &mut || Ok("fine".to_owned()),
-            },
-        );
+        let done = step(1, 2, "one", || Ok("fine".to_owned()));
         assert_eq!((done.title, done.result), ("one", Ok("fine".to_owned())));
-        let done = step(
-            2,
-            2,
-            &mut Step {
-                title: "two",
-                work: &mut || Err(Failure::new("no")),
-            },
-        );
+        let done = step(2, 2, "two", || Err(Failure::new("no")));
         assert_eq!(done.result, Err(Failure::new("no")));
     }
 }

@@ -34,12 +34,8 @@ pub struct Binary {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build(scope: &[&str]) -> Outcome<Vec<Binary>> {
-    let mut command = cargo::command(&["test", "--workspace", "--no-run"])?;
-    command
-        .args(scope)
-        .arg("--message-format=json-render-diagnostics");
-    let messages =
-        cargo::messages(&mut command).map_err(|f| f.todo("see cargo's message above"))?;
+    let mut command = cargo::command(&["test", "--workspace", "--no-run", cargo::MESSAGES])?;
+    let messages = cargo::messages(command.args(scope))?;
     let mut found: Vec<Binary> = messages.lines().filter_map(binary).collect();
     // Those that run other programs take longest: they begin, lest one of them be left over for the end.
     found.sort_by_key(|binary| (binary.unit, binary.name.clone()));

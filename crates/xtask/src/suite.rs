@@ -6,10 +6,11 @@ use std::process::{Command, ExitCode};
 
 use crate::failure::{Failure, Outcome};
 use crate::packages::{self, Use};
-use crate::report::{self, Done, Ink, Step, Took, ink};
+use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary};
 use crate::tally::{End, SKIP_MARK, Tally};
-use crate::{cargo, install_plugin, licences, matrix, process};
+use crate::wireshark::supported_minor;
+use crate::{cargo, licences, matrix, process};
 
 /// Titles of the steps.
 const PACKAGES: &str = "System packages and Rust components";
@@ -22,18 +23,19 @@ const EXAMPLES: &str = "Examples in the documentation";
 const OTHERS: &str = "Tests with other Wiresharks";
 
 /// How to run the checks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Install nothing; leave out what cannot be built without.
+    /// Install nothing; what cannot be built or run without is skipped, and listed
+    #[arg(long)]
     pub no_install: bool,
-    /// Minor versions of Wireshark to test the plugin with, besides this machine's; where there are none, all that it is
-    /// written for, unless only some tests are run.
+    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
+    #[arg(long, value_name = "VERSION", value_parser = supported_minor)]
     pub wireshark: Vec<(u32, u32)>,
-    /// Leave out licences, examples in the documentation and other Wiresharks, and of the tests those that run programs or
-    /// send, but for the sample captures.
+    /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+    #[arg(long)]
     pub quick: bool,
-    /// Run only tests with one of these in their names, and no other checks.
-    pub filters: Vec<String>,
+    /// Run only tests with one of these in their names, and no other checks
+    pub filter: Vec<String>,
 }
 
 /// Packages that touch neither files nor links nor other programs: all their tests are quick.
@@ -54,9 +56,8 @@ fn is_quick(binary: &Binary) -> bool {
 pub fn run(options: &Options) -> Outcome<ExitCode> {
     let mut tally = Tally::default();
     let scope = scope(options, &mut tally)?;
-    let scope = scope.as_slice();
 
-    let whole = options.filters.is_empty();
+    let whole = options.filter.is_empty();
     let every = whole && !options.quick;
     let titles = [
         (PACKAGES, true),
@@ -68,49 +69,49 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         (EXAMPLES, every),
         (OTHERS, every || !options.wireshark.is_empty()),
     ];
-    let titles: Vec<&str> = titles
-        .into_iter()
-        .filter_map(|(title, wanted)| wanted.then_some(title))
-        .collect();
+    let titles = titles.into_iter().filter(|(_, wanted)| *wanted);
+    let titles: Vec<&str> = titles.map(|(title, _)| title).collect();
 
     let (mut built, mut rounds) = (Vec::new(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
     for (index, title) in titles.iter().copied().enumerate() {
-        let mut work = || match title {
+        let cargo = |words: &str, todo: &str| {
+            let words = words.replace("SCOPE", &scope.join(" "));
+            let words: Vec<&str> = words.split_whitespace().collect();
+            process::run(&mut cargo::command(&words)?).map_err(|failure| failure.todo(todo))?;
+            Ok(String::new())
+        };
+        let work = || match title {
             PACKAGES => system_packages(options),
             LICENCES => licences::check(),
-            RUSTFMT => checked(&["fmt", "--all", "--check"], &[], "cargo fmt --all"),
-            CLIPPY => {
-                let words = [&["clippy", "--workspace"], scope, &["--all-targets"]].concat();
-                let todo = "mend what clippy says above";
-                checked(&words, &["-D", "warnings"], todo)
-            }
+            RUSTFMT => cargo("fmt --all --check", "cargo fmt --all"),
+            CLIPPY => cargo(
+                "clippy --workspace SCOPE --all-targets -- -D warnings",
+                "mend what clippy says above",
+            ),
             BUILD => {
-                built = runner::build(scope)?;
+                built = runner::build(&scope)?;
                 Ok(format!("{} programs", built.len()))
             }
             TESTS => {
                 let chosen = built.iter().filter(|b| !options.quick || is_quick(b));
-                runner::run(chosen, &options.filters, &[], &mut tally)
+                runner::run(chosen, &options.filter, &[], &mut tally)
             }
-            EXAMPLES => {
-                let words = [&["test", "--workspace"], scope, &["--doc", "--quiet"]].concat();
-                checked(&words, &[], "mend the examples above")
-            }
+            EXAMPLES => cargo(
+                "test --workspace SCOPE --doc --quiet",
+                "mend the examples above",
+            ),
             _ => {
+                let (versions, filters) = (&options.wireshark, &options.filter);
                 let wanted = matrix::Wanted {
-                    versions: &options.wireshark,
+                    versions,
+                    filters,
                     no_install: options.no_install,
-                    filters: &options.filters,
                 };
                 matrix::run(&wanted, &built, &mut rounds)
             }
         };
-        let mut step = Step {
-            title,
-            work: &mut work,
-        };
-        let one = report::step(index + 1, titles.len(), &mut step);
+        let one = report::step(index + 1, titles.len(), title, work);
         let hopeless = [PACKAGES, BUILD].contains(&title) && one.result.is_err();
         done.push(one);
         if hopeless {
@@ -129,16 +130,12 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     println!("\n{}", ink(Ink::Bold, "Summary"));
     let mut good = true;
     for one in done {
-        let word = if one.result.is_ok() {
-            ink(Ink::Green, "passed")
-        } else {
-            ink(Ink::Red, "FAILED")
+        let word = match one.result {
+            Ok(_) => ink(Ink::Green, "passed"),
+            Err(_) => ink(Ink::Red, "FAILED"),
         };
-        println!(
-            "  {word}  {:<38} {:>12}",
-            one.title,
-            Took(one.took).to_string()
-        );
+        let took = Took(one.took).to_string();
+        println!("  {word}  {:<38} {took:>12}", one.title);
         good &= one.result.is_ok();
     }
     if let Some(table) = table {
@@ -150,11 +147,8 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
             End::Passed => {}
             End::Failed => println!("{} {test}", ink(Ink::Red, "FAILED:")),
             End::Skipped(why) => {
-                println!(
-                    "{} {}  [{test}]",
-                    ink(Ink::Yellow, SKIP_MARK),
-                    why.join("; ")
-                );
+                let (mark, why) = (ink(Ink::Yellow, SKIP_MARK), why.join("; "));
+                println!("{mark} {why}  [{test}]");
             }
         }
     }
@@ -179,13 +173,12 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
         return Ok(scope);
     }
     let needs = [
-        (cargo::PLUGIN_PACKAGE, install_plugin::needs()?),
-        (cargo::REPLAYER, vec![Use::Filter]),
-        (cargo::MONITOR, vec![Use::Filter]),
+        (cargo::PLUGIN_PACKAGE, Use::Build),
+        (cargo::REPLAYER, Use::Filter),
+        (cargo::MONITOR, Use::Filter),
     ];
-    for (package, needs) in needs {
-        let mut lacking: Vec<_> = packages::missing(&needs);
-        lacking.retain(|p| p.used_for != Use::Run);
+    for (package, need) in needs {
+        let lacking = packages::missing(&[need]);
         if lacking.is_empty() {
             continue;
         }
@@ -198,11 +191,8 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
 }
 
 fn system_packages(options: &Options) -> Outcome<String> {
-    let uses = [
-        install_plugin::needs()?,
-        vec![Use::Test, Use::Filter, Use::Network, Use::Peer],
-    ]
-    .concat();
+    let others = [Use::Test, Use::Filter, Use::Network, Use::Peer];
+    let uses = [packages::PLUGIN, &others].concat();
     let lacking = packages::missing(&uses);
     let packages = if !options.no_install {
         packages::ensure(&uses)
@@ -223,14 +213,10 @@ fn system_packages(options: &Options) -> Outcome<String> {
 /// rustup's minimal profile has neither rustfmt nor clippy.
 fn rust_components(options: &Options) -> Outcome {
     let mut absent = Vec::new();
-    for component in ["fmt", "clippy"] {
-        let output = process::output(&mut cargo::command(&[component, "--version"])?)?;
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        let output = process::output(&mut cargo::command(&[subcommand, "--version"])?)?;
         if !output.status.success() {
-            absent.push(if component == "fmt" {
-                "rustfmt"
-            } else {
-                component
-            });
+            absent.push(component);
         }
     }
     if absent.is_empty() {
@@ -240,26 +226,6 @@ fn rust_components(options: &Options) -> Outcome {
     if options.no_install || process::which("rustup").is_none() {
         return Err(Failure::new(format!("Rust lacks {}", absent.join(" and "))).todo(by_hand));
     }
-    process::stdout(
-        Command::new("rustup")
-            .args(["component", "add"])
-            .args(&absent),
-    )
-    .map(|_| ())
-}
-
-/// Runs cargo, which shows what it finds.
-fn checked(arguments: &[&str], behind: &[&str], todo: &str) -> Outcome<String> {
-    let mut command = cargo::command(arguments)?;
-    if !behind.is_empty() {
-        command.arg("--").args(behind);
-    }
-    let status = command
-        .status()
-        .map_err(|e| Failure::new(format!("cannot start cargo: {e}")))?;
-    if status.success() {
-        Ok(String::new())
-    } else {
-        Err(Failure::new(format!("`{}` failed", process::command_line(&command))).todo(todo))
-    }
+    let mut add = Command::new("rustup");
+    process::stdout(add.args(["component", "add"]).args(absent)).map(drop)
 }

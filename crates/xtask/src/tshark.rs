@@ -5,10 +5,13 @@
 //! from a folder which that user can read. The Wireshark may be one of another system (`system.rs`), which sees its own
 //! files alone: then the folder is one of those.
 
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use fs_err::os::unix::fs::symlink;
 
 use crate::failure::{Failure, Outcome};
 use crate::system::{self, System};
@@ -50,13 +53,12 @@ impl Tshark {
             let Ok(entries) = this.system.outside(&global.join(kind)).read_dir() else {
                 continue;
             };
-            for entry in entries
-                .flatten()
-                .filter(|entry| entry.file_name() != PLUGIN_FILE)
-            {
-                let link = to.join(entry.file_name());
-                symlink(this.system.inside(&entry.path()), &link)
-                    .map_err(|e| Failure::io("link", &link, &e))?;
+            let others = entries.flatten().filter(|e| e.file_name() != PLUGIN_FILE);
+            for entry in others {
+                symlink(
+                    this.system.inside(&entry.path()),
+                    to.join(entry.file_name()),
+                )?;
             }
         }
         this.folder.subfolder(Path::new("home"))?;
@@ -108,6 +110,23 @@ impl Tshark {
         wireshark::listed(self.command().args(["-G", "plugins"]), PLUGIN_FILE)
     }
 
+    /// The lines that this tshark answers to these arguments and `stock` does not.
+    ///
+    /// # Errors
+    /// tshark could not be started.
+    pub fn adds(&self, stock: &Self, arguments: &[&str]) -> Outcome<Vec<String>> {
+        let said = |tshark: &Self| {
+            let output = process::output(tshark.command().args(arguments))?;
+            // Some lists go to standard error.
+            let text = [output.stdout, output.stderr].concat();
+            Outcome::Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        let (own, stock) = (said(self)?, said(stock)?);
+        let stock: BTreeSet<&str> = stock.lines().collect();
+        let own = own.lines().filter(|line| !stock.contains(line));
+        Ok(own.map(str::to_owned).collect())
+    }
+
     /// The plugin folder, inside the temporary one: Wireshark appends its version, so it is named as the global one.
     fn plugins(global: &Path) -> PathBuf {
         Path::new("plugins").join(global.file_name().unwrap_or_default())
@@ -120,10 +139,7 @@ impl Tshark {
     pub fn add_profile(&self, source: &Path, name: &str) -> Outcome {
         let profiles = Path::new("home/.config/wireshark/profiles");
         let to = self.folder.subfolder(&profiles.join(name))?;
-        let entries = source
-            .read_dir()
-            .map_err(|e| Failure::io("read", source, &e))?;
-        for entry in entries.flatten() {
+        for entry in fs_err::read_dir(source)?.flatten() {
             copy_readable(&entry.path(), &to.join(entry.file_name()))?;
         }
         Ok(())
@@ -207,20 +223,16 @@ impl Tshark {
 
     /// The file itself, or its copy, as this machine calls it.
     fn placed(&self, file: &Path) -> Outcome<PathBuf> {
-        let file = file
-            .canonicalize()
-            .map_err(|e| Failure::io("read", file, &e))?;
+        let file = fs_err::canonicalize(file)?;
         if !self.copies {
             return Ok(file);
         }
         let folder = self.folder.subfolder(Path::new("read"))?;
         // Numbered, since two folders may hold files of one name.
-        let name = format!(
-            "{}-{}",
-            next_number(),
-            file.file_name().unwrap_or_default().to_string_lossy()
-        );
-        let copy = folder.join(name);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let copy = folder.join(format!("{number}-{name}"));
         copy_readable(&file, &copy)?;
         Ok(copy)
     }
@@ -249,12 +261,10 @@ impl Tshark {
         let output = self.run(capture, arguments)?;
         let said = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() || said.contains("issector bug") || said.contains("** (") {
+            let (arguments, capture) = (arguments.join(" "), capture.display());
+            let (status, said) = (output.status, process::tail(&said, 8));
             return Err(Failure::new(format!(
-                "tshark {} on {}: {}{}",
-                arguments.join(" "),
-                capture.display(),
-                output.status,
-                process::tail(&said, 8)
+                "tshark {arguments} on {capture}: {status}{said}"
             )));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -262,23 +272,20 @@ impl Tshark {
 }
 
 fn copy_readable(from: &Path, to: &Path) -> Outcome {
-    std::fs::copy(from, to).map_err(|e| Failure::io("copy", from, &e))?;
+    fs_err::copy(from, to)?;
     permit(to, 0o644)
 }
 
 fn permit(path: &Path, mode: u32) -> Outcome {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(|e| Failure::io("set the rights of", path, &e))
+    Ok(fs_err::set_permissions(
+        path,
+        PermissionsExt::from_mode(mode),
+    )?)
 }
 
-fn next_number() -> u32 {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    NUMBER.fetch_add(1, Ordering::Relaxed)
-}
-
-/// A folder that goes when its owner does.
+/// A folder that goes when its owner does, and that every user can read.
 #[derive(Debug)]
-pub struct TempDir(PathBuf);
+pub struct TempDir(tempfile::TempDir);
 
 impl TempDir {
     /// Makes one; with `root`, where other users can reach it.
@@ -286,68 +293,43 @@ impl TempDir {
     /// # Errors
     /// There is no place for it.
     pub fn new(root: bool) -> Outcome<Self> {
-        let reachable = |folder: &Path| {
-            folder.ancestors().all(|f| {
-                f.metadata()
-                    .is_ok_and(|m| m.permissions().mode() & 0o001 != 0)
-            })
-        };
+        let open = |f: &Path| f.metadata().is_ok_and(|m| m.permissions().mode() & 1 != 0);
+        let reachable = |folder: &Path| folder.ancestors().all(open);
         let mut candidates = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         candidates.retain(|folder| folder.is_absolute() && (!root || reachable(folder)));
-        let Some(parent) = candidates.first() else {
-            return Err(
-                Failure::new("no temporary folder that other users can reach")
-                    .todo("set TMPDIR to one, or run as another user than root"),
-            );
-        };
+        let parent = candidates.first().ok_or_else(|| {
+            Failure::new("no temporary folder that other users can reach")
+                .todo("set TMPDIR to one, or run as another user than root")
+        })?;
         Self::within(parent)
     }
 
     /// Makes one in that folder, where other users can reach it as far as they can reach the folder.
     fn within(parent: &Path) -> Outcome<Self> {
-        loop {
-            let path = parent.join(format!(
-                "fcn-xtask-{}-{}",
-                std::process::id(),
-                next_number()
-            ));
-            match std::fs::DirBuilder::new().mode(0o755).create(&path) {
-                Ok(()) => {
-                    let this = Self(path);
-                    permit(this.path(), 0o755)?;
-                    return Ok(this);
-                }
-                // Left behind by a process of the same number that was killed.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::io("create", &path, &error)),
-            }
-        }
+        let made = tempfile::Builder::new()
+            .prefix("fcn-xtask-")
+            .tempdir_in(parent)?;
+        permit(made.path(), 0o755)?;
+        Ok(Self(made))
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// A folder in it, made if need be, that every user can read, whatever the umask.
     fn subfolder(&self, relative: &Path) -> Outcome<PathBuf> {
-        let mut path = self.0.clone();
+        let mut path = self.path().to_path_buf();
         for component in relative.components() {
             path.push(component);
             if !path.is_dir() {
-                std::fs::create_dir(&path).map_err(|e| Failure::io("create", &path, &e))?;
+                fs_err::create_dir(&path)?;
                 permit(&path, 0o755)?;
             }
         }
         Ok(path)
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        // Nothing to be done about a temporary folder that does not go.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

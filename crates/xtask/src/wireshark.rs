@@ -26,11 +26,8 @@ pub fn supported_minor(text: &str) -> Result<(u32, u32), String> {
 }
 
 fn supported_names() -> String {
-    let names: Vec<String> = SUPPORTED
-        .iter()
-        .map(|(major, minor)| format!("{major}.{minor}"))
-        .collect();
-    names.join(", ")
+    let name = |(major, minor): &(u32, u32)| format!("{major}.{minor}");
+    SUPPORTED.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// The plugin's file name in Wireshark's plugin folder.
@@ -48,23 +45,20 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads the first version number of a text: "TShark (Wireshark) 4.0.17 (Git v4.0.17 …).", "4.6.0".
+    /// Reads the first version number of a text: "TShark (Wireshark) 4.0.17 (Git v4.0.17 …).", "4.6.0rc1".
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
+        let number = |part: &str| {
+            // What follows the digits marks a release before the release, or ends a sentence.
+            let digits = part.split(|c: char| !c.is_ascii_digit()).next()?;
+            digits.parse().ok()
+        };
         text.split_whitespace().find_map(|word| {
-            let word = word.trim_end_matches(|c: char| !c.is_ascii_digit());
-            let mut numbers = word.splitn(3, '.');
-            let major = numbers.next()?.parse().ok()?;
-            let minor = numbers.next()?.parse().ok()?;
-            let rest = numbers.next()?;
-            // "4.6.0rc1": what follows the digits marks a release before the release.
-            let digits = rest
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(rest.len());
+            let mut parts = word.splitn(3, '.');
             Some(Self {
-                major,
-                minor,
-                micro: rest[..digits].parse().ok()?,
+                major: parts.next()?.parse().ok()?,
+                minor: parts.next()?.parse().ok()?,
+                micro: number(parts.next()?)?,
             })
         })
     }
@@ -149,12 +143,9 @@ pub fn version() -> Outcome<Version> {
 /// pkg-config does not find them.
 pub fn headers_version() -> Outcome<Version> {
     let text = process::stdout(Command::new("pkg-config").args(["--modversion", "wireshark"]))?;
-    Version::find(&text).ok_or_else(|| {
-        Failure::new(format!(
-            "`pkg-config --modversion wireshark` says {:?}",
-            text.trim()
-        ))
-    })
+    let text = text.trim();
+    Version::find(text)
+        .ok_or_else(|| Failure::new(format!("`pkg-config --modversion wireshark` says {text:?}")))
 }
 
 /// Refuses headers of another minor version than the program: the plugin would not load.
@@ -266,8 +257,29 @@ pub struct Plugin {
 ///
 /// # Errors
 /// tshark failed.
-pub fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
+fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
     listed(&mut ask(&System::HERE, "plugins"), file)
+}
+
+/// Checks that what was put at `target` is what the installed Wireshark loads for this user, and returns it.
+///
+/// # Errors
+/// It loads another, or none; `todo` says what to do about that.
+pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
+    let written = format!("wrote {}, but", target.display());
+    match loaded(file)? {
+        (Some(plugin), _) if same_file(&plugin.path, target) => Ok(plugin),
+        (Some(plugin), _) => {
+            let other = plugin.path.display();
+            let failure = Failure::new(format!("{written} Wireshark loads {other} instead"));
+            Err(failure.todo(format!("remove {other}")))
+        }
+        (None, said) => {
+            let said = process::tail(&said, 8);
+            let failure = format!("{written} `tshark -G plugins` does not list it{said}");
+            Err(Failure::new(failure).todo(todo))
+        }
+    }
 }
 
 /// The one of that file name in the list that this `tshark -G plugins` writes, and what it said on standard error.
@@ -280,32 +292,25 @@ pub fn listed(command: &mut Command, file: &str) -> Outcome<(Option<Plugin>, Str
         return Err(process::failed(command, &output));
     }
     let listed = read_plugins(&String::from_utf8_lossy(&output.stdout));
-    let said = String::from_utf8_lossy(&output.stderr)
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said
         .lines()
-        .filter(|line| !line.starts_with("Running as user"))
-        .collect::<Vec<_>>()
-        .join("\n");
+        .filter(|line| !line.starts_with("Running as user"));
+    let said = said.collect::<Vec<_>>().join("\n");
     Ok((listed.into_iter().find(|p| p.file == file), said))
 }
 
 /// Reads `tshark -G plugins`: name, version, kind, path, with tabs between.
 fn read_plugins(text: &str) -> Vec<Plugin> {
-    text.lines()
-        .filter_map(|line| {
-            let mut columns = line.split('\t').map(str::trim);
-            let (file, version, _, path) = (
-                columns.next()?,
-                columns.next()?,
-                columns.next()?,
-                columns.next()?,
-            );
-            Some(Plugin {
-                file: file.to_owned(),
-                version: version.to_owned(),
-                path: PathBuf::from(path),
-            })
+    let row = |line: &str| {
+        let mut columns = line.split('\t').map(str::trim);
+        Some(Plugin {
+            file: columns.next()?.to_owned(),
+            version: columns.next()?.to_owned(),
+            path: columns.nth(1)?.into(),
         })
-        .collect()
+    };
+    text.lines().filter_map(row).collect()
 }
 
 /// Whether two paths lead to the same file.

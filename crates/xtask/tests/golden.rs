@@ -3,11 +3,11 @@
 
 use xtask::captures::Generator;
 use xtask::tshark::Tshark;
-use xtask::{captures, install_plugin, packages};
+use xtask::{captures, packages};
 
 #[test]
 fn the_sample_captures_are_as_committed() {
-    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("golden decodings need {}", packages::describe(&lacking));
         return;

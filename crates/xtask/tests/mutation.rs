@@ -1,15 +1,16 @@
 //! Damaged packets through tshark with this build of the plugin: a short run of `cargo xtask mutate`, the same each time.
 
-use xtask::mutate::{self, Bench, Options};
+use xtask::mutate::bench::Bench;
+use xtask::mutate::{self, change::Change};
+use xtask::packages;
 use xtask::tshark::Tshark;
-use xtask::{install_plugin, packages};
 
 /// One of so many packets is damaged, in each way.
 const SAMPLE: usize = 4;
 
 #[test]
 fn damaged_packets_do_no_harm() {
-    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("damaged packets need {}", packages::describe(&lacking));
         return;
@@ -24,11 +25,8 @@ fn damaged_packets_do_no_harm() {
         .into_iter()
         .step_by(SAMPLE)
         .collect();
-    let options = Options {
-        packets: base.len() * mutate::change::Change::ALL.len(),
-        ..Options::default()
-    };
-    let tally = bench.run(&base, &options).unwrap();
+    let wanted = base.len() * Change::ALL.len();
+    let tally = bench.run(&base, wanted, 1, 2).unwrap();
     println!("{} damaged packets", tally.packets());
     assert!(tally.packets() > 5_000, "{tally:?}");
     assert_eq!(tally.through.len(), 3);

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
-use xtask::{captures, install_plugin, packages, process, profile};
+use xtask::{captures, packages, process, profile};
 
 /// tshark with the plugin and the profile; `None` where it cannot be built, which is said.
 fn ready() -> Option<Tshark> {
-    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("the profile needs {}", packages::describe(&lacking));
         return None;

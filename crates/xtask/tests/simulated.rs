@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use xtask::captures::{self, Generator, Scene};
+use xtask::packages;
 use xtask::tshark::{TempDir, Tshark};
-use xtask::{install_plugin, packages};
 
 /// What the plugin's protocols are called in expert info.
 const OURS: [&str; 6] = [
@@ -20,7 +20,7 @@ const OURS: [&str; 6] = [
 
 /// tshark with the plugin; `None`, said loudly, where it cannot be had.
 fn tshark() -> Option<Tshark> {
-    let lacking = packages::missing(&install_plugin::needs().unwrap());
+    let lacking = packages::missing(packages::PLUGIN);
     if !lacking.is_empty() {
         fcn_skip::skipped!("decoding needs {}", packages::describe(&lacking));
         return None;

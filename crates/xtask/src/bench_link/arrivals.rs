@@ -1,18 +1,19 @@
-//! What arrives at the receiving end: how much and how fast, by the interface's counters, and when, by the kernel's stamps.
-//! What a sender says of itself is not looked at. Not here: the senders (`peers.rs`).
+//! A link between two network namespaces, and what arrives at its far end: how much and how fast, by the interface's counters, and
+//! when, by the kernel's stamps. What a sender says of itself is not looked at. Not here: the senders (`peers.rs`).
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pcap_file::pcap::PcapReader;
 
-use crate::bench_link::network::{End, Network};
+use super::netns::{self, End, Options, Pair};
 use crate::failure::{Failure, Outcome};
-use crate::process;
+use crate::process::{self, Running};
 
 /// How often the counters are read.
 const SAMPLING: Duration = Duration::from_millis(10);
@@ -25,87 +26,116 @@ const RECORDED_OCTETS: &str = "64";
 /// The recorder's ring in KiB: a second of frames every 5 µs.
 const RECORDER_RING: &str = "65536";
 /// Clock ticks a second in `/proc/PID/stat`; Linux fixes it for user space on the machines we build for.
-const TICKS: u64 = 100;
+const TICKS: f64 = 100.0;
+/// The MAC address of the receiving interface, as in `fcn-gen`'s frames. Frames to any other die earlier in the kernel, and
+/// so arrive cheaper.
+const RECEIVER_MAC: &str = "02:00:00:00:00:02";
 
-/// An interface's counters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames received.
-    pub rx_packets: u64,
-    /// Octets received, from the Ethernet header, without the frame check sequence.
-    pub rx_bytes: u64,
-    /// Frames that the receiving interface dropped before any protocol saw them.
-    pub rx_dropped: u64,
-    /// Frames sent.
-    pub tx_packets: u64,
-    /// Frames that the sending interface dropped.
-    pub tx_dropped: u64,
+/// Two namespaces joined by a veth pair, apart from every other network; they go when this is dropped.
+#[derive(Debug)]
+pub struct Link(Pair);
+
+impl Link {
+    /// Why none can be made here, if so.
+    #[must_use]
+    pub fn unavailable() -> Option<String> {
+        netns::missing()
+    }
+
+    /// Makes one with so many queues. Frames that arrive die: IPv6 is off, there are no IPv4 addresses, and no ARP.
+    ///
+    /// # Errors
+    /// It cannot be made here.
+    pub fn new(queues: u16) -> Outcome<Self> {
+        let options = Options {
+            queues: queues.max(1).into(),
+            ..Options::default()
+        };
+        let pair = Pair::with("a benchmark", &options)
+            .ok_or_else(|| Failure::new("no network namespaces can be made"))?;
+        for end in End::BOTH {
+            let silent = "arp off multicast off".split(' ');
+            let words = ["link", "set", pair.interface(end)].into_iter();
+            pair.ip(end, &words.chain(silent).collect::<Vec<_>>());
+        }
+        let far = pair.interface(End::Far);
+        pair.ip(End::Far, &["link", "set", far, "address", RECEIVER_MAC]);
+        Ok(Self(pair))
+    }
+
+    /// The interface to send on.
+    #[must_use]
+    pub fn sending(&self) -> &'static str {
+        self.0.interface(End::Near)
+    }
+
+    /// The interface to receive on.
+    #[must_use]
+    pub fn receiving(&self) -> &'static str {
+        self.0.interface(End::Far)
+    }
+
+    /// A program where frames are sent; on these processors only, as `taskset -c` writes them.
+    pub fn sender(&self, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
+        self.command(End::Near, cpus, program)
+    }
+
+    /// A program where frames arrive.
+    pub fn receiver(&self, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
+        self.command(End::Far, cpus, program)
+    }
+
+    // `ip` and `taskset` become the program: the process keeps its number.
+    fn command(&self, end: End, cpus: Option<&str>, program: impl AsRef<OsStr>) -> Command {
+        let Some(cpus) = cpus else {
+            return self.0.command(end, program);
+        };
+        let mut command = self.0.command(end, "taskset");
+        command.args(["-c", cpus]).arg(program);
+        command
+    }
+
+    /// Runs a sender to its end, and counts what arrives. `limit` is the longest it may take.
+    ///
+    /// # Errors
+    /// The command could not be started, or the counters could not be read; it does not run on then.
+    pub fn run(&self, command: &mut Command, limit: Duration) -> Outcome<Run> {
+        let counters = Counters {
+            folder: Path::new("/sys/class/net").join(self.receiving()),
+        };
+        self.0.inside(End::Far, || run(&counters, command, limit))
+    }
+}
+
+/// The receiving interface's counters, which a thread in its namespace can read.
+struct Counters {
+    folder: PathBuf,
 }
 
 impl Counters {
-    /// The counters of an end's interface now.
-    ///
-    /// # Errors
-    /// The namespace is gone, or the interface is.
-    pub fn of(end: &End) -> Outcome<Self> {
-        let path = end.counters_file();
-        let text = std::fs::read_to_string(&path).map_err(|e| Failure::io("read", &path, &e))?;
-        Self::read(&text, end.interface()).ok_or_else(|| {
-            Failure::new(format!(
-                "{} does not count interface {}",
-                path.display(),
-                end.interface()
-            ))
-        })
+    fn read(&self, name: &str) -> Outcome<u64> {
+        let file = self.folder.join("statistics").join(name);
+        let text = fs_err::read_to_string(&file)?;
+        let bad = |e| Failure::new(format!("{}: {e}", file.display()));
+        text.trim().parse().map_err(bad)
     }
 
-    /// Reads the line of an interface in `/proc/net/dev`.
-    fn read(text: &str, interface: &str) -> Option<Self> {
-        let (_, numbers) = text
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .find(|(name, _)| name.trim() == interface)?;
-        let numbers: Vec<u64> = numbers
-            .split_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect();
-        // Eight numbers received, eight sent: octets, frames, errors, drops, ...
-        Some(Self {
-            rx_bytes: *numbers.first()?,
-            rx_packets: *numbers.get(1)?,
-            rx_dropped: *numbers.get(3)?,
-            tx_packets: *numbers.get(9)?,
-            tx_dropped: *numbers.get(11)?,
-        })
+    fn frames(&self) -> Outcome<u64> {
+        self.read("rx_packets")
     }
 
-    /// What was counted since `earlier`.
-    #[must_use]
-    pub const fn since(&self, earlier: &Self) -> Self {
-        Self {
-            rx_packets: self.rx_packets.saturating_sub(earlier.rx_packets),
-            rx_bytes: self.rx_bytes.saturating_sub(earlier.rx_bytes),
-            rx_dropped: self.rx_dropped.saturating_sub(earlier.rx_dropped),
-            tx_packets: self.tx_packets.saturating_sub(earlier.tx_packets),
-            tx_dropped: self.tx_dropped.saturating_sub(earlier.tx_dropped),
+    /// The frames once they rest; bounded, for another sender may still be at it.
+    fn settled(&self) -> Outcome<u64> {
+        let mut seen = self.frames()?;
+        for _ in 0..10 {
+            thread::sleep(SETTLING);
+            let now = self.frames()?;
+            if now == seen {
+                break;
+            }
+            seen = now;
         }
-    }
-}
-
-/// Time in the processor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cpu {
-    /// In user space.
-    pub user: Duration,
-    /// In the kernel.
-    pub system: Duration,
-}
-
-impl Cpu {
-    /// Both.
-    #[must_use]
-    pub const fn both(&self) -> Duration {
-        self.user.saturating_add(self.system)
+        Ok(seen)
     }
 }
 
@@ -118,85 +148,84 @@ pub struct Run {
     pub stdout: String,
     /// What it wrote to standard error.
     pub stderr: String,
-    /// The receiving interface's counters over the run.
-    pub arrived: Counters,
-    /// The sending interface's counters over the run.
-    pub sent: Counters,
+    /// Frames that arrived.
+    pub arrived: u64,
+    /// Octets of them, from the Ethernet header, without the frame check sequence.
+    pub octets: u64,
     /// Arrivals a second while frames flowed, without the first and last twentieth; `None` where the run was too short
     /// to tell. Preloading and start-up are not part of it.
     pub steady_pps: Option<f64>,
     /// From the sender's start to its end.
     pub wall: Duration,
-    /// Time in the processor of the sender and of the children it waited for, to 10 ms.
+    /// Time in the processor of the sender and of the children it waited for.
     pub cpu: Cpu,
     /// Whether it was killed at the time limit.
     pub cut_off: bool,
 }
 
-/// Runs a sender to its end, and counts what arrives. `limit` is the longest it may take.
-///
-/// # Errors
-/// The command could not be started, or the counters could not be read; it does not run on then.
-pub fn run(network: &Network, command: &mut Command, limit: Duration) -> Outcome<Run> {
-    let line = process::command_line(command);
-    let before = Counters::of(&network.receiver)?;
-    let sent_before = Counters::of(&network.sender)?;
-    let began = Instant::now();
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| Failure::new(format!("cannot start `{line}`: {e}")))?;
-    let mut child = KilledOnDrop(child);
-    // Read beside it: a sender that fills a pipe would wait for us.
-    let stdout = child
-        .0
-        .stdout
-        .take()
-        .map(|pipe| thread::spawn(|| all_of(pipe)));
-    let stderr = child
-        .0
-        .stderr
-        .take()
-        .map(|pipe| thread::spawn(|| all_of(pipe)));
-    let stat = Path::new("/proc")
-        .join(child.0.id().to_string())
-        .join("stat");
+impl Run {
+    /// A program of ours that fails has no figures.
+    ///
+    /// # Errors
+    /// It failed, or did not end.
+    pub fn succeeded(&self, what: &str) -> Outcome {
+        if self.status.success() && !self.cut_off {
+            return Ok(());
+        }
+        let said = process::tail(&self.stderr, 12);
+        let how = match self.cut_off {
+            true => "did not end".to_owned(),
+            false => self.status.to_string(),
+        };
+        Err(Failure::new(format!("{what}: {how}{said}")))
+    }
 
+    /// A number in a tool's JSON report.
+    ///
+    /// # Errors
+    /// The tool failed, or reported no such number.
+    pub fn reported(&self, what: &str, name: &str) -> Outcome<f64> {
+        self.succeeded(what)?;
+        let report: serde_json::Value = serde_json::from_str(&self.stdout)
+            .map_err(|e| Failure::new(format!("{what}: its report cannot be read: {e}")))?;
+        let number = report.pointer(name).and_then(serde_json::Value::as_f64);
+        number.ok_or_else(|| Failure::new(format!("{what}: its report has no number {name}")))
+    }
+}
+
+fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<Run> {
+    let (before, octets) = (counters.frames()?, counters.read("rx_bytes")?);
+    // Not pipes: a sender that fills one would wait for us.
+    let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null());
+    command.stdout(stdout.try_clone()?);
+    command.stderr(stderr.try_clone()?);
+    let began = Instant::now();
+    let mut child = process::spawn(command)?;
     let mut samples = Vec::new();
     let mut cut_off = false;
-    // Not `try_wait`: that would take the ended child away, and its CPU time with it.
+    // Not `try_wait`: that would take the ended child away, and its time in the processor with it.
     let cpu = loop {
-        let arrived = Counters::of(&network.receiver)?.since(&before).rx_packets;
-        samples.push((began.elapsed(), arrived));
-        let text = std::fs::read_to_string(&stat).unwrap_or_default();
-        match CpuTime::read(&text) {
-            Some(CpuTime { ended: false, .. }) => {}
-            Some(CpuTime { used, .. }) => break used,
+        samples.push((began.elapsed(), counters.frames()? - before));
+        match Cpu::of(child.id()) {
+            Some((cpu, true)) => break cpu,
+            Some(_) => {}
             None => break Cpu::default(),
         }
         if began.elapsed() > limit && !cut_off {
             cut_off = true;
-            let _ = child.0.kill();
+            let _ = child.kill();
         }
         thread::sleep(SAMPLING);
     };
     let wall = began.elapsed();
-    let status = child
-        .0
-        .wait()
-        .map_err(|e| Failure::new(format!("cannot wait for `{line}`: {e}")))?;
-    let arrived = settled(network, &before)?;
-    let text = |reader: Option<thread::JoinHandle<String>>| {
-        reader.and_then(|r| r.join().ok()).unwrap_or_default()
-    };
+    let status = child.wait()?;
     Ok(Run {
         status,
-        stdout: text(stdout),
-        stderr: text(stderr),
-        arrived,
-        sent: Counters::of(&network.sender)?.since(&sent_before),
+        stdout: written(stdout)?,
+        stderr: written(stderr)?,
+        arrived: counters.settled()? - before,
+        octets: counters.read("rx_bytes")? - octets,
         steady_pps: steady_pps(&samples),
         wall,
         cpu,
@@ -204,65 +233,46 @@ pub fn run(network: &Network, command: &mut Command, limit: Duration) -> Outcome
     })
 }
 
-/// The counters once they rest; bounded, for another sender may still be at it.
-fn settled(network: &Network, before: &Counters) -> Outcome<Counters> {
-    let mut seen = Counters::of(&network.receiver)?;
-    for _ in 0..10 {
-        thread::sleep(SETTLING);
-        let now = Counters::of(&network.receiver)?;
-        if now == seen {
-            break;
-        }
-        seen = now;
-    }
-    Ok(seen.since(before))
-}
-
-fn all_of(mut pipe: impl Read) -> String {
+fn written(mut file: File) -> Outcome<String> {
     let mut octets = Vec::new();
-    // What was read until an error is still worth showing.
-    let _ = pipe.read_to_end(&mut octets);
-    String::from_utf8_lossy(&octets).into_owned()
+    file.rewind()?;
+    file.read_to_end(&mut octets)?;
+    Ok(String::from_utf8_lossy(&octets).into_owned())
 }
 
-/// A sender must not go on when its measurement has failed.
-struct KilledOnDrop(Child);
+/// Seconds in the processor, to hundredths.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cpu {
+    /// In user space.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+}
 
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Cpu {
+    /// Both.
+    #[must_use]
+    pub fn both(&self) -> f64 {
+        self.user + self.system
     }
-}
 
-/// A process's use of the CPU, from `/proc/PID/stat`.
-#[derive(Debug, PartialEq, Eq)]
-struct CpuTime {
-    /// It has ended and waits to be reaped.
-    ended: bool,
-    /// Its own time and that of the children it reaped.
-    used: Cpu,
-}
+    /// What a process and the children that it reaped have used, and whether it has ended and waits to be reaped.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<(Self, bool)> {
+        Self::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
 
-impl CpuTime {
-    fn read(stat: &str) -> Option<Self> {
+    fn read(stat: &str) -> Option<(Self, bool)> {
         // The name in parentheses may itself hold spaces and parentheses.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // Fields 14 to 17 of proc(5): utime, stime, cutime, cstime; `rest` begins with field 3, the state.
-        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-        let time = |own: usize, children: usize| {
-            let ticks = ticks(own)?.saturating_add(ticks(children)?);
-            Some(Duration::from_millis(ticks.saturating_mul(1000 / TICKS)))
+        let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
+        let this = Self {
+            user: (ticks(11)? + ticks(13)?) / TICKS,
+            system: (ticks(12)? + ticks(14)?) / TICKS,
         };
-        let used = Cpu {
-            user: time(11, 13)?,
-            system: time(12, 14)?,
-        };
-        Some(Self {
-            ended: matches!(*fields.first()?, "Z" | "X"),
-            used,
-        })
+        Some((this, ["Z", "X"].contains(fields.first()?)))
     }
 }
 
@@ -282,171 +292,79 @@ fn steady_pps(samples: &[(Duration, u64)]) -> Option<f64> {
 /// clone of its buffer: right for gaps from 10 µs up, wrong for top speed.
 #[derive(Debug)]
 pub struct Recorder {
-    tcpdump: Child,
+    tcpdump: Running,
     complaints: BufReader<std::process::ChildStderr>,
     file: PathBuf,
 }
 
-/// What a recorder saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recording {
-    /// When each frame arrived, in nanoseconds since 1970, in order of arrival.
-    pub arrivals: Vec<u64>,
-    /// Frames that arrived but that the recorder was too slow for: a recording with any is not worth analysing.
-    pub missed: u64,
-}
-
 impl Recorder {
-    /// Why nothing can be recorded here, if so: as a reason to skip.
-    #[must_use]
-    pub fn unavailable() -> Option<String> {
-        process::which("tcpdump")
-            .is_none()
-            .then(|| "needs the program tcpdump: apt-get install tcpdump".to_owned())
-    }
-
-    /// Starts recording into `file`, on the CPUs given (as `taskset -c` writes them) if any: those the sender is not on.
+    /// Starts recording into `file`, on other processors than the sender.
     ///
     /// # Errors
     /// tcpdump is missing or refuses.
-    pub fn start(end: &End, file: &Path, cpus: Option<&str>) -> Outcome<Self> {
-        let mut command = match cpus {
-            Some(cpus) => end.pinned(cpus, "tcpdump"),
-            None => end.command("tcpdump"),
-        };
-        command
-            // Without -Z root tcpdump opens the file as another user, who may not write there.
-            .args(["-Z", "root", "-n", "-i", end.interface(), "-Q", "in"])
-            .args(["-j", "host", "--time-stamp-precision=nano"])
-            .args(["-s", RECORDED_OCTETS, "-B", RECORDER_RING, "-w"])
-            .arg(file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let line = process::command_line(&command);
-        let mut tcpdump = command
-            .spawn()
-            .map_err(|e| Failure::new(format!("cannot start `{line}`: {e}")))?;
-        let Some(stderr) = tcpdump.stderr.take() else {
-            return Err(Failure::new(format!("`{line}` has no standard error")));
-        };
-        let mut recorder = Self {
-            tcpdump,
-            complaints: BufReader::new(stderr),
-            file: file.to_path_buf(),
-        };
+    pub fn start(link: &Link, file: &Path, cpus: &str) -> Outcome<Self> {
+        let mut command = link.receiver(Some(cpus), "tcpdump");
+        // Without -Z root tcpdump opens the file as another user, who may not write there.
+        command.args("-Z root -n -Q in -j host --time-stamp-precision=nano".split(' '));
+        command.args(["-s", RECORDED_OCTETS, "-B", RECORDER_RING]);
+        command.args(["-i", link.receiving(), "-w"]).arg(file);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut tcpdump = process::spawn(command.stderr(Stdio::piped()))?;
+        let stderr = tcpdump.stderr.take();
+        let stderr = stderr.ok_or_else(|| Failure::new("tcpdump has no standard error"))?;
+        let mut complaints = BufReader::new(stderr);
         let mut said = String::new();
-        loop {
-            let from = said.len();
-            let read = recorder.complaints.read_line(&mut said);
-            if said.get(from..).is_some_and(|l| l.contains("listening on")) {
-                return Ok(recorder);
-            }
-            if !matches!(read, Ok(1..)) {
-                let said = process::tail(&said, 12);
+        while !said.contains("listening on") {
+            if complaints.read_line(&mut said)? == 0 {
+                let (line, said) = (process::command_line(&command), process::tail(&said, 12));
                 return Err(Failure::new(format!("`{line}` does not record{said}")));
             }
         }
+        Ok(Self {
+            tcpdump,
+            complaints,
+            file: file.to_path_buf(),
+        })
     }
 
-    /// Stops once everything that arrived is in the file, and reads it.
+    /// Stops once everything that arrived is in the file, and gives when each frame arrived, in nanoseconds since 1970.
     ///
     /// # Errors
-    /// tcpdump failed, or its file cannot be read.
-    pub fn finish(mut self) -> Outcome<Recording> {
+    /// tcpdump failed. What it was too slow for lacks, and is not told from what never arrived.
+    pub fn finish(mut self) -> Outcome<Vec<u64>> {
         // tcpdump takes up to a second to notice a block that is not full.
         thread::sleep(Duration::from_millis(1200));
         let pid = self.tcpdump.id().to_string();
         process::stdout(Command::new("kill").args(["-INT", &pid]))?;
         let mut said = String::new();
-        let _ = self.complaints.read_to_string(&mut said);
-        let status = self
-            .tcpdump
-            .wait()
-            .map_err(|e| Failure::new(format!("cannot wait for tcpdump: {e}")))?;
+        self.complaints.read_to_string(&mut said)?;
+        let status = self.tcpdump.wait()?;
         if !status.success() {
             let said = process::tail(&said, 12);
             return Err(Failure::new(format!("tcpdump failed ({status}){said}")));
         }
-        Ok(Recording {
-            arrivals: stamps(&self.file)?,
-            missed: missed(&said).unwrap_or(0),
-        })
+        let bad = |e| Failure::new(format!("{}: {e}", self.file.display()));
+        let mut reader = PcapReader::new(fs_err::File::open(&self.file)?).map_err(bad)?;
+        let mut stamps = Vec::new();
+        while let Some(packet) = reader.next_packet() {
+            stamps.push(packet.map_err(bad)?.timestamp().as_nanos() as u64);
+        }
+        Ok(stamps)
     }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        let _ = self.tcpdump.kill();
-        let _ = self.tcpdump.wait();
-    }
-}
-
-/// What tcpdump says it lost: `7 packets dropped by kernel`, at the interface likewise.
-fn missed(said: &str) -> Option<u64> {
-    said.lines()
-        .filter(|line| line.contains("dropped by"))
-        .map(|line| line.split_whitespace().next()?.parse::<u64>().ok())
-        .sum()
-}
-
-/// The time stamps of a capture file, in nanoseconds since 1970.
-///
-/// # Errors
-/// It cannot be read.
-pub fn stamps(file: &Path) -> Outcome<Vec<u64>> {
-    let open = File::open(file).map_err(|e| Failure::io("read", file, &e))?;
-    let bad = |e: pcap_file::pcap::PcapReadError| {
-        Failure::new(format!("cannot read {}: {e}", file.display()))
-    };
-    let mut reader = PcapReader::new(open).map_err(bad)?;
-    let mut stamps = Vec::new();
-    while let Some(packet) = reader.next_packet() {
-        let stamp = packet.map_err(bad)?.timestamp().as_nanos();
-        stamps.push(u64::try_from(stamp).unwrap_or(u64::MAX));
-    }
-    Ok(stamps)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench_link::network::Plan;
-
-    const TABLE: &str = "Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0
- veth0:94000000 1000000    0    3    0     0          0         0      188       2    0    1    0     0       0          0
-";
-
-    #[test]
-    fn reads_the_counters_of_one_interface() {
-        let counters = Counters::read(TABLE, "veth0").unwrap();
-        assert_eq!(
-            counters,
-            Counters {
-                rx_packets: 1_000_000,
-                rx_bytes: 94_000_000,
-                rx_dropped: 3,
-                tx_packets: 2,
-                tx_dropped: 1,
-            }
-        );
-        assert_eq!(Counters::read(TABLE, "veth"), None);
-        assert_eq!(Counters::read("veth0: 1 2 3", "veth0"), None);
-    }
 
     #[test]
     fn reads_the_time_of_a_process_with_an_odd_name() {
         let stat = "7 (a) Z (b)) S 1 7 7 0 -1 4194560 100 0 0 0 250 130 20 5 20 0 1 0 300 0 0";
-        let time = CpuTime::read(stat).unwrap();
-        assert_eq!(
-            (time.ended, time.used.both()),
-            (false, Duration::from_millis(4050))
-        );
-        assert!(CpuTime::read(&stat.replace(" S 1", " Z 1")).unwrap().ended);
-        assert_eq!(CpuTime::read("7 (sh) Z 1"), None);
-        assert_eq!(CpuTime::read(""), None);
+        let (cpu, ended) = Cpu::read(stat).unwrap();
+        assert!((cpu.both() - 4.05).abs() < 1e-9 && !ended);
+        assert!(Cpu::read(&stat.replace(" S 1", " Z 1")).unwrap().1);
+        assert_eq!(Cpu::read("7 (sh) Z 1"), None);
+        assert_eq!(Cpu::read(""), None);
     }
 
     #[test]
@@ -463,65 +381,44 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_tcpdump_lost() {
-        let said = "10000 packets captured\n10010 packets received by filter\n7 packets dropped by kernel\n3 packets dropped by interface\n";
-        assert_eq!(missed(said), Some(10));
-        assert_eq!(missed("x dropped by kernel\n"), None);
-        assert_eq!(missed(""), Some(0));
-    }
-
-    #[test]
-    fn counts_times_and_records_what_ping_sends() {
-        let reason = Network::unavailable()
-            .or_else(Recorder::unavailable)
-            .or_else(|| {
-                (!Path::new("/usr/bin/python3").exists()).then(|| "needs python3".to_owned())
-            });
+    fn counts_times_and_records_what_python_sends() {
+        let absent = |program| process::which(program).is_none();
+        let lacking = ["tcpdump", "python3"].into_iter().find(|p| absent(p));
+        let reason = Link::unavailable().or(lacking.map(|program| format!("needs {program}")));
         if let Some(reason) = reason {
             fcn_skip::skipped!("{reason}");
             return;
         }
-        let network = Network::new(&Plan::default()).unwrap();
-        let folder = std::env::temp_dir().join(format!("fcn-arrivals-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let recorder =
-            Recorder::start(&network.receiver, &folder.join("arrivals.pcap"), None).unwrap();
-        let script = "import socket, sys\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\ns.bind(('veth0', 0))\n\
+        let link = Link::new(1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::start(&link, &folder.path().join("a.pcap"), "0").unwrap();
+        let script = "import socket, sys\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\ns.bind((sys.argv[1], 0))\n\
             f = bytes.fromhex('020000000002020000000001') + b'\\x86\\xdd' + bytes(80)\n\
             for _ in range(500): s.send(f)\nprint('done')";
-        let mut command = network.sender.command("/usr/bin/python3");
-        let run = run(
-            &network,
-            command.args(["-c", script]),
-            Duration::from_secs(20),
-        )
-        .unwrap();
-        let recording = recorder.finish().unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(run.status.success() && !run.cut_off, "{run:?}");
-        assert_eq!(
-            (run.arrived.rx_packets, run.arrived.rx_bytes),
-            (500, 500 * 94),
-            "{run:?}"
-        );
-        assert_eq!((run.sent.tx_packets, run.stdout.as_str()), (500, "done\n"));
-        assert_eq!((recording.arrivals.len(), recording.missed), (500, 0));
-        assert!(recording.arrivals.is_sorted());
+        let mut command = link.sender(None, "python3");
+        command.args(["-c", script, link.sending()]);
+        let run = link.run(&mut command, Duration::from_secs(20)).unwrap();
+        let arrivals = recorder.finish().unwrap();
+        run.succeeded("python3").unwrap();
+        assert_eq!((run.arrived, run.octets), (500, 500 * 94), "{run:?}");
+        assert_eq!(run.stdout, "done\n");
+        assert_eq!(arrivals.len(), 500);
+        assert!(arrivals.is_sorted());
     }
 
     #[test]
     fn a_sender_is_cut_off_at_its_limit() {
-        if let Some(reason) = Network::unavailable() {
+        if let Some(reason) = Link::unavailable() {
             fcn_skip::skipped!("{reason}");
             return;
         }
-        let network = Network::new(&Plan::default()).unwrap();
+        let link = Link::new(1).unwrap();
         // Burns time before it is killed, which has to be seen.
-        let mut command = network.sender.command("sh");
+        let mut command = link.sender(Some("0"), "sh");
         command.args(["-c", "while :; do :; done"]);
-        let run = run(&network, &mut command, Duration::from_millis(300)).unwrap();
-        assert!(run.cut_off && !run.status.success());
-        assert!(run.cpu.both() > Duration::ZERO, "{run:?}");
-        assert_eq!((run.arrived.rx_packets, run.steady_pps), (0, None));
+        let run = link.run(&mut command, Duration::from_millis(300)).unwrap();
+        assert!(run.cut_off && run.succeeded("sh").is_err());
+        assert!(run.cpu.both() > 0.0, "{run:?}");
+        assert_eq!((run.arrived, run.steady_pps), (0, None));
     }
 }

@@ -1,19 +1,20 @@
 //! The programs that ours are measured against: which are at hand, of what version, and how each is run at its best.
-//! Not here: building the newest tcpreplay (`tcpreplay_build.rs`), and measuring (`arrivals.rs`).
+//! Not here: measuring (`arrivals.rs`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench_link::network::End;
-use crate::bench_link::tcpreplay_build;
+use super::arrivals::Link;
 use crate::failure::{Failure, Outcome};
 use crate::process;
 
 /// Names a tcpreplay built with `--xdp`, where the one in `PATH` is an older one.
 pub const TCPREPLAY_VARIABLE: &str = "FCN_TCPREPLAY";
 /// Frames handed over at a time: more gains nothing over veth, and 8 lose some 3 %.
-pub const XDP_BATCH: u32 = 32;
+pub const XDP_BATCH: &str = "32";
+/// Builds the newest tcpreplay with AF_XDP.
+const BUILD: &str = include_str!("tcpreplay.sh");
 
 /// How a peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,23 +38,6 @@ pub struct Peer {
     pub program: PathBuf,
 }
 
-/// A peer that is not at hand, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// The peer.
-    pub name: &'static str,
-    /// Why it is not at hand, and what would help.
-    pub reason: String,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line, for whoever looks for such lines.
-        let reason = self.reason.replace('\n', " ");
-        write!(f, "SKIPPED: {}: {reason}", self.name)
-    }
-}
-
 /// What to send at top speed.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
@@ -69,160 +53,122 @@ pub struct Load<'a> {
     pub workers: u16,
 }
 
-/// Every peer, at hand or not. `cache` is where the newest tcpreplay is built, or was built before, if no other
-/// has `--xdp`.
+/// Every peer; in place of one that is not at hand, why, in a line. `cache` is where the newest tcpreplay is built, or was
+/// built before, if no other has `--xdp`.
 #[must_use]
-pub fn peers(cache: &Path) -> Vec<Result<Peer, Missing>> {
-    let installed = process::which("tcpreplay")
-        .ok_or_else(|| Failure::new("not in PATH").todo("apt-get install tcpreplay"))
-        .and_then(|program| Tcpreplay::ask(&program));
-    let trafgen = process::which("trafgen")
-        .or_else(|| sbin("trafgen"))
-        .ok_or_else(|| Failure::new("not in PATH").todo("apt-get install netsniff-ng"))
-        .and_then(|program| {
-            // Its status is 1 even so.
-            let output = process::output(Command::new(&program).arg("--version"))?;
-            let said = String::from_utf8_lossy(&output.stdout);
-            let version = trafgen_version(&said).ok_or_else(|| unknown_version(&program))?;
-            Ok((program, version))
-        });
-    let newest = newest_tcpreplay(installed.as_ref().ok(), cache);
-    // One program through a packet socket twice would be one measurement too many.
-    let replaying = match (installed, &newest) {
-        (Ok(one), Ok(other)) if one.program == other.program => vec![Ok(one)],
-        (one, Ok(other)) => vec![one, Ok(other.clone())],
-        (one, Err(_)) => vec![one],
+pub fn peers(cache: &Path) -> Vec<Result<Peer, String>> {
+    let installed = find("tcpreplay", "tcpreplay").and_then(|program| tcpreplay(&program));
+    let named = std::env::var_os(TCPREPLAY_VARIABLE).filter(|name| !name.is_empty());
+    let newest = match (&named, &installed) {
+        (Some(program), _) => tcpreplay(Path::new(program)),
+        (None, Ok(peer)) if peer.way == Way::TcpreplayXdp => Ok(peer.clone()),
+        _ => build(cache).and_then(|program| tcpreplay(&program)),
     };
-    let missing = |name| {
-        move |failure: Failure| Missing {
-            name,
-            reason: failure.to_string(),
-        }
+    let newest = newest.and_then(|peer| match peer.way {
+        Way::TcpreplayXdp => Ok(peer),
+        _ => Err(Failure::new(format!("{peer} was built without AF_XDP"))),
+    });
+    // Through a packet socket, whatever else it can do; one program twice would be one measurement too many.
+    let plain = |peer: &Peer| Peer {
+        way: Way::Tcpreplay,
+        ..peer.clone()
     };
-    let mut peers: Vec<_> = replaying
-        .into_iter()
-        .map(|found| {
-            found
-                .map(|t| t.peer(Way::Tcpreplay))
-                .map_err(missing("tcpreplay"))
-        })
-        .collect();
-    peers.push(
-        newest
-            .map(|t| t.peer(Way::TcpreplayXdp))
-            .map_err(missing("tcpreplay --xdp")),
-    );
-    peers.push(
-        trafgen
-            .map(|(program, version)| Peer {
-                way: Way::Trafgen,
-                version,
-                program,
-            })
-            .map_err(missing("trafgen")),
-    );
-    peers
+    let mut found = vec![installed.as_ref().map(plain).map_err(Clone::clone)];
+    if let Ok(peer) = newest.as_ref().map(plain)
+        && found[0] != Ok(peer.clone())
+    {
+        found.push(Ok(peer));
+    }
+    found.extend([newest, find("trafgen", "netsniff-ng").and_then(trafgen)]);
+    let line = |failure: Failure| failure.to_string().replace('\n', " ");
+    found.into_iter().map(|peer| peer.map_err(line)).collect()
 }
 
-/// A tcpreplay with `--xdp`: the one named, the one installed, the one built before, or one built now.
-fn newest_tcpreplay(installed: Option<&Tcpreplay>, cache: &Path) -> Outcome<Tcpreplay> {
-    if let Some(named) = std::env::var_os(TCPREPLAY_VARIABLE).filter(|v| !v.is_empty()) {
-        let named = Tcpreplay::ask(Path::new(&named))?;
-        if !named.xdp {
-            return Err(Failure::new(format!(
-                "{} (tcpreplay {}) was built without --xdp",
-                named.program.display(),
-                named.version
-            ))
-            .todo(format!("name another in {TCPREPLAY_VARIABLE}")));
-        }
-        return Ok(named);
-    }
-    if let Some(installed) = installed.filter(|t| t.xdp) {
-        return Ok(installed.clone());
-    }
-    Tcpreplay::ask(&tcpreplay_build::build_tcpreplay(cache)?)
+/// A program in `PATH`, or among those for administrators, which a user's `PATH` leaves out.
+fn find(program: &str, package: &str) -> Outcome<PathBuf> {
+    let sbin = ["/usr/local/sbin", "/usr/sbin"].map(|folder| Path::new(folder).join(program));
+    let sbin = sbin.into_iter().find(|path| path.is_file());
+    sbin.map_or_else(|| process::need(program, package), Ok)
 }
 
-/// What a tcpreplay says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Tcpreplay {
-    program: PathBuf,
-    version: String,
-    xdp: bool,
-}
-
-impl Tcpreplay {
-    fn ask(program: &Path) -> Outcome<Self> {
-        let mut command = Command::new(program);
-        tcpreplay_build::environment(&mut command, program);
-        // It describes itself on standard error.
-        let output = process::output(command.arg("--version"))?;
-        let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
-        said += &String::from_utf8_lossy(&output.stdout);
-        let (version, xdp) = tcpreplay_version(&said).ok_or_else(|| {
-            if output.status.success() {
-                unknown_version(program)
-            } else {
-                process::failed(&command, &output)
-            }
-        })?;
-        Ok(Self {
-            program: program.to_path_buf(),
-            version,
-            xdp,
-        })
-    }
-
-    fn peer(self, way: Way) -> Peer {
-        Peer {
-            way,
-            version: self.version,
-            program: self.program,
+/// The newest tcpreplay, built now, or before.
+fn build(cache: &Path) -> Outcome<PathBuf> {
+    let folder = cache.join("tcpreplay");
+    let program = folder.join("tcpreplay");
+    if !program.is_file() {
+        let mut script = Command::new("sh");
+        script.args(["-c", BUILD, "tcpreplay.sh"]).arg(&folder);
+        let output = process::output(&mut script)?;
+        if !output.status.success() {
+            let said = process::tail(&String::from_utf8_lossy(&output.stderr), 2);
+            let failure = Failure::new(format!("tcpreplay --xdp cannot be built:{said}"));
+            return Err(failure.todo(format!(
+                "build 4.5 or newer with libxdp-dev and libbpf-dev, and name it in {TCPREPLAY_VARIABLE}"
+            )));
         }
     }
+    Ok(program)
 }
 
-fn unknown_version(program: &Path) -> Failure {
-    Failure::new(format!("{} does not say its version", program.display()))
+/// A tcpreplay, by what it says of itself: with AF_XDP if that was built in.
+fn tcpreplay(program: &Path) -> Outcome<Peer> {
+    let mut command = Command::new(program);
+    beside(&mut command, program);
+    // It describes itself on standard error.
+    let output = process::output(command.arg("--version"))?;
+    let said = [output.stderr.clone(), output.stdout.clone()].concat();
+    let said = String::from_utf8_lossy(&said);
+    let version = word_behind(&said, "tcpreplay version: ");
+    let xdp = |line: &str| line.to_lowercase().contains("injection method: af_xdp");
+    Ok(Peer {
+        way: match said.lines().any(xdp) {
+            true => Way::TcpreplayXdp,
+            false => Way::Tcpreplay,
+        },
+        version: version.ok_or_else(|| process::failed(&command, &output))?,
+        program: program.to_path_buf(),
+    })
 }
 
-/// Version, and whether AF_XDP was built in.
-fn tcpreplay_version(said: &str) -> Option<(String, bool)> {
-    let line = said
-        .lines()
-        .find_map(|l| l.strip_prefix("tcpreplay version:"))?;
-    let version = line.split_whitespace().next()?;
-    let xdp = said
-        .lines()
-        .any(|l| l.to_ascii_lowercase().contains("injection method") && l.contains("AF_XDP"));
-    Some((version.to_owned(), xdp))
+fn trafgen(program: PathBuf) -> Outcome<Peer> {
+    let mut command = Command::new(&program);
+    // Its status is 1 even so.
+    let output = process::output(command.arg("--version"))?;
+    let version = word_behind(&String::from_utf8_lossy(&output.stdout), "trafgen ");
+    Ok(Peer {
+        way: Way::Trafgen,
+        version: version.ok_or_else(|| process::failed(&command, &output))?,
+        program,
+    })
 }
 
-fn trafgen_version(said: &str) -> Option<String> {
-    let rest = said.lines().find_map(|l| l.strip_prefix("trafgen "))?;
-    let version = rest.split([' ', ',']).next()?;
-    version
-        .starts_with(|c: char| c.is_ascii_digit())
-        .then(|| version.to_owned())
+/// The word behind a line's beginning.
+fn word_behind(said: &str, beginning: &str) -> Option<String> {
+    let rest = said.lines().find_map(|line| line.strip_prefix(beginning))?;
+    let word = rest.split([' ', ',']).next()?;
+    word.starts_with(|c: char| c.is_ascii_digit())
+        .then(|| word.to_owned())
 }
 
-/// Programs for administrators, which a user's `PATH` leaves out.
-fn sbin(program: &str) -> Option<PathBuf> {
-    ["/usr/local/sbin", "/usr/sbin", "/sbin"]
-        .iter()
-        .map(|folder| Path::new(folder).join(program))
-        .find(|path| path.is_file())
+/// Lets a tcpreplay find the libraries and BPF objects that stand beside it, if such do. A program from elsewhere
+/// finds its own.
+fn beside(command: &mut Command, program: &Path) {
+    let libraries = program.with_file_name("lib");
+    let objects = libraries.join("bpf");
+    if objects.is_dir() {
+        command.env("LD_LIBRARY_PATH", &libraries);
+        command.env("LIBXDP_OBJECT_PATH", &objects);
+    }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, option) = match self.way {
-            Way::Tcpreplay => ("tcpreplay", ""),
-            Way::TcpreplayXdp => ("tcpreplay", " --xdp"),
-            Way::Trafgen => ("trafgen", ""),
-        };
-        write!(f, "{name} {}{option}", self.version)
+        let version = &self.version;
+        match self.way {
+            Way::Tcpreplay => write!(f, "tcpreplay {version}"),
+            Way::TcpreplayXdp => write!(f, "tcpreplay {version} --xdp"),
+            Way::Trafgen => write!(f, "trafgen {version}"),
+        }
     }
 }
 
@@ -234,61 +180,52 @@ impl Peer {
     /// The file cannot be written.
     pub fn top_speed(
         &self,
-        from: &End,
+        link: &Link,
         load: &Load<'_>,
         scratch: &Path,
         cpus: Option<&str>,
     ) -> Outcome<Command> {
-        let mut command = self.started(from, cpus);
         if self.way == Way::Trafgen {
             let file = scratch.join(format!("trafgen-{}.cfg", load.frame.len()));
-            std::fs::write(&file, trafgen_config(load.frame))
-                .map_err(|e| Failure::io("write", &file, &e))?;
+            fs_err::write(&file, trafgen_config(load.frame))?;
+            // It places its processes itself.
+            let mut command = link.sender(None, &self.program);
             command.arg("--conf").arg(&file);
-            command.args(["--dev", from.interface(), "--no-sock-mem"]);
-            command.args(["--num", &load.frames.saturating_mul(load.loops).to_string()]);
+            command.args(["--dev", link.sending(), "--no-sock-mem"]);
+            command.args(["--num", &(load.frames * load.loops).to_string()]);
             command.args(["--cpus", &load.workers.max(1).to_string()]);
             return Ok(command);
         }
-        command.args(["--quiet", "--preload-pcap", "--no-flow-stats", "--topspeed"]);
-        command.args(["--loop", &load.loops.to_string()]);
+        let mut command = self.replaying(link, cpus);
+        command.args(["--topspeed", "--loop", &load.loops.to_string()]);
         if self.way == Way::TcpreplayXdp {
-            command.args(["--xdp", "--xdp-batch-size", &XDP_BATCH.to_string()]);
+            // A larger batch is for top speed only.
+            command.args(["--xdp-batch-size", XDP_BATCH]);
         }
-        command
-            .args(["--intf1", from.interface()])
-            .arg(load.capture);
+        command.arg(load.capture);
         Ok(command)
     }
 
     /// Sends a capture once, at its own times, as exactly as it can; `None` if it cannot replay. Of tcpreplay's
     /// timers `gtod`, which spins, is by far the best; with `nano`, which sleeps, p99 is hundreds of microseconds.
     #[must_use]
-    pub fn real_time(&self, from: &End, capture: &Path, cpus: Option<&str>) -> Option<Command> {
-        let mut command = match self.way {
-            Way::Trafgen => return None,
-            Way::Tcpreplay | Way::TcpreplayXdp => self.started(from, cpus),
-        };
-        command.args([
-            "--quiet",
-            "--preload-pcap",
-            "--no-flow-stats",
-            "--timer=gtod",
-        ]);
-        if self.way == Way::TcpreplayXdp {
-            // A larger batch is for top speed only.
-            command.arg("--xdp");
+    pub fn real_time(&self, link: &Link, capture: &Path, cpus: &str) -> Option<Command> {
+        if self.way == Way::Trafgen {
+            return None;
         }
-        command.args(["--intf1", from.interface()]).arg(capture);
+        let mut command = self.replaying(link, Some(cpus));
+        command.arg("--timer=gtod").arg(capture);
         Some(command)
     }
 
-    fn started(&self, from: &End, cpus: Option<&str>) -> Command {
-        let mut command = match cpus {
-            Some(cpus) => from.pinned(cpus, &self.program),
-            None => from.command(&self.program),
-        };
-        tcpreplay_build::environment(&mut command, &self.program);
+    fn replaying(&self, link: &Link, cpus: Option<&str>) -> Command {
+        let mut command = link.sender(cpus, &self.program);
+        beside(&mut command, &self.program);
+        command.args(["--quiet", "--preload-pcap", "--no-flow-stats"]);
+        if self.way == Way::TcpreplayXdp {
+            command.arg("--xdp");
+        }
+        command.args(["--intf1", link.sending()]);
         command
     }
 }
@@ -303,35 +240,52 @@ fn trafgen_config(frame: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench_link::arrivals;
-    use crate::bench_link::network::{Network, Plan};
+    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
-    #[test]
-    fn reads_versions() {
-        let old = "tcpreplay version: 4.4.3 (build git:v4.4.3)\nCopyright\nInjection method: PF_PACKET send()\n";
-        assert_eq!(tcpreplay_version(old), Some(("4.4.3".to_owned(), false)));
-        let new = "tcpreplay version: 4.5.5 (build git:)\nOptional injection method: AF_XDP\n";
-        assert_eq!(tcpreplay_version(new), Some(("4.5.5".to_owned(), true)));
-        assert_eq!(tcpreplay_version("usage"), None);
-        let trafgen = "trafgen 0.6.8 (Flutternozzle), Git id: (none)\nmultithreaded\n";
-        assert_eq!(trafgen_version(trafgen).as_deref(), Some("0.6.8"));
-        assert_eq!(trafgen_version("trafgen what"), None);
+    /// A program that says this.
+    fn saying(folder: &Path, text: &str) -> PathBuf {
+        let program = folder.join("program");
+        fs_err::write(&program, format!("#!/bin/sh\ncat <<END\n{text}END\n")).unwrap();
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program
     }
 
     #[test]
-    fn a_missing_peer_is_one_line() {
-        let failure = Failure::new("not in PATH").todo("apt-get install x");
-        let missing = Missing {
-            name: "x",
-            reason: failure.to_string(),
-        };
-        let text = missing.to_string();
-        assert!(text.starts_with("SKIPPED: x: not in PATH"), "{text}");
-        assert!(
-            text.ends_with("apt-get install x") && !text.contains('\n'),
-            "{text}"
-        );
+    fn reads_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |text: &str| tcpreplay(&saying(folder.path(), text)).map(|p| p.to_string());
+        let old = "tcpreplay version: 4.4.3 (build git:v4.4.3)\nCopyright\nInjection method: PF_PACKET send()\n";
+        assert_eq!(said(old), Ok("tcpreplay 4.4.3".to_owned()));
+        let new = "tcpreplay version: 4.5.5 (build git:)\nOptional injection method: AF_XDP\n";
+        assert_eq!(said(new), Ok("tcpreplay 4.5.5 --xdp".to_owned()));
+        assert!(said("usage\n").is_err());
+        let text = "trafgen 0.6.8 (Flutternozzle), Git id: (none)\nmultithreaded\n";
+        let found = trafgen(saying(folder.path(), text)).map(|p| p.to_string());
+        assert_eq!(found, Ok("trafgen 0.6.8".to_owned()));
+        assert!(trafgen(saying(folder.path(), "trafgen what\n")).is_err());
+    }
+
+    #[test]
+    fn only_what_stands_beside_its_libraries_gets_them() {
+        let mut command = Command::new("x");
+        beside(&mut command, Path::new("/usr/bin/tcpreplay"));
+        assert_eq!(command.get_envs().count(), 0);
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(folder.path().join("lib/bpf")).unwrap();
+        beside(&mut command, &folder.path().join("tcpreplay"));
+        assert_eq!(command.get_envs().count(), 2);
+    }
+
+    #[test]
+    fn one_built_before_is_taken() {
+        let cache = tempfile::tempdir().unwrap();
+        let program = cache.path().join("tcpreplay/tcpreplay");
+        fs_err::create_dir_all(program.parent().unwrap()).unwrap();
+        fs_err::write(&program, "").unwrap();
+        assert_eq!(build(cache.path()), Ok(program));
+        let failure = build(Path::new("/dev/null/none")).unwrap_err().to_string();
+        assert!(failure.contains(TCPREPLAY_VARIABLE), "{failure}");
     }
 
     #[test]
@@ -362,14 +316,13 @@ mod tests {
 
     #[test]
     fn every_peer_at_hand_sends_a_capture() {
-        if let Some(reason) = Network::unavailable() {
+        if let Some(reason) = Link::unavailable() {
             fcn_skip::skipped!("{reason}");
             return;
         }
-        let network = Network::new(&Plan::default()).unwrap();
-        let folder = std::env::temp_dir().join(format!("fcn-peers-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("thousand.pcap");
+        let link = Link::new(1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("thousand.pcap");
         let frame = capture(&file);
         let load = Load {
             capture: &file,
@@ -383,23 +336,19 @@ mod tests {
             let peer = match peer {
                 Ok(peer) => peer,
                 Err(missing) => {
-                    fcn_skip::skipped!("{}: {}", missing.name, missing.reason);
+                    assert!(!missing.contains('\n'));
+                    fcn_skip::skipped!("{missing}");
                     continue;
                 }
             };
-            let mut commands = vec![
-                peer.top_speed(&network.sender, &load, &folder, None)
-                    .unwrap(),
-            ];
-            commands.extend(peer.real_time(&network.sender, &file, Some("0")));
+            let mut commands = vec![peer.top_speed(&link, &load, folder.path(), None).unwrap()];
+            commands.extend(peer.real_time(&link, &file, "0"));
             for mut command in commands {
                 let line = process::command_line(&command);
-                let run = arrivals::run(&network, &mut command, Duration::from_secs(20)).unwrap();
+                let run = link.run(&mut command, Duration::from_secs(20)).unwrap();
                 assert!(run.status.success(), "{peer}: {line}: {run:?}");
-                assert_eq!(run.arrived.rx_packets, 1000, "{peer}: {line}");
-                assert_eq!(run.arrived.rx_bytes, 94_000, "{peer}: {line}");
+                assert_eq!((run.arrived, run.octets), (1000, 94_000), "{peer}: {line}");
             }
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::arrivals::{self, Run};
-use super::network::{End, Network, Plan};
-use super::peers::{Load, Peer, Way};
-use super::{LIMIT, Programs, load, median, reported, succeeded, table};
+use super::arrivals::{Link, Run};
+use super::load;
+use super::peers::{Load, Peer};
+use super::programs::{LIMIT, Programs};
 use crate::failure::Outcome;
+use crate::figures::{self, median, range};
 
 /// Seconds of a run.
 const SECONDS: &str = "2";
@@ -15,24 +16,31 @@ const SECONDS: &str = "2";
 const FRAMES: u64 = 100_000;
 const LOOPS: u64 = 14;
 /// Frames of a capture that stays in the processor's cache, as the one frame of the bare loop does.
-const FEW: usize = 1_000;
+const FEW: u64 = 1_000;
 
 /// Who sends.
 enum Sender<'a> {
-    Bare,
-    /// The bare loop through as many frames as the capture has: what reading them from memory costs anybody.
-    BareThrough(u64),
+    /// The bare loop; through as many frames as the capture has it tells what reading them from memory costs anybody.
+    Bare(Option<u64>),
     Generator,
     /// A capture, and how many frames it has.
-    Replayer(&'a Path, usize),
+    Replayer(&'a Path, u64),
     Peer(&'a Peer),
+}
+
+/// What everybody has to send, and over what.
+struct Task<'a> {
+    programs: &'a Programs,
+    link: Link,
+    load: Load<'a>,
+    scenario: &'a Path,
 }
 
 impl Sender<'_> {
     fn name(&self) -> String {
         match self {
-            Self::Bare => "bare AF_XDP loop, one frame again and again".to_owned(),
-            Self::BareThrough(frames) => {
+            Self::Bare(None) => "bare AF_XDP loop, one frame again and again".to_owned(),
+            Self::Bare(Some(frames)) => {
                 format!("bare AF_XDP loop through {frames} frames, none touched")
             }
             Self::Generator => "fcn-gen run, every frame different".to_owned(),
@@ -42,13 +50,57 @@ impl Sender<'_> {
             Self::Peer(peer) => peer.to_string(),
         }
     }
+
+    fn command(&self, task: &Task<'_>) -> Outcome<Command> {
+        let (programs, link, load) = (task.programs, &task.link, &task.load);
+        let queues = load.workers.to_string();
+        let ours = |program: &Path| link.sender(None, program);
+        let mut command;
+        match self {
+            Self::Peer(peer) => {
+                let alone = (load.workers == 1).then_some(&*programs.senders);
+                return peer.top_speed(link, load, &programs.scratch, alone);
+            }
+            Self::Bare(frames) => {
+                command = ours(&programs.bare_loop);
+                let len = load.frame.len().to_string();
+                command.args([link.sending(), &queues, &len, SECONDS]);
+                command.args(frames.map(|frames| frames.to_string()));
+                return Ok(command);
+            }
+            Self::Generator => {
+                command = ours(&programs.generator);
+                command.arg("run").arg(task.scenario);
+            }
+            Self::Replayer(capture, _) => {
+                command = ours(&programs.replayer);
+                // For a time, as the others of ours: two queues do not end their loops at the same moment.
+                command.arg(capture).args(["--top", "--forever"]);
+            }
+        }
+        command.args(["--duration", SECONDS, "--iface", link.sending()]);
+        command.args(["--queues", &queues, "--json"]);
+        Ok(command)
+    }
+
+    /// Frames that the sender says it sent, or was told to send.
+    fn sent(&self, run: &Run, load: &Load<'_>) -> Outcome<f64> {
+        match self {
+            Self::Bare(_) => {
+                run.succeeded(&self.name())?;
+                Ok(run.stdout.trim().parse().unwrap_or(f64::NAN))
+            }
+            Self::Generator | Self::Replayer(..) => run.reported(&self.name(), "/sent"),
+            Self::Peer(_) => Ok((load.frames * load.loops) as f64),
+        }
+    }
 }
 
 #[derive(Default)]
 struct Figures {
     pps: Vec<f64>,
     of_bare: Vec<f64>,
-    lost: Vec<f64>,
+    lost: f64,
     user: Vec<f64>,
     system: Vec<f64>,
 }
@@ -59,174 +111,82 @@ struct Figures {
 /// A program of ours fails.
 pub fn run(
     programs: &Programs,
-    scratch: &Path,
     (queues, len): (u16, usize),
     rounds: usize,
 ) -> Outcome<Option<f64>> {
-    let network = Network::new(&Plan {
-        queues,
-        ..Plan::default()
-    })?;
-    let (capture, frame) =
-        load::capture(&programs.generator, scratch, (len, FRAMES as usize, 1_000))?;
-    let (few, _) = load::capture(&programs.generator, scratch, (len, FEW, 1_000))?;
-    let scenario = load::scenario(scratch, len)?;
-    let load = Load {
-        capture: &capture,
-        frames: FRAMES,
-        loops: LOOPS * u64::from(queues),
-        frame: &frame,
-        workers: queues,
+    let (generator, scratch) = (&programs.generator, &programs.scratch);
+    let capture = load::capture(generator, scratch, (len, FRAMES, 1_000))?;
+    let few = load::capture(generator, scratch, (len, FEW, 1_000))?;
+    let task = Task {
+        programs,
+        link: Link::new(queues)?,
+        load: Load {
+            capture: &capture,
+            frames: FRAMES,
+            loops: LOOPS * u64::from(queues),
+            frame: &load::first_frame(&capture)?,
+            workers: queues,
+        },
+        scenario: &load::scenario(scratch, len)?,
     };
     let mut senders = vec![
-        Sender::Bare,
+        Sender::Bare(None),
         Sender::Generator,
         Sender::Replayer(&few, FEW),
-        Sender::Replayer(&capture, FRAMES as usize),
+        Sender::Replayer(&capture, FRAMES),
     ];
     // A slot is 2 KiB: short frames would be further apart in it than in a capture.
     if len > 1_024 {
-        senders.insert(1, Sender::BareThrough(FRAMES / u64::from(queues)));
+        senders.push(Sender::Bare(Some(FRAMES / u64::from(queues))));
     }
     senders.extend(programs.peers.iter().map(Sender::Peer));
     let mut figures: Vec<Figures> = senders.iter().map(|_| Figures::default()).collect();
-    let alone = super::senders();
     for _ in 0..rounds {
         let mut bare = f64::NAN;
         for (sender, figures) in senders.iter().zip(&mut figures) {
-            let mut command = match sender {
-                Sender::Peer(peer) => {
-                    // trafgen places its processes itself.
-                    let cpus = (queues == 1 && peer.way != Way::Trafgen).then_some(&*alone);
-                    peer.top_speed(&network.sender, &load, scratch, cpus)?
-                }
-                ours => own(ours, programs, &network.sender, &load, &scenario),
-            };
-            let run = arrivals::run(&network, &mut command, LIMIT)?;
+            let run = task.link.run(&mut sender.command(&task)?, LIMIT)?;
             let Some(pps) = run.steady_pps else {
                 println!("  {}: too short to tell", sender.name());
                 continue;
             };
-            if matches!(sender, Sender::Bare) {
+            if matches!(sender, Sender::Bare(None)) {
                 bare = pps;
             }
-            let arrived = run.arrived.rx_packets as f64;
+            let arrived = run.arrived as f64;
             figures.pps.push(pps);
             figures.of_bare.push(pps / bare);
-            figures.lost.push(sent(sender, &run, &load)? - arrived);
-            figures.user.push(run.cpu.user.as_nanos() as f64 / arrived);
-            figures
-                .system
-                .push(run.cpu.system.as_nanos() as f64 / arrived);
+            figures.lost += sender.sent(&run, &task.load)? - arrived;
+            figures.user.push(run.cpu.user * 1e9 / arrived);
+            figures.system.push(run.cpu.system * 1e9 / arrived);
         }
     }
-    println!(
-        "\n{len} octets, {queues} queue{}, {rounds} rounds in turn",
-        if queues == 1 { "" } else { "s" }
-    );
-    let rows: Vec<Vec<String>> = senders
+    let plural = if queues == 1 { "" } else { "s" };
+    println!("\n{len} octets, {queues} queue{plural}, {rounds} rounds in turn");
+    let rows: Vec<_> = senders
         .iter()
         .zip(&figures)
         .map(|(sender, figures)| row(sender, figures))
         .collect();
-    let heading = [
-        "",
-        "kpps",
-        "least",
-        "most",
-        "of bare",
-        "lost",
-        "user ns",
-        "kernel ns",
-    ];
-    table::print(&heading, &rows);
-    let generator = senders
-        .iter()
-        .position(|sender| matches!(sender, Sender::Generator))
-        .and_then(|at| figures.get(at));
-    if let Some(user) = generator.map(|f| median(&f.user)) {
-        let wire = (len + 24) as f64 * 8.0 / 100.0;
-        println!(
-            "  a frame of {len} octets takes {wire:.1} ns of a 100 Gbit/s link; {user:.0} ns of user space each are {:.1} cores for it, \
-             where the driver takes frames without copying (to 10 ms a run: see `cargo bench -p fcn-gen` for less)",
-            user / wire
-        );
-    }
-    Ok(figures
-        .get(1)
-        .map(|f| median(&f.pps))
-        .filter(|pps| pps.is_finite()))
-}
-
-fn own(
-    sender: &Sender<'_>,
-    programs: &Programs,
-    from: &End,
-    load: &Load<'_>,
-    scenario: &Path,
-) -> Command {
-    let queues = load.workers.to_string();
-    let mut command;
-    match sender {
-        Sender::Bare | Sender::BareThrough(_) | Sender::Peer(_) => {
-            command = from.command(&programs.bare_loop);
-            command.args([
-                from.interface(),
-                &queues,
-                &load.frame.len().to_string(),
-                SECONDS,
-            ]);
-            if let Sender::BareThrough(frames) = sender {
-                command.arg(frames.to_string());
-            }
-        }
-        Sender::Generator => {
-            command = from.command(&programs.generator);
-            command.arg("run").arg(scenario);
-            command.args(["--duration", SECONDS, "--iface", from.interface()]);
-            command.args(["--queues", &queues, "--json"]);
-        }
-        Sender::Replayer(capture, _) => {
-            command = from.command(&programs.replayer);
-            command
-                .arg(capture)
-                .args(["--top", "--iface", from.interface()]);
-            // For a time, as the others of ours: two queues do not end their loops at the same moment.
-            command.args(["--forever", "--duration", SECONDS]);
-            command.args(["--queues", &queues, "--json"]);
-        }
-    }
-    command
-}
-
-/// Frames that the sender says it sent, or was told to send.
-fn sent(sender: &Sender<'_>, run: &Run, load: &Load<'_>) -> Outcome<f64> {
-    let name = sender.name();
-    match sender {
-        Sender::Bare | Sender::BareThrough(_) => {
-            succeeded(run, &name)?;
-            Ok(run.stdout.trim().parse().unwrap_or(f64::NAN))
-        }
-        Sender::Generator | Sender::Replayer(..) => {
-            succeeded(run, &name)?;
-            reported(run, &name, "/sent")
-        }
-        Sender::Peer(_) => Ok((load.frames * load.loops) as f64),
-    }
+    let heading = "|kpps|least|most|of bare|lost|user ns|kernel ns";
+    figures::print(heading, &rows);
+    // The generator comes second.
+    let (user, wire) = (median(&figures[1].user), (len + 24) as f64 * 8.0 / 100.0);
+    println!(
+        "  a frame of {len} octets takes {wire:.1} ns of a 100 Gbit/s link; {user:.0} ns of user space each are {:.1} cores for it, \
+         where the driver takes frames without copying (to 10 ms a run: see `cargo bench -p fcn-gen` for less)",
+        user / wire
+    );
+    Ok(Some(median(&figures[1].pps)).filter(|pps| pps.is_finite()))
 }
 
 fn row(sender: &Sender<'_>, figures: &Figures) -> Vec<String> {
-    let kpps = |pps: f64| format!("{:.0}", pps / 1e3);
-    let least = figures.pps.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = figures.pps.iter().copied().fold(0.0, f64::max);
-    vec![
-        sender.name(),
-        kpps(median(&figures.pps)),
-        kpps(least),
-        kpps(most),
+    let (least, most) = range(&figures.pps);
+    let kpps = [median(&figures.pps), least, most].map(|pps| format!("{:.0}", pps / 1e3));
+    let others = [
         format!("{:.3}", median(&figures.of_bare)),
-        format!("{}", figures.lost.iter().sum::<f64>()),
+        figures.lost.to_string(),
         format!("{:.0}", median(&figures.user)),
         format!("{:.0}", median(&figures.system)),
-    ]
+    ];
+    [&[sender.name()][..], &kpps, &others].concat()
 }

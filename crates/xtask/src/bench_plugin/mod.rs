@@ -2,123 +2,68 @@
 //! and beside a Lua dissector of the same messages (`peer.lua`).
 //! Not here: where the time goes inside (callgrind), nor whether what is shown is right (the tests).
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 
-use crate::bench_link::{median, table};
-use crate::failure::{Failure, Outcome};
-use crate::report::{Ink, ink};
+use crate::bench_link::load::stress;
+use crate::failure::Outcome;
+use crate::figures::{self, median, range};
 use crate::tally::SKIP_MARK;
 use crate::tshark::Tshark;
-use crate::{cargo, install_plugin, packages, process};
+use crate::{cargo, packages, process};
 
 /// Data and notifications of every kind, 19 to 1. About 100 packets a QP: more QPs than the plugin remembers, in turn, would
 /// measure how it forgets.
-const SCENARIO: &str = "about = \"RoCEv2 with 5 % notifications\"
-demonstrates = \"What a dissector costs.\"
-seed = 1
-[stress]
-flows = 10000
-qps = 10000
-payload = 1024
-ce = 0.1
-trace_nodes = 4
-[stress.mix]
-data = 114
-data_ipv4 = 38
-cnp = 1
-cnp_ipv4 = 1
-fast_cnp_1 = 2
-fast_cnp_2 = 1
-proxy_cn = 1
-proxy_cn_ipv4 = 1
-wan_fcn = 1
-";
+const SCENARIO: &str = include_str!("mix.toml");
 const PEER: &str = include_str!("peer.lua");
 
-/// A way of running tshark.
-struct Case {
-    name: &'static str,
-    /// Arguments with the plugin, with the peer, without either; nothing where the peer has no such thing.
-    with: &'static [&'static str],
-    peer: Option<&'static [&'static str]>,
-    without: &'static [&'static str],
-    /// Most times the time without the plugin.
-    limit: Option<f64>,
-}
+/// A way of running tshark: its name, and the arguments with the plugin, with the peer if that has such a thing, and
+/// without either.
+type Case = (
+    &'static str,
+    &'static [&'static str],
+    Option<&'static [&'static str]>,
+    &'static [&'static str],
+);
 
 const CASES: [Case; 5] = [
-    Case {
-        name: "one line a packet",
-        with: &[],
-        peer: Some(&[]),
-        without: &[],
-        limit: Some(1.10),
-    },
-    Case {
-        name: "-V",
-        with: &["-V"],
-        peer: Some(&["-V"]),
-        without: &["-V"],
-        limit: Some(1.25),
-    },
-    Case {
-        name: "-Y notifications",
-        with: &["-Y", "cnp || fastcnp || proxycn || wanfcn"],
-        peer: Some(&["-Y", "lcnp || lfastcnp || lproxycn || lwanfcn"]),
-        without: &[
+    ("one line a packet", &[], Some(&[]), &[]),
+    ("-V", &["-V"], Some(&["-V"]), &["-V"]),
+    (
+        "-Y notifications",
+        &["-Y", "cnp || fastcnp || proxycn || wanfcn"],
+        Some(&["-Y", "lcnp || lfastcnp || lproxycn || lwanfcn"]),
+        &[
             "-Y",
             "infiniband.bth.opcode == 0x81 || udp.dstport == 1021 || udp.dstport == 1022",
         ],
-        limit: None,
-    },
-    Case {
-        name: "-Y bad ICRC",
-        with: &["-Y", "rocev2.icrc.status == \"Bad\""],
-        peer: None,
-        without: &["-Y", "infiniband.invariant.crc == 0"],
-        limit: None,
-    },
-    Case {
-        name: "-z io,stat",
-        with: &["-q", "-z", "io,stat,0"],
-        peer: Some(&["-q", "-z", "io,stat,0"]),
-        without: &["-q", "-z", "io,stat,0"],
-        limit: None,
-    },
+    ),
+    (
+        "-Y bad ICRC",
+        &["-Y", "rocev2.icrc.status == \"Bad\""],
+        None,
+        &["-Y", "infiniband.invariant.crc == 0"],
+    ),
+    ("-z io,stat", COUNTED, Some(COUNTED), COUNTED),
 ];
+const COUNTED: &[&str] = &["-q", "-z", "io,stat,0"];
 
 /// Runs so many rounds over a capture of so many packets.
 ///
 /// # Errors
 /// Something cannot be built, or tshark fails.
 pub fn run(rounds: usize, count: u64) -> Outcome {
-    packages::ensure(&install_plugin::needs()?)?;
+    packages::ensure(packages::PLUGIN)?;
     let generator = cargo::build_tool(cargo::GENERATOR, true)?;
     let (with, without) = (
         Tshark::with_plugin(&cargo::build_plugin(true)?)?,
         Tshark::stock()?,
     );
     let scratch = with.scratch()?;
-    let file = |name: &str, text: &str| -> Outcome<PathBuf> {
-        let path = scratch.join(name);
-        std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
-        Ok(path)
-    };
-    let scenario = file("mix.toml", SCENARIO)?;
-    let peer = file("peer.lua", PEER)?;
-    let capture = scratch.join("mix.pcapng");
-    let mut command = Command::new(generator);
-    command.arg("run").arg(&scenario);
-    command.args([
-        "--count",
-        &count.to_string(),
-        "--rate",
-        "1Mpps",
-        "--quiet",
-        "--output",
-    ]);
-    process::stdout(command.arg(&capture))?;
+    let [scenario, peer, capture] = ["mix.toml", "peer.lua", "mix.pcapng"].map(|n| scratch.join(n));
+    fs_err::write(&scenario, SCENARIO)?;
+    fs_err::write(&peer, PEER)?;
+    stress(&generator, &scenario, count, 1_000, &capture)?;
 
     let peer = format!("lua_script:{}", peer.display());
     let has_lua = peer_works(&without, &peer, &capture)?;
@@ -129,41 +74,24 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
         "{count} RoCEv2 packets of 1 KiB, 5 % notifications; {rounds} rounds in turn; user and system time"
     );
     let mut rows = Vec::new();
-    let mut verdicts = Vec::new();
-    for case in &CASES {
+    for (name, with_plugin, with_peer, stock) in CASES {
         let (mut alone, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds.max(1) {
-            alone.push(seconds(&without, &capture, &[], case.without)?);
-            ours.push(seconds(&with, &capture, &[], case.with)?);
-            if let Some(arguments) = case.peer.filter(|_| has_lua) {
+            alone.push(seconds(&without, &capture, &[], stock)?);
+            ours.push(seconds(&with, &capture, &[], with_plugin)?);
+            if let Some(arguments) = with_peer.filter(|_| has_lua) {
                 theirs.push(seconds(&without, &capture, &["-X", &peer], arguments)?);
             }
         }
-        let (ours, theirs) = (Ratio::of(&ours, &alone), Ratio::of(&theirs, &alone));
         rows.push(vec![
-            case.name.to_owned(),
+            name.to_owned(),
             format!("{:.2}", median(&alone) * 1e6 / count as f64),
-            ours.to_string(),
-            if theirs.is_some() {
-                theirs.to_string()
-            } else {
-                "–".to_owned()
-            },
+            ratio(&ours, &alone),
+            ratio(&theirs, &alone),
         ]);
-        verdicts.extend(verdict(case, &ours, &theirs));
     }
-    table::print(
-        &[
-            "",
-            "µs a packet without",
-            "× with the plugin",
-            "× with the Lua peer",
-        ],
-        &rows,
-    );
-    for line in verdicts {
-        println!("  {line}");
-    }
+    let heading = "|µs a packet without|× with the plugin|× with the Lua peer";
+    figures::print(heading, &rows);
     Ok(())
 }
 
@@ -199,53 +127,14 @@ fn seconds(tshark: &Tshark, capture: &Path, first: &[&str], then: &[&str]) -> Ou
     }
 }
 
-/// How many times as long, round by round.
-#[derive(Debug)]
-struct Ratio(Vec<f64>);
-
-impl Ratio {
-    fn of(times: &[f64], alone: &[f64]) -> Self {
-        Self(times.iter().zip(alone).map(|(a, b)| a / b).collect())
+/// How many times as long: the middle of the rounds, and their range; nothing where nothing was run.
+fn ratio(times: &[f64], alone: &[f64]) -> String {
+    let ratios: Vec<f64> = times.iter().zip(alone).map(|(a, b)| a / b).collect();
+    let (least, most) = range(&ratios);
+    match ratios.is_empty() {
+        true => "–".to_owned(),
+        false => format!("{:.3} ({least:.3}..{most:.3})", median(&ratios)),
     }
-
-    fn is_some(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn median(&self) -> f64 {
-        median(&self.0)
-    }
-}
-
-impl std::fmt::Display for Ratio {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let least = self.0.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = self.0.iter().copied().fold(0.0, f64::max);
-        write!(f, "{:.3} ({least:.3}..{most:.3})", self.median())
-    }
-}
-
-fn verdict(case: &Case, ours: &Ratio, theirs: &Ratio) -> Vec<String> {
-    let word = |good: bool| match good {
-        true => ink(Ink::Green, "met"),
-        false => ink(Ink::Red, "missed"),
-    };
-    let mut lines = Vec::new();
-    if let Some(limit) = case.limit {
-        lines.push(format!(
-            "{}: at most {limit:.2} × stock: {}",
-            case.name,
-            word(ours.median() <= limit)
-        ));
-    }
-    if theirs.is_some() {
-        lines.push(format!(
-            "{}: ahead of the Lua peer: {}",
-            case.name,
-            word(ours.median() < theirs.median())
-        ));
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -253,18 +142,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_and_verdicts() {
-        let ours = Ratio::of(&[1.1, 2.0, 3.3], &[1.0, 2.0, 3.0]);
-        assert_eq!(ours.to_string(), "1.100 (1.000..1.100)");
-        let theirs = Ratio::of(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0]);
-        let lines = verdict(&CASES[0], &ours, &theirs);
-        assert_eq!(lines.len(), 2);
-        assert!(lines.iter().all(|line| line.contains("met")), "{lines:?}");
-        let lines = verdict(&CASES[0], &theirs, &ours);
-        assert!(
-            lines.iter().all(|line| line.contains("missed")),
-            "{lines:?}"
-        );
-        assert!(verdict(&CASES[3], &ours, &Ratio(Vec::new())).is_empty());
+    fn ratios_are_taken_round_by_round() {
+        let text = ratio(&[1.1, 2.0, 3.3], &[1.0, 2.0, 3.0]);
+        assert_eq!(text, "1.100 (1.000..1.100)");
+        assert_eq!(ratio(&[], &[1.0]), "–");
     }
 }

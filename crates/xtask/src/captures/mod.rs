@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
 use crate::tshark::{TempDir, Tshark};
-use crate::{cargo, install_plugin, packages};
+use crate::{cargo, packages};
 
 use ours::Ours;
 
@@ -35,7 +35,7 @@ const DECODED_BY: (u32, u32) = (4, 0);
 /// # Errors
 /// What cannot be built, decoded or written, or is not as it should be.
 pub fn run(check_only: bool) -> Outcome<String> {
-    packages::ensure(&install_plugin::needs()?)?;
+    packages::ensure(packages::PLUGIN)?;
     let tshark = Tshark::with_plugin(&cargo::build_plugin(false)?)?;
     let generator = Generator::build()?;
     let folder = folder()?;
@@ -73,7 +73,7 @@ pub fn folder() -> Outcome<PathBuf> {
 /// # Errors
 /// What cannot be written or decoded.
 pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
-    std::fs::create_dir_all(folder).map_err(|e| unwritable(folder, &e))?;
+    fs_err::create_dir_all(folder)?;
     let decoder = match tshark {
         Some(tshark) => Some((tshark, Ours::of(tshark)?, decodes_as_committed(tshark)?)),
         None => None,
@@ -84,13 +84,13 @@ pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
             let capture = folder.join(sample.file_name());
             if *as_committed {
                 let text = decoding::decode(tshark, sample, &capture)?;
-                put(&folder.join(sample.decoding_name()), &text)?;
+                fs_err::write(folder.join(sample.decoding_name()), &text)?;
             }
             let text = ours::decode(tshark, ours, sample, &capture)?;
-            put(&folder.join(sample.fields_name()), &text)?;
+            fs_err::write(folder.join(sample.fields_name()), &text)?;
         }
     }
-    put(&folder.join(index::NAME), &index::page(folder, generator)?)?;
+    fs_err::write(folder.join(index::NAME), &index::page(folder, generator)?)?;
     Ok(ALL.len())
 }
 
@@ -121,8 +121,7 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
         .map(|name| (folder.join(name), fresh.path().join(name)))
         .filter_map(|(committed, fresh)| compare(&committed, &fresh))
         .collect();
-    let entries = std::fs::read_dir(folder).map_err(|e| Failure::io("read", folder, &e))?;
-    for entry in entries.flatten() {
+    for entry in fs_err::read_dir(folder)?.flatten() {
         if !names.iter().any(|name| entry.file_name() == **name) {
             let path = entry.path();
             wrong.push(format!("{}: belongs to no sample capture", path.display()));
@@ -180,14 +179,6 @@ fn compare(committed: &Path, fresh: &Path) -> Option<String> {
     ))
 }
 
-fn put(path: &Path, text: &str) -> Outcome {
-    std::fs::write(path, text).map_err(|e| unwritable(path, &e))
-}
-
-fn unwritable(path: &Path, e: &std::io::Error) -> Failure {
-    Failure::io("write", path, e)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,7 +188,7 @@ mod tests {
         let folder = TempDir::new(false).unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);
-            put(&path, text).unwrap();
+            fs_err::write(&path, text).unwrap();
             path
         };
         let (one, other) = (file("a.txt", "x\ny\n"), file("b.txt", "x\nz\n"));

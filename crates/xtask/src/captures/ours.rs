@@ -10,7 +10,7 @@ use std::path::Path;
 use super::decoding::telling;
 use super::samples::{Sample, Scene};
 use crate::failure::{Failure, Outcome};
-use crate::process;
+use crate::pdml::attribute;
 use crate::tshark::Tshark;
 
 /// Digits of octets that every Wireshark shows before it cuts them short.
@@ -37,29 +37,20 @@ impl Ours {
     /// # Errors
     /// tshark failed, or knows no more.
     pub fn of(tshark: &Tshark) -> Outcome<Self> {
-        let ask = |tshark: &Tshark| process::stdout(tshark.command().args(["-G", "protocols"]));
-        let (all, stock) = (ask(tshark)?, ask(&Tshark::stock()?)?);
-        let ours = Self::among(&all, &stock);
+        let ours = Self::read(&tshark.adds(&Tshark::stock()?, &["-G", "protocols"])?);
         if ours.filters.is_empty() {
             return Err(Failure::new("the plugin registers no protocol"));
         }
         Ok(ours)
     }
 
-    /// Those of `all` that are not in `stock`: lines of name, short name and filter with tabs between.
-    fn among(all: &str, stock: &str) -> Self {
-        let read = |text: &str| -> Vec<(String, String)> {
-            let row = |line: &str| {
-                let mut columns = line.split('\t').skip(1).map(str::to_owned);
-                Some((columns.next()?, columns.next()?))
-            };
-            text.lines().filter_map(row).collect()
+    /// Reads lines of name, short name and filter with tabs between.
+    fn read(lines: &[String]) -> Self {
+        let row = |line: &String| {
+            let mut columns = line.split('\t').skip(1).map(str::to_owned);
+            Some((columns.next()?, columns.next()?))
         };
-        let stock = read(stock);
-        let (shorts, filters) = read(all)
-            .into_iter()
-            .filter(|row| !stock.contains(row))
-            .unzip();
+        let (shorts, filters) = lines.iter().filter_map(row).unzip();
         Self { shorts, filters }
     }
 
@@ -193,15 +184,6 @@ impl Element {
     }
 }
 
-/// An attribute's value.
-fn attribute(line: &str, name: &str) -> Option<String> {
-    let (_, rest) = line.split_once(&format!(" {name}=\""))?;
-    let (value, _) = rest.split_once('"')?;
-    let value = value.replace("&lt;", "<").replace("&gt;", ">");
-    let value = value.replace("&quot;", "\"").replace("&apos;", "'");
-    Some(value.replace("&amp;", "&"))
-}
-
 /// The text with long octets cut as the oldest Wireshark cuts them.
 fn cut(text: &str) -> String {
     let mut out = String::new();
@@ -223,9 +205,8 @@ mod tests {
     use super::*;
 
     fn ours() -> Ours {
-        let stock = "Internet Protocol\tIP\tip\nCNPish\tX\tcnpx\n";
-        let all = format!("{stock}RoCEv2 marks\tRoCEv2\trocev2\tT\nCongestion\tCNP\tcnp\tT\n");
-        Ours::among(&all, stock)
+        let lines = ["RoCEv2 marks\tRoCEv2\trocev2\tT", "Congestion\tCNP\tcnp\tT"];
+        Ours::read(&lines.map(str::to_owned))
     }
 
     #[test]

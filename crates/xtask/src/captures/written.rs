@@ -23,7 +23,7 @@ impl Written {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path) -> Outcome<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Failure::io("read", path, &e))?;
+        let bytes = fs_err::read(path)?;
         let bad = |e: &dyn std::fmt::Display| {
             Failure::new(format!("{}: not a pcapng file: {e}", path.display()))
                 .todo("write it anew: cargo xtask captures")

@@ -6,13 +6,13 @@ mod release;
 
 use std::path::Path;
 
-use crate::cargo;
 use crate::failure::{Failure, Outcome};
-use crate::report::{Ink, ink};
+use crate::report::{Ink, heading, ink};
 use crate::runner::{self, Binary};
 use crate::system::{PLUGIN, SYSTEM, System};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::wireshark::{self, Version};
+use crate::{cargo, figures};
 
 use release::{RELEASES, Release};
 
@@ -85,13 +85,10 @@ fn round(release: &Release, wanted: &Wanted<'_>, tests: &[&Binary]) -> Round {
         name: format!("{major}.{minor}, {}", release.name),
         tally: Tally::default(),
     };
-    println!(
-        "{}",
-        ink(
-            Ink::Bold,
-            &format!("      Wireshark {major}.{minor} ({})", release.name)
-        )
-    );
+    heading(&format!(
+        "      Wireshark {major}.{minor} ({})",
+        release.name
+    ));
     let (folder, version) = match release.ready(wanted.no_install) {
         Ok(found) => found,
         Err(failure) => {
@@ -134,43 +131,16 @@ pub fn table(built: &[Binary], here: &Tally, rounds: &[Round]) -> Option<String>
 }
 
 fn rows(names: &[String], version: Version, here: &Tally, rounds: &[Round]) -> String {
-    let mut lines = vec![
-        std::iter::once("With Wireshark")
-            .chain(names.iter().map(String::as_str))
-            .map(str::to_owned)
-            .collect::<Vec<_>>(),
-    ];
-    let here = (format!("{version}, this machine"), here);
-    let others = rounds
-        .iter()
-        .map(|round| (round.name.clone(), &round.tally));
-    for (name, tally) in std::iter::once(here).chain(others) {
+    let heading: Vec<&str> = std::iter::once("With Wireshark")
+        .chain(names.iter().map(String::as_str))
+        .collect();
+    let row = |name: &str, tally| {
         let cells = names.iter().map(|test| cell(tally, test));
-        lines.push(std::iter::once(format!("  {name}")).chain(cells).collect());
-    }
-    let columns = names.len() + 1;
-    let width = |column: usize| {
-        let cells = lines
-            .iter()
-            .map(|line: &Vec<String>| line[column].chars().count());
-        cells.max().unwrap_or(0)
+        std::iter::once(format!("  {name}")).chain(cells).collect()
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |cells: &Vec<String>| -> String {
-        let padded = cells
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(column, (cell, width))| {
-                if column == 0 {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("  {cell:>width$}")
-                }
-            });
-        padded.collect::<String>().trim_end().to_owned()
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut all: Vec<Vec<String>> = vec![row(&format!("{version}, this machine"), here)];
+    all.extend(rounds.iter().map(|round| row(&round.name, &round.tally)));
+    figures::table(&heading, &all)
 }
 
 /// "16", "15 (1 failed)", "-" where none of them ran.

@@ -1,8 +1,11 @@
 //! What is changed in packets, the same for the same seed. Not here: octets changed at a rate, which is `editcap -E`.
 
+use std::ops::Range;
+use std::time::Duration;
+
+use fastrand::Rng;
+
 use super::packets::Packet;
-use super::places::{Place, Role, places};
-use super::random::Random;
 
 /// A way of changing packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +16,7 @@ pub enum Change {
     Cut,
     /// The packet itself ends early.
     Short,
-    /// Fields that decide how the rest is read.
+    /// Fields, among them those that decide how the rest is read.
     Fields,
     /// Parts put into, taken from and moved between packets.
     Parts,
@@ -41,46 +44,45 @@ impl Change {
     pub fn name(self) -> String {
         match self {
             Self::Octets(rate) => format!("octets at {}", f64::from(rate) / 1000.0),
-            Self::Cut => "cut".to_owned(),
-            Self::Short => "short".to_owned(),
-            Self::Fields => "fields".to_owned(),
-            Self::Parts => "parts".to_owned(),
-            Self::Order => "order".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
         }
     }
 
-    /// Changes packets; `round` is how often it was called on the same ones.
+    /// Changes packets, whose fields lie at `places`; `round` is how often it was called on the same ones.
     #[must_use]
-    pub fn apply(self, packets: &[Packet], round: usize, random: &mut Random) -> Vec<Packet> {
+    pub fn apply(
+        self,
+        packets: &[Packet],
+        places: &[Vec<Range<usize>>],
+        round: usize,
+        random: &mut Rng,
+    ) -> Vec<Packet> {
         if self == Self::Order {
             return reordered(packets, random);
         }
-        packets
-            .iter()
-            .enumerate()
-            .map(|(index, packet)| {
-                let mut packet = packet.clone();
-                match self {
-                    // Each packet at each length, over as many rounds.
-                    Self::Cut => cut(&mut packet, index + round),
-                    Self::Short => {
-                        cut(&mut packet, index + round);
-                        packet.wire_len = packet.bytes.len() as u32;
-                    }
-                    Self::Fields => {
-                        for _ in 0..=random.below(3) {
-                            field(&mut packet, random);
-                        }
-                    }
-                    Self::Parts => {
-                        let other = &packets[random.below(packets.len())].bytes;
-                        part(&mut packet, other, random);
-                    }
-                    Self::Octets(_) | Self::Order => {}
+        let mut changed = packets.to_vec();
+        for (index, packet) in changed.iter_mut().enumerate() {
+            match self {
+                // Each packet at each length, over as many rounds.
+                Self::Cut => cut(packet, index + round),
+                Self::Short => {
+                    cut(packet, index + round);
+                    packet.wire_len = packet.bytes.len() as u32;
                 }
-                packet
-            })
-            .collect()
+                Self::Fields => {
+                    let places = places.get(index).map_or(&[][..], |places| places);
+                    for _ in 0..=random.usize(..3) {
+                        field(packet, places, random);
+                    }
+                }
+                Self::Parts => {
+                    let other = &packets[random.usize(..packets.len())].bytes;
+                    part(packet, other, random);
+                }
+                Self::Octets(_) | Self::Order => {}
+            }
+        }
+        changed
     }
 }
 
@@ -90,7 +92,7 @@ fn cut(packet: &mut Packet, at: usize) {
 }
 
 /// Values that were mistaken for something before, or lie on a border.
-const BORDERS: [u32; 12] = [
+const BORDERS: &[u32] = &[
     0,
     1,
     2,
@@ -105,59 +107,52 @@ const BORDERS: [u32; 12] = [
     0xFFFF_FFFF,
 ];
 /// Kinds of header, option, port and opcode that lead into code of ours or of its neighbours.
-const KINDS: [u32; 26] = [
+const KINDS: &[u32] = &[
     0, 1, 4, 6, 17, 41, 43, 44, 50, 51, 58, 59, 60, 89, 0x31, 0x81, 0x9E, 0x9F, 0x1E, 0x3E, 0xC2,
     1021, 1022, 4789, 4791, 0x86DD,
 ];
 
-fn field(packet: &mut Packet, random: &mut Random) {
-    let found = places(packet.link, &packet.bytes);
-    if found.is_empty() {
+fn field(packet: &mut Packet, places: &[Range<usize>], random: &mut Rng) {
+    let place = random.choice(places).cloned();
+    let Some(place) = place.and_then(|place| packet.bytes.get_mut(place)) else {
         return;
-    }
-    let Place { at, len, role } = found[random.below(found.len())];
-    let place = &mut packet.bytes[at..at + len];
-    let old = place
-        .iter()
-        .fold(0u32, |n, octet| n << 8 | u32::from(*octet));
-    let new = match (random.below(4), role) {
-        (0, _) => random.one(&BORDERS),
-        (1, _) => random.number() as u32,
-        (2, Role::Length) => old.wrapping_add(random.one(&[1, u32::MAX])),
-        (_, Role::Length) => old.wrapping_add(random.below(64) as u32).wrapping_sub(32),
-        (_, Role::Kind) => random.one(&KINDS),
-        (_, Role::Bits) => old ^ 1 << random.below(8 * len),
     };
-    for (octet, shift) in place.iter_mut().rev().zip((0..).step_by(8)) {
-        *octet = (new >> shift) as u8;
-    }
+    let number = |n, octet: &u8| n << 8 | u32::from(*octet);
+    let old = place.iter().fold(0u32, number);
+    let new = match random.usize(..6) {
+        0 => *random.choice(BORDERS).unwrap_or(&0),
+        1 => *random.choice(KINDS).unwrap_or(&0),
+        2 => random.u32(..),
+        3 => old ^ 1 << random.usize(..8 * place.len()),
+        // Of lengths: one more or less, or a few.
+        4 => old.wrapping_add(*random.choice(&[1, u32::MAX]).unwrap_or(&1)),
+        _ => old.wrapping_add(random.u32(..64)).wrapping_sub(32),
+    };
+    let octets = new.to_be_bytes();
+    place.copy_from_slice(&octets[octets.len() - place.len()..]);
 }
 
 /// Longest packet made.
 const LONGEST: usize = 9_000;
 
-fn part(packet: &mut Packet, other: &[u8], random: &mut Random) {
+fn part(packet: &mut Packet, other: &[u8], random: &mut Rng) {
     let bytes = &mut packet.bytes;
-    let from = random.below(other.len() + 1);
-    let len = random.below((other.len() - from).min(128) + 1);
-    let piece = &other[from..from + len];
-    let at = random.below(bytes.len() + 1);
-    match random.below(5) {
-        // Over what is there, at the same place: fields meet fields.
-        0 => {
-            let at = from.min(bytes.len());
-            let len = len.min(bytes.len() - at);
-            bytes[at..at + len].copy_from_slice(&piece[..len]);
-        }
-        1 => {
-            let len = len.min(bytes.len() - at);
+    let from = random.usize(..=other.len());
+    let piece = &other[from..from + random.usize(..=(other.len() - from).min(128))];
+    let at = random.usize(..=bytes.len());
+    let end = (at + piece.len()).min(bytes.len());
+    match random.usize(..5) {
+        // Over what is there; the first at the same place: fields meet fields.
+        way @ 0..2 => {
+            let at = if way == 0 { from.min(bytes.len()) } else { at };
+            let len = piece.len().min(bytes.len() - at);
             bytes[at..at + len].copy_from_slice(&piece[..len]);
         }
         2 => drop(bytes.splice(at..at, piece.iter().copied())),
-        3 => drop(bytes.drain(at..(at + len).min(bytes.len()))),
+        3 => drop(bytes.drain(at..end)),
+        // A part of its own, again.
         _ => {
-            // A part of its own, again.
-            let own = bytes[at..(at + len).min(bytes.len())].to_vec();
+            let own = bytes[at..end].to_vec();
             drop(bytes.splice(at..at, own));
         }
     }
@@ -165,23 +160,22 @@ fn part(packet: &mut Packet, other: &[u8], random: &mut Random) {
     packet.wire_len = bytes.len() as u32;
 }
 
-fn reordered(packets: &[Packet], random: &mut Random) -> Vec<Packet> {
+fn reordered(packets: &[Packet], random: &mut Rng) -> Vec<Packet> {
     let mut out: Vec<Packet> = Vec::with_capacity(packets.len());
     for packet in packets {
-        match random.below(8) {
-            0 => {}
-            1 => out.extend([packet.clone(), packet.clone()]),
+        let mut packet = packet.clone();
+        match random.usize(..8) {
+            0 => continue,
+            1 => out.push(packet.clone()),
             2 if !out.is_empty() => {
-                let at = out.len() - 1 - random.below(out.len().min(20));
-                out.insert(at, packet.clone());
+                let at = out.len() - 1 - random.usize(..out.len().min(20));
+                out.insert(at, packet);
+                continue;
             }
-            3 => {
-                let mut late = packet.clone();
-                late.time += std::time::Duration::from_micros(random.number() % 1_000_000);
-                out.push(late);
-            }
-            _ => out.push(packet.clone()),
+            3 => packet.time += Duration::from_micros(random.u64(..1_000_000)),
+            _ => {}
         }
+        out.push(packet);
     }
     out
 }
@@ -198,9 +192,11 @@ mod tests {
     #[test]
     fn changes_are_the_same_each_time_and_do_something() {
         let packets = samples();
+        let places = vec![vec![12..14, 18..20, 20..21, 9_000..9_001]; packets.len()];
         for change in Change::ALL {
-            let once = change.apply(&packets, 3, &mut Random(5));
-            assert_eq!(once, change.apply(&packets, 3, &mut Random(5)));
+            let once = change.apply(&packets, &places, 3, &mut Rng::with_seed(5));
+            let again = change.apply(&packets, &places, 3, &mut Rng::with_seed(5));
+            assert_eq!(once, again);
             // Octets are editcap's business.
             let same = matches!(change, Change::Octets(_));
             assert_eq!(once == packets, same, "{change:?}");
@@ -213,13 +209,8 @@ mod tests {
     fn cuts_reach_every_length() {
         let packets = &samples()[..1];
         let len = packets[0].bytes.len();
-        let mut seen: Vec<_> = (0..=len)
-            .map(|round| {
-                Change::Cut.apply(packets, round, &mut Random(1))[0]
-                    .bytes
-                    .len()
-            })
-            .collect();
+        let cut = |round| Change::Cut.apply(packets, &[], round, &mut Rng::with_seed(1));
+        let mut seen: Vec<_> = (0..=len).map(|round| cut(round)[0].bytes.len()).collect();
         seen.sort_unstable();
         assert_eq!(seen, (0..=len).collect::<Vec<_>>());
     }
@@ -227,9 +218,11 @@ mod tests {
     #[test]
     fn nothing_is_too_short_to_be_changed() {
         let mut packets = vec![Packet::whole(1, Vec::new()), Packet::whole(101, vec![0x60])];
+        let places = [vec![0..1, 5..6], vec![0..4, 1..2]];
         for round in 0..500 {
             for change in Change::ALL {
-                packets = change.apply(&packets, round, &mut Random(round as u64));
+                let mut random = Rng::with_seed(round as u64);
+                packets = change.apply(&packets, &places, round, &mut random);
                 packets.truncate(8);
                 if packets.len() < 2 {
                     packets = vec![Packet::whole(1, vec![1]), Packet::whole(0, vec![])];

@@ -1,27 +1,20 @@
 //! Packets out of the fuzz targets' corpora: what made the fuzzers find new paths, put where Wireshark meets it.
 //! Not here: the corpora (`crates/wire/fuzz/corpus`), nor what their targets make of them.
 
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use super::packets::Packet;
-use crate::failure::{Failure, Outcome};
+use super::packets::{self, Packet};
+use crate::failure::Outcome;
 
 /// Link types of the frame targets, in the order of their first octet.
-const LINKS: [u32; 5] = [ETHERNET, 101, 113, 276, 0];
+const LINKS: [u32; 5] = [1, 101, 113, 276, 0];
 /// Link type, profile, octets missing, cut.
 const FRAME_PREFIX: usize = 5;
-const ETHERNET: u32 = 1;
 
-const IPV4: [u8; 2] = [0x08, 0x00];
-const IPV6: [u8; 2] = [0x86, 0xDD];
-const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 const UDP: u8 = 17;
 const DESTINATION_OPTIONS: u8 = 60;
 const ROCE: u16 = 4791;
-const PROXY_CN: u16 = 1021;
-const WAN_FCN: u16 = 1022;
 
 /// A packet for every entry of the corpora in `folder` that can be carried by one.
 ///
@@ -37,23 +30,12 @@ pub fn packets(folder: &Path) -> Outcome<Vec<Packet>> {
 
 /// Every entry of the archives in a folder, under the name of its target.
 fn entries(folder: &Path) -> Outcome<Vec<(String, Vec<u8>)>> {
-    let unreadable = |e| Failure::io("read", folder, &e);
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .map_err(unreadable)?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|kind| kind == "tar"))
-        .collect();
-    paths.sort();
     let mut found = Vec::new();
-    for path in paths {
+    for path in packets::files(folder, &["tar"])? {
         let target = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = fs::File::open(&path).map_err(|e| Failure::io("read", &path, &e))?;
-        for entry in tar::Archive::new(file).entries().map_err(unreadable)? {
+        for entry in tar::Archive::new(fs_err::File::open(&path)?).entries()? {
             let mut data = Vec::new();
-            entry
-                .and_then(|mut entry| entry.read_to_end(&mut data))
-                .map_err(|e| Failure::io("read", &path, &e))?;
+            entry?.read_to_end(&mut data)?;
             found.push((target.clone().into_owned(), data));
         }
     }
@@ -70,82 +52,63 @@ fn carried(target: &str, data: &[u8]) -> Vec<Packet> {
             vec![Packet::whole(link, from(FRAME_PREFIX).to_vec())]
         }
         "ipv6_options" => vec![
-            ethernet(IPV6, data),
+            ethernet(0x86DD, data),
             ipv6(DESTINATION_OPTIONS, data),
             ipv6(0, data),
         ],
         "fast_cnp" => vec![behind_option(first, from(2))],
         "ioam" => vec![behind_option(0x9F, data), behind_option(0x31, data)],
         "proxy_address" => vec![behind_option(0x1E, data)],
-        "roce" | "icrc" => vec![udp6(ROCE, data), udp4(ROCE, data)],
-        "proxy_cn" => vec![udp6(PROXY_CN, from(1)), udp4(PROXY_CN, from(1))],
-        "wan_fcn" => vec![udp6(WAN_FCN, data)],
-        "pfc" => vec![ethernet(MAC_CONTROL, data)],
+        "roce" | "icrc" => over_both(UDP, &udp(ROCE, data)),
+        "proxy_cn" => over_both(UDP, &udp(1021, from(1))),
+        "wan_fcn" => vec![ipv6(UDP, &udp(1022, data))],
+        "pfc" => vec![ethernet(0x8808, data)],
         "isis" => {
-            let mut llc = vec![0xFE, 0xFE, 0x03];
-            llc.extend(data);
-            let len = (llc.len() as u16).min(1500).to_be_bytes();
-            vec![ethernet(len, &llc)]
+            let llc = [&[0xFE, 0xFE, 0x03], data].concat();
+            vec![ethernet((llc.len() as u16).min(1500), &llc)]
         }
         "ospf2" => vec![ipv4(89, data)],
         "ospf3" => vec![ipv6(89, data)],
-        "bgp" => vec![ipv4(6, &tcp(data)), ipv6(6, &tcp(data))],
+        "bgp" => over_both(6, &tcp(data)),
         _ => Vec::new(),
     }
 }
 
-fn ethernet(kind: [u8; 2], payload: &[u8]) -> Packet {
-    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    bytes.extend(kind);
-    bytes.extend(payload);
-    Packet::whole(ETHERNET, bytes)
+fn ethernet(kind: u16, payload: &[u8]) -> Packet {
+    let macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    Packet::whole(1, [&macs, &kind.to_be_bytes()[..], payload].concat())
+}
+
+fn over_both(protocol: u8, payload: &[u8]) -> Vec<Packet> {
+    vec![ipv6(protocol, payload), ipv4(protocol, payload)]
 }
 
 fn ipv4(protocol: u8, payload: &[u8]) -> Packet {
-    let len = (20 + payload.len()) as u16;
-    let mut bytes = vec![0x45, 0];
-    bytes.extend(len.to_be_bytes());
-    bytes.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
-    bytes.extend([192, 0, 2, 1, 198, 51, 100, 1]);
-    bytes.extend(payload);
-    ethernet(IPV4, &bytes)
+    let [high, low] = ((20 + payload.len()) as u16).to_be_bytes();
+    let header = [0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0];
+    let addresses = [192, 0, 2, 1, 198, 51, 100, 1];
+    ethernet(0x0800, &[&header, &addresses[..], payload].concat())
 }
 
 fn ipv6(next: u8, payload: &[u8]) -> Packet {
-    let mut bytes = vec![0x60, 0, 0, 0];
-    bytes.extend((payload.len() as u16).to_be_bytes());
-    bytes.extend([next, 64]);
-    for host in [3, 1] {
-        bytes.extend([0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
-    }
-    bytes.extend(payload);
-    ethernet(IPV6, &bytes)
+    let [high, low] = (payload.len() as u16).to_be_bytes();
+    let address = |host| [0x20, 1, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host];
+    let header = [0x60, 0, 0, 0, high, low, next, 64];
+    let parts = [&header, &address(3)[..], &address(1), payload];
+    ethernet(0x86DD, &parts.concat())
 }
 
 fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0xC0, 0];
-    bytes.extend(port.to_be_bytes());
-    bytes.extend(((8 + payload.len()) as u16).to_be_bytes());
-    bytes.extend([0, 0]);
-    bytes.extend(payload);
-    bytes
-}
-
-fn udp4(port: u16, payload: &[u8]) -> Packet {
-    ipv4(UDP, &udp(port, payload))
-}
-
-fn udp6(port: u16, payload: &[u8]) -> Packet {
-    ipv6(UDP, &udp(port, payload))
+    let len = (8 + payload.len()) as u16;
+    let header = [0xC000, port, len, 0].map(u16::to_be_bytes);
+    [header.as_flattened(), payload].concat()
 }
 
 fn tcp(payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![
-        0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0xFF, 0xFF,
+    let header = [
+        0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0,
     ];
-    bytes.extend([0, 0, 0, 0]);
-    bytes.extend(payload);
-    bytes
+    [&header, payload].concat()
 }
 
 /// A CNP behind a Destination Options header with this one option, padded with PadN as it must be.

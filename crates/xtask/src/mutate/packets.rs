@@ -1,9 +1,8 @@
 //! Packets out of captures and into one. Not here: what is changed in them.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Write};
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pcap_file::DataLink;
@@ -44,6 +43,21 @@ impl Packet {
     }
 }
 
+/// The files in a folder with these endings, in order.
+///
+/// # Errors
+/// It cannot be read.
+pub fn files(folder: &Path, endings: &[&str]) -> Outcome<Vec<PathBuf>> {
+    let fits = |path: &PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| endings.contains(&ending))
+    };
+    let entries = fs_err::read_dir(folder)?.flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(fits).collect();
+    files.sort();
+    Ok(files)
+}
+
 /// The packets of a capture, pcap or pcapng.
 ///
 /// # Errors
@@ -52,7 +66,7 @@ pub fn read(path: &Path) -> Outcome<Vec<Packet>> {
     let bad = |error: &dyn std::fmt::Display| {
         Failure::new(format!("cannot read {}: {error}", path.display()))
     };
-    let content = fs::read(path).map_err(|e| Failure::io("read", path, &e))?;
+    let content = fs_err::read(path)?;
     let mut packets = Vec::new();
     if content.starts_with(&PCAPNG_MAGIC) {
         let mut reader = PcapNgReader::new(content.as_slice()).map_err(|e| bad(&e))?;
@@ -75,8 +89,7 @@ pub fn read(path: &Path) -> Outcome<Vec<Packet>> {
             }
         }
     } else {
-        let mut reader =
-            PcapReader::new(BufReader::new(content.as_slice())).map_err(|e| bad(&e))?;
+        let mut reader = PcapReader::new(content.as_slice()).map_err(|e| bad(&e))?;
         let link = u32::from(reader.header().datalink);
         while let Some(packet) = reader.next_packet() {
             let packet = packet.map_err(|e| bad(&e))?;
@@ -99,40 +112,32 @@ pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
     let bad = |error: &dyn std::fmt::Display| {
         Failure::new(format!("cannot write {}: {error}", path.display()))
     };
-    let file = File::create(path).map_err(|e| Failure::io("create", path, &e))?;
-    let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(|e| bad(&e))?;
+    let file = BufWriter::new(fs_err::File::create(path)?);
+    let mut writer = PcapNgWriter::new(file).map_err(|e| bad(&e))?;
     let mut links = Vec::new();
     for packet in packets {
         let known = links.iter().position(|link| *link == packet.link);
-        let interface_id = match known {
-            Some(id) => id,
-            None => {
-                writer
-                    .write_pcapng_block(InterfaceDescriptionBlock {
-                        linktype: DataLink::from(packet.link),
-                        snaplen: 0,
-                        options: Vec::new(),
-                    })
-                    .map_err(|e| bad(&e))?;
-                links.push(packet.link);
-                links.len() - 1
-            }
-        };
-        let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
-        writer
-            .write_pcapng_block(EnhancedPacketBlock {
-                interface_id: u32::try_from(interface_id).unwrap_or(u32::MAX),
-                timestamp: packet.time,
-                original_len: packet.wire_len.max(captured),
-                data: Cow::Borrowed(&packet.bytes),
+        let interface_id = known.unwrap_or(links.len());
+        if known.is_none() {
+            links.push(packet.link);
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::from(packet.link),
+                snaplen: 0,
                 options: Vec::new(),
-            })
-            .map_err(|e| bad(&e))?;
+            };
+            writer.write_pcapng_block(interface).map_err(|e| bad(&e))?;
+        }
+        let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
+        let block = EnhancedPacketBlock {
+            interface_id: interface_id as u32,
+            timestamp: packet.time,
+            original_len: packet.wire_len.max(captured),
+            data: Cow::Borrowed(&packet.bytes),
+            options: Vec::new(),
+        };
+        writer.write_pcapng_block(block).map_err(|e| bad(&e))?;
     }
-    writer
-        .into_inner()
-        .flush()
-        .map_err(|e| Failure::io("write", path, &e))
+    Ok(writer.into_inner().flush()?)
 }
 
 #[cfg(test)]

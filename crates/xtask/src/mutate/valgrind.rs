@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use fastrand::Rng;
+
+use super::bench::Bench;
 use super::change::Change;
 use super::packets::Packet;
-use super::random::Random;
-use super::{Bench, Options};
 use crate::failure::{Failure, Outcome};
 use crate::process;
 use crate::report::{Ink, ink};
@@ -39,21 +40,15 @@ const WIRESHARK: &str = "libwireshark.so";
 ///
 /// # Errors
 /// valgrind is missing, or finds something.
-pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> Outcome {
-    if process::which("valgrind").is_none() {
-        return Err(Failure::new("valgrind is not installed").todo("apt install valgrind"));
-    }
-    let mut random = Random(options.seed);
+pub fn run(bench: &Bench, base: &[Packet], count: usize, seed: u64) -> Outcome {
+    process::need("valgrind", "valgrind")?;
+    let mut random = Rng::with_seed(seed);
     let mut packets = Vec::new();
     for (round, change) in Change::ALL.into_iter().enumerate() {
         let chosen: Vec<_> = (0..count)
-            .map(|_| base[random.below(base.len())].clone())
+            .map(|_| base[random.usize(..base.len())].clone())
             .collect();
-        let mut changed = change.apply(&chosen, round, &mut random);
-        if let Change::Octets(rate) = change {
-            changed = bench.editcap(&changed, rate, random.number())?;
-        }
-        packets.append(&mut changed);
+        packets.append(&mut bench.damaged(&chosen, change, round, &mut random)?);
     }
     let file = bench.file(&packets)?;
     let mut ours = BTreeSet::new();
@@ -64,11 +59,9 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
             let (stock, _) = errors(&bench.without, &mode.without, &file)?;
             found.retain(|block| !stock.iter().any(|known| block.is_as(known)));
         }
+        let (name, packets, errors) = (mode.name, packets.len(), found.len());
         println!(
-            "{:>24}: {} packets, {} errors with the plugin in the stack; {whole}",
-            mode.name,
-            packets.len(),
-            found.len()
+            "{name:>24}: {packets} packets, {errors} errors with the plugin in the stack; {whole}"
         );
         ours.extend(found.into_iter().map(|block| block.text));
     }
@@ -77,10 +70,8 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, options: &Options) -> O
         return Ok(());
     }
     let all: Vec<_> = ours.into_iter().collect();
-    Err(Failure::new(format!(
-        "valgrind found\n{}",
-        all.join("\n\n")
-    )))
+    let all = all.join("\n\n");
+    Err(Failure::new(format!("valgrind found\n{all}")))
 }
 
 /// An error as valgrind tells it.
@@ -117,60 +108,47 @@ fn errors(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<(Vec
     let Some((_, summary)) = summary.filter(|_| output.status.success()) else {
         return Err(process::failed(&command, &output));
     };
-    let blocks = blocks(&said);
     let whole = summary.split(" (").next().unwrap_or_default();
-    Ok((blocks, format!("{whole} in all")))
+    Ok((blocks(&said), format!("{whole} in all")))
 }
 
+/// The errors told, each between lines of "==1234== " with nothing behind.
 fn blocks(said: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut lines: Vec<&str> = Vec::new();
-    for line in said.lines().chain(["== =="]) {
-        let Some(text) = line
-            .strip_prefix("==")
-            .and_then(|l| l.split_once("== ").or(Some(("", ""))))
-        else {
-            continue;
-        };
-        let text = text.1.trim_end();
-        if !text.trim().is_empty() {
-            lines.push(text);
-            continue;
-        }
-        let (places, frames): (Vec<&str>, Vec<&str>) = lines
-            .iter()
-            .filter(|line| line.contains(" 0x"))
-            .filter_map(|line| line.split_once(": "))
-            .unzip();
-        if !frames.is_empty() {
-            let names = |frames: &[&str]| -> Vec<String> {
-                let name = |frame: &&str| frame.split(" (").next().unwrap_or(frame).to_owned();
-                frames.iter().map(name).collect()
-            };
-            // Of functions that were made one by the compiler, which stand at one place, only the outermost may say.
-            let ours = frames
-                .iter()
-                .position(|frame| frame.contains("fcn.so") || frame.contains("fcn_"))
-                .and_then(|at| {
-                    places
-                        .iter()
-                        .position(|place| same_place(place, places[at]))
-                });
-            let below_ours = frames[..ours.unwrap_or(0)]
-                .iter()
-                .position(|frame| frame.contains(WIRESHARK) && !frame.starts_with("???"))
-                .map_or_else(Vec::new, |at| names(&frames[..=at]));
-            blocks.push(Block {
-                innermost: names(&frames[..frames.len().min(INNERMOST)]),
-                below_ours,
-                frames: names(&frames),
-                is_ours: ours.is_some() && !registered(&lines) && !is_indirect(&lines),
-                text: lines.join("\n"),
-            });
-        }
-        lines.clear();
-    }
-    blocks
+    let text = |line| str::split_once(line, "== ").map_or("", |(_, text)| text.trim_end());
+    let told = said.lines().filter(|line| line.starts_with("=="));
+    let lines: Vec<&str> = told.map(|line| text(&line[2..])).collect();
+    let parts = lines.split(|line| line.trim().is_empty());
+    parts.filter_map(block).collect()
+}
+
+/// An error, where its lines have a stack.
+fn block(lines: &[&str]) -> Option<Block> {
+    let (places, frames): (Vec<&str>, Vec<&str>) = lines
+        .iter()
+        .filter(|line| line.contains(" 0x"))
+        .filter_map(|line| line.split_once(": "))
+        .unzip();
+    let names = |frames: &[&str]| -> Vec<String> {
+        let name = |frame: &&str| frame.split(" (").next().unwrap_or(frame).to_owned();
+        frames.iter().map(name).collect()
+    };
+    // Of functions that were made one by the compiler, which stand at one place, only the outermost may say.
+    let is_ours = |frame: &&str| frame.contains("fcn.so") || frame.contains("fcn_");
+    let ours = frames.iter().position(is_ours).and_then(|at| {
+        let same = |place: &&str| same_place(place, places[at]);
+        places.iter().position(same)
+    });
+    let below_ours = frames[..ours.unwrap_or(0)]
+        .iter()
+        .position(|frame| frame.contains(WIRESHARK) && !frame.starts_with("???"))
+        .map_or_else(Vec::new, |at| names(&frames[..=at]));
+    (!frames.is_empty()).then(|| Block {
+        innermost: names(&frames[..frames.len().min(INNERMOST)]),
+        below_ours,
+        frames: names(&frames),
+        is_ours: ours.is_some() && !registered(lines) && !is_indirect(lines),
+        text: lines.join("\n"),
+    })
 }
 
 /// Whether two lines of a stack, "   by 0x1234", name one address.

@@ -1,0 +1,61 @@
+//! Files that are installed: put in place in one step, and removed. Not here: which, and where.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::failure::Outcome;
+
+/// Puts a copy in place in one step: a Wireshark that starts meanwhile loads the old one or the new one.
+///
+/// # Errors
+/// It cannot be written; what was there is there still.
+pub fn replace(file: &Path, target: &Path, mode: u32) -> Outcome {
+    let folder = target.parent().unwrap_or(Path::new("."));
+    fs_err::create_dir_all(folder)?;
+    // Named neither *.so, which Wireshark would load, nor as something that it would start.
+    let fresh = tempfile::Builder::new()
+        .prefix(".fcn-")
+        .tempfile_in(folder)?;
+    fs_err::copy(file, fresh.path())?;
+    fs_err::set_permissions(fresh.path(), PermissionsExt::from_mode(mode))?;
+    fresh.persist(target).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Removes a file, and says whether there was one.
+///
+/// # Errors
+/// It could not be removed.
+pub fn remove(file: &Path) -> Outcome<bool> {
+    match fs_err::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_and_leaves_nothing_else_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("lib.so");
+        let target = folder.path().join("deep/epan/fcn.so");
+        for content in ["one", "two"] {
+            fs_err::write(&library, content).unwrap();
+            replace(&library, &target, 0o644).unwrap();
+            assert_eq!(fs_err::read_to_string(&target).unwrap(), content);
+        }
+        let mode = target.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        assert_eq!(target.parent().unwrap().read_dir().unwrap().count(), 1);
+        assert!(replace(&folder.path().join("none"), &target, 0o644).is_err());
+        assert_eq!(fs_err::read_to_string(&target).unwrap(), "two");
+        assert_eq!(target.parent().unwrap().read_dir().unwrap().count(), 1);
+        assert_eq!(remove(&target), Ok(true));
+        assert_eq!(remove(&target), Ok(false));
+    }
+}
