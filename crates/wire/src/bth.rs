@@ -475,9 +475,12 @@ pub struct Deth {
 }
 
 impl Reth {
+    /// Octets of the header.
+    pub const LEN: usize = 16;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [0; 16];
         put(&mut out, 0, &self.address.to_be_bytes());
         put(&mut out, 8, &self.rkey.to_be_bytes());
@@ -487,9 +490,12 @@ impl Reth {
 }
 
 impl Aeth {
+    /// Octets of the header.
+    pub const LEN: usize = 4;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 4] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [self.syndrome, 0, 0, 0];
         put_u24(&mut out, 1, self.msn);
         out
@@ -497,9 +503,12 @@ impl Aeth {
 }
 
 impl Deth {
+    /// Octets of the header.
+    pub const LEN: usize = 8;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 8] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [0; 8];
         put(&mut out, 0, &self.qkey.to_be_bytes());
         put_u24(&mut out, 5, self.source_qp.0);
