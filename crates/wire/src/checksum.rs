@@ -9,14 +9,18 @@ fn finish(words: Sum16BitWords) -> u16 {
     words.ones_complement().to_be()
 }
 
-/// The checksum of an IPv4 header or an ICMP message, its own field zero.
-#[must_use]
-pub(crate) fn of(octets: &[u8]) -> u16 {
-    finish(Sum16BitWords::new().add_slice(octets))
+fn add(words: Sum16BitWords, parts: &[&[u8]]) -> Sum16BitWords {
+    parts
+        .iter()
+        .fold(words, |words, part| words.add_slice(part))
 }
 
-/// The checksum of what `protocol` carries between two addresses, `len` octets, which are `parts` one after another; all
-/// but the last are of even length, and the checksum's own field is zero or left out.
+/// The checksum of `parts` one after another, its own field zero or left out; all but the last are of even length.
+pub(crate) fn of(parts: &[&[u8]]) -> u16 {
+    finish(add(Sum16BitWords::new(), parts))
+}
+
+/// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`of`].
 pub(crate) fn of_transport(
     [source, destination]: [&[u8]; 2],
     protocol: u8,
@@ -28,8 +32,7 @@ pub(crate) fn of_transport(
         .add_slice(destination)
         .add_4bytes((len as u32).to_be_bytes())
         .add_2bytes([0, protocol]);
-    let words = parts.iter().fold(words, |words, part| words.add_slice(part));
-    sent(protocol, finish(words))
+    sent(protocol, finish(add(words, parts)))
 }
 
 /// The checksum as `protocol` sends it. RFC 768: 0 says that there is none.
@@ -85,9 +88,12 @@ impl Summed {
     /// The complement of the sum of the ranges' words, in the machine's own order: sums do not care.
     #[inline]
     fn complement(&self, frame: &[u8]) -> u16 {
-        let words = self.ranges.iter().fold(Sum16BitWords::new(), |words, range| {
-            words.add_slice(frame.get(range.clone()).unwrap_or_default())
-        });
+        let words = self
+            .ranges
+            .iter()
+            .fold(Sum16BitWords::new(), |words, range| {
+                words.add_slice(frame.get(range.clone()).unwrap_or_default())
+            });
         words.ones_complement()
     }
 

@@ -508,7 +508,7 @@ impl Part<'_> {
                 put(out, ipv4::SOURCE, &source.octets());
                 put(out, ipv4::DESTINATION, &destination.octets());
                 put(out, ipv4::LEN, options);
-                let checksum = checksum::of(out);
+                let checksum = checksum::of(&[out]);
                 put(out, ipv4::CHECKSUM, &checksum.to_be_bytes());
                 Announced {
                     ether_type: EtherType::IPV4.0,

@@ -129,11 +129,7 @@ pub fn proxy_cn(
         Family::V4 => ipv4::LEN,
         Family::V6 => ipv6::LEN,
     };
-    let room = invoking_room(
-        outer,
-        ip + udp::LEN,
-        Family::of(message.five_tuple.source),
-    );
+    let room = invoking_room(outer, ip + udp::LEN, Family::of(message.five_tuple.source));
     let invoking = message.invoking;
     let message = ProxyCnRepr {
         invoking: invoking.get(..room).unwrap_or(invoking),

@@ -4,6 +4,8 @@
 //! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
 //! `frame.rs`'s business.
 
+use crate::bth::{BTH_LEN, field as bth_field};
+use crate::header::{ipv4, ipv6, udp};
 use crate::ipv6_ext::{ExtHeaders, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::u8_at;
@@ -117,13 +119,8 @@ pub enum Verdict {
 const ONES_LRH: u32 = 0x2144_DF1C;
 /// What is started with: a new one asks each time anew what the processor can do.
 static START: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_with_initial(ONES_LRH));
-const UDP_LEN: usize = 8;
 /// Octets of the BTH up to and including the one with FECN and BECN, the last that is masked.
-const BTH_MASKED: usize = 5;
-const BTH_LEN: usize = 12;
-const IPV4_LEN: usize = 20;
-const IPV4_MAX: usize = 60;
-const IPV6_LEN: usize = 40;
+const BTH_MASKED: usize = bth_field::ECN + 1;
 /// Longest packet that is masked in a copy as a whole.
 const SHORT: usize = 256;
 
@@ -133,20 +130,20 @@ const SHORT: usize = 256;
 /// payload length is less than the extension headers. The reading matters only to IPv6 with extension headers.
 #[must_use]
 pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
-    if packet.len() < udp.checked_add(UDP_LEN + BTH_LEN)? {
+    if packet.len() < udp.checked_add(udp::LEN + BTH_LEN)? {
         return None;
     }
-    let is_covered = reading == Reading::Covered || udp <= IPV6_LEN || u8_at(packet, 0) >> 4 == 4;
+    let is_covered = reading == Reading::Covered || udp <= ipv6::LEN || u8_at(packet, 0) >> 4 == 4;
     if is_covered && packet.len() <= SHORT {
         return compute_short(packet, udp);
     }
-    let masked_end = udp + UDP_LEN + BTH_MASKED;
+    let masked_end = udp + udp::LEN + BTH_MASKED;
     let (headers, rest) = packet.split_at_checked(masked_end)?;
     let mut crc = START.clone();
     // Headers are masked in a copy on the stack and fed at once.
     match u8_at(packet, 0) >> 4 {
-        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => {
-            let mut copy = [0; IPV4_MAX + UDP_LEN + BTH_MASKED];
+        4 if (ipv4::LEN..=ipv4::MAX_LEN).contains(&udp) => {
+            let mut copy = [0; ipv4::MAX_LEN + udp::LEN + BTH_MASKED];
             let copy = copy.get_mut(..masked_end)?;
             copy.copy_from_slice(headers);
             let (ip, transport) = copy.split_at_mut_checked(udp)?;
@@ -154,29 +151,29 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
             mask_transport(transport.first_chunk_mut()?);
             crc.update(copy);
         }
-        6 if udp == IPV6_LEN => {
-            let mut copy = *headers.first_chunk::<{ IPV6_LEN + UDP_LEN + BTH_MASKED }>()?;
-            let (ip, transport) = copy.split_first_chunk_mut::<IPV6_LEN>()?;
+        6 if udp == ipv6::LEN => {
+            let mut copy = *headers.first_chunk::<{ ipv6::LEN + udp::LEN + BTH_MASKED }>()?;
+            let (ip, transport) = copy.split_first_chunk_mut::<{ ipv6::LEN }>()?;
             mask_ipv6(ip);
             mask_transport(transport.first_chunk_mut()?);
             crc.update(&copy);
         }
-        6 if udp > IPV6_LEN => {
-            let mut ip = *headers.first_chunk::<IPV6_LEN>()?;
-            let mut transport = *headers.last_chunk::<{ UDP_LEN + BTH_MASKED }>()?;
+        6 if udp > ipv6::LEN => {
+            let mut ip = *headers.first_chunk::<{ ipv6::LEN }>()?;
+            let mut transport = *headers.last_chunk::<{ udp::LEN + BTH_MASKED }>()?;
             mask_ipv6(&mut ip);
             match reading {
                 Reading::Covered | Reading::Skipped => {}
                 Reading::Rewritten => {
                     let payload = u16::from_be_bytes([ip[4], ip[5]]);
                     // A payload length of 0 (jumbograms) or one that lies cannot be rewritten: a result would be a guess.
-                    let without = payload.checked_sub(u16::try_from(udp - IPV6_LEN).ok()?)?;
+                    let without = payload.checked_sub(u16::try_from(udp - ipv6::LEN).ok()?)?;
                     ip[4..6].copy_from_slice(&without.to_be_bytes());
                     ip[6] = next_header::UDP;
                 }
                 Reading::SoftRoce => {
-                    let (udp, _) = transport.split_first_chunk_mut::<UDP_LEN>()?;
-                    *udp = *headers.get(IPV6_LEN..)?.first_chunk()?;
+                    let (udp, _) = transport.split_first_chunk_mut::<{ udp::LEN }>()?;
+                    *udp = *headers.get(ipv6::LEN..)?.first_chunk()?;
                 }
             }
             mask_transport(&mut transport);
@@ -201,9 +198,9 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
     let (headers, transport) = copy.split_at_mut_checked(udp)?;
     mask_transport(transport.first_chunk_mut()?);
     match u8_at(packet, 0) >> 4 {
-        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => mask_ipv4(headers.first_chunk_mut()?),
-        6 if udp >= IPV6_LEN => {
-            if udp > IPV6_LEN {
+        4 if (ipv4::LEN..=ipv4::MAX_LEN).contains(&udp) => mask_ipv4(headers.first_chunk_mut()?),
+        6 if udp >= ipv6::LEN => {
+            if udp > ipv6::LEN {
                 mutable_options(packet.get(..udp)?, |data| {
                     if let Some(data) = headers.get_mut(data) {
                         data.fill(0xFF);
@@ -220,29 +217,29 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
 }
 
 /// TOS, TTL and header checksum.
-fn mask_ipv4(header: &mut [u8; IPV4_LEN]) {
-    header[1] = 0xFF;
-    header[8] = 0xFF;
-    header[10..12].fill(0xFF);
+fn mask_ipv4(header: &mut [u8; ipv4::LEN]) {
+    header[ipv4::TOS] = 0xFF;
+    header[ipv4::TTL] = 0xFF;
+    header[ipv4::CHECKSUM..ipv4::SOURCE].fill(0xFF);
 }
 
 /// Traffic class, flow label and hop limit.
-fn mask_ipv6(header: &mut [u8; IPV6_LEN]) {
+fn mask_ipv6(header: &mut [u8; ipv6::LEN]) {
     header[0] |= 0x0F;
     header[1..4].fill(0xFF);
-    header[7] = 0xFF;
+    header[ipv6::HOP_LIMIT] = 0xFF;
 }
 
 /// The UDP checksum, and the BTH's octet with FECN, BECN and the reserved bits beside them.
-fn mask_transport(headers: &mut [u8; UDP_LEN + BTH_MASKED]) {
-    headers[6..UDP_LEN].fill(0xFF);
-    headers[UDP_LEN + BTH_MASKED - 1] = 0xFF;
+fn mask_transport(headers: &mut [u8; udp::LEN + BTH_MASKED]) {
+    headers[udp::CHECKSUM..udp::LEN].fill(0xFF);
+    headers[udp::LEN + BTH_MASKED - 1] = 0xFF;
 }
 
 /// Feeds the extension headers of `packet` (which ends where UDP begins), data of mutable options as ones.
 fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     const ONES: [u8; 255] = [0xFF; 255];
-    let mut fed = IPV6_LEN;
+    let mut fed = ipv6::LEN;
     mutable_options(packet, |data| {
         crc.update(packet.get(fed..data.start).unwrap_or_default());
         crc.update(ONES.get(..data.len()).unwrap_or_default());
@@ -282,7 +279,7 @@ pub fn verify(packet: &[u8], udp: usize) -> Verdict {
     let Some(expected) = compute(covered, udp, Reading::default()) else {
         return Verdict::Unchecked;
     };
-    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > IPV6_LEN;
+    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > ipv6::LEN;
     if expected == found {
         return Verdict::Good(has_extensions.then_some(Reading::default()));
     }
