@@ -166,7 +166,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     fn ip_len(carrier: &Carrier) -> usize {
-        compose::len(&[ip_part(carrier)], &Profile::DEFAULT).unwrap()
+        compose::len(&[ip_part(carrier)], &Profile::DEFAULT)
     }
 
     fn ip_part(carrier: &Carrier) -> Part<'static> {

@@ -9,10 +9,16 @@ pub mod ethernet {
     pub const SOURCE: usize = 6;
     /// EtherType, or an IEEE 802.3 length: behind the addresses and the tags.
     pub const TYPE: usize = 12;
+    /// The EtherType of IPv4.
+    pub const IPV4: u16 = 0x0800;
+    /// The EtherType of IPv6.
+    pub const IPV6: u16 = 0x86DD;
     /// Octets of the header.
     pub const LEN: usize = 14;
     /// Octets of a VLAN tag.
     pub const TAG_LEN: usize = 4;
+    /// Octets of an MPLS label stack entry.
+    pub const LABEL_LEN: usize = 4;
 }
 
 /// IPv4.
@@ -81,6 +87,8 @@ pub mod udp {
     pub const CHECKSUM: usize = 6;
     /// Octets of the header.
     pub const LEN: usize = 8;
+    /// Octets of a VXLAN header behind it.
+    pub const VXLAN_LEN: usize = 8;
 }
 
 /// TCP.
@@ -97,4 +105,6 @@ pub mod icmp {
     pub const CHECKSUM: usize = 2;
     /// Octets in front of what a message quotes or names.
     pub const LEN: usize = 8;
+    /// Type and code of ICMPv6's Parameter Problem about an option that is not known (RFC 4443 section 3.4).
+    pub const UNRECOGNISED_OPTION: [u8; 2] = [4, 2];
 }

@@ -1,4 +1,4 @@
-//! The RoCEv2 Invariant CRC: computed, verified, and patched when a few octets change.
+//! The RoCEv2 Invariant CRC: computed and verified. `template.rs` patches it when a few octets change.
 //!
 //! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
 //! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
@@ -115,6 +115,8 @@ pub enum Verdict {
     Unchecked,
 }
 
+/// The Ethernet polynomial, reflected.
+pub(crate) const POLYNOMIAL: u32 = 0xEDB8_8320;
 /// CRC-32 of the 8 octets of ones that stand for the missing Local Route Header: where every ICRC starts.
 const ONES_LRH: u32 = 0x2144_DF1C;
 /// What is started with: a new one asks each time anew what the processor can do.
@@ -310,97 +312,6 @@ pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
     true
 }
 
-/// Patches an ICRC when a field at a fixed place changes, at a cost that depends on the field alone.
-///
-/// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs depends only on the exclusive-or of the packets,
-/// so one table look-up an octet gives the change. Build one for each field of a template, use it for every packet of
-/// that template's length.
-#[derive(Clone, Debug)]
-pub struct Patcher {
-    tables: Box<[[u32; 256]]>,
-    behind: usize,
-}
-
-impl Patcher {
-    /// For a field of `len` octets with `behind` octets between its end and the ICRC.
-    ///
-    /// Every octet of the field must be one that the ICRC covers (not a masked one, nor one that the packet's
-    /// [`Reading`] leaves out); 1 KiB of tables an octet.
-    #[must_use]
-    pub fn new(len: usize, behind: usize) -> Self {
-        let tables = (0..len)
-            .map(|i| {
-                let zeros = (behind as u64).saturating_add((len - 1 - i) as u64);
-                let mut table = [0u32; 256];
-                for bit in 0..8 {
-                    table[1 << bit] = shifted(1 << bit, zeros);
-                }
-                for value in 1..256usize {
-                    let low = value & value.wrapping_neg();
-                    table[value] = table[value ^ low] ^ table[low];
-                }
-                table
-            })
-            .collect();
-        Self { tables, behind }
-    }
-
-    /// Octets of the field.
-    #[must_use]
-    pub fn field_len(&self) -> usize {
-        self.tables.len()
-    }
-
-    /// The ICRC (as a number) after the field changed from `old` to `new`; both as long as the field.
-    #[inline]
-    #[must_use]
-    pub fn patch(&self, icrc: u32, old: &[u8], new: &[u8]) -> u32 {
-        debug_assert!(old.len() == self.tables.len() && new.len() == self.tables.len());
-        self.tables
-            .iter()
-            .zip(old.iter().zip(new))
-            .fold(icrc, |crc, (table, (o, n))| crc ^ table[usize::from(o ^ n)])
-    }
-
-    /// Writes `new` into the field of `packet`, which ends with its ICRC, and patches that ICRC.
-    ///
-    /// Returns whether the packet is long enough and `new` as long as the field; else nothing is written.
-    #[inline]
-    pub fn apply(&self, packet: &mut [u8], new: &[u8]) -> bool {
-        let Some((covered, icrc)) = packet.split_last_chunk_mut::<ICRC_LEN>() else {
-            return false;
-        };
-        let Some(end) = covered.len().checked_sub(self.behind) else {
-            return false;
-        };
-        let Some(field) = end
-            .checked_sub(self.tables.len())
-            .and_then(|start| covered.get_mut(start..end))
-        else {
-            return false;
-        };
-        if field.len() != new.len() {
-            return false;
-        }
-        *icrc = self
-            .patch(u32::from_le_bytes(*icrc), field, new)
-            .to_le_bytes();
-        field.copy_from_slice(new);
-        true
-    }
-}
-
-/// What one octet of `value` followed by `zeros` octets of zero adds to a CRC.
-fn shifted(value: u8, zeros: u64) -> u32 {
-    let mut of_value = Hasher::new();
-    of_value.update(&[value]);
-    let mut of_zero = Hasher::new();
-    of_zero.update(&[0]);
-    let mut crc = Hasher::new_with_initial(of_value.finalize() ^ of_zero.finalize());
-    crc.combine(&Hasher::new_with_initial_len(0, zeros));
-    crc.finalize()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,17 +392,5 @@ mod tests {
         packet[0] = 0x55;
         assert_eq!(compute(&packet, 20, Reading::Covered), None);
         assert_eq!(verify(&packet, 20), Verdict::Unchecked);
-    }
-
-    #[test]
-    fn a_patched_qp_and_psn_are_as_if_computed() {
-        let mut packet = UC_SEND;
-        let (qp, psn) = (Patcher::new(3, 4 + 20), Patcher::new(3, 20));
-        assert_eq!((qp.field_len(), psn.field_len()), (3, 3));
-        assert!(qp.apply(&mut packet, &[1, 2, 3]));
-        assert!(psn.apply(&mut packet, &[0xFF, 0, 0x80]));
-        assert_eq!(packet[33..36], [1, 2, 3]);
-        assert_eq!(packet[37..40], [0xFF, 0, 0x80]);
-        assert_eq!(verify(&packet, 20), Verdict::Good(None));
     }
 }

@@ -339,6 +339,11 @@ impl<'a> OptionsWriter<'a> {
         }
     }
 
+    /// Octets of the header as it stands, padded.
+    pub(crate) const fn len(&self) -> usize {
+        self.at.next_multiple_of(8)
+    }
+
     /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, and lets `fill`
     /// write its `len` octets of data.
     ///

@@ -21,6 +21,7 @@ pub mod frame;
 pub mod header;
 pub mod icrc;
 pub mod ioam;
+pub mod ip;
 pub mod ipv6_ext;
 pub mod layer;
 pub mod mad;

@@ -9,6 +9,7 @@ use crate::fast_cnp::FastCnp;
 use crate::frame::{End, Frame};
 use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
+use crate::ip;
 use crate::layer::Layer;
 use crate::octets::{array, put, u8_at, u16_at, u32_at};
 use std::net::IpAddr;
@@ -27,8 +28,15 @@ struct OctetTable {
 }
 
 impl OctetTable {
-    /// From what each bit adds, the lowest first.
-    fn new(bits: &[u32; 8]) -> Self {
+    /// From what the highest bit adds.
+    fn new(highest: u32) -> Self {
+        let mut bits = [0; 8];
+        let mut adds = highest;
+        // A lower bit is fed earlier: a CRC of one more bit of zero lies behind it.
+        for bit in bits.iter_mut().rev() {
+            *bit = adds;
+            adds = adds >> 1 ^ if adds & 1 == 0 { 0 } else { icrc::POLYNOMIAL };
+        }
         let (low, high) = bits.split_at(4);
         let half = |bits: &[u32]| {
             let mut sums = [0; 16];
@@ -107,6 +115,7 @@ pub(super) struct Layout {
     destination: Option<AddressPatch>,
     original: Option<Patch<16>>,
     reth_address: Option<Patch<8>>,
+    reth_key: Option<Patch<4>>,
     aeth_msn: Option<Patch<3>>,
     identification: Option<Patch<2>>,
 }
@@ -183,6 +192,7 @@ impl Layout {
             destination: None,
             original: None,
             reth_address: None,
+            reth_key: None,
             aeth_msn: None,
             identification: None,
         })
@@ -249,6 +259,11 @@ impl Layout {
                     extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
                 self.reth_address = Some(self.patch(frame, at)?);
             }
+            Field::RethKey => {
+                let at =
+                    extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
+                self.reth_key = Some(self.patch(frame, at + 8)?);
+            }
             Field::AethMsn => {
                 let at =
                     extended_at(ExtendedHeader::Aeth).ok_or(lacks("its opcode has no AETH"))?;
@@ -284,8 +299,8 @@ impl Layout {
         })
     }
 
-    /// The patch of the field at `at`: for each bit of it, the difference that flipping it makes to the ICRC. Asking
-    /// `icrc::compute` makes this right in every reading, also where it covers a part of the field only.
+    /// The patch of the field at `at`: for each octet of it, the difference that flipping its highest bit makes to the
+    /// ICRC. Asking `icrc::compute` makes this right in every reading; the reading covers an octet or it does not.
     fn patch<const N: usize>(&self, frame: &Frame<'_>, at: usize) -> Result<Patch<N>, Error> {
         let short = || Error::short(Layer::Icrc, at + N, self.icrc);
         let mut packet = frame
@@ -301,14 +316,11 @@ impl Layout {
         let mut covered = false;
         for (i, table) in tables.iter_mut().enumerate() {
             let octet = at - self.ip + i;
-            let mut adds = [0; 8];
-            for (bit, adds) in (0..).zip(&mut adds) {
-                flip(&mut packet, octet, bit).ok_or_else(short)?;
-                *adds = icrc(&packet)? ^ unchanged;
-                flip(&mut packet, octet, bit).ok_or_else(short)?;
-            }
-            covered |= adds != [0; 8];
-            *table = OctetTable::new(&adds);
+            flip(&mut packet, octet).ok_or_else(short)?;
+            let highest = icrc(&packet)? ^ unchanged;
+            flip(&mut packet, octet).ok_or_else(short)?;
+            covered |= highest != 0;
+            *table = OctetTable::new(highest);
         }
         let tables = covered.then(|| Arc::new(tables));
         Ok(Patch { at, tables })
@@ -337,6 +349,9 @@ impl Layout {
                 address.to_be_bytes(),
                 field,
             ),
+            Change::RethKey(key) => {
+                self.write(&self.reth_key, (frame, icrc), key.to_be_bytes(), field)
+            }
             Change::FastCnpOriginalDestination(address) => {
                 self.write(&self.original, (frame, icrc), address.octets(), field)
             }
@@ -352,9 +367,18 @@ impl Layout {
                 self.write_address(&self.destination, (frame, icrc), address, field)
             }
             Change::FlowLabel(label) => self.write_flow_label(frame, label),
-            Change::TrafficClass(class) => self.write_traffic_class(frame, class, 0xFF),
-            Change::Ecn(ecn) => self.write_traffic_class(frame, ecn, 0b11),
-            Change::HopLimit(hops) => self.write_hop_limit(frame, hops),
+            Change::TrafficClass(class) => {
+                ip::set_traffic_class(self.packet(frame), class, 0xFF);
+                Ok(())
+            }
+            Change::Ecn(ecn) => {
+                ip::set_traffic_class(self.packet(frame), ecn, 0b11);
+                Ok(())
+            }
+            Change::HopLimit(hops) => {
+                ip::set_hop_limit(self.packet(frame), hops);
+                Ok(())
+            }
             Change::Fecn(on) => self.write_bth_ecn(frame, 0x80, on),
             Change::Becn(on) => self.write_bth_ecn(frame, 0x40, on),
         }
@@ -394,7 +418,7 @@ impl Layout {
                 });
             }
         };
-        self.patch_ipv4_checksum(frame, [old], [id]);
+        ip::patch_ipv4_checksum(self.packet(frame), [old], [id]);
         Ok(())
     }
 
@@ -415,7 +439,7 @@ impl Layout {
                 let new = address.octets();
                 patch.apply(frame, icrc, new).map(|old| {
                     let words = |[a, b, c, d]: [u8; 4]| [[a, b], [c, d]].map(u16::from_be_bytes);
-                    self.patch_ipv4_checksum(frame, words(old), words(new));
+                    ip::patch_ipv4_checksum(self.packet(frame), words(old), words(new));
                 })
             }
             (Some(_), _) => return Err(TemplateError::Family(field)),
@@ -430,57 +454,14 @@ impl Layout {
                 why: NO_FLOW_LABEL,
             });
         }
-        self.write_ipv6_word(frame, label, 0x000F_FFFF);
+        ip::set_flow_label(self.packet(frame), label);
         Ok(())
     }
 
-    /// Writes the bits of `mask` of the traffic class or TOS.
-    fn write_traffic_class(
-        &self,
-        frame: &mut [u8],
-        class: u8,
-        mask: u8,
-    ) -> Result<(), TemplateError> {
-        if self.is_ipv4 {
-            self.write_ipv4_octet(frame, ipv4::TOS, class, mask);
-        } else {
-            self.write_ipv6_word(frame, u32::from(class) << 20, u32::from(mask) << 20);
-        }
-        Ok(())
-    }
-
-    fn write_hop_limit(&self, frame: &mut [u8], hops: u8) -> Result<(), TemplateError> {
-        if self.is_ipv4 {
-            self.write_ipv4_octet(frame, ipv4::TTL, hops, 0xFF);
-        } else {
-            put(frame, self.ip + ipv6::HOP_LIMIT, &[hops]);
-        }
-        Ok(())
-    }
-
-    /// Writes the bits of `mask` of the first four octets of the IPv6 header.
-    fn write_ipv6_word(&self, frame: &mut [u8], bits: u32, mask: u32) {
-        let word = u32_at(frame, self.ip) & !mask | bits & mask;
-        put(frame, self.ip, &word.to_be_bytes());
-    }
-
-    /// Writes the bits of `mask` of one octet of the IPv4 header, and patches its checksum.
-    fn write_ipv4_octet(&self, frame: &mut [u8], at: usize, bits: u8, mask: u8) {
-        let old = u8_at(frame, self.ip + at);
-        let new = old & !mask | bits & mask;
-        put(frame, self.ip + at, &[new]);
-        let word = |octet: u8| u16::from(octet) << if at.is_multiple_of(2) { 8 } else { 0 };
-        self.patch_ipv4_checksum(frame, [word(old)], [word(new)]);
-    }
-
-    /// Patches the IPv4 header checksum for header words that changed from `old` to `new`.
+    /// The innermost IP packet.
     #[inline]
-    fn patch_ipv4_checksum<const N: usize>(&self, frame: &mut [u8], old: [u16; N], new: [u16; N]) {
-        let at = self.ip + ipv4::CHECKSUM;
-        let delta: u32 = old.iter().map(|word| u32::from(!word)).sum::<u32>()
-            + new.iter().map(|word| u32::from(*word)).sum::<u32>();
-        let checksum = checksum::patched(u16_at(frame, at), delta.into());
-        put(frame, at, &checksum.to_be_bytes());
+    fn packet<'f>(&self, frame: &'f mut [u8]) -> &'f mut [u8] {
+        frame.get_mut(self.ip..).unwrap_or_default()
     }
 
     /// Sets or clears a bit of the BTH's octet that the ICRC takes as ones.
@@ -501,8 +482,8 @@ const fn low_24(value: u32) -> [u8; 3] {
     [a, b, c]
 }
 
-fn flip(packet: &mut [u8], octet: usize, bit: u32) -> Option<()> {
-    *packet.get_mut(octet)? ^= 1 << bit;
+fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
+    *packet.get_mut(octet)? ^= 0x80;
     Some(())
 }
 
