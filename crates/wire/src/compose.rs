@@ -400,7 +400,7 @@ impl Part<'_> {
             Self::Mpls { .. } => ethernet::LABEL_LEN,
             Self::Ipv4 { options, .. } => ipv4::LEN + options.len(),
             Self::Ipv6 { .. } => ipv6::LEN,
-            // What switches send: measuring it by writing would take a third of the packet's time.
+            // What switches send: measuring it by writing takes some 30 of 150 ns.
             Self::DestinationOptions([OptionPart::FastCnp(repr)]) => repr.header_len(),
             Self::HopByHop(options) | Self::DestinationOptions(options) => {
                 // What cannot be written is refused when it is to be written.
