@@ -13,6 +13,7 @@ pub mod pace;
 pub mod pending;
 pub mod plot;
 pub mod report;
+mod routing;
 pub mod run;
 pub mod scenario;
 pub mod sim;

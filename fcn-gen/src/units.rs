@@ -30,12 +30,6 @@ impl Ps {
         self.0 / 1_000
     }
 
-    /// Microseconds.
-    #[must_use]
-    pub fn as_micros_f64(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-
     /// Seconds.
     #[must_use]
     pub fn as_seconds_f64(self) -> f64 {

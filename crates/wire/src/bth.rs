@@ -14,7 +14,8 @@ pub const BTH_LEN: usize = 12;
 /// Largest value of a QP number or PSN (24 bits).
 pub const MAX_24: u32 = 0x00FF_FFFF;
 
-mod field {
+/// Where the fields lie in the Base Transport Header.
+pub(crate) mod field {
     pub const OPCODE: usize = 0;
     /// Solicited event, migration state, pad count, transport version.
     pub const FLAGS: usize = 1;
@@ -87,10 +88,12 @@ impl ExtendedHeader {
     #[must_use]
     pub const fn len(self) -> usize {
         match self {
-            Self::Deth | Self::AtomicAckEth => 8,
-            Self::Reth => 16,
+            Self::Deth => Deth::LEN,
+            Self::Reth => Reth::LEN,
+            Self::Aeth => Aeth::LEN,
+            Self::AtomicAckEth => 8,
             Self::AtomicEth => 28,
-            Self::Aeth | Self::ImmDt | Self::Ieth => 4,
+            Self::ImmDt | Self::Ieth => 4,
         }
     }
 
@@ -475,9 +478,12 @@ pub struct Deth {
 }
 
 impl Reth {
+    /// Octets of the header.
+    pub const LEN: usize = 16;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [0; 16];
         put(&mut out, 0, &self.address.to_be_bytes());
         put(&mut out, 8, &self.rkey.to_be_bytes());
@@ -487,9 +493,12 @@ impl Reth {
 }
 
 impl Aeth {
+    /// Octets of the header.
+    pub const LEN: usize = 4;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 4] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [self.syndrome, 0, 0, 0];
         put_u24(&mut out, 1, self.msn);
         out
@@ -497,12 +506,17 @@ impl Aeth {
 }
 
 impl Deth {
+    /// Octets of the header.
+    pub const LEN: usize = 8;
+    /// Where the QP lies in it.
+    pub(crate) const SOURCE_QP: usize = 5;
+
     /// The header's octets.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 8] {
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [0; 8];
         put(&mut out, 0, &self.qkey.to_be_bytes());
-        put_u24(&mut out, 5, self.source_qp.0);
+        put_u24(&mut out, Self::SOURCE_QP, self.source_qp.0);
         out
     }
 }
@@ -565,7 +579,7 @@ impl<'a> Roce<'a> {
     }
 
     /// Where the extended header `which` begins, if the opcode has it.
-    fn extended_at(&self, which: ExtendedHeader) -> Option<usize> {
+    pub(crate) fn extended_at(&self, which: ExtendedHeader) -> Option<usize> {
         let mut at = BTH_LEN;
         for header in self.bth.opcode().extended_headers()? {
             if *header == which {
@@ -603,7 +617,7 @@ impl<'a> Roce<'a> {
         let at = self.extended_at(ExtendedHeader::Deth)?;
         Some(Deth {
             qkey: u32_at(self.bytes, at),
-            source_qp: Qp(u24_at(self.bytes, at + 5)),
+            source_qp: Qp(u24_at(self.bytes, at + Deth::SOURCE_QP)),
         })
     }
 

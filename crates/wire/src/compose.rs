@@ -1,24 +1,36 @@
 //! Whole packets from parts, outermost first: lengths, next headers, checksums and the ICRC are filled in.
 //!
-//! For templates, tests and sample captures: it allocates. What changes per packet is patched in place afterwards, at
-//! the offsets that [`Frame`](crate::Frame) finds. Headers below ours are etherparse's.
+//! Every header that this crate writes is written here or by its message's module; what changes from packet to packet
+//! is patched in place afterwards (`template.rs`). [`write`] fills a buffer and allocates nothing.
 
-use crate::bth::BthRepr;
+use crate::bth::{Aeth, BthRepr, Deth, Reth};
+use crate::checksum;
 use crate::cnp::CnpRepr;
 use crate::error::{Error, Result};
 use crate::fast_cnp::FastCnpRepr;
+use crate::frame::ETHERTYPE_MPLS;
+use crate::header::{ethernet, icmp, ipv4, ipv6, routing, tcp, udp};
 use crate::icrc::{self, ICRC_LEN, Policy};
 use crate::ioam::IoamOption;
-use crate::ipv6_ext::{MAX_OPTIONS_HEADER, OptionsWriter, next_header};
+use crate::ipv6_ext::{ExtHeaders, OptionsWriter, last_segment_at, next_header};
 use crate::layer::Layer;
-use crate::octets::put;
+use crate::octets::{put, put_u24};
+use crate::pfc::{ETHERTYPE_MAC_CONTROL, PfcRepr};
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
-use etherparse::{
-    EtherType, Ethernet2Header, IpDscp, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options,
-    Ipv6FlowLabel, Ipv6Header, SingleVlanHeader, UdpHeader, VlanId, VlanPcp,
-};
+use crate::proxy_cn::ProxyCnRepr;
+use crate::wan_fcn::WanFcnRepr;
+use etherparse::EtherType;
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Octets behind the Ethernet header of the shortest frame, without FCS.
+const SHORTEST: usize = 46;
+/// Octets of an IPv6 Fragment header.
+const FRAGMENT_LEN: usize = 8;
+/// IPv4's flags: don't fragment.
+const DONT_FRAGMENT: [u8; 2] = [0x40, 0];
+/// TTL and hop limit unless told otherwise.
+pub const DEFAULT_HOP_LIMIT: u8 = 64;
 
 /// One option of an options header to write.
 #[derive(Clone, Copy, Debug)]
@@ -134,10 +146,46 @@ pub enum Part<'a> {
         /// Network identifier, 24 bits.
         vni: u32,
     },
+    /// TCP header without options: an acknowledgement with a window.
+    Tcp {
+        /// Source port.
+        source: u16,
+        /// Destination port.
+        destination: u16,
+        /// Sequence number.
+        sequence: u32,
+        /// Acknowledgement number.
+        acknowledgement: u32,
+        /// Push.
+        push: bool,
+        /// Receive window.
+        window: u16,
+        /// What to do about the checksum.
+        checksum: UdpChecksum,
+    },
+    /// ICMPv6 header with the right checksum (RFC 4443).
+    Icmpv6 {
+        /// Type and code.
+        kind: [u8; 2],
+        /// The four octets behind the checksum.
+        rest: u32,
+    },
     /// Base Transport Header.
     Bth(BthRepr),
+    /// RDMA extended transport header.
+    Reth(Reth),
+    /// Acknowledge extended transport header.
+    Aeth(Aeth),
+    /// Datagram extended transport header.
+    Deth(Deth),
     /// A CNP from its BTH to its reserved octets.
     Cnp(CnpRepr),
+    /// Congestion notification to the proxy node.
+    ProxyCn(ProxyCnRepr<'a>),
+    /// Fast CNP in the WAN.
+    WanFcn(WanFcnRepr),
+    /// Priority-based flow control behind an Ethernet header, padded to the shortest frame.
+    Pfc(PfcRepr),
     /// Octets, for what this module does not build.
     Bytes(&'a [u8]),
     /// Octets that an EtherType (in Ethernet) or a protocol number (in IP) announces.
@@ -151,6 +199,63 @@ pub enum Part<'a> {
     },
     /// The ICRC: the last part of a RoCEv2 packet.
     Icrc(Policy),
+    /// So many octets behind those written, announced as those of [`Payload`](Self::Payload) are: no checksum can cover
+    /// them. Only as the last part.
+    Behind {
+        /// EtherType; below 1536 an IEEE 802.3 length is written instead.
+        ether_type: u16,
+        /// IP protocol number.
+        protocol: u8,
+        /// How many.
+        len: usize,
+    },
+}
+
+impl Part<'_> {
+    /// An IPv6 header without a flow label.
+    #[must_use]
+    pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Self {
+        Self::Ipv6 {
+            source,
+            destination,
+            traffic_class,
+            flow_label: 0,
+            hop_limit: DEFAULT_HOP_LIMIT,
+        }
+    }
+
+    /// An IPv4 header without options.
+    #[must_use]
+    pub const fn v4(source: Ipv4Addr, destination: Ipv4Addr, tos: u8) -> Self {
+        Self::Ipv4 {
+            source,
+            destination,
+            tos,
+            ttl: DEFAULT_HOP_LIMIT,
+            id: 0,
+            options: &[],
+        }
+    }
+
+    /// A UDP header without a checksum.
+    #[must_use]
+    pub const fn udp(source: u16, destination: u16) -> Self {
+        Self::Udp {
+            source,
+            destination,
+            checksum: UdpChecksum::Zero,
+        }
+    }
+
+    /// A UDP header with its checksum.
+    #[must_use]
+    pub const fn udp_summed(source: u16, destination: u16) -> Self {
+        Self::Udp {
+            source,
+            destination,
+            checksum: UdpChecksum::Compute,
+        }
+    }
 }
 
 /// How a part is announced by the one in front of it.
@@ -160,12 +265,22 @@ struct Announced {
     protocol: u8,
 }
 
+impl Announced {
+    const fn ip(protocol: u8) -> Self {
+        Self {
+            ether_type: 0,
+            protocol,
+        }
+    }
+}
+
 /// Fields that can only be filled once the IP header is there.
 #[derive(Clone, Copy, Default)]
 struct Pending {
-    /// Where UDP begins in what is built so far.
+    /// Where UDP begins.
     udp: usize,
-    checksum: bool,
+    /// Where the header of a transport begins that wants a checksum; where in it; the protocol.
+    checksum: Option<(usize, usize, u8)>,
     icrc: Option<Policy>,
 }
 
@@ -175,324 +290,389 @@ struct Pending {
 /// A part that cannot be written (an option too long, a header longer than its length field can say), or an ICRC asked
 /// for where there is no IP with UDP and a BTH.
 pub fn packet(parts: &[Part<'_>], profile: &Profile) -> Result<Vec<u8>> {
-    let mut out: Vec<u8> = Vec::new();
-    let mut announced = Announced {
-        ether_type: 0,
-        protocol: next_header::NONE,
-    };
-    let mut pending = Pending::default();
-    // Inside out: a header's length fields need what follows it.
-    for part in parts.iter().rev() {
-        let (header, this) = one(*part, &out, announced, profile)?;
-        pending.udp += header.len();
-        match *part {
-            Part::Udp { checksum, .. } => {
-                pending.udp = 0;
-                pending.checksum = checksum == UdpChecksum::Compute;
-            }
-            Part::Icrc(policy) => pending.icrc = Some(policy),
-            _ => {}
-        }
-        out.splice(0..0, header);
-        announced = this;
-        if matches!(part, Part::Ipv4 { .. } | Part::Ipv6 { .. }) {
-            finish_ip(&mut out, pending)?;
-            pending = Pending::default();
-        }
-    }
-    if pending.icrc.is_some() {
-        return Err(Error::short(Layer::Icrc, 20 + 8 + 12, out.len()));
-    }
+    let mut out = vec![0; len(parts, profile)];
+    write(parts, profile, &mut out)?;
     Ok(out)
 }
 
-fn finish_ip(out: &mut [u8], pending: Pending) -> Result<()> {
-    if let Some(policy) = pending.icrc {
-        // A corrupt ICRC is one that differs from the right one; zero needs no computation at all.
-        if !icrc::fill(out, pending.udp, policy) {
-            return Err(Error::short(
-                Layer::Icrc,
-                pending.udp + 8 + 12 + ICRC_LEN,
-                out.len(),
-            ));
+/// Octets of the packet of `parts`, but for those that are [`Behind`](Part::Behind) it.
+#[must_use]
+pub fn len(parts: &[Part<'_>], profile: &Profile) -> usize {
+    parts.iter().map(|part| part.len(profile)).sum()
+}
+
+/// Writes the packet of `parts` to the start of `out`, and returns its length.
+///
+/// # Errors
+/// As [`packet`]; `out` is too short.
+pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<usize> {
+    let (need, have) = (len(parts, profile), out.len());
+    let out = out
+        .get_mut(..need)
+        .ok_or_else(|| Error::buffer(Layer::Payload, need, have))?;
+    let mut next = Announced::ip(next_header::NONE);
+    let mut pending = Pending::default();
+    let (mut at, mut behind) = (need, 0);
+    // Inside out: a header's length fields need what follows it.
+    for part in parts.iter().rev() {
+        let end = at;
+        at -= part.len(profile);
+        let (Some(place), inner) = (out.get_mut(at..end), need - end + behind) else {
+            break;
+        };
+        next = part.emit(place, inner, next, profile)?;
+        match *part {
+            Part::Behind { len, .. } => behind = len,
+            Part::Udp { checksum, .. } => {
+                pending.udp = at;
+                let wanted = checksum == UdpChecksum::Compute;
+                pending.checksum = wanted.then_some((at, udp::CHECKSUM, next_header::UDP));
+            }
+            Part::Tcp {
+                checksum: UdpChecksum::Compute,
+                ..
+            } => {
+                pending.checksum = Some((at, tcp::CHECKSUM, next_header::TCP));
+            }
+            Part::Icmpv6 { .. } => {
+                pending.checksum = Some((at, icmp::CHECKSUM, next_header::ICMPV6));
+            }
+            Part::Icrc(policy) => pending.icrc = Some(policy),
+            Part::Ipv4 { .. } | Part::Ipv6 { .. } => {
+                finish_ip(out, at, pending)?;
+                pending = Pending::default();
+            }
+            _ => {}
         }
     }
-    if pending.checksum {
-        let checksum = udp_checksum(out, pending.udp);
-        put(out, pending.udp + 6, &checksum.to_be_bytes());
+    if pending.icrc.is_some() {
+        return Err(no_icrc(need));
+    }
+    Ok(need)
+}
+
+fn no_icrc(have: usize) -> Error {
+    Error::short(Layer::Icrc, ipv4::LEN + udp::LEN + 12 + ICRC_LEN, have)
+}
+
+/// Fills in what covers the IP packet at `ip`, which is the rest of `out`.
+fn finish_ip(out: &mut [u8], ip: usize, pending: Pending) -> Result<()> {
+    let packet = out.get_mut(ip..).unwrap_or_default();
+    if let Some(policy) = pending.icrc {
+        // A corrupt ICRC is one that differs from the right one; zero needs no computation at all.
+        let udp = pending.udp.checked_sub(ip);
+        if !udp.is_some_and(|udp| icrc::fill(packet, udp, policy)) {
+            return Err(no_icrc(packet.len()));
+        }
+    }
+    if let Some((transport, field, protocol)) = pending.checksum {
+        let at = transport - ip;
+        let value = transport_checksum(packet, at, protocol);
+        put(packet, at + field, &value.to_be_bytes());
     }
     Ok(())
 }
 
-/// The UDP checksum of the IP packet `packet` whose UDP header begins at `udp`.
-fn udp_checksum(packet: &[u8], udp: usize) -> u16 {
-    let Some((header, rest)) = packet.split_at_checked(udp) else {
-        return 0;
+/// The checksum of the transport at `at` in an IP packet.
+fn transport_checksum(packet: &[u8], at: usize, protocol: u8) -> u16 {
+    let segment = packet.get(at..).unwrap_or_default();
+    let address = |at: usize, len: usize| packet.get(at..at + len).unwrap_or_default();
+    let addresses = if packet.first().is_some_and(|first| first >> 4 == 4) {
+        [ipv4::SOURCE, ipv4::DESTINATION].map(|at| address(at, 4))
+    } else {
+        let headers = packet.get(..at).unwrap_or_default();
+        let last = ExtHeaders::new(headers)
+            .flatten()
+            .find_map(|header| last_segment_at(headers, &header));
+        let destination = last.unwrap_or(ipv6::DESTINATION);
+        [ipv6::SOURCE, destination].map(|at| address(at, 16))
     };
-    let (Some(ports), payload) = (rest.first_chunk::<8>(), rest.get(8..).unwrap_or_default())
-    else {
-        return 0;
-    };
-    let udp_header = UdpHeader {
-        source_port: u16::from_be_bytes([ports[0], ports[1]]),
-        destination_port: u16::from_be_bytes([ports[2], ports[3]]),
-        length: u16::from_be_bytes([ports[4], ports[5]]),
-        checksum: 0,
-    };
-    if let Ok((ip, _)) = Ipv4Header::from_slice(header) {
-        return udp_header.calc_checksum_ipv4(&ip, payload).unwrap_or(0);
-    }
-    let Ok((mut ip, _)) = Ipv6Header::from_slice(header) else {
-        return 0;
-    };
-    // RFC 8200 section 8.1: with a routing header, the pseudo-header has the final destination.
-    if let Some(last) = final_segment(header) {
-        ip.destination = last;
-    }
-    udp_header.calc_checksum_ipv6(&ip, payload).unwrap_or(0)
+    checksum::of_transport(addresses, protocol, segment.len(), &[segment])
 }
 
-fn final_segment(header: &[u8]) -> Option<[u8; 16]> {
-    crate::ipv6_ext::ExtHeaders::new(header)
-        .flatten()
-        .filter(|h| h.layer == Layer::Routing)
-        .find_map(|h| {
-            let routing = header.get(h.start..h.start + h.len)?;
-            let left = *routing.get(3)?;
-            (left > 0 && *routing.get(2)? == 4)
-                .then(|| routing.get(8..24)?.first_chunk().copied())
-                .flatten()
-        })
-}
+impl Part<'_> {
+    /// Octets of it.
+    #[inline]
+    fn len(&self, profile: &Profile) -> usize {
+        match *self {
+            Self::Ethernet { .. } => ethernet::LEN,
+            Self::Vlan { .. } => ethernet::TAG_LEN,
+            Self::Mpls { .. } => ethernet::LABEL_LEN,
+            Self::Ipv4 { options, .. } => ipv4::LEN + options.len(),
+            Self::Ipv6 { .. } => ipv6::LEN,
+            // What switches send: measuring it by writing takes some 30 of 150 ns.
+            Self::DestinationOptions([OptionPart::FastCnp(repr)]) => repr.header_len(),
+            Self::HopByHop(options) | Self::DestinationOptions(options) => {
+                // What cannot be written is refused when it is to be written.
+                let measured = write_options(options, profile, OptionsWriter::measuring());
+                measured.map_or(0, |writer| writer.len())
+            }
+            Self::SegmentRouting { segments, .. } => routing::SEGMENTS + 16 * segments.len(),
+            Self::Fragment { .. } => FRAGMENT_LEN,
+            Self::Udp { .. } => udp::LEN,
+            Self::Tcp { .. } => tcp::LEN,
+            Self::Icmpv6 { .. } => icmp::LEN,
+            Self::Vxlan { .. } => udp::VXLAN_LEN,
+            Self::Bth(repr) => repr.buffer_len(),
+            Self::Reth(_) => Reth::LEN,
+            Self::Aeth(_) => Aeth::LEN,
+            Self::Deth(_) => Deth::LEN,
+            Self::Cnp(repr) => repr.buffer_len(),
+            Self::ProxyCn(repr) => repr.buffer_len(),
+            Self::WanFcn(repr) => repr.buffer_len(),
+            Self::Pfc(_) => SHORTEST,
+            Self::Bytes(bytes) | Self::Payload { bytes, .. } | Self::RawExtension(_, bytes) => {
+                bytes.len()
+            }
+            Self::Icrc(_) => ICRC_LEN,
+            Self::Behind { .. } => 0,
+        }
+    }
 
-/// The octets of one part's header in front of `inner`, and how it is announced itself.
-fn one(
-    part: Part<'_>,
-    inner: &[u8],
-    next: Announced,
-    profile: &Profile,
-) -> Result<(Vec<u8>, Announced)> {
-    let ip = |protocol| Announced {
-        ether_type: 0,
-        protocol,
-    };
-    let bytes: Vec<u8>;
-    let this = match part {
-        Part::Ethernet {
-            source,
-            destination,
-        } => {
-            let ether_type = if next.ether_type < 1536 {
-                u16_len(Layer::Ethernet, inner.len())?
-            } else {
-                next.ether_type
-            };
-            let header = Ethernet2Header {
+    /// Writes it to `out`, which has its length, in front of `inner` octets that it announces as `next`. Returns how it is
+    /// announced itself.
+    fn emit(
+        &self,
+        out: &mut [u8],
+        inner: usize,
+        next: Announced,
+        profile: &Profile,
+    ) -> Result<Announced> {
+        Ok(match *self {
+            Self::Ethernet {
                 source,
                 destination,
-                ether_type: EtherType(ether_type),
-            };
-            bytes = header.to_bytes().to_vec();
-            ip(next_header::ETHERNET)
-        }
-        Part::Vlan {
-            id,
-            priority,
-            service,
-        } => {
-            let header = SingleVlanHeader {
-                pcp: VlanPcp::try_new(priority)
-                    .map_err(|_| wide(Layer::Vlan, "PCP", priority.into(), "0 to 7"))?,
-                drop_eligible_indicator: false,
-                vlan_id: VlanId::try_new(id)
-                    .map_err(|_| wide(Layer::Vlan, "VID", id.into(), "0 to 4095"))?,
-                ether_type: EtherType(next.ether_type),
-            };
-            bytes = header.to_bytes().to_vec();
-            let tpid = if service {
-                EtherType::PROVIDER_BRIDGING
-            } else {
-                EtherType::VLAN_TAGGED_FRAME
-            };
-            Announced {
-                ether_type: tpid.0,
-                protocol: next_header::NONE,
+            } => {
+                put(out, ethernet::DESTINATION, &destination);
+                put(out, ethernet::SOURCE, &source);
+                let ether_type = match next.ether_type {
+                    0..1536 => u16_len(Layer::Ethernet, inner)?,
+                    ether_type => ether_type.to_be_bytes(),
+                };
+                put(out, ethernet::TYPE, &ether_type);
+                Announced::ip(next_header::ETHERNET)
             }
-        }
-        Part::Mpls {
-            label,
-            traffic_class,
-            ttl,
-        } => {
-            let bottom = u32::from(next.protocol != next_header::MPLS);
-            let entry = (label & 0x000F_FFFF) << 12
-                | u32::from(traffic_class & 7) << 9
-                | bottom << 8
-                | u32::from(ttl);
-            bytes = entry.to_be_bytes().to_vec();
-            Announced {
-                ether_type: crate::frame::ETHERTYPE_MPLS,
-                protocol: next_header::MPLS,
+            Self::Vlan {
+                id,
+                priority,
+                service,
+            } => {
+                within(Layer::Vlan, "PCP", priority.into(), 7, "0 to 7")?;
+                within(Layer::Vlan, "VID", id.into(), 0x0FFF, "0 to 4095")?;
+                put(out, 0, &(u16::from(priority) << 13 | id).to_be_bytes());
+                put(out, 2, &next.ether_type.to_be_bytes());
+                Announced {
+                    ether_type: tag_type(service),
+                    protocol: next_header::NONE,
+                }
             }
-        }
-        Part::Ipv4 {
-            source,
-            destination,
-            tos,
-            ttl,
-            id,
-            options,
-        } => {
-            let options = Ipv4Options::try_from(options)
-                .map_err(|_| Error::length(Layer::Ipv4, 0, "options", options.len(), 0, 40))?;
-            let mut header = Ipv4Header {
-                dscp: IpDscp::try_new(tos >> 2).unwrap_or_default(),
-                ecn: etherparse::IpEcn::try_new(tos & 3).unwrap_or_default(),
-                total_len: 0,
-                identification: id,
-                dont_fragment: true,
-                more_fragments: false,
-                fragment_offset: IpFragOffset::ZERO,
-                time_to_live: ttl,
-                protocol: IpNumber(next.protocol),
-                header_checksum: 0,
-                source: source.octets(),
-                destination: destination.octets(),
-                options,
-            };
-            header.total_len = u16_len(Layer::Ipv4, header.header_len() + inner.len())?;
-            header.header_checksum = header.calc_header_checksum();
-            bytes = header.to_bytes().to_vec();
-            Announced {
-                ether_type: EtherType::IPV4.0,
-                protocol: next_header::IPV4,
-            }
-        }
-        Part::Ipv6 {
-            source,
-            destination,
-            traffic_class,
-            flow_label,
-            hop_limit,
-        } => {
-            let header = Ipv6Header {
+            Self::Mpls {
+                label,
                 traffic_class,
-                flow_label: Ipv6FlowLabel::try_new(flow_label)
-                    .map_err(|_| wide(Layer::Ipv6, "flow label", flow_label.into(), "20 bits"))?,
-                payload_length: u16_len(Layer::Ipv6, inner.len())?,
-                next_header: IpNumber(next.protocol),
-                hop_limit,
-                source: source.octets(),
-                destination: destination.octets(),
-            };
-            bytes = header.to_bytes().to_vec();
-            Announced {
-                ether_type: EtherType::IPV6.0,
-                protocol: next_header::IPV6,
+                ttl,
+            } => {
+                let bottom = u32::from(next.protocol != next_header::MPLS);
+                let entry = (label & 0x000F_FFFF) << 12
+                    | u32::from(traffic_class & 7) << 9
+                    | bottom << 8
+                    | u32::from(ttl);
+                put(out, 0, &entry.to_be_bytes());
+                Announced {
+                    ether_type: ETHERTYPE_MPLS,
+                    protocol: next_header::MPLS,
+                }
             }
-        }
-        Part::HopByHop(options) => {
-            bytes = options_header(Layer::HopByHop, options, next.protocol, profile)?;
-            ip(next_header::HOP_BY_HOP)
-        }
-        Part::DestinationOptions(options) => {
-            bytes = options_header(Layer::DestinationOptions, options, next.protocol, profile)?;
-            ip(next_header::DESTINATION_OPTIONS)
-        }
-        Part::SegmentRouting { left, segments } => {
-            let units = segments.len() * 2;
-            let last = segments.len().saturating_sub(1) as u8;
-            let Ok(units) = u8::try_from(units) else {
-                return Err(Error::length(
-                    Layer::Routing,
-                    1,
-                    "Hdr Ext Len",
-                    units,
-                    0,
-                    255,
-                ));
-            };
-            let mut header = vec![next.protocol, units, 4, left, last, 0, 0, 0];
-            header.extend(segments.iter().flat_map(Ipv6Addr::octets));
-            bytes = header;
-            ip(next_header::ROUTING)
-        }
-        Part::Fragment { offset, more, id } => {
-            let field = offset & 0xFFF8 | u16::from(more);
-            let mut header = vec![next.protocol, 0];
-            header.extend(field.to_be_bytes());
-            header.extend(id.to_be_bytes());
-            bytes = header;
-            ip(next_header::FRAGMENT)
-        }
-        Part::RawExtension(number, raw) => {
-            let mut header = raw.to_vec();
-            put(&mut header, 0, &[next.protocol]);
-            bytes = header;
-            ip(number)
-        }
-        Part::Udp {
-            source,
-            destination,
-            ..
-        } => {
-            let header = UdpHeader {
-                source_port: source,
-                destination_port: destination,
-                length: u16_len(Layer::Udp, 8 + inner.len())?,
-                checksum: 0,
-            };
-            bytes = header.to_bytes().to_vec();
-            ip(next_header::UDP)
-        }
-        Part::Vxlan { vni } => {
-            let [_, a, b, c] = vni.to_be_bytes();
-            bytes = vec![0x08, 0, 0, 0, a, b, c, 0];
-            next
-        }
-        Part::Bth(repr) => {
-            let mut header = vec![0; repr.buffer_len()];
-            repr.emit(&mut header)?;
-            bytes = header;
-            next
-        }
-        Part::Cnp(repr) => {
-            let mut header = vec![0; repr.buffer_len()];
-            repr.emit(&mut header)?;
-            bytes = header;
-            next
-        }
-        Part::Bytes(raw) => {
-            bytes = raw.to_vec();
-            next
-        }
-        Part::Payload {
-            ether_type,
-            protocol,
-            bytes: raw,
-        } => {
-            bytes = raw.to_vec();
-            Announced {
+            Self::Ipv4 {
+                source,
+                destination,
+                tos,
+                ttl,
+                id,
+                options,
+            } => {
+                if options.len() > ipv4::MAX_LEN - ipv4::LEN || !options.len().is_multiple_of(4) {
+                    return Err(Error::length(
+                        Layer::Ipv4,
+                        0,
+                        "options",
+                        options.len(),
+                        0,
+                        40,
+                    ));
+                }
+                put(out, 0, &[0x40 | (out.len() / 4) as u8, tos]);
+                put(out, ipv4::LENGTH, &u16_len(Layer::Ipv4, out.len() + inner)?);
+                put(out, ipv4::IDENTIFICATION, &id.to_be_bytes());
+                put(out, ipv4::FRAGMENT, &DONT_FRAGMENT);
+                put(out, ipv4::TTL, &[ttl, next.protocol, 0, 0]);
+                put(out, ipv4::SOURCE, &source.octets());
+                put(out, ipv4::DESTINATION, &destination.octets());
+                put(out, ipv4::LEN, options);
+                let checksum = checksum::of(&[out]);
+                put(out, ipv4::CHECKSUM, &checksum.to_be_bytes());
+                Announced {
+                    ether_type: ethernet::IPV4,
+                    protocol: next_header::IPV4,
+                }
+            }
+            Self::Ipv6 {
+                source,
+                destination,
+                traffic_class,
+                flow_label,
+                hop_limit,
+            } => {
+                let (field, max) = ("flow label", 0x000F_FFFF);
+                within(Layer::Ipv6, field, flow_label.into(), max, "20 bits")?;
+                let word = 6 << 28 | u32::from(traffic_class) << 20 | flow_label;
+                let out = room::<{ ipv6::LEN }>(out)?;
+                put(out, 0, &word.to_be_bytes());
+                put(out, ipv6::LENGTH, &u16_len(Layer::Ipv6, inner)?);
+                put(out, ipv6::NEXT, &[next.protocol, hop_limit]);
+                put(out, ipv6::SOURCE, &source.octets());
+                put(out, ipv6::DESTINATION, &destination.octets());
+                Announced {
+                    ether_type: ethernet::IPV6,
+                    protocol: next_header::IPV6,
+                }
+            }
+            Self::HopByHop(options) => {
+                let writer = OptionsWriter::new(Layer::HopByHop, out);
+                write_options(options, profile, writer)?.finish(next.protocol)?;
+                Announced::ip(next_header::HOP_BY_HOP)
+            }
+            Self::DestinationOptions(options) => {
+                let writer = OptionsWriter::new(Layer::DestinationOptions, out);
+                write_options(options, profile, writer)?.finish(next.protocol)?;
+                Announced::ip(next_header::DESTINATION_OPTIONS)
+            }
+            Self::SegmentRouting { left, segments } => {
+                let units = segments.len() * 2;
+                let Ok(units) = u8::try_from(units) else {
+                    let field = "Hdr Ext Len";
+                    return Err(Error::length(Layer::Routing, 1, field, units, 0, 255));
+                };
+                let last = segments.len().saturating_sub(1) as u8;
+                let kind = routing::SEGMENT_ROUTING;
+                put(out, 0, &[next.protocol, units, kind, left, last, 0, 0, 0]);
+                for (number, segment) in segments.iter().enumerate() {
+                    put(out, routing::SEGMENTS + 16 * number, &segment.octets());
+                }
+                Announced::ip(next_header::ROUTING)
+            }
+            Self::Fragment { offset, more, id } => {
+                let field = offset & 0xFFF8 | u16::from(more);
+                put(out, 0, &[next.protocol, 0]);
+                put(out, 2, &field.to_be_bytes());
+                put(out, 4, &id.to_be_bytes());
+                Announced::ip(next_header::FRAGMENT)
+            }
+            Self::RawExtension(number, raw) => {
+                put(out, 0, raw);
+                put(out, 0, &[next.protocol]);
+                Announced::ip(number)
+            }
+            Self::Udp {
+                source,
+                destination,
+                ..
+            } => {
+                let out = room::<{ udp::LEN }>(out)?;
+                put(out, udp::SOURCE, &source.to_be_bytes());
+                put(out, udp::DESTINATION, &destination.to_be_bytes());
+                put(out, udp::LENGTH, &u16_len(Layer::Udp, udp::LEN + inner)?);
+                put(out, udp::CHECKSUM, &[0; 2]);
+                Announced::ip(next_header::UDP)
+            }
+            Self::Tcp {
+                source,
+                destination,
+                sequence,
+                acknowledgement,
+                push,
+                window,
+                ..
+            } => {
+                put(out, 0, &source.to_be_bytes());
+                put(out, 2, &destination.to_be_bytes());
+                put(out, 4, &sequence.to_be_bytes());
+                put(out, 8, &acknowledgement.to_be_bytes());
+                // Data offset 5; the flag ACK.
+                put(out, 12, &[0x50, 0x10 | u8::from(push) << 3]);
+                put(out, 14, &window.to_be_bytes());
+                put(out, tcp::CHECKSUM, &[0; 4]);
+                Announced::ip(next_header::TCP)
+            }
+            Self::Icmpv6 { kind, rest } => {
+                put(out, 0, &kind);
+                put(out, icmp::CHECKSUM, &[0; 2]);
+                put(out, 4, &rest.to_be_bytes());
+                Announced::ip(next_header::ICMPV6)
+            }
+            Self::Vxlan { vni } => {
+                put(out, 0, &[0x08, 0, 0, 0]);
+                put_u24(out, 4, vni);
+                put(out, 7, &[0]);
+                next
+            }
+            Self::Bth(repr) => repr.emit(out).map(|()| next)?,
+            Self::Reth(header) => written(out, &header.to_bytes(), next),
+            Self::Aeth(header) => written(out, &header.to_bytes(), next),
+            Self::Deth(header) => written(out, &header.to_bytes(), next),
+            Self::Cnp(repr) => repr.emit(out).map(|()| next)?,
+            Self::ProxyCn(repr) => repr.emit(out).map(|()| next)?,
+            Self::WanFcn(repr) => repr.emit(out).map(|()| next)?,
+            Self::Pfc(repr) => {
+                out.fill(0);
+                repr.emit(out)?;
+                Announced {
+                    ether_type: ETHERTYPE_MAC_CONTROL,
+                    protocol: next_header::NONE,
+                }
+            }
+            Self::Bytes(bytes) => written(out, bytes, next),
+            Self::Icrc(_) => written(out, &[0; ICRC_LEN], next),
+            Self::Payload {
                 ether_type,
                 protocol,
-            }
-        }
-        Part::Icrc(_) => {
-            bytes = vec![0; ICRC_LEN];
-            next
-        }
-    };
-    Ok((bytes, this))
+                bytes,
+            } => written(
+                out,
+                bytes,
+                Announced {
+                    ether_type,
+                    protocol,
+                },
+            ),
+            Self::Behind {
+                ether_type,
+                protocol,
+                ..
+            } => Announced {
+                ether_type,
+                protocol,
+            },
+        })
+    }
 }
 
-fn options_header(
-    layer: Layer,
+/// The octets of a header of fixed length: with them, writing a field needs no check.
+fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N]> {
+    let have = out.len();
+    out.first_chunk_mut()
+        .ok_or_else(|| Error::buffer(Layer::Payload, N, have))
+}
+
+fn written(out: &mut [u8], bytes: &[u8], announced: Announced) -> Announced {
+    put(out, 0, bytes);
+    announced
+}
+
+fn write_options<'w>(
     options: &[OptionPart<'_>],
-    next: u8,
     profile: &Profile,
-) -> Result<Vec<u8>> {
-    let mut out = vec![0; MAX_OPTIONS_HEADER];
-    let mut writer = OptionsWriter::new(layer, &mut out);
+    mut writer: OptionsWriter<'w>,
+) -> Result<OptionsWriter<'w>> {
     for option in options {
         match *option {
             OptionPart::FastCnp(repr) => repr.emit(profile, &mut writer)?,
@@ -510,17 +690,35 @@ fn options_header(
             }
         }
     }
-    let len = writer.finish(next)?;
-    out.truncate(len);
-    Ok(out)
+    Ok(writer)
 }
 
-fn u16_len(layer: Layer, len: usize) -> Result<u16> {
-    u16::try_from(len).map_err(|_| Error::length(layer, 0, "length", len, 0, usize::from(u16::MAX)))
+/// The tag protocol identifier: IEEE 802.1ad's service tag, or 802.1Q's customer tag.
+pub(crate) const fn tag_type(service: bool) -> u16 {
+    if service {
+        EtherType::PROVIDER_BRIDGING.0
+    } else {
+        EtherType::VLAN_TAGGED_FRAME.0
+    }
 }
 
-fn wide(layer: Layer, field: &'static str, value: u64, expected: &'static str) -> Error {
-    Error::value(layer, 0, field, value, expected)
+fn u16_len(layer: Layer, len: usize) -> Result<[u8; 2]> {
+    u16::try_from(len)
+        .map(u16::to_be_bytes)
+        .map_err(|_| Error::length(layer, 0, "length", len, 0, usize::from(u16::MAX)))
+}
+
+fn within(
+    layer: Layer,
+    field: &'static str,
+    value: u64,
+    max: u64,
+    expected: &'static str,
+) -> Result<()> {
+    if value > max {
+        return Err(Error::value(layer, 0, field, value, expected));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -727,7 +925,7 @@ mod tests {
         let Some(etherparse::TransportSlice::Udp(udp)) = parsed.transport else {
             panic!()
         };
-        let ip = Ipv6Header::from_slice(&bytes).unwrap().0;
+        let ip = etherparse::Ipv6Header::from_slice(&bytes).unwrap().0;
         let want = udp
             .to_header()
             .calc_checksum_ipv6(&ip, &bytes[48..])

@@ -1,29 +1,17 @@
-//! The notifications as whole IP packets, written into a caller's buffer without allocation.
-//!
-//! For nodes that answer at line rate. `compose.rs` builds anything from parts, and allocates; what is written here is
-//! octet for octet what it would build.
+//! The notifications as whole IP packets, written into a caller's buffer without allocation: for nodes that answer at
+//! line rate. Their parts are written by `compose.rs`.
 
-use crate::cnp::{CNP_LEN, CnpRepr, DEFAULT_TRAFFIC_CLASS, DEFAULT_UDP_SOURCE};
+use crate::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS, DEFAULT_UDP_SOURCE};
+use crate::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, write};
 use crate::error::{Error, Result};
 use crate::fast_cnp::FastCnpRepr;
-use crate::icrc::{self, Policy};
-use crate::ipv6_ext::{OptionsWriter, next_header};
+use crate::header::{ipv4, ipv6, udp};
+use crate::icrc::Policy;
 use crate::layer::Layer;
-use crate::octets::put;
 use crate::profile::Profile;
 use crate::proxy_cn::{Family, ProxyCnRepr, invoking_room};
-use crate::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
-use etherparse::{
-    IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header,
-    UdpHeader,
-};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-const IPV4_LEN: usize = 20;
-const IPV6_LEN: usize = 40;
-const UDP_LEN: usize = 8;
-/// Hop limit or TTL unless told otherwise.
-pub const DEFAULT_HOP_LIMIT: u8 = 64;
+use crate::wan_fcn::WanFcnRepr;
+use std::net::IpAddr;
 
 /// The IP and UDP headers around a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +43,38 @@ impl Carrier {
             udp_source: DEFAULT_UDP_SOURCE,
         }
     }
+
+    /// The IP header.
+    ///
+    /// # Errors
+    /// The addresses are of two families.
+    pub fn ip(&self) -> Result<Part<'static>> {
+        Ok(match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
+                source,
+                destination,
+                tos: self.traffic_class,
+                ttl: self.hop_limit,
+                // RFC 6864: of no meaning where fragmentation is forbidden.
+                id: 0,
+                options: &[],
+            },
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
+                source,
+                destination,
+                traffic_class: self.traffic_class,
+                flow_label: self.flow_label,
+                hop_limit: self.hop_limit,
+            },
+            (_, destination) => return Err(family(destination, "that of the source")),
+        })
+    }
+}
+
+fn family(destination: IpAddr, expected: &'static str) -> Error {
+    let found = if destination.is_ipv4() { 4 } else { 6 };
+    let field = "address family of the destination";
+    Error::value(Layer::Ipv6, 0, field, found, expected)
 }
 
 /// Writes a CNP with its ICRC, and returns the packet's length.
@@ -62,7 +82,10 @@ impl Carrier {
 /// # Errors
 /// `out` is too short, the addresses are of two families, or the flow label needs more than 20 bits.
 pub fn cnp(carrier: &Carrier, cnp: &CnpRepr, profile: &Profile, out: &mut [u8]) -> Result<usize> {
-    roce(carrier, None, cnp, profile, out)
+    // RoCEv2 sends UDP checksum 0; the ICRC protects it.
+    let udp = Part::udp(carrier.udp_source, profile.rocev2_port);
+    let icrc = Part::Icrc(Policy::Compute(profile.icrc_reading));
+    write(&[carrier.ip()?, udp, Part::Cnp(*cnp), icrc], profile, out)
 }
 
 /// Writes a Fast CNP with its ICRC, and returns the packet's length.
@@ -76,22 +99,18 @@ pub fn fast_cnp(
     profile: &Profile,
     out: &mut [u8],
 ) -> Result<usize> {
-    roce(carrier, Some(option), cnp, profile, out)
-}
-
-fn roce(
-    carrier: &Carrier,
-    option: Option<&FastCnpRepr<'_>>,
-    cnp: &CnpRepr,
-    profile: &Profile,
-    out: &mut [u8],
-) -> Result<usize> {
-    let headers = Headers::new(carrier, profile.rocev2_port, option, CNP_LEN)?;
-    let packet = headers.write(profile, out)?;
-    cnp.emit(packet.get_mut(headers.payload..).unwrap_or_default())?;
-    // RoCEv2 sends UDP checksum 0; the ICRC protects it.
-    icrc::fill(packet, headers.udp, Policy::Compute(profile.icrc_reading));
-    Ok(packet.len())
+    if carrier.destination.is_ipv4() {
+        return Err(family(carrier.destination, "6, as a Fast CNP's"));
+    }
+    let options = [OptionPart::FastCnp(*option)];
+    let parts = [
+        carrier.ip()?,
+        Part::DestinationOptions(&options),
+        Part::udp(carrier.udp_source, profile.rocev2_port),
+        Part::Cnp(*cnp),
+        Part::Icrc(Policy::Compute(profile.icrc_reading)),
+    ];
+    write(&parts, profile, out)
 }
 
 /// Writes a proxy notification that quotes as much of the invoking packet as the draft allows (an IP packet of at most
@@ -106,21 +125,18 @@ pub fn proxy_cn(
     out: &mut [u8],
 ) -> Result<usize> {
     let outer = Family::of(carrier.source);
-    let room = invoking_room(
-        outer,
-        ip_len(carrier.source) + UDP_LEN,
-        Family::of(message.five_tuple.source),
-    );
+    let ip = match outer {
+        Family::V4 => ipv4::LEN,
+        Family::V6 => ipv6::LEN,
+    };
+    let room = invoking_room(outer, ip + udp::LEN, Family::of(message.five_tuple.source));
     let invoking = message.invoking;
     let message = ProxyCnRepr {
         invoking: invoking.get(..room).unwrap_or(invoking),
         ..*message
     };
-    let headers = Headers::new(carrier, profile.proxy_cn_port, None, message.buffer_len())?;
-    let packet = headers.write(profile, out)?;
-    message.emit(packet.get_mut(headers.payload..).unwrap_or_default())?;
-    headers.checksum(packet);
-    Ok(packet.len())
+    let udp = Part::udp_summed(carrier.udp_source, profile.proxy_cn_port);
+    write(&[carrier.ip()?, udp, Part::ProxyCn(message)], profile, out)
 }
 
 /// Writes a Fast CNP in the WAN, and returns the packet's length.
@@ -133,166 +149,8 @@ pub fn wan_fcn(
     profile: &Profile,
     out: &mut [u8],
 ) -> Result<usize> {
-    let headers = Headers::new(carrier, profile.wan_fcn_port, None, WAN_FCN_LEN)?;
-    let packet = headers.write(profile, out)?;
-    message.emit(packet.get_mut(headers.payload..).unwrap_or_default())?;
-    headers.checksum(packet);
-    Ok(packet.len())
-}
-
-const fn ip_len(address: IpAddr) -> usize {
-    match address {
-        IpAddr::V4(_) => IPV4_LEN,
-        IpAddr::V6(_) => IPV6_LEN,
-    }
-}
-
-/// The headers in front of a message, with their places.
-struct Headers<'a> {
-    ip: Ip,
-    option: Option<&'a FastCnpRepr<'a>>,
-    udp_header: UdpHeader,
-    /// First octet of the UDP header.
-    udp: usize,
-    /// First octet of the message.
-    payload: usize,
-    /// Octets of the packet.
-    len: usize,
-}
-
-enum Ip {
-    V4(Ipv4Header),
-    V6(Ipv6Header),
-}
-
-impl<'a> Headers<'a> {
-    /// For a message of `payload_len` octets to UDP port `port`, behind `option` where there is one.
-    fn new(
-        carrier: &Carrier,
-        port: u16,
-        option: Option<&'a FastCnpRepr<'a>>,
-        payload_len: usize,
-    ) -> Result<Self> {
-        let extension = option.map_or(0, FastCnpRepr::header_len);
-        let udp = ip_len(carrier.source) + extension;
-        let payload = udp + UDP_LEN;
-        let udp_len = length(Layer::Udp, UDP_LEN + payload_len)?;
-        let ip = match (carrier.source, carrier.destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) if option.is_none() => {
-                let total = length(Layer::Ipv4, payload + payload_len)?;
-                Ip::V4(ipv4(carrier, source, destination, total))
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                let len = length(Layer::Ipv6, extension + UDP_LEN + payload_len)?;
-                let next = match option {
-                    Some(_) => next_header::DESTINATION_OPTIONS,
-                    None => next_header::UDP,
-                };
-                Ip::V6(ipv6(carrier, source, destination, len, next)?)
-            }
-            (_, destination) => {
-                let family = if destination.is_ipv4() { 4 } else { 6 };
-                let expected = match option {
-                    Some(_) => "6, as a Fast CNP's",
-                    None => "that of the source",
-                };
-                let field = "address family of the destination";
-                return Err(Error::value(Layer::Ipv6, 0, field, family, expected));
-            }
-        };
-        let udp_header = UdpHeader {
-            source_port: carrier.udp_source,
-            destination_port: port,
-            length: udp_len,
-            checksum: 0,
-        };
-        Ok(Self {
-            ip,
-            option,
-            udp_header,
-            udp,
-            payload,
-            len: payload + payload_len,
-        })
-    }
-
-    /// Writes them, and returns the whole packet's place with the message still to be filled in.
-    fn write<'b>(&self, profile: &Profile, out: &'b mut [u8]) -> Result<&'b mut [u8]> {
-        let have = out.len();
-        let Some(packet) = out.get_mut(..self.len) else {
-            return Err(Error::buffer(Layer::Payload, self.len, have));
-        };
-        match &self.ip {
-            Ip::V4(header) => put(packet, 0, &header.to_bytes()),
-            Ip::V6(header) => put(packet, 0, &header.to_bytes()),
-        }
-        if let Some(option) = self.option {
-            let place = packet.get_mut(IPV6_LEN..self.udp).unwrap_or_default();
-            let mut writer = OptionsWriter::new(Layer::DestinationOptions, place);
-            option.emit(profile, &mut writer)?;
-            writer.finish(next_header::UDP)?;
-        }
-        put(packet, self.udp, &self.udp_header.to_bytes());
-        Ok(packet)
-    }
-
-    /// Fills in the UDP checksum.
-    fn checksum(&self, packet: &mut [u8]) {
-        let payload = packet.get(self.payload..).unwrap_or_default();
-        let checksum = match &self.ip {
-            Ip::V4(header) => self.udp_header.calc_checksum_ipv4(header, payload),
-            Ip::V6(header) => self.udp_header.calc_checksum_ipv6(header, payload),
-        };
-        // It fails only for payloads longer than a length field can say, which `new` has refused.
-        put(packet, self.udp + 6, &checksum.unwrap_or(0).to_be_bytes());
-    }
-}
-
-fn length(layer: Layer, len: usize) -> Result<u16> {
-    u16::try_from(len).map_err(|_| Error::length(layer, 0, "length", len, 0, usize::from(u16::MAX)))
-}
-
-fn ipv4(carrier: &Carrier, source: Ipv4Addr, destination: Ipv4Addr, total_len: u16) -> Ipv4Header {
-    let mut header = Ipv4Header {
-        dscp: IpDscp::try_new(carrier.traffic_class >> 2).unwrap_or_default(),
-        ecn: IpEcn::try_new(carrier.traffic_class & 3).unwrap_or_default(),
-        total_len,
-        // RFC 6864: of no meaning where fragmentation is forbidden.
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: IpFragOffset::ZERO,
-        time_to_live: carrier.hop_limit,
-        protocol: IpNumber::UDP,
-        header_checksum: 0,
-        source: source.octets(),
-        destination: destination.octets(),
-        options: Ipv4Options::default(),
-    };
-    header.header_checksum = header.calc_header_checksum();
-    header
-}
-
-fn ipv6(
-    carrier: &Carrier,
-    source: Ipv6Addr,
-    destination: Ipv6Addr,
-    payload_length: u16,
-    next: u8,
-) -> Result<Ipv6Header> {
-    let flow_label = Ipv6FlowLabel::try_new(carrier.flow_label).map_err(|_| {
-        let value = u64::from(carrier.flow_label);
-        Error::value(Layer::Ipv6, 1, "flow label", value, "20 bits")
-    })?;
-    Ok(Ipv6Header {
-        traffic_class: carrier.traffic_class,
-        flow_label,
-        payload_length,
-        next_header: IpNumber(next),
-        hop_limit: carrier.hop_limit,
-        source: source.octets(),
-        destination: destination.octets(),
-    })
+    let udp = Part::udp_summed(carrier.udp_source, profile.wan_fcn_port);
+    write(&[carrier.ip()?, udp, Part::WanFcn(*message)], profile, out)
 }
 
 #[cfg(test)]
@@ -305,6 +163,11 @@ mod tests {
     use crate::ioam::OptType;
     use crate::proxy_cn::FiveTuple;
     use proptest::prelude::*;
+    use std::net::Ipv6Addr;
+
+    fn ip_len(carrier: &Carrier) -> usize {
+        compose::len(&[ip_part(carrier)], &Profile::DEFAULT)
+    }
 
     fn ip_part(carrier: &Carrier) -> Part<'static> {
         match (carrier.source, carrier.destination) {
@@ -414,7 +277,7 @@ mod tests {
             let mut out = [0xEE; 1280];
             let len = proxy_cn(&carrier, &repr, &Profile::DEFAULT, &mut out).unwrap();
             let most = Family::of(carrier.source).max_packet();
-            let ip_and_udp = ip_len(carrier.source) + 8;
+            let ip_and_udp = ip_len(&carrier) + 8;
             prop_assert_eq!(len, most.min(ip_and_udp + repr.buffer_len()));
 
             let quoted = len - ip_and_udp - (repr.buffer_len() - invoking.len());

@@ -7,7 +7,7 @@ use crate::claim::Claim;
 use crate::error::{Error, ErrorKind};
 use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{
-    ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header, read_header,
+    ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, last_segment_at, next_header, read_header,
 };
 use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
@@ -958,7 +958,8 @@ impl Walk {
             ip.payload = self.at;
             match header.layer {
                 Layer::Routing => {
-                    ip.destination = last_segment(packet, &header).unwrap_or(ip.destination);
+                    ip.destination = last_segment_at(packet, &header)
+                        .map_or(ip.destination, |at| ipv6_at(packet, at).into());
                 }
                 Layer::HopByHop | Layer::DestinationOptions => frame.note_options(&header),
                 _ => {}
@@ -1064,12 +1065,4 @@ impl Walk {
         self.push(frame, Layer::Vxlan, 8, self.limit)?;
         Ok(Next::Ethernet)
     }
-}
-
-/// The final destination by a segment routing header that says that others come before (RFC 8754): segment 0 is the last
-/// one.
-fn last_segment(packet: &[u8], header: &ExtHeader) -> Option<IpAddr> {
-    let bytes = packet.get(header.start..header.start + header.len)?;
-    let (kind, left) = (u8_at(bytes, 2), u8_at(bytes, 3));
-    (kind == 4 && left > 0 && bytes.len() >= 8 + 16).then(|| ipv6_at(bytes, 8).into())
 }

@@ -1,9 +1,11 @@
-//! The RoCEv2 Invariant CRC: computed, verified, and patched when a few octets change.
+//! The RoCEv2 Invariant CRC: computed and verified. `template.rs` patches it when a few octets change.
 //!
 //! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
 //! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
 //! `frame.rs`'s business.
 
+use crate::bth::{BTH_LEN, field as bth_field};
+use crate::header::{ipv4, ipv6, udp};
 use crate::ipv6_ext::{ExtHeaders, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::u8_at;
@@ -113,17 +115,14 @@ pub enum Verdict {
     Unchecked,
 }
 
+/// The Ethernet polynomial, reflected.
+pub(crate) const POLYNOMIAL: u32 = 0xEDB8_8320;
 /// CRC-32 of the 8 octets of ones that stand for the missing Local Route Header: where every ICRC starts.
 const ONES_LRH: u32 = 0x2144_DF1C;
 /// What is started with: a new one asks each time anew what the processor can do.
 static START: LazyLock<Hasher> = LazyLock::new(|| Hasher::new_with_initial(ONES_LRH));
-const UDP_LEN: usize = 8;
 /// Octets of the BTH up to and including the one with FECN and BECN, the last that is masked.
-const BTH_MASKED: usize = 5;
-const BTH_LEN: usize = 12;
-const IPV4_LEN: usize = 20;
-const IPV4_MAX: usize = 60;
-const IPV6_LEN: usize = 40;
+const BTH_MASKED: usize = bth_field::ECN + 1;
 /// Longest packet that is masked in a copy as a whole.
 const SHORT: usize = 256;
 
@@ -133,20 +132,20 @@ const SHORT: usize = 256;
 /// payload length is less than the extension headers. The reading matters only to IPv6 with extension headers.
 #[must_use]
 pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
-    if packet.len() < udp.checked_add(UDP_LEN + BTH_LEN)? {
+    if packet.len() < udp.checked_add(udp::LEN + BTH_LEN)? {
         return None;
     }
-    let is_covered = reading == Reading::Covered || udp <= IPV6_LEN || u8_at(packet, 0) >> 4 == 4;
+    let is_covered = reading == Reading::Covered || udp <= ipv6::LEN || u8_at(packet, 0) >> 4 == 4;
     if is_covered && packet.len() <= SHORT {
         return compute_short(packet, udp);
     }
-    let masked_end = udp + UDP_LEN + BTH_MASKED;
+    let masked_end = udp + udp::LEN + BTH_MASKED;
     let (headers, rest) = packet.split_at_checked(masked_end)?;
     let mut crc = START.clone();
     // Headers are masked in a copy on the stack and fed at once.
     match u8_at(packet, 0) >> 4 {
-        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => {
-            let mut copy = [0; IPV4_MAX + UDP_LEN + BTH_MASKED];
+        4 if (ipv4::LEN..=ipv4::MAX_LEN).contains(&udp) => {
+            let mut copy = [0; ipv4::MAX_LEN + udp::LEN + BTH_MASKED];
             let copy = copy.get_mut(..masked_end)?;
             copy.copy_from_slice(headers);
             let (ip, transport) = copy.split_at_mut_checked(udp)?;
@@ -154,29 +153,29 @@ pub fn compute(packet: &[u8], udp: usize, reading: Reading) -> Option<u32> {
             mask_transport(transport.first_chunk_mut()?);
             crc.update(copy);
         }
-        6 if udp == IPV6_LEN => {
-            let mut copy = *headers.first_chunk::<{ IPV6_LEN + UDP_LEN + BTH_MASKED }>()?;
-            let (ip, transport) = copy.split_first_chunk_mut::<IPV6_LEN>()?;
+        6 if udp == ipv6::LEN => {
+            let mut copy = *headers.first_chunk::<{ ipv6::LEN + udp::LEN + BTH_MASKED }>()?;
+            let (ip, transport) = copy.split_first_chunk_mut::<{ ipv6::LEN }>()?;
             mask_ipv6(ip);
             mask_transport(transport.first_chunk_mut()?);
             crc.update(&copy);
         }
-        6 if udp > IPV6_LEN => {
-            let mut ip = *headers.first_chunk::<IPV6_LEN>()?;
-            let mut transport = *headers.last_chunk::<{ UDP_LEN + BTH_MASKED }>()?;
+        6 if udp > ipv6::LEN => {
+            let mut ip = *headers.first_chunk::<{ ipv6::LEN }>()?;
+            let mut transport = *headers.last_chunk::<{ udp::LEN + BTH_MASKED }>()?;
             mask_ipv6(&mut ip);
             match reading {
                 Reading::Covered | Reading::Skipped => {}
                 Reading::Rewritten => {
                     let payload = u16::from_be_bytes([ip[4], ip[5]]);
                     // A payload length of 0 (jumbograms) or one that lies cannot be rewritten: a result would be a guess.
-                    let without = payload.checked_sub(u16::try_from(udp - IPV6_LEN).ok()?)?;
+                    let without = payload.checked_sub(u16::try_from(udp - ipv6::LEN).ok()?)?;
                     ip[4..6].copy_from_slice(&without.to_be_bytes());
                     ip[6] = next_header::UDP;
                 }
                 Reading::SoftRoce => {
-                    let (udp, _) = transport.split_first_chunk_mut::<UDP_LEN>()?;
-                    *udp = *headers.get(IPV6_LEN..)?.first_chunk()?;
+                    let (udp, _) = transport.split_first_chunk_mut::<{ udp::LEN }>()?;
+                    *udp = *headers.get(ipv6::LEN..)?.first_chunk()?;
                 }
             }
             mask_transport(&mut transport);
@@ -201,9 +200,9 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
     let (headers, transport) = copy.split_at_mut_checked(udp)?;
     mask_transport(transport.first_chunk_mut()?);
     match u8_at(packet, 0) >> 4 {
-        4 if (IPV4_LEN..=IPV4_MAX).contains(&udp) => mask_ipv4(headers.first_chunk_mut()?),
-        6 if udp >= IPV6_LEN => {
-            if udp > IPV6_LEN {
+        4 if (ipv4::LEN..=ipv4::MAX_LEN).contains(&udp) => mask_ipv4(headers.first_chunk_mut()?),
+        6 if udp >= ipv6::LEN => {
+            if udp > ipv6::LEN {
                 mutable_options(packet.get(..udp)?, |data| {
                     if let Some(data) = headers.get_mut(data) {
                         data.fill(0xFF);
@@ -220,29 +219,29 @@ fn compute_short(packet: &[u8], udp: usize) -> Option<u32> {
 }
 
 /// TOS, TTL and header checksum.
-fn mask_ipv4(header: &mut [u8; IPV4_LEN]) {
-    header[1] = 0xFF;
-    header[8] = 0xFF;
-    header[10..12].fill(0xFF);
+fn mask_ipv4(header: &mut [u8; ipv4::LEN]) {
+    header[ipv4::TOS] = 0xFF;
+    header[ipv4::TTL] = 0xFF;
+    header[ipv4::CHECKSUM..ipv4::SOURCE].fill(0xFF);
 }
 
 /// Traffic class, flow label and hop limit.
-fn mask_ipv6(header: &mut [u8; IPV6_LEN]) {
+fn mask_ipv6(header: &mut [u8; ipv6::LEN]) {
     header[0] |= 0x0F;
     header[1..4].fill(0xFF);
-    header[7] = 0xFF;
+    header[ipv6::HOP_LIMIT] = 0xFF;
 }
 
 /// The UDP checksum, and the BTH's octet with FECN, BECN and the reserved bits beside them.
-fn mask_transport(headers: &mut [u8; UDP_LEN + BTH_MASKED]) {
-    headers[6..UDP_LEN].fill(0xFF);
-    headers[UDP_LEN + BTH_MASKED - 1] = 0xFF;
+fn mask_transport(headers: &mut [u8; udp::LEN + BTH_MASKED]) {
+    headers[udp::CHECKSUM..udp::LEN].fill(0xFF);
+    headers[udp::LEN + BTH_MASKED - 1] = 0xFF;
 }
 
 /// Feeds the extension headers of `packet` (which ends where UDP begins), data of mutable options as ones.
 fn covered_headers(crc: &mut Hasher, packet: &[u8]) {
     const ONES: [u8; 255] = [0xFF; 255];
-    let mut fed = IPV6_LEN;
+    let mut fed = ipv6::LEN;
     mutable_options(packet, |data| {
         crc.update(packet.get(fed..data.start).unwrap_or_default());
         crc.update(ONES.get(..data.len()).unwrap_or_default());
@@ -282,7 +281,7 @@ pub fn verify(packet: &[u8], udp: usize) -> Verdict {
     let Some(expected) = compute(covered, udp, Reading::default()) else {
         return Verdict::Unchecked;
     };
-    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > IPV6_LEN;
+    let has_extensions = u8_at(packet, 0) >> 4 == 6 && udp > ipv6::LEN;
     if expected == found {
         return Verdict::Good(has_extensions.then_some(Reading::default()));
     }
@@ -311,97 +310,6 @@ pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
     let Some(value) = value else { return false };
     *field = value.to_le_bytes();
     true
-}
-
-/// Patches an ICRC when a field at a fixed place changes, at a cost that depends on the field alone.
-///
-/// A CRC is linear over GF(2): the exclusive-or of two packets' CRCs depends only on the exclusive-or of the packets,
-/// so one table look-up an octet gives the change. Build one for each field of a template, use it for every packet of
-/// that template's length.
-#[derive(Clone, Debug)]
-pub struct Patcher {
-    tables: Box<[[u32; 256]]>,
-    behind: usize,
-}
-
-impl Patcher {
-    /// For a field of `len` octets with `behind` octets between its end and the ICRC.
-    ///
-    /// Every octet of the field must be one that the ICRC covers (not a masked one, nor one that the packet's
-    /// [`Reading`] leaves out); 1 KiB of tables an octet.
-    #[must_use]
-    pub fn new(len: usize, behind: usize) -> Self {
-        let tables = (0..len)
-            .map(|i| {
-                let zeros = (behind as u64).saturating_add((len - 1 - i) as u64);
-                let mut table = [0u32; 256];
-                for bit in 0..8 {
-                    table[1 << bit] = shifted(1 << bit, zeros);
-                }
-                for value in 1..256usize {
-                    let low = value & value.wrapping_neg();
-                    table[value] = table[value ^ low] ^ table[low];
-                }
-                table
-            })
-            .collect();
-        Self { tables, behind }
-    }
-
-    /// Octets of the field.
-    #[must_use]
-    pub fn field_len(&self) -> usize {
-        self.tables.len()
-    }
-
-    /// The ICRC (as a number) after the field changed from `old` to `new`; both as long as the field.
-    #[inline]
-    #[must_use]
-    pub fn patch(&self, icrc: u32, old: &[u8], new: &[u8]) -> u32 {
-        debug_assert!(old.len() == self.tables.len() && new.len() == self.tables.len());
-        self.tables
-            .iter()
-            .zip(old.iter().zip(new))
-            .fold(icrc, |crc, (table, (o, n))| crc ^ table[usize::from(o ^ n)])
-    }
-
-    /// Writes `new` into the field of `packet`, which ends with its ICRC, and patches that ICRC.
-    ///
-    /// Returns whether the packet is long enough and `new` as long as the field; else nothing is written.
-    #[inline]
-    pub fn apply(&self, packet: &mut [u8], new: &[u8]) -> bool {
-        let Some((covered, icrc)) = packet.split_last_chunk_mut::<ICRC_LEN>() else {
-            return false;
-        };
-        let Some(end) = covered.len().checked_sub(self.behind) else {
-            return false;
-        };
-        let Some(field) = end
-            .checked_sub(self.tables.len())
-            .and_then(|start| covered.get_mut(start..end))
-        else {
-            return false;
-        };
-        if field.len() != new.len() {
-            return false;
-        }
-        *icrc = self
-            .patch(u32::from_le_bytes(*icrc), field, new)
-            .to_le_bytes();
-        field.copy_from_slice(new);
-        true
-    }
-}
-
-/// What one octet of `value` followed by `zeros` octets of zero adds to a CRC.
-fn shifted(value: u8, zeros: u64) -> u32 {
-    let mut of_value = Hasher::new();
-    of_value.update(&[value]);
-    let mut of_zero = Hasher::new();
-    of_zero.update(&[0]);
-    let mut crc = Hasher::new_with_initial(of_value.finalize() ^ of_zero.finalize());
-    crc.combine(&Hasher::new_with_initial_len(0, zeros));
-    crc.finalize()
 }
 
 #[cfg(test)]
@@ -484,17 +392,5 @@ mod tests {
         packet[0] = 0x55;
         assert_eq!(compute(&packet, 20, Reading::Covered), None);
         assert_eq!(verify(&packet, 20), Verdict::Unchecked);
-    }
-
-    #[test]
-    fn a_patched_qp_and_psn_are_as_if_computed() {
-        let mut packet = UC_SEND;
-        let (qp, psn) = (Patcher::new(3, 4 + 20), Patcher::new(3, 20));
-        assert_eq!((qp.field_len(), psn.field_len()), (3, 3));
-        assert!(qp.apply(&mut packet, &[1, 2, 3]));
-        assert!(psn.apply(&mut packet, &[0xFF, 0, 0x80]));
-        assert_eq!(packet[33..36], [1, 2, 3]);
-        assert_eq!(packet[37..40], [0xFF, 0, 0x80]);
-        assert_eq!(verify(&packet, 20), Verdict::Good(None));
     }
 }

@@ -134,6 +134,12 @@ impl<'a> IoamOption<'a> {
         OPTION_PREFIX_LEN + self.body.len()
     }
 
+    /// Octets of a Hop-by-Hop Options header that holds a trace of so many octets alone, at 4n.
+    #[must_use]
+    pub const fn header_len(trace: usize) -> usize {
+        (4 + 2 + OPTION_PREFIX_LEN + trace).next_multiple_of(8)
+    }
+
     /// Writes the option data.
     ///
     /// # Errors

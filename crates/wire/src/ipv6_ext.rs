@@ -3,6 +3,7 @@
 //! What the options mean lives with each option: `fast_cnp.rs`, `proxy_address.rs`, `ioam.rs`.
 
 use crate::error::{Error, Result};
+use crate::header::{ipv6, routing};
 use crate::layer::Layer;
 use crate::octets::{put, u8_at, u16_at};
 
@@ -32,6 +33,10 @@ pub mod next_header {
     pub const OSPF: u8 = 89;
     /// MPLS in IP (RFC 4023).
     pub const MPLS: u8 = 137;
+    /// ICMP for IPv4.
+    pub const ICMPV4: u8 = 1;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
     /// Mobility header (RFC 6275).
     pub const MOBILITY: u8 = 135;
     /// Ethernet in IP (RFC 8986 section 10.1).
@@ -114,9 +119,9 @@ impl<'a> ExtHeaders<'a> {
     pub fn new(packet: &'a [u8]) -> Self {
         Self {
             packet,
-            next: u8_at(packet, 6),
-            at: 40,
-            done: packet.len() < 40,
+            next: u8_at(packet, ipv6::NEXT),
+            at: ipv6::LEN,
+            done: packet.len() < ipv6::LEN,
         }
     }
 
@@ -161,6 +166,17 @@ impl Iterator for ExtHeaders<'_> {
             }
         }
     }
+}
+
+/// Where the last segment lies, from the start of `packet`, if `header` is a segment routing header that says that others
+/// come before: it is then the destination that checksums cover (RFC 8200 section 8.1).
+pub(crate) fn last_segment_at(packet: &[u8], header: &ExtHeader) -> Option<usize> {
+    let field = |at| u8_at(packet, header.start + at);
+    let is_on_its_way = header.layer == Layer::Routing
+        && field(routing::TYPE) == routing::SEGMENT_ROUTING
+        && field(routing::LEFT) > 0
+        && header.len >= routing::SEGMENTS + 16;
+    is_on_its_way.then_some(header.start + routing::SEGMENTS)
 }
 
 /// One option of an options header.
@@ -298,13 +314,34 @@ pub struct OptionsWriter<'a> {
     out: &'a mut [u8],
     layer: Layer,
     at: usize,
+    /// How long the header may become.
+    room: usize,
 }
 
 impl<'a> OptionsWriter<'a> {
     /// Begins a header of kind `layer` in `out`.
     #[must_use]
     pub const fn new(layer: Layer, out: &'a mut [u8]) -> Self {
-        Self { out, layer, at: 2 }
+        let room = out.len();
+        Self {
+            out,
+            layer,
+            at: 2,
+            room,
+        }
+    }
+
+    /// A writer that writes nothing: it only counts.
+    pub(crate) const fn measuring() -> Self {
+        Self {
+            room: usize::MAX,
+            ..Self::new(Layer::DestinationOptions, &mut [])
+        }
+    }
+
+    /// Octets of the header as it stands, padded.
+    pub(crate) const fn len(&self) -> usize {
+        self.at.next_multiple_of(8)
     }
 
     /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, and lets `fill`
@@ -374,8 +411,8 @@ impl<'a> OptionsWriter<'a> {
     }
 
     fn room(&self, need: usize) -> Result<()> {
-        if self.out.len() < need {
-            return Err(Error::buffer(self.layer, need, self.out.len()));
+        if self.room < need {
+            return Err(Error::buffer(self.layer, need, self.room));
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bth;
+pub mod checksum;
 pub mod claim;
 pub mod cnp;
 pub mod compose;
@@ -17,8 +18,10 @@ pub mod error;
 pub mod fast_cnp;
 pub mod finding;
 pub mod frame;
+pub mod header;
 pub mod icrc;
 pub mod ioam;
+pub mod ip;
 pub mod ipv6_ext;
 pub mod layer;
 pub mod mad;

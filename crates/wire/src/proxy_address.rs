@@ -20,6 +20,9 @@ pub const OPTION_ALIGN: (usize, usize) = (4, 2);
 pub struct ProxyAddress(pub Ipv6Addr);
 
 impl ProxyAddress {
+    /// Octets of a Destination Options header that holds the option alone.
+    pub const HEADER_LEN: usize = (OPTION_ALIGN.1 + 2 + OPTION_LEN).next_multiple_of(8);
+
     /// The option of type `kind` with data `data`; `None` where `kind` is another option.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ mod link;
 mod packet;
 mod rules;
 mod variation;
+mod walk;
 
 pub use builder::RulesBuilder;
 pub use error::{RewriteError, RulesError};

@@ -34,6 +34,8 @@ pub enum Field {
     FastCnpOriginalDestination,
     /// Virtual address of the RETH.
     RethAddress,
+    /// Remote key of the RETH.
+    RethKey,
     /// Message sequence number of the AETH.
     AethMsn,
     /// IPv4 identification.
@@ -71,6 +73,8 @@ pub enum Change {
     FastCnpOriginalDestination(Ipv6Addr),
     /// Virtual address of the RETH.
     RethAddress(u64),
+    /// Remote key of the RETH.
+    RethKey(u32),
     /// Message sequence number of the AETH, counted modulo 2^24.
     AethMsn(u32),
     /// IPv4 identification.
@@ -103,6 +107,7 @@ impl Change {
             Self::DestinationAddress(_) => Field::DestinationAddress,
             Self::FastCnpOriginalDestination(_) => Field::FastCnpOriginalDestination,
             Self::RethAddress(_) => Field::RethAddress,
+            Self::RethKey(_) => Field::RethKey,
             Self::AethMsn(_) => Field::AethMsn,
             Self::Identification(_) => Field::Identification,
             Self::FlowLabel(_) => Field::FlowLabel,

@@ -2,7 +2,7 @@
 
 mod icrc_support;
 
-use fcn_wire::icrc::{ICRC_LEN, Patcher, Policy, Reading, Verdict, compute, fill, verify};
+use fcn_wire::icrc::{ICRC_LEN, Policy, Reading, Verdict, compute, fill, verify};
 use icrc_support::{Extension, Packet, V4, V6};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -89,48 +89,6 @@ proptest! {
                 Verdict::Bad { found, expected }
             );
         }
-    }
-
-    #[test]
-    fn patched_is_recomputed(
-        packet in packet(),
-        reading in reading(),
-        place in any::<prop::sample::Index>(),
-        new in vec(any::<u8>(), 1..=20),
-    ) {
-        let mut packet = packet;
-        fill(&mut packet.bytes, packet.udp, Policy::Compute(reading));
-        let end = packet.covered().len();
-        // From the BTH's DestQP on, every octet is covered by every reading.
-        let first = packet.udp + 13;
-        let at = first + place.index(end - first);
-        let new = &new[..new.len().min(end - at)];
-        let patcher = Patcher::new(new.len(), end - at - new.len());
-        let old = packet.bytes[at..at + new.len()].to_vec();
-        let patched = patcher.patch(packet.icrc(), &old, new);
-        let mut applied = packet.bytes.clone();
-        prop_assert!(patcher.apply(&mut applied, new));
-
-        packet.bytes[at..at + new.len()].copy_from_slice(new);
-        fill(&mut packet.bytes, packet.udp, Policy::Compute(reading));
-        prop_assert_eq!(patched, packet.icrc());
-        prop_assert_eq!(applied, packet.bytes);
-    }
-
-    #[test]
-    fn headers_are_patched_too(packet in packet(), port in any::<[u8; 2]>(), address in any::<[u8; 16]>()) {
-        let mut packet = packet;
-        fill(&mut packet.bytes, packet.udp, Policy::default());
-        let end = packet.covered().len();
-        let source = if packet.is_v6() { 8..24 } else { 12..16 };
-        let address = &address[..source.len()];
-        let by_port = Patcher::new(2, end - packet.udp - 2);
-        let by_address = Patcher::new(source.len(), end - source.end);
-        prop_assert!(by_port.apply(&mut packet.bytes, &port));
-        prop_assert!(by_address.apply(&mut packet.bytes, address));
-        prop_assert_eq!(&packet.bytes[packet.udp..packet.udp + 2], &port);
-        prop_assert_eq!(&packet.bytes[source], address);
-        prop_assert_eq!(packet.icrc(), packet.reference(Reading::default()));
     }
 
     #[test]
@@ -301,24 +259,4 @@ fn what_is_too_short_is_unchecked_not_bad() {
             assert!(!fill(&mut packet.bytes, udp, Policy::default()));
         }
     }
-}
-
-#[test]
-fn a_patcher_writes_nothing_that_does_not_fit() {
-    let mut packet = shapes().remove(0);
-    fill(&mut packet.bytes, packet.udp, Policy::default());
-    let before = packet.bytes.clone();
-    let len = packet.bytes.len();
-    for (patcher, new) in [
-        (Patcher::new(3, 0), &[1u8, 2][..]),
-        (Patcher::new(3, len - ICRC_LEN - 2), &[1, 2, 3]),
-        (Patcher::new(1, usize::MAX), &[1]),
-        (Patcher::new(0, 0), &[1]),
-    ] {
-        assert!(!patcher.apply(&mut packet.bytes, new));
-        assert_eq!(packet.bytes, before);
-    }
-    assert!(!Patcher::new(1, 0).apply(&mut [0; 3], &[1]));
-    assert!(Patcher::new(0, 0).apply(&mut packet.bytes, &[]));
-    assert_eq!(packet.bytes, before);
 }

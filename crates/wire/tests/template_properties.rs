@@ -57,6 +57,7 @@ impl Shape {
         let extended = self.opcode.extended_headers().unwrap();
         if extended.contains(&ExtendedHeader::Reth) {
             fields.push(Field::RethAddress);
+            fields.push(Field::RethKey);
         }
         if extended.contains(&ExtendedHeader::Aeth) {
             fields.push(Field::AethMsn);
@@ -212,6 +213,7 @@ fn change(field: Field, seed: u128, v4: bool) -> Change {
             Change::FastCnpOriginalDestination(Ipv6Addr::from(seed))
         }
         Field::RethAddress => Change::RethAddress(seed as u64),
+        Field::RethKey => Change::RethKey(seed as u32),
         Field::AethMsn => Change::AethMsn(seed as u32),
         Field::Identification => Change::Identification(seed as u16),
         Field::FlowLabel => Change::FlowLabel(seed as u32),
@@ -244,6 +246,7 @@ fn read(frame: &Frame<'_>, field: Field) -> Change {
             Change::FastCnpOriginalDestination(option.unwrap().unwrap().original_destination())
         }
         Field::RethAddress => Change::RethAddress(roce.reth().unwrap().address),
+        Field::RethKey => Change::RethKey(roce.reth().unwrap().rkey),
         Field::AethMsn => Change::AethMsn(roce.aeth().unwrap().msn),
         Field::Identification => {
             let header = etherparse::Ipv4Header::from_slice(&frame.bytes()[ip.start..])

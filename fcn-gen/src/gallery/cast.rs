@@ -3,7 +3,7 @@
 use super::scene::Scene;
 use fcn_wire::bth::{Aeth, BthRepr, Opcode, Qp, Reth};
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS, DEFAULT_UDP_SOURCE};
-use fcn_wire::compose::{OptionPart, Part, UdpChecksum};
+use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::Policy;
 use fcn_wire::profile::VXLAN_PORT;
@@ -47,35 +47,6 @@ pub const CONTROL_CLASS: u8 = 48 << 2;
 
 /// What data packets carry.
 const PAYLOAD: [u8; 64] = *b"fcn-tools sample payload, sixty-four octets of RDMA WRITE data..";
-
-/// From the sender's side of a link to the other.
-pub const ETHERNET: Part<'static> = Part::Ethernet {
-    source: [0x02, 0, 0, 0, 0, 0x01],
-    destination: [0x02, 0, 0, 0, 0, 0x02],
-};
-
-/// An IPv6 header.
-pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Part<'static> {
-    Part::Ipv6 {
-        source,
-        destination,
-        traffic_class,
-        flow_label: 0,
-        hop_limit: 64,
-    }
-}
-
-/// An IPv4 header.
-pub const fn v4(source: Ipv4Addr, destination: Ipv4Addr, tos: u8) -> Part<'static> {
-    Part::Ipv4 {
-        source,
-        destination,
-        tos,
-        ttl: 64,
-        id: 0,
-        options: &[],
-    }
-}
 
 /// The outer IPv6 header of a tunnel; the flow label stands for the flow inside.
 pub const fn outer(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Part<'static> {
@@ -123,22 +94,18 @@ pub const fn label(label: u32) -> Part<'static> {
 }
 
 /// UDP of VXLAN.
-pub const VXLAN_UDP: Part<'static> = Part::Udp {
-    source: 52_000,
-    destination: VXLAN_PORT,
-    checksum: UdpChecksum::Zero,
-};
+pub const VXLAN_UDP: Part<'static> = Part::udp(52_000, VXLAN_PORT);
 /// A VXLAN header.
 pub const VXLAN: Part<'static> = Part::Vxlan { vni: 5_000 };
 
 /// IPv6 of a plain CNP, from receiver to sender.
-pub const CNP_V6: Part<'static> = v6(RECEIVER, SENDER, DEFAULT_TRAFFIC_CLASS);
+pub const CNP_V6: Part<'static> = Part::v6(RECEIVER, SENDER, DEFAULT_TRAFFIC_CLASS);
 /// IPv6 of a Fast CNP, from switch to sender.
-pub const FAST_V6: Part<'static> = v6(SWITCH, SENDER, DEFAULT_TRAFFIC_CLASS);
+pub const FAST_V6: Part<'static> = Part::v6(SWITCH, SENDER, DEFAULT_TRAFFIC_CLASS);
 /// IPv6 of the flow's data.
-pub const DATA_V6: Part<'static> = v6(SENDER, RECEIVER, DATA_CLASS);
+pub const DATA_V6: Part<'static> = Part::v6(SENDER, RECEIVER, DATA_CLASS);
 /// IPv4 of the flow's data.
-pub const DATA_V4: Part<'static> = v4(SENDER4, RECEIVER4, DATA_CLASS);
+pub const DATA_V4: Part<'static> = Part::v4(SENDER4, RECEIVER4, DATA_CLASS);
 /// IPv6 of an FCN from the congested P node, with the flow label copied.
 pub const FCN_V6: Part<'static> = Part::Ipv6 {
     source: SWITCH,
@@ -157,20 +124,12 @@ pub const OPTION1: OptionPart<'static> = OptionPart::FastCnp(FastCnpRepr::Option
 impl Scene {
     /// UDP of a CNP.
     pub const fn cnp_udp(&self) -> Part<'static> {
-        Part::Udp {
-            source: DEFAULT_UDP_SOURCE,
-            destination: self.profile().rocev2_port,
-            checksum: UdpChecksum::Zero,
-        }
+        Part::udp(DEFAULT_UDP_SOURCE, self.profile().rocev2_port)
     }
 
     /// UDP of the flow's data.
     pub const fn data_udp(&self) -> Part<'static> {
-        Part::Udp {
-            source: ENTROPY,
-            destination: self.profile().rocev2_port,
-            checksum: UdpChecksum::Zero,
-        }
+        Part::udp(ENTROPY, self.profile().rocev2_port)
     }
 
     /// The right ICRC.
@@ -211,27 +170,23 @@ impl Scene {
     }
 }
 
-/// The first packet of an RDMA WRITE message, its RETH and payload.
-pub fn write_first() -> (BthRepr, Vec<u8>) {
-    let reth = Reth {
+/// The first packet of an RDMA WRITE message, from its BTH to its payload.
+pub const WRITE_FIRST: [Part<'static>; 3] = [
+    Part::Bth(BthRepr::new(Opcode::RC_WRITE_FIRST, RECEIVER_QP, 0x100)),
+    Part::Reth(Reth {
         address: 0x7F00_0000_1000,
         rkey: 0x1234,
         length: 1 << 20,
-    };
-    (
-        BthRepr::new(Opcode::RC_WRITE_FIRST, RECEIVER_QP, 0x100),
-        [&reth.to_bytes()[..], &PAYLOAD].concat(),
-    )
-}
+    }),
+    Part::Bytes(&PAYLOAD),
+];
 
-/// An acknowledgement of `psn` to the sender, and its AETH.
-pub fn acknowledge(psn: u32) -> (BthRepr, [u8; 4]) {
+/// An acknowledgement of `psn` to the sender: BTH and AETH.
+pub const fn acknowledge(psn: u32) -> [Part<'static>; 2] {
     let aeth = Aeth {
         syndrome: 0x1F,
         msn: 1,
     };
-    (
-        BthRepr::new(Opcode::RC_ACKNOWLEDGE, SENDER_QP, psn),
-        aeth.to_bytes(),
-    )
+    let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, SENDER_QP, psn);
+    [Part::Bth(bth), Part::Aeth(aeth)]
 }

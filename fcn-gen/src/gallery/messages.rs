@@ -6,7 +6,7 @@ use super::cast::{ENTROPY, RECEIVER, RECEIVER4, SENDER, SENDER4};
 use super::scene::Scene;
 use fcn_wire::Result;
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
-use fcn_wire::compose::{OptionPart, Part, UdpChecksum};
+use fcn_wire::compose::{OptionPart, Part};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::ioam::{IoamOption, NodeValues, OptType, TraceRepr, TraceType};
 use fcn_wire::mad::GSI_Q_KEY;
@@ -101,20 +101,12 @@ pub const fn option2(opt_type: OptType, trace: &[u8]) -> OptionPart<'_> {
 impl Scene {
     /// UDP of the notification to the proxy node.
     pub const fn proxy_udp(&self) -> Part<'static> {
-        Part::Udp {
-            source: 61_000,
-            destination: self.profile().proxy_cn_port,
-            checksum: UdpChecksum::Compute,
-        }
+        Part::udp_summed(61_000, self.profile().proxy_cn_port)
     }
 
     /// UDP of the FCN.
     pub const fn fcn_udp(&self) -> Part<'static> {
-        Part::Udp {
-            source: 61_000,
-            destination: self.profile().wan_fcn_port,
-            checksum: UdpChecksum::Compute,
-        }
+        Part::udp_summed(61_000, self.profile().wan_fcn_port)
     }
 
     /// The flow over IPv6.
@@ -149,17 +141,13 @@ impl Scene {
             qkey: GSI_Q_KEY,
             source_qp: Qp::GSI,
         };
-        let mut mad = vec![0; CmRepr::LEN];
+        let mut mad = [0; CmRepr::LEN];
         CmRepr::new(0x0000_1234_5678_9ABC, message).emit(&mut mad)?;
-        let udp = Part::Udp {
-            source: 49_152,
-            destination: self.profile().rocev2_port,
-            checksum: UdpChecksum::Zero,
-        };
+        let udp = Part::udp(49_152, self.profile().rocev2_port);
         let roce = [
             udp,
             Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, psn)),
-            Part::Bytes(&deth.to_bytes()),
+            Part::Deth(deth),
             Part::Bytes(&mad),
             self.icrc(),
         ];

@@ -1,10 +1,15 @@
 //! A scene: packets said one after another with what to look at. What they are made of is in `cast.rs`.
 
-use super::cast::ETHERNET;
 use super::{Packet, STEP};
 use fcn_wire::compose::{Part, packet};
 use fcn_wire::icrc::{self, Policy};
 use fcn_wire::{Frame, LinkType, Profile, Result, Rule};
+
+/// From the sender's side of a link to the other.
+pub const ETHERNET: Part<'static> = Part::Ethernet {
+    source: [0x02, 0, 0, 0, 0, 0x01],
+    destination: [0x02, 0, 0, 0, 0, 0x02],
+};
 
 /// A capture while it is being written down.
 pub struct Scene {

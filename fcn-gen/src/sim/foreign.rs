@@ -2,11 +2,11 @@
 //! (draft-xiao-rtgwg-proxy-congestion-notification section 1). Nobody answers or paces it: only the packets matter here.
 
 use super::packet::{CE, ECT0, NONE, Octets, Packet};
-use super::{State, World, frames};
-use etherparse::{IpNumber, TcpHeader};
+use super::{State, World};
 use fcn_node::Ecn;
 use fcn_node::congestion_point::{Marking, OtherPacket};
-use fcn_wire::compose::{self, Part};
+use fcn_wire::compose::{self, Part, UdpChecksum};
+use fcn_wire::ip;
 use fcn_wire::proxy_cn::FiveTuple;
 use rand_xoshiro::rand_core::Rng;
 use std::net::IpAddr;
@@ -30,56 +30,29 @@ impl World<'_> {
         };
         let payload = vec![0; values.mtu.into()];
         let sequence = number.wrapping_mul(u64::from(values.mtu)) as u32;
-        let mut header = TcpHeader::new(SOURCE_PORT, DESTINATION_PORT, sequence, WINDOW);
-        header.ack = true;
         let class = values.dscp << 2 | ECT0;
-        let (ip, checksum) = match (values.destination, own.ipv4) {
-            (IpAddr::V6(destination), _) => (
-                Part::Ipv6 {
-                    source: own.ipv6,
-                    destination,
-                    traffic_class: class,
-                    flow_label: 0,
-                    hop_limit: frames::HOPS,
-                },
-                header.calc_checksum_ipv6_raw(own.ipv6.octets(), destination.octets(), &payload),
-            ),
-            (IpAddr::V4(destination), Some(source)) => (
-                Part::Ipv4 {
-                    source,
-                    destination,
-                    tos: class,
-                    ttl: frames::HOPS,
-                    id: 0,
-                    options: &[],
-                },
-                header.calc_checksum_ipv4_raw(source.octets(), destination.octets(), &payload),
-            ),
+        let ip = match (values.destination, own.ipv4) {
+            (IpAddr::V6(destination), _) => Part::v6(own.ipv6, destination, class),
+            (IpAddr::V4(destination), Some(source)) => Part::v4(source, destination, class),
             (IpAddr::V4(_), None) => return,
         };
-        header.checksum = checksum.unwrap_or_default();
-        let segment = [&header.to_bytes()[..], &payload].concat();
-        let parts = [
-            ip,
-            Part::Payload {
-                ether_type: 0,
-                protocol: IpNumber::TCP.0,
-                bytes: &segment,
-            },
-        ];
+        let tcp = Part::Tcp {
+            source: SOURCE_PORT,
+            destination: DESTINATION_PORT,
+            sequence,
+            acknowledgement: 0,
+            push: false,
+            window: WINDOW,
+            checksum: UdpChecksum::Compute,
+        };
+        let parts = [ip, tcp, Part::Bytes(&payload)];
         let built = compose::packet(&parts, &simulation.profile);
         let Some(bytes) = self.built("a TCP segment", built) else {
             return;
         };
         let octets = Octets {
             other: FiveTuple::of(&bytes),
-            ether_type: if values.destination.is_ipv4() {
-                0x0800
-            } else {
-                0x86DD
-            },
-            bytes,
-            ..Octets::default()
+            ..Octets::ip(bytes)
         };
         if let Some(mut packet) = self.frame(values.destination, octets) {
             packet.class = values.priority & 7;
@@ -115,12 +88,7 @@ impl World<'_> {
         if verdict.mark_ce
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {
-            let class = match octets.bytes.as_slice() {
-                [first, second, ..] if first >> 4 == 6 => first << 4 | second >> 4,
-                [_, second, ..] => *second,
-                _ => 0,
-            };
-            frames::set_traffic_class(&mut octets.bytes, class | CE);
+            ip::set_traffic_class(&mut octets.bytes, CE, CE);
             self.ledger.marked(node as usize);
         }
         if let Some(outgoing) = verdict.notify {

@@ -11,6 +11,7 @@ use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
 use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_wire::bth::Opcode;
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Frame, Kind, Notification};
 use rustc_hash::FxHashMap;
@@ -157,7 +158,7 @@ impl World<'_> {
             .at(extra)
             .filter(|_| extra != NONE)
             .map_or(0, |t| t.bytes.len());
-        let len = Frames::data_len(values, opcode, payload, trace);
+        let len = Frames::len(values, opcode, payload, trace);
         let packet = Packet {
             what: What::Data,
             class: values.priority & 7,
@@ -290,7 +291,7 @@ impl World<'_> {
             outer_hops: HOPS,
             ack_request: false,
             path: 0,
-            len: Frames::ack_len(values),
+            len: Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0),
             to: values.from as u32,
             came_by: NONE,
             extra: NONE,
@@ -414,12 +415,7 @@ impl World<'_> {
         let Some(bytes) = super::management::parameter_problem(source, destination, octets) else {
             return;
         };
-        let octets = Octets {
-            bytes,
-            ether_type: 0x86DD,
-            ..Octets::default()
-        };
-        if let Some(packet) = self.frame(IpAddr::V6(destination), octets) {
+        if let Some(packet) = self.frame(IpAddr::V6(destination), Octets::ip(bytes)) {
             self.host_sends(node, packet);
         }
     }
@@ -512,11 +508,7 @@ impl World<'_> {
         let Some(bytes) = self.overheard.get(&flow).cloned() else {
             return;
         };
-        let mut octets = Octets {
-            bytes,
-            ether_type: 0x86DD,
-            ..Octets::default()
-        };
+        let mut octets = Octets::ip(bytes);
         let frame = raw(&octets, &self.simulation.profile);
         let Some(read) = Notification::read(&frame) else {
             return;

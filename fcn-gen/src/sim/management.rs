@@ -7,9 +7,10 @@ use super::event::Event;
 use super::packet::Octets;
 use crate::scenario::model::{Flow, NodeKind};
 use crate::units::Ps;
-use etherparse::{Icmpv6Header, Icmpv6Type};
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
-use fcn_wire::compose::{self, Part, UdpChecksum};
+use fcn_wire::compose::{self, Part};
+use fcn_wire::emit::Carrier;
+use fcn_wire::header::{icmp, ipv6};
 use fcn_wire::icrc::Policy;
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
@@ -230,12 +231,7 @@ impl World<'_> {
         let Some(bytes) = self.built("an RDMA CM message", built) else {
             return;
         };
-        let octets = Octets {
-            bytes,
-            ether_type: if source.is_ipv4() { 0x0800 } else { 0x86DD },
-            ..Octets::default()
-        };
-        if let Some(packet) = self.frame(destination, octets) {
+        if let Some(packet) = self.frame(destination, Octets::ip(bytes)) {
             self.host_sends(from as u32, packet);
         }
     }
@@ -247,50 +243,27 @@ impl World<'_> {
         destination: IpAddr,
         message: MessageRepr,
     ) -> fcn_wire::Result<Vec<u8>> {
-        let mut bytes = Deth {
-            qkey: GSI_Q_KEY,
-            source_qp: Qp::GSI,
-        }
-        .to_bytes()
-        .to_vec();
-        let deth = bytes.len();
-        bytes.resize(deth + CmRepr::LEN, 0);
-        CmRepr::new(u64::from(flow) + 1, message).emit(&mut bytes[deth..])?;
-        let ip = match (source, destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => Part::Ipv4 {
-                source,
-                destination,
-                tos: 0,
-                ttl: super::HOPS,
-                id: 0,
-                options: &[],
-            },
-            (IpAddr::V6(source), IpAddr::V6(destination)) => Part::Ipv6 {
-                source,
-                destination,
-                traffic_class: 0,
-                flow_label: 0,
-                hop_limit: super::HOPS,
-            },
-            // Both addresses of a flow are of one family.
-            _ => return Ok(Vec::new()),
+        let profile = &self.simulation.profile;
+        let mut mad = [0; CmRepr::LEN];
+        CmRepr::new(u64::from(flow) + 1, message).emit(&mut mad)?;
+        let carrier = Carrier {
+            traffic_class: 0,
+            ..Carrier::new(source, destination)
         };
+        let udp_source = self.simulation.flows[flow as usize].source_port;
+        let psn = flow & 0xFF_FFFF;
         let parts = [
-            ip,
-            Part::Udp {
-                source: self.simulation.flows[flow as usize].source_port,
-                destination: self.simulation.profile.rocev2_port,
-                checksum: UdpChecksum::Zero,
-            },
-            Part::Bth(BthRepr::new(
-                Opcode::UD_SEND_ONLY,
-                Qp::GSI,
-                flow & 0xFF_FFFF,
-            )),
-            Part::Bytes(&bytes),
-            Part::Icrc(Policy::Compute(self.simulation.profile.icrc_reading)),
+            carrier.ip()?,
+            Part::udp(udp_source, profile.rocev2_port),
+            Part::Bth(BthRepr::new(Opcode::UD_SEND_ONLY, Qp::GSI, psn)),
+            Part::Deth(Deth {
+                qkey: GSI_Q_KEY,
+                source_qp: Qp::GSI,
+            }),
+            Part::Bytes(&mad),
+            Part::Icrc(Policy::Compute(profile.icrc_reading)),
         ];
-        compose::packet(&parts, &self.simulation.profile)
+        compose::packet(&parts, profile)
     }
 }
 
@@ -312,30 +285,16 @@ pub fn parameter_problem(
     octets: &Octets,
 ) -> Option<Vec<u8>> {
     /// The option's type: behind the IPv6 header and the options header's first two octets.
-    const POINTER: u32 = 42;
-    let room = MINIMUM_MTU - 40 - 8;
+    const POINTER: u32 = ipv6::LEN as u32 + 2;
+    let room = MINIMUM_MTU - ipv6::LEN - icmp::LEN;
     let quoted = octets.bytes.get(..octets.bytes.len().min(room))?;
-    let kind = Icmpv6Type::Unknown {
-        type_u8: 4,
-        code_u8: 2,
-        bytes5to8: POINTER.to_be_bytes(),
-    };
-    let header =
-        Icmpv6Header::with_checksum(kind, source.octets(), destination.octets(), quoted).ok()?;
-    let message = [&header.to_bytes()[..], quoted].concat();
     let parts = [
-        Part::Ipv6 {
-            source,
-            destination,
-            traffic_class: 0,
-            flow_label: 0,
-            hop_limit: super::HOPS,
+        Part::v6(source, destination, 0),
+        Part::Icmpv6 {
+            kind: icmp::UNRECOGNISED_OPTION,
+            rest: POINTER,
         },
-        Part::Payload {
-            ether_type: 0,
-            protocol: 58,
-            bytes: &message,
-        },
+        Part::Bytes(quoted),
     ];
     compose::packet(&parts, &fcn_wire::Profile::DEFAULT).ok()
 }

@@ -27,6 +27,7 @@ use connection::Connection;
 use event::{Event, Events};
 use fcn_node::Outgoing;
 use fcn_wire::Kind;
+use fcn_wire::header::ethernet;
 use frames::{Context, Frames, HOPS};
 use host::HostState;
 use ledger::Ledger;
@@ -509,7 +510,7 @@ impl<'s> World<'s> {
     }
 
     fn frame_to(&mut self, to: u32, octets: Octets) -> Packet {
-        let len = (frames::ETHERNET + octets.bytes.len()) as u32;
+        let len = (ethernet::LEN + octets.bytes.len()) as u32;
         Packet {
             what: What::Frame,
             class: CONTROL,
@@ -566,16 +567,9 @@ impl<'s> World<'s> {
         let (len, kind) = outgoing
             .emit(&about, &self.simulation.profile, &mut self.emitted)
             .ok()?;
-        let bytes = self.emitted.get(..len)?.to_vec();
         let octets = Octets {
-            ether_type: if bytes.first().is_some_and(|b| b >> 4 == 4) {
-                0x0800
-            } else {
-                0x86DD
-            },
             note: Some(self.note(outgoing, kind, flow)),
-            bytes,
-            ..Octets::default()
+            ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2) && !self.overheard.contains_key(&flow) {
             self.overheard.insert(flow, octets.bytes.clone());

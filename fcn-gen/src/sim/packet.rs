@@ -2,6 +2,7 @@
 //! somebody looks.
 
 use fcn_wire::Kind;
+use fcn_wire::header::ethernet;
 use fcn_wire::ioam::OptType;
 use fcn_wire::proxy_cn::FiveTuple;
 use std::net::IpAddr;
@@ -88,6 +89,22 @@ pub struct Octets {
     pub other: Option<FiveTuple>,
     /// Routing: who advertises, and which time.
     pub flooded: Option<(u32, u32)>,
+}
+
+impl Octets {
+    /// An IP packet.
+    pub fn ip(bytes: Vec<u8>) -> Self {
+        let is_ipv4 = bytes.first().is_some_and(|first| first >> 4 == 4);
+        Self {
+            ether_type: if is_ipv4 {
+                ethernet::IPV4
+            } else {
+                ethernet::IPV6
+            },
+            bytes,
+            ..Self::default()
+        }
+    }
 }
 
 /// A notification, as the ground truth counts it.

@@ -4,37 +4,21 @@
 use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
+use crate::routing::{self, ALL_L2, BGP_PORT, FIRST_SEQUENCE, METRIC};
 use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
-use etherparse::{PacketBuilder, TcpHeader};
 use fcn_node::proxy_directory::Reading;
-use fcn_wire::compose::{self, Part};
-use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
+use fcn_wire::compose::{self, Part, UdpChecksum};
+use fcn_wire::pnc::isis::ReachKind;
+use fcn_wire::pnc::{Level, Prefix, bgp, isis, ospf2, ospf3};
 use fcn_wire::{Frame, LinkType, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Level 2 intermediate systems (ISO 10589).
-const ALL_L2: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15];
 /// MAC address of the OSPF routers' IPv4 group.
 const ALL_SPF4_MAC: [u8; 6] = [0x01, 0x00, 0x5E, 0x00, 0x00, 0x05];
 /// MAC address of the OSPF routers' IPv6 group.
 const ALL_SPF6_MAC: [u8; 6] = [0x33, 0x33, 0x00, 0x00, 0x00, 0x05];
-/// The OSPF routers' groups.
-const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
-const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 5);
-/// Metric of every prefix.
-const METRIC: u32 = 10;
-/// LLC of IS-IS.
-const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
-/// First sequence number of OSPF (RFC 2328 section 12.1.6).
-const FIRST_SEQUENCE: u32 = 0x8000_0001;
-/// BGP's port.
-const BGP_PORT: u16 = 179;
 /// Port that a proxy's BGP sessions come from.
 const BGP_SOURCE: u16 = 50_179;
-
-/// LOCAL_PREF of a route that nobody prefers to another.
-const LOCAL_PREF: u32 = 100;
 
 /// Whether a proxy is made known by routing.
 pub const fn is_advertised(proxy: &Proxying) -> bool {
@@ -96,13 +80,20 @@ impl World<'_> {
             return;
         }
         state.flooded.insert(origin.0, origin.1);
-        let whole = with_ethernet(&octets);
-        state.learn(&Frame::parse(
-            &whole,
-            whole.len(),
-            LinkType::Ethernet,
-            &self.simulation.profile,
-        ));
+        let header = Part::Ethernet {
+            source: [0; 6],
+            destination: octets.multicast.unwrap_or_default(),
+        };
+        let payload = Part::Payload {
+            ether_type: octets.ether_type,
+            protocol: 0,
+            bytes: &octets.bytes,
+        };
+        let profile = &self.simulation.profile;
+        if let Ok(whole) = compose::packet(&[header, payload], profile) {
+            let frame = Frame::parse(&whole, whole.len(), LinkType::Ethernet, profile);
+            state.learn(&frame);
+        }
         self.pass_on(node, came_by, &octets);
     }
 
@@ -138,40 +129,27 @@ impl World<'_> {
             }
             let source = proxy.config.address;
             let sequence = (round - 1).wrapping_mul(update.len() as u32);
-            let mut tcp = TcpHeader::new(BGP_SOURCE, BGP_PORT, sequence.wrapping_add(1), 16_384);
-            tcp.ack = true;
-            tcp.acknowledgment_number = 1;
-            tcp.psh = true;
-            let builder = PacketBuilder::ipv6(source.octets(), values.ipv6.octets(), super::HOPS)
-                .tcp_header(tcp);
-            let mut bytes = Vec::with_capacity(builder.size(update.len()));
-            if builder.write(&mut bytes, &update).is_err() {
+            let parts = [
+                Part::v6(source, values.ipv6, 0),
+                Part::Tcp {
+                    source: BGP_SOURCE,
+                    destination: BGP_PORT,
+                    sequence: sequence.wrapping_add(1),
+                    acknowledgement: 1,
+                    push: true,
+                    window: 16_384,
+                    checksum: UdpChecksum::Compute,
+                },
+                Part::Bytes(&update),
+            ];
+            let Ok(bytes) = compose::packet(&parts, &simulation.profile) else {
                 continue;
-            }
-            let octets = Octets {
-                bytes,
-                ether_type: 0x86DD,
-                ..Octets::default()
             };
+            let octets = Octets::ip(bytes);
             let packet = self.frame_to(peer as u32, octets);
             self.originate(node, packet);
         }
     }
-}
-
-/// A frame's octets with an Ethernet header, as a switch reads it.
-fn with_ethernet(octets: &Octets) -> Vec<u8> {
-    let ether_type = match octets.ether_type {
-        0 => octets.bytes.len() as u16,
-        ether_type => ether_type,
-    };
-    [
-        &octets.multicast.unwrap_or_default()[..],
-        &[0; 6],
-        &ether_type.to_be_bytes(),
-        &octets.bytes,
-    ]
-    .concat()
 }
 
 /// The flags of the proxy's own host prefixes, and of the prefixes that it serves.
@@ -197,32 +175,13 @@ fn isis_lsp(
     round: u32,
 ) -> fcn_wire::Result<Octets> {
     let [own, served] = flags_of(proxy, &[isis::FLAG_PNC]);
-    let reach = |prefix: Prefix, flags| ReachRepr {
-        kind: ReachKind::Plain,
-        prefix,
-        metric: METRIC,
-        down: false,
-        flags,
-    };
+    let reach = |prefix, flags| routing::reach(ReachKind::Plain, prefix, flags);
     let prefixes: Vec<_> = hosts(addresses)
         .map(|prefix| reach(prefix, own))
         .chain(proxy.serves.iter().map(|&prefix| reach(prefix, served)))
         .collect();
-    let [a, b, c, d] = (node + 1).to_be_bytes();
-    let repr = LspRepr {
-        level: Level::L2,
-        lsp_id: [0, 0, a, b, c, d, 0, 0],
-        sequence: round,
-        lifetime: 1_199,
-        area: &[0x49, 0x00, 0x01],
-        hostname: "proxy",
-        prefixes: &prefixes,
-    };
-    let mut bytes = vec![0; LLC.len() + repr.buffer_len()?];
-    bytes[..LLC.len()].copy_from_slice(&LLC);
-    repr.emit(&mut bytes[LLC.len()..])?;
     Ok(Octets {
-        bytes,
+        bytes: routing::lsp(Level::L2, node + 1, round, &prefixes)?,
         ether_type: 0,
         multicast: Some(ALL_L2),
         ..Octets::default()
@@ -236,7 +195,7 @@ fn ospf2_update(
     round: u32,
 ) -> fcn_wire::Result<Octets> {
     let prefix = |prefix, flags| ospf2::ExtendedPrefixRepr {
-        route_type: 1,
+        route_type: ospf2::INTRA_AREA,
         prefix,
         tlv_flags: 0x40,
         flags,
@@ -249,30 +208,10 @@ fn ospf2_update(
         .into_iter()
         .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
         .collect();
-    let lsas = [ospf2::LsaRepr {
-        age: 1,
-        flooding: Flooding::Area,
-        opaque_id: 1,
-        advertising_router: router,
-        sequence: FIRST_SEQUENCE + round - 1,
-        prefixes: &prefixes,
-    }];
-    let repr = ospf2::LsUpdateRepr {
-        router_id: router,
-        area: Ipv4Addr::UNSPECIFIED,
-        lsas: &lsas,
-    };
-    let mut update = vec![0; repr.buffer_len()?];
-    repr.emit(&mut update)?;
-    let ip = Part::Ipv4 {
-        source: addresses.1.unwrap_or(router),
-        destination: ALL_SPF4,
-        tos: 0xC0,
-        ttl: 1,
-        id: 0,
-        options: &[],
-    };
-    ospf(ip, &update, 0x0800, ALL_SPF4_MAC)
+    let (area, sequence) = (Ipv4Addr::UNSPECIFIED, FIRST_SEQUENCE + round - 1);
+    let update = routing::ospf2_update((router, area), sequence, &prefixes)?;
+    let source = addresses.1.unwrap_or(router);
+    ospf(&routing::ospf2(source, &update), ALL_SPF4_MAC)
 }
 
 fn ospf3_update(
@@ -294,44 +233,17 @@ fn ospf3_update(
     let prefixes: Vec<_> = std::iter::once(host)
         .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
         .collect();
-    let lsas = [ospf3::LsaRepr {
-        kind: ospf3::LsaKind::IntraAreaPrefix,
-        age: 1,
-        link_state_id: 1,
-        advertising_router: router,
-        sequence: FIRST_SEQUENCE + round - 1,
-        prefixes: &prefixes,
-    }];
-    let repr = ospf3::LsUpdateRepr {
-        router_id: router,
-        area: Ipv4Addr::UNSPECIFIED,
-        instance: 0,
-        lsas: &lsas,
-    };
-    let link_local = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, node as u16 + 1);
-    let mut update = vec![0; repr.buffer_len()?];
-    repr.emit(link_local, ALL_SPF6, &mut update)?;
-    let ip = Part::Ipv6 {
-        source: link_local,
-        destination: ALL_SPF6,
-        traffic_class: 0xC0,
-        flow_label: 0,
-        hop_limit: 1,
-    };
-    ospf(ip, &update, 0x86DD, ALL_SPF6_MAC)
+    let (area, sequence) = (Ipv4Addr::UNSPECIFIED, FIRST_SEQUENCE + round - 1);
+    let source = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, node as u16 + 1);
+    let kind = ospf3::LsaKind::IntraAreaPrefix;
+    let update = routing::ospf3_update((router, area), source, kind, sequence, &prefixes)?;
+    ospf(&routing::ospf3(source, &update), ALL_SPF6_MAC)
 }
 
-fn ospf(ip: Part<'_>, update: &[u8], ether_type: u16, mac: [u8; 6]) -> fcn_wire::Result<Octets> {
-    let payload = Part::Payload {
-        ether_type: 0,
-        protocol: 89,
-        bytes: update,
-    };
+fn ospf(parts: &[Part<'_>], mac: [u8; 6]) -> fcn_wire::Result<Octets> {
     Ok(Octets {
-        bytes: compose::packet(&[ip, payload], &Profile::DEFAULT)?,
-        ether_type,
         multicast: Some(mac),
-        ..Octets::default()
+        ..Octets::ip(compose::packet(parts, &Profile::DEFAULT)?)
     })
 }
 
@@ -341,27 +253,7 @@ fn bgp_update(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> 
         code: profile.bgp_pnc_characteristic,
         value: &[],
     }];
-    let served: Vec<Prefix> = proxy
-        .serves
-        .iter()
-        .copied()
-        .filter(|p| p.address().is_ipv6())
-        .collect();
-    let repr = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
-        next_hop,
-        local_pref: Some(LOCAL_PREF),
-        prefixes: &served,
-        nhc: Some(bgp::NhcRepr {
-            afi: bgp::AFI_IPV6,
-            safi: bgp::SAFI_UNICAST,
-            next_hop,
-            characteristics: &pnc,
-        }),
-    };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(&mut out)?;
-    Ok(out)
+    let served = proxy.serves.iter().copied();
+    let served: Vec<_> = served.filter(|p| p.address().is_ipv6()).collect();
+    routing::update(&served, next_hop, next_hop, &pnc)
 }

@@ -9,15 +9,17 @@ use super::route::mix;
 use super::{State, World};
 use crate::scenario::model::{self, NodeKind, Thresholds};
 use crate::units::Ps;
-use etherparse::IpNumber;
 use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
     Border, CongestionPoint, DataPacket, Ecn, FlowKey, IngressPe, Outer, Outgoing, Proxy, Time,
 };
-use fcn_wire::ioam::{NodeValues, OptType, Trace as TraceView, fill_preallocated};
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, Trace as TraceView, fill_preallocated};
+use fcn_wire::ip;
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_nanoseconds};
+use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, LinkType, Profile};
 use rand_xoshiro::rand_core::Rng;
 use std::collections::BTreeMap;
@@ -398,7 +400,7 @@ impl World<'_> {
         let before = trace.bytes.len();
         if trace.opt_type == OptType::Incremental {
             append_incremental(&mut trace.bytes, &values);
-            let grown = option_room(trace.bytes.len()) - option_room(before);
+            let grown = IoamOption::header_len(trace.bytes.len()) - IoamOption::header_len(before);
             packet.len += grown as u32;
         } else {
             // A full trace gets its overflow flag there.
@@ -667,38 +669,17 @@ fn flow_hash(from: IpAddr, to: IpAddr, label: u32, (source, destination): (u16, 
 
 /// The same of a frame of octets. Notifications, RDMA CM and routing are not in tunnels where they are made.
 fn header_hash(bytes: &[u8]) -> u64 {
-    let ports = |at: usize| match bytes.get(at..at + 4) {
-        Some(&[a, b, c, d]) => (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])),
-        _ => (0, 0),
+    let Some(tuple) = FiveTuple::of(bytes) else {
+        return 0;
     };
-    if let Ok(header) = etherparse::Ipv6HeaderSlice::from_slice(bytes) {
-        // Options for hosts and routers stand before the ports.
-        let (mut next, mut at) = (header.next_header(), 40);
-        while let (
-            IpNumber::IPV6_HEADER_HOP_BY_HOP | IpNumber::IPV6_DESTINATION_OPTIONS,
-            Some(&[following, len]),
-        ) = (next, bytes.get(at..at + 2))
-        {
-            (next, at) = (IpNumber(following), at + 8 + usize::from(len) * 8);
-        }
-        let ports = if next == IpNumber::UDP {
-            ports(at)
-        } else {
-            (0, 0)
-        };
-        let (from, to) = (header.source_addr(), header.destination_addr());
-        flow_hash(from.into(), to.into(), header.flow_label().value(), ports)
-    } else if let Ok(header) = etherparse::Ipv4HeaderSlice::from_slice(bytes) {
-        let (from, to) = (header.source_addr(), header.destination_addr());
-        flow_hash(
-            from.into(),
-            to.into(),
-            0,
-            ports(usize::from(header.ihl()) * 4),
-        )
+    // Over IPv6, the flow label stands for the ports of other transports.
+    let ports = if tuple.source.is_ipv4() || tuple.protocol == next_header::UDP {
+        (tuple.source_port, tuple.destination_port)
     } else {
-        0
-    }
+        (0, 0)
+    };
+    let label = ip::flow_label(bytes);
+    flow_hash(tuple.source, tuple.destination, label, ports)
 }
 
 /// Whether congestion is marked in the tunnel's own header: MPLS has none, so the packet's inside is used.
@@ -715,11 +696,6 @@ fn switch_ioam(simulation: &model::Simulation, node: u32) -> Option<u32> {
         NodeKind::Switch(switch) => switch.ioam_node,
         NodeKind::Host(_) => None,
     }
-}
-
-/// Octets of the Hop-by-Hop Options header around a trace.
-const fn option_room(trace: usize) -> usize {
-    (8 + trace).next_multiple_of(8)
 }
 
 /// Adds a node's data to an incremental trace, in front of those before it (RFC 9197 section 4.4.1).

@@ -1,10 +1,12 @@
 //! The frames of one kind on one queue: which fields change from one to the next, and to what.
 
 use super::model::{Hosts, Kind, Stress};
-use super::prototype::{ETHERNET, Macs, Prototype, ProxyFrame, SWITCH, WanFrame};
+use super::prototype::{Macs, Prototype, ProxyFrame, SWITCH, WanFrame};
 use super::walk::{Share, Step, Walk};
+use fcn_wire::header::{ethernet, ipv6};
+use fcn_wire::ip;
 use fcn_wire::pfc::PfcRepr;
-use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
+use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr};
 use fcn_wire::template::{Change, Edit, Template, TemplateError};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use std::net::{IpAddr, Ipv6Addr};
@@ -274,23 +276,11 @@ fn proxy_cn(
     (flows, level): (&Flows, u8),
 ) -> Done {
     let is_v6 = frame.is_v6();
-    let (sender, receiver): (IpAddr, IpAddr) = if is_v6 {
-        let (senders, receivers) = (flows.senders, flows.receivers);
-        (
-            senders.v6(of.sender).into(),
-            receivers.v6(of.receiver).into(),
-        )
-    } else {
-        let (senders, receivers) = (flows.senders, flows.receivers);
-        (
-            senders.v4(of.sender).into(),
-            receivers.v4(of.receiver).into(),
-        )
-    };
+    let family = if is_v6 { Family::V6 } else { Family::V4 };
     let header = ProxyCnRepr {
         five_tuple: FiveTuple {
-            source: sender,
-            destination: receiver,
+            source: flows.senders.at(of.sender, family),
+            destination: flows.receivers.at(of.receiver, family),
             protocol: 17,
             source_port: of.port(0),
             destination_port: flows.rocev2_port,
@@ -323,14 +313,9 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
     let source = switch(step.connection / FLOW_LABELS).octets();
     let port = PORTS.0 | (step.lap % PORTS.1) as u16;
     frame.summed.change(out, |out| {
-        if let Some(word) = out
-            .get_mut(frame.ip..)
-            .and_then(|ip| ip.first_chunk_mut::<4>())
-        {
-            let class = u32::from_be_bytes(*word) & !(FLOW_LABELS - 1);
-            *word = (class | message.flow_label).to_be_bytes();
-        }
-        put(out, frame.ip + 8, &source);
+        let packet = out.get_mut(frame.ip..).unwrap_or_default();
+        ip::set_flow_label(packet, message.flow_label);
+        put(packet, ipv6::SOURCE, &source);
         put(out, frame.udp, &port.to_be_bytes());
         let written = message
             .emit(out.get_mut(frame.message..).unwrap_or_default())
@@ -343,7 +328,7 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
 #[inline]
 fn pause(out: &mut [u8], made: u32) {
     let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
-    let payload = out.get_mut(ETHERNET..).unwrap_or_default();
+    let payload = out.get_mut(ethernet::LEN..).unwrap_or_default();
     let written = pause.is_some_and(|pause| pause.emit(payload).is_ok());
     debug_assert!(written, "there is room for it");
 }

@@ -6,7 +6,6 @@
 //!
 //! Everything is counted, nothing drawn by lot: the same stress and number of queues give the same frames.
 
-mod checksum;
 mod lane;
 mod model;
 mod pattern;

@@ -4,9 +4,10 @@ use super::pattern::Pattern;
 use fcn_wire::bth::Opcode;
 use fcn_wire::fast_cnp::MAX_TRACE_LEN;
 use fcn_wire::ioam::TRACE_HEADER_LEN;
+use fcn_wire::proxy_cn::Family;
 use fcn_wire::{Profile, Qp};
 use serde::Deserialize;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::scenario::model::IoamTrace;
 
@@ -121,6 +122,16 @@ impl Hosts {
     #[must_use]
     pub fn v6(&self, number: u32) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.ipv6.to_bits().wrapping_add(u128::from(number) + 1))
+    }
+
+    /// The address of host `number` in that family.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, number: u32, family: Family) -> IpAddr {
+        match family {
+            Family::V6 => self.v6(number).into(),
+            Family::V4 => self.v4(number).into(),
+        }
     }
 
     /// The IPv4 address of host `number`, from 0.

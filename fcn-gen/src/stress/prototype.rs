@@ -1,28 +1,23 @@
 //! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `lane.rs`'s
 //! business; formats are the wire crate's.
 
-use super::checksum::Summed;
 use super::model::{Kind, Stress};
 use crate::scenario::model::IoamTrace;
-use fcn_wire::LinkType;
-use fcn_wire::bth::{BthRepr, Reth};
+use fcn_wire::bth::{BTH_LEN, BthRepr, Reth};
+use fcn_wire::checksum::Summed;
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
-use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
-use fcn_wire::icrc::Policy;
+use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
+use fcn_wire::icrc::{ICRC_LEN, Policy};
 use fcn_wire::ioam::{NodeValues, OptType, TraceRepr};
-use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, PfcRepr};
+use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
 use fcn_wire::template::{Field, Template};
-use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
+use fcn_wire::wan_fcn::WanFcnRepr;
+use fcn_wire::{LinkType, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Octets of the Ethernet header.
-pub(super) const ETHERNET: usize = 14;
-const UDP: usize = 8;
-const ICRC: usize = 4;
-/// Octets of the shortest Ethernet frame without FCS.
-const SHORTEST: usize = 60;
 /// DSCP 26, ECT(0).
 const DATA_CLASS: u8 = 26 << 2 | 0b10;
 
@@ -156,7 +151,7 @@ fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
     let ends = [SourceAddress, DestinationAddress, UdpSource, DestQp];
     Ok(match kind {
         Kind::Cnp => {
-            let ip = v6(
+            let ip = Part::v6(
                 stress.receivers.v6(0),
                 stress.senders.v6(0),
                 DEFAULT_TRAFFIC_CLASS,
@@ -164,7 +159,7 @@ fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
             Prototype::Cnp(maker.roce(&[ip], &ends)?, true)
         }
         Kind::CnpIpv4 => {
-            let ip = v4(
+            let ip = Part::v4(
                 stress.receivers.v4(0),
                 stress.senders.v4(0),
                 DEFAULT_TRAFFIC_CLASS,
@@ -188,7 +183,7 @@ fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
                 }
             };
             let options = [OptionPart::FastCnp(option)];
-            let ip = v6(SWITCH, stress.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
+            let ip = Part::v6(SWITCH, stress.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
             let fields = [&ends[..], &[FastCnpOriginalDestination]].concat();
             let parts = [ip, Part::DestinationOptions(&options)];
             Prototype::FastCnp(maker.roce(&parts, &fields)?)
@@ -227,7 +222,7 @@ impl Maker<'_> {
         let profile = &self.stress.profile;
         let mut parts = vec![frame()];
         parts.extend(ip);
-        parts.push(udp(profile.rocev2_port, UdpChecksum::Zero));
+        parts.push(Part::udp(ENTROPY, profile.rocev2_port));
         parts.push(Part::Cnp(CnpRepr::new(Stress::qp(0))));
         parts.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
         let bytes = packet(&parts, profile)?;
@@ -248,18 +243,21 @@ impl Maker<'_> {
             address: 0x7f00_0000_0000,
             rkey: 0x1000,
             length: payload as u32,
-        }
-        .to_bytes();
+        };
         let ip = match family {
-            Family::V6 => v6(senders.v6(0), receivers.v6(0), DATA_CLASS),
-            Family::V4 => v4(senders.v4(0), receivers.v4(0), DATA_CLASS),
+            Family::V6 => Part::v6(senders.v6(0), receivers.v6(0), DATA_CLASS),
+            Family::V4 => Part::v4(senders.v4(0), receivers.v4(0), DATA_CLASS),
         };
         let parts = [
             frame(),
             ip,
-            udp(profile.rocev2_port, UdpChecksum::Zero),
+            Part::udp(ENTROPY, profile.rocev2_port),
             Part::Bth(BthRepr::new(opcode.opcode(), Stress::qp(0), 0)),
-            Part::Bytes(if self.extended() > 0 { &reth } else { &[] }),
+            if self.extended() > 0 {
+                Part::Reth(reth)
+            } else {
+                Part::Bytes(&[])
+            },
             Part::Bytes(&octets),
             Part::Icrc(Policy::Compute(profile.icrc_reading)),
         ];
@@ -309,12 +307,12 @@ impl Maker<'_> {
     /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.
     fn proxy(&self, family: Family) -> Made<ProxyFrame> {
         let (ip_len, ip) = match family {
-            Family::V6 => (40, v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
-            Family::V4 => (20, v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
+            Family::V6 => (ipv6::LEN, Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
+            Family::V4 => (ipv4::LEN, Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
         };
-        let headers = ip_len + UDP + fcn_wire::bth::BTH_LEN;
-        let room = invoking_room(family, ip_len + UDP, family)
-            .saturating_sub(headers + self.extended() + ICRC);
+        let headers = ip_len + udp::LEN + BTH_LEN;
+        let room = invoking_room(family, ip_len + udp::LEN, family)
+            .saturating_sub(headers + self.extended() + ICRC_LEN);
         let payload = self.stress.payload.min(room) & !3;
         let quoted = self.data(family, payload, false)?;
         let fields = [
@@ -326,16 +324,10 @@ impl Maker<'_> {
         ];
         let profile = &self.stress.profile;
         let quoted = Template::new(quoted, LinkType::RawIp, profile, &fields)?;
-        let (source, destination): (IpAddr, IpAddr) = match family {
-            Family::V6 => {
-                let (senders, receivers) = (self.stress.senders, self.stress.receivers);
-                (senders.v6(0).into(), receivers.v6(0).into())
-            }
-            Family::V4 => {
-                let (senders, receivers) = (self.stress.senders, self.stress.receivers);
-                (senders.v4(0).into(), receivers.v4(0).into())
-            }
-        };
+        let Stress {
+            senders, receivers, ..
+        } = self.stress;
+        let (source, destination) = (senders.at(0, family), receivers.at(0, family));
         let repr = ProxyCnRepr {
             five_tuple: FiveTuple {
                 source,
@@ -348,14 +340,12 @@ impl Maker<'_> {
             reserved: 0,
             invoking: quoted.bytes(),
         };
-        let mut message = vec![0; repr.buffer_len()];
-        repr.emit(&mut message)?;
-        let udp_part = udp(profile.proxy_cn_port, UdpChecksum::Compute);
-        let bytes = packet(&[frame(), ip, udp_part, Part::Bytes(&message)], profile)?;
-        let udp = ETHERNET + ip_len;
-        let message = udp + UDP;
+        let udp_part = Part::udp_summed(ENTROPY, profile.proxy_cn_port);
+        let bytes = packet(&[frame(), ip, udp_part, Part::ProxyCn(repr)], profile)?;
+        let udp = ethernet::LEN + ip_len;
+        let message = udp + udp::LEN;
         let invoking = message + family.header_len();
-        let icrc = bytes.len() - ICRC;
+        let icrc = bytes.len() - ICRC_LEN;
         Ok(ProxyFrame {
             is_v6: family == Family::V6,
             udp,
@@ -363,7 +353,10 @@ impl Maker<'_> {
             invoking,
             quoted,
             // From the ports to the quoted packet's headers, and its ICRC.
-            summed: Summed::new(udp + 6, [udp..invoking + headers, icrc..bytes.len()]),
+            summed: Summed::new(
+                udp + udp::CHECKSUM,
+                [udp..invoking + headers, icrc..bytes.len()],
+            ),
             bytes,
         })
     }
@@ -374,24 +367,25 @@ impl Maker<'_> {
             level: 0,
             reserved: 0,
         };
-        let mut message = [0; WAN_FCN_LEN];
-        repr.emit(&mut message)?;
         let profile = &self.stress.profile;
         let parts = [
             frame(),
-            v6(SWITCH, INGRESS_PE, DEFAULT_TRAFFIC_CLASS),
-            udp(profile.wan_fcn_port, UdpChecksum::Compute),
-            Part::Bytes(&message),
+            Part::v6(SWITCH, INGRESS_PE, DEFAULT_TRAFFIC_CLASS),
+            Part::udp_summed(ENTROPY, profile.wan_fcn_port),
+            Part::WanFcn(repr),
         ];
         let bytes = packet(&parts, profile)?;
-        let (ip, udp) = (ETHERNET, ETHERNET + 40);
-        let message = udp + UDP;
+        let (ip, udp) = (ethernet::LEN, ethernet::LEN + ipv6::LEN);
+        let message = udp + udp::LEN;
         Ok(WanFrame {
             ip,
             udp,
             message,
             // The source address is a part of what UDP sums.
-            summed: Summed::new(udp + 6, [ip + 8..ip + 24, udp..bytes.len()]),
+            summed: Summed::new(
+                udp + udp::CHECKSUM,
+                [ip + ipv6::SOURCE..ip + ipv6::DESTINATION, udp..bytes.len()],
+            ),
             bytes,
         })
     }
@@ -407,40 +401,11 @@ const fn frame() -> Part<'static> {
     }
 }
 
-const fn v6(source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) -> Part<'static> {
-    Part::Ipv6 {
-        source,
-        destination,
-        traffic_class,
-        flow_label: 0,
-        hop_limit: 64,
-    }
-}
-
-const fn v4(source: Ipv4Addr, destination: Ipv4Addr, tos: u8) -> Part<'static> {
-    Part::Ipv4 {
-        source,
-        destination,
-        tos,
-        ttl: 64,
-        id: 0,
-        options: &[],
-    }
-}
-
-const fn udp(destination: u16, checksum: UdpChecksum) -> Part<'static> {
-    Part::Udp {
-        source: ENTROPY,
-        destination,
-        checksum,
-    }
-}
-
 fn pfc() -> Made<Vec<u8>> {
-    let mut bytes = vec![0; SHORTEST];
-    let (header, payload) = bytes.split_at_mut(ETHERNET);
-    header[..6].copy_from_slice(&PFC_DESTINATION);
-    header[12..].copy_from_slice(&ETHERTYPE_MAC_CONTROL.to_be_bytes());
-    PfcRepr::one(0, 1).unwrap_or_default().emit(payload)?;
-    Ok(bytes)
+    let header = Part::Ethernet {
+        source: [0; 6],
+        destination: PFC_DESTINATION,
+    };
+    let pause = Part::Pfc(PfcRepr::one(0, 1).unwrap_or_default());
+    Ok(packet(&[header, pause], &Profile::DEFAULT)?)
 }

@@ -9,7 +9,7 @@ use fcn_wire::bth::{Bth, BthRepr, ExtendedHeader, Opcode, Roce};
 use fcn_wire::cnp::{CNP_BODY_LEN, CNP_LEN, Cnp, CnpRepr};
 use fcn_wire::fast_cnp::{FastCnp, FastCnpRepr, MAX_TRACE_LEN};
 use fcn_wire::frame::{MAX_LAYERS, MAX_TUNNELS, Upper};
-use fcn_wire::icrc::{self, ICRC_LEN, Patcher, Policy, Reading, Verdict};
+use fcn_wire::icrc::{self, ICRC_LEN, Policy, Reading, Verdict};
 use fcn_wire::ioam::{
     self, IoamOption, Node, NodeValues, OptType, TRACE_HEADER_LEN, Trace, TraceRepr, TraceType,
     Value,
@@ -712,12 +712,12 @@ pub fn roce(data: &[u8]) {
     }
 }
 
-/// The ICRC of the packet behind the first two octets, which choose where UDP begins and where a field is patched.
+/// The ICRC of the packet behind the first two octets, of which one chooses where UDP begins.
 pub fn icrc(data: &[u8]) {
-    let [udp, field, packet @ ..] = data else {
+    let [udp, _, packet @ ..] = data else {
         return;
     };
-    let (udp, field) = (usize::from(*udp), usize::from(*field));
+    let udp = usize::from(*udp);
     let _ = icrc::verify(packet, udp);
     let Some((covered, _)) = packet.split_last_chunk::<ICRC_LEN>() else {
         return;
@@ -747,16 +747,6 @@ pub fn icrc(data: &[u8]) {
             }
         }
         assert_eq!(icrc::compute(&changed, udp, reading), Some(crc));
-        // Behind the masked octet everything is covered, as it stands.
-        let at = udp + 13 + field;
-        if at + 2 <= covered.len() {
-            let patcher = Patcher::new(2, covered.len() - at - 2);
-            let new = [packet[at].wrapping_add(1), packet[at + 1] ^ 0x80];
-            assert!(patcher.apply(&mut filled, &new));
-            let mut fresh = filled.clone();
-            assert!(icrc::fill(&mut fresh, udp, Policy::Compute(reading)));
-            assert_eq!(filled, fresh);
-        }
     }
     let mut corrupt = packet.to_vec();
     if icrc::fill(&mut corrupt, udp, Policy::Corrupt) {

@@ -5,13 +5,14 @@
 //! it computed anew. What is written, and which checksums there are, is `packet.rs`'s business.
 
 use super::IcrcWas;
+use crate::bth::BTH_LEN;
+use crate::checksum::{self, fold};
+use crate::header::{ipv6, udp};
 use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
-use crate::ipv6_ext::next_header;
 use crate::octets::{u8_at, u16_at, u32_at};
 use arrayvec::ArrayVec;
 use core::ops::Range;
 use crc32fast::Hasher;
-use etherparse::checksum::Sum16BitWords;
 
 /// Checksums around one field: at most 13 a packet (IP and transport of each of 6 headers inside one another, ICRC),
 /// and as many for each packet that is quoted in one.
@@ -150,17 +151,14 @@ impl<'a> Canvas<'a> {
     }
 
     fn close_sum(&mut self, sum: &Sum, delta: u64) {
-        let found = u16_at(self.old, sum.at);
-        let is_udp = sum.pseudo.is_some_and(|p| p.protocol == next_header::UDP);
         let value = if self.repair && sum.whole {
             self.computed(sum)
         } else if delta.is_multiple_of(0xFFFF) {
             return;
         } else {
-            !folded(u64::from(!found) + delta)
+            let value = checksum::patched(u16_at(self.old, sum.at), delta);
+            checksum::sent(sum.pseudo.map_or(0, |p| p.protocol), value)
         };
-        // RFC 768: 0 says that there is none.
-        let value = if is_udp && value == 0 { 0xFFFF } else { value };
         self.write(sum.at, value.to_be_bytes());
     }
 
@@ -177,16 +175,15 @@ impl<'a> Canvas<'a> {
         let before = self.range(sum.body.start..sum.at);
         let behind = self.range(sum.at + 2..sum.body.end);
         // The field lies at an even place, so that it counts as zero when left out.
-        let mut words = Sum16BitWords::new().add_slice(before).add_slice(behind);
-        if let Some(pseudo) = sum.pseudo {
-            let len = sum.body.len() as u32;
-            for at in [pseudo.source, pseudo.destination] {
-                words = words.add_slice(self.range(at..at + pseudo.len));
+        match sum.pseudo {
+            None => checksum::of(&[before, behind]),
+            Some(pseudo) => {
+                let addresses = [pseudo.source, pseudo.destination];
+                let addresses = addresses.map(|at| self.range(at..at + pseudo.len));
+                let (len, parts) = (sum.body.len(), [before, behind]);
+                checksum::of_transport(addresses, pseudo.protocol, len, &parts)
             }
-            words = words.add_4bytes(len.to_be_bytes());
-            words = words.add_2bytes([0, pseudo.protocol]);
         }
-        words.ones_complement().to_be()
     }
 
     fn close_icrc(&mut self, icrc: &Icrc, written: &Range<usize>) -> IcrcWas {
@@ -194,13 +191,13 @@ impl<'a> Canvas<'a> {
         let udp = icrc.udp - icrc.ip;
         let old = self.old.get(start..end).unwrap_or_default();
         let found = u32_at(old, icrc.at - icrc.ip).swap_bytes();
-        let has_extensions = u8_at(old, 0) >> 4 == 6 && udp > 40;
+        let has_extensions = u8_at(old, 0) >> 4 == 6 && udp > ipv6::LEN;
         // What is in front of the addresses is masked (flow label) or never written.
-        let covered = written.start.max(icrc.ip + 8)..written.end;
+        let covered = written.start.max(icrc.ip + ipv6::SOURCE)..written.end;
         let unchanged = covered.is_empty();
         // Readings differ in what lies between IPv6 header and BTH, and so in how far the former is from the end. Zero
         // is what is sent by those who leave the field to their hardware: it stays.
-        let by_reading = has_extensions && covered.start < icrc.udp + 8;
+        let by_reading = has_extensions && covered.start < icrc.udp + udp::LEN;
         let must_know = self.repair || !unchanged && (found == 0 || by_reading);
         let verdict = match icrc.verdict {
             None if must_know => Some(icrc::verify(old, udp)),
@@ -245,7 +242,7 @@ impl<'a> Canvas<'a> {
     fn difference(&self, covered: Range<usize>, icrc: &Icrc) -> u32 {
         const CHUNK: usize = 64;
         // Up to the payload, whose length mostly has few bits.
-        let end = covered.end.max(icrc.udp + 8 + 12).min(icrc.at);
+        let end = covered.end.max(icrc.udp + udp::LEN + BTH_LEN).min(icrc.at);
         let old = self.old.get(covered.start..end).unwrap_or_default();
         let new = self.range(covered.start..end);
         // crc32fast keeps the complement of the register.
@@ -328,18 +325,10 @@ fn changed(body: &Range<usize>, at: usize, was: &[u8], value: &[u8]) -> u64 {
     };
     // The complement of a word is what it lacks of 0xFFFF; an odd octet counts as the first of its word.
     let count = (end - start).div_ceil(2) as u64;
-    let sum = folded(words(value) + count * 0xFFFF - words(was));
+    let sum = fold(words(value) + count * 0xFFFF - words(was));
     // RFC 1071 section 2: at an odd place, the octets of each word change sides.
     let odd = !(start - body.start).is_multiple_of(2);
     u64::from(if odd { sum.swap_bytes() } else { sum })
-}
-
-/// A sum with its carries added.
-fn folded(mut sum: u64) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -363,7 +352,7 @@ mod tests {
     fn a_sum_follows_octets_at_odd_places_and_in_part() {
         let sum = |bytes: &[u8]| {
             let words = bytes.chunks(2);
-            folded(
+            fold(
                 words
                     .map(|w| u64::from(w[0]) << 8 | u64::from(w.get(1).copied().unwrap_or(0)))
                     .sum(),
@@ -379,7 +368,7 @@ mod tests {
                         .for_each(|octet| *octet = octet.wrapping_mul(3) ^ 0x5A);
                     let (was, value) = (&old[at..at + len], &new[at..at + len]);
                     let by = changed(&body, at, was, value);
-                    let followed = folded(u64::from(sum(&old[body.clone()])) + by);
+                    let followed = fold(u64::from(sum(&old[body.clone()])) + by);
                     let anew = sum(&new[body.clone()]);
                     assert_eq!(followed % 0xFFFF, anew % 0xFFFF, "{body:?} {at} {len}");
                 }

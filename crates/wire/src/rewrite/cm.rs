@@ -1,6 +1,6 @@
 //! QPs, PSNs and addresses in RDMA CM messages. What the messages say is read by `rdma_cm.rs`.
 
-use super::packet::Walk;
+use super::walk::Walk;
 use crate::error::ErrorKind;
 use crate::mad::{MAD_HEADER_LEN, Mad};
 use crate::octets::{ipv6_at, u8_at};

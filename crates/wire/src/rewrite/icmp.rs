@@ -1,16 +1,10 @@
 //! Addresses in ICMP (errors with the packet they are about, redirects, neighbour discovery) and in ARP.
 
-use super::packet::Walk;
+use super::walk::Walk;
 use crate::frame::{Frame, Ip};
+use crate::header::icmp::LEN as HEADER;
+use crate::ipv6_ext::next_header::{ICMPV4, ICMPV6};
 use crate::octets::array;
-
-/// IP protocol number of ICMP for IPv4.
-pub(super) const ICMPV4: u8 = 1;
-/// IP protocol number of ICMP for IPv6.
-pub(super) const ICMPV6: u8 = 58;
-
-/// Octets in front of a quoted packet.
-const HEADER: usize = 8;
 
 /// Places in an ARP packet between Ethernet and IPv4 addresses (RFC 826).
 mod arp_field {
@@ -35,8 +29,13 @@ pub(super) fn arp(walk: &mut Walk<'_, '_>, at: usize) {
     walk.ipv4(at + arp_field::TARGET);
 }
 
-/// Rewrites the ICMP message that `ip` carries, if it is one.
-pub(super) fn icmp(walk: &mut Walk<'_, '_>, frame: &Frame<'_>, ip: &Ip, protocol: u8) {
+/// Rewrites the ICMP message that `ip` carries, if it is one. Returns where it quotes a packet, and as much as it quotes.
+pub(super) fn icmp<'f>(
+    walk: &mut Walk<'_, '_>,
+    frame: &Frame<'f>,
+    ip: &Ip,
+    protocol: u8,
+) -> Option<(usize, &'f [u8])> {
     let at = ip.payload;
     let end = ip.end.min(frame.bytes().len());
     let message = frame.bytes().get(at..end).unwrap_or_default();
@@ -49,14 +48,6 @@ pub(super) fn icmp(walk: &mut Walk<'_, '_>, frame: &Frame<'_>, ip: &Ip, protocol
         (ICMPV6, 2 | 4) => Some(0),
         _ => None,
     };
-    if let Some(len) = quoted_len {
-        let quoted = message.get(HEADER..).unwrap_or_default();
-        let quoted = quoted
-            .get(..len)
-            .filter(|q| !q.is_empty())
-            .unwrap_or(quoted);
-        walk.quoted(frame, at + HEADER, quoted);
-    }
     let addresses = match (protocol, kind) {
         // RFC 792: the gateway of a redirect.
         (ICMPV4, 5) if message.len() >= HEADER => {
@@ -73,4 +64,7 @@ pub(super) fn icmp(walk: &mut Walk<'_, '_>, frame: &Frame<'_>, ip: &Ip, protocol
             walk.ipv6(at + place);
         }
     }
+    let quoted = message.get(HEADER..).unwrap_or_default();
+    let part = quoted.get(..quoted_len?).filter(|q| !q.is_empty());
+    Some((at + HEADER, part.unwrap_or(quoted)))
 }

@@ -4,15 +4,17 @@
 //! and ARP in `icmp.rs`.
 
 use super::checksums::{Canvas, Icrc, Pseudo, Sum};
+use super::walk::Walk;
 use super::{IcrcWas, Rules, cm, icmp, link};
-use crate::bth::{BTH_LEN, Bth, ExtendedHeader, Opcode, Qp};
+use crate::bth::{BTH_LEN, Bth, Deth, ExtendedHeader, Opcode, Qp, field as bth_field};
 use crate::claim::Claim;
 use crate::fast_cnp::FastCnp;
 use crate::frame::{Datagram, End, Frame, Ip, LinkType, Span, Upper};
+use crate::header::{icmp as icmp_header, ipv4, ipv6, routing, tcp, udp};
 use crate::icrc::{ICRC_LEN, Verdict};
-use crate::ipv6_ext::{Options, next_header};
+use crate::ipv6_ext::{ExtHeader, Options, last_segment_at, next_header};
 use crate::layer::Layer;
-use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u24_at, u32_at};
+use crate::octets::{u8_at, u16_at, u32_at};
 use crate::profile::VXLAN_PORT;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::{Family, ProxyCn};
@@ -20,15 +22,6 @@ use crate::wan_fcn::WanFcn;
 
 /// Packets quoted within quoted packets that are followed.
 const MAX_QUOTES: usize = 2;
-
-/// Offsets in the Base Transport Header.
-mod bth_field {
-    pub const DEST_QP: usize = 5;
-    pub const PSN: usize = 9;
-}
-
-/// Place of the source QP in the DETH.
-const DETH_SOURCE_QP: usize = 5;
 
 /// Place of a five-tuple's source port behind its addresses.
 const TUPLE_SOURCE_PORT: usize = 1;
@@ -50,18 +43,6 @@ pub(super) fn rewrite(
     walk.packet(frame)
 }
 
-/// One packet: that of the frame, or one that is quoted in it.
-#[derive(Debug)]
-pub(super) struct Walk<'w, 'a> {
-    pub(super) rules: &'w Rules,
-    canvas: &'w mut Canvas<'a>,
-    link: LinkType,
-    /// Where the packet begins in the outermost one.
-    base: usize,
-    /// In how many packets it is quoted.
-    quotes: usize,
-}
-
 impl Walk<'_, '_> {
     fn packet(&mut self, frame: &Frame<'_>) -> IcrcWas {
         let open = self.canvas.open_count();
@@ -74,8 +55,10 @@ impl Walk<'_, '_> {
             Upper::Other => {
                 if let Some(at) = link::arp_at(frame, self.link) {
                     icmp::arp(self, at);
-                } else if let Some((ip, protocol)) = whole_ip(frame) {
-                    icmp::icmp(self, frame, ip, protocol);
+                } else if let Some((ip, protocol)) = whole_ip(frame)
+                    && let Some((at, quoted)) = icmp::icmp(self, frame, ip, protocol)
+                {
+                    self.quoted(frame, at, quoted);
                 }
             }
             _ => {}
@@ -93,21 +76,30 @@ impl Walk<'_, '_> {
             let start = span.start;
             match span.layer {
                 Layer::Ipv4 => {
-                    self.open(start + 10, start..span.header_end, None, true);
-                    pseudo = Some((start + 12, start + 16, 4));
+                    let at = start + ipv4::CHECKSUM;
+                    self.open(at, start..span.header_end, None, true);
+                    pseudo = Some((start + ipv4::SOURCE, start + ipv4::DESTINATION, 4));
                 }
-                Layer::Ipv6 => pseudo = Some((start + 8, start + 24, 16)),
+                Layer::Ipv6 => {
+                    pseudo = Some((start + ipv6::SOURCE, start + ipv6::DESTINATION, 16));
+                }
                 Layer::Routing => {
-                    if let (Some(p), true) = (&mut pseudo, has_segments_left(bytes, span)) {
-                        p.1 = start + 8;
+                    let header = ExtHeader {
+                        layer: span.layer,
+                        start,
+                        len: span.header_end - start,
+                        next: 0,
+                    };
+                    if let (Some(p), Some(at)) = (&mut pseudo, last_segment_at(bytes, &header)) {
+                        p.1 = at;
                     }
                 }
                 Layer::Udp | Layer::Tcp => {
                     transport = start;
                     let (protocol, at) = if span.layer == Layer::Udp {
-                        (next_header::UDP, start + 6)
+                        (next_header::UDP, start + udp::CHECKSUM)
                     } else {
-                        (next_header::TCP, start + 16)
+                        (next_header::TCP, start + tcp::CHECKSUM)
                     };
                     let whole = clear && span.end <= bytes.len();
                     self.open_transport(bytes, protocol, at, start..span.end, (pseudo, whole));
@@ -124,14 +116,14 @@ impl Walk<'_, '_> {
             _ => (false, true),
         };
         let field = match ip.protocol {
-            next_header::UDP if fragment => 6,
-            next_header::TCP if fragment => 16,
-            icmp::ICMPV4 | icmp::ICMPV6 => 2,
+            next_header::UDP if fragment => udp::CHECKSUM,
+            next_header::TCP if fragment => tcp::CHECKSUM,
+            next_header::ICMPV4 | next_header::ICMPV6 => icmp_header::CHECKSUM,
             next_header::OSPF if ip.source.is_ipv6() => 12,
             _ => return IcrcWas::Absent,
         };
         // RFC 792: no pseudo-header.
-        let pseudo = pseudo.filter(|_| ip.protocol != icmp::ICMPV4);
+        let pseudo = pseudo.filter(|_| ip.protocol != next_header::ICMPV4);
         if first && ip.payload + field + 2 <= bytes.len().min(ip.end) {
             let whole = clear && !fragment && ip.end <= bytes.len();
             let body = ip.payload..ip.end;
@@ -205,32 +197,35 @@ impl Walk<'_, '_> {
         let (bytes, start) = (frame.bytes(), span.start);
         match span.layer {
             Layer::Ipv4 => {
-                self.ipv4(start + 12);
-                self.ipv4(start + 16);
+                self.ipv4(start + ipv4::SOURCE);
+                self.ipv4(start + ipv4::DESTINATION);
             }
             Layer::Ipv6 => {
                 let word = u32_at(bytes, start);
                 let label = self.rules.flow_label(word & 0x000F_FFFF);
                 self.write(start, (word & 0xFFF0_0000 | label).to_be_bytes());
-                self.ipv6(start + 8);
-                self.ipv6(start + 24);
+                self.ipv6(start + ipv6::SOURCE);
+                self.ipv6(start + ipv6::DESTINATION);
             }
             Layer::Routing => {
-                let room = (span.header_end - start).saturating_sub(8) / 16;
-                let count = match u8_at(bytes, start + 2) {
+                let room = (span.header_end - start).saturating_sub(routing::SEGMENTS) / 16;
+                let count = match u8_at(bytes, start + routing::TYPE) {
                     // RFC 2460 and RFC 6275: nothing but addresses.
                     0 | 2 => room,
                     // RFC 8754: Last Entry counts from 0; options follow the segments.
-                    4 => room.min(usize::from(u8_at(bytes, start + 4)) + 1),
+                    routing::SEGMENT_ROUTING => {
+                        let last = u8_at(bytes, start + routing::LAST_ENTRY);
+                        room.min(usize::from(last) + 1)
+                    }
                     _ => 0,
                 };
                 for segment in 0..count {
-                    self.ipv6(start + 8 + 16 * segment);
+                    self.ipv6(start + routing::SEGMENTS + 16 * segment);
                 }
             }
             Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
             Layer::Udp => {
-                let destination = u16_at(bytes, start + 2);
+                let destination = u16_at(bytes, start + udp::DESTINATION);
                 if destination == frame.profile().rocev2_port || destination == VXLAN_PORT {
                     self.udp_source(start);
                 }
@@ -297,11 +292,11 @@ impl Walk<'_, '_> {
         if opcode.extended_headers().and_then(<[_]>::first) != Some(&ExtendedHeader::Deth) {
             return;
         }
-        let behind = BTH_LEN + ExtendedHeader::Deth.len();
+        let behind = BTH_LEN + Deth::LEN;
         let Some(data) = payload.get(behind..) else {
             return;
         };
-        self.qp(at + BTH_LEN + DETH_SOURCE_QP);
+        self.qp(at + BTH_LEN + Deth::SOURCE_QP);
         if opcode == Opcode::UD_SEND_ONLY && bth.dest_qp() == Qp::GSI {
             cm::rewrite(self, at + behind, data);
         }
@@ -325,13 +320,13 @@ impl Walk<'_, '_> {
     }
 
     /// A packet quoted at `at`, from its IP header on, as far as quoted.
-    pub(super) fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
+    fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
         if self.quotes == MAX_QUOTES || packet.is_empty() {
             return;
         }
         let wire_len = match u8_at(packet, 0) >> 4 {
-            4 => usize::from(u16_at(packet, 2)),
-            _ => 40 + usize::from(u16_at(packet, 4)),
+            4 => usize::from(u16_at(packet, ipv4::LENGTH)),
+            _ => ipv6::LEN + usize::from(u16_at(packet, ipv6::LENGTH)),
         };
         let quoted = Frame::parse(packet, wire_len, LinkType::RawIp, frame.profile());
         let mut walk = Walk {
@@ -343,46 +338,6 @@ impl Walk<'_, '_> {
         };
         walk.packet(&quoted);
     }
-
-    /// The octets of the outermost packet as they were, from this packet's `at` on.
-    pub(super) fn old<const N: usize>(&self, at: usize) -> [u8; N] {
-        array(self.canvas.old(), self.base + at)
-    }
-
-    #[inline]
-    pub(super) fn write<const N: usize>(&mut self, at: usize, value: [u8; N]) {
-        self.canvas.write(self.base + at, value);
-    }
-
-    pub(super) fn ipv4(&mut self, at: usize) {
-        let old = ipv4_at(self.canvas.old(), self.base + at);
-        let new = self.rules.ipv4(old);
-        self.write(at, new.octets());
-    }
-
-    pub(super) fn ipv6(&mut self, at: usize) {
-        let old = ipv6_at(self.canvas.old(), self.base + at);
-        let new = self.rules.ipv6(old);
-        self.write(at, new.octets());
-    }
-
-    fn udp_source(&mut self, at: usize) {
-        let old = u16_at(self.canvas.old(), self.base + at);
-        let new = self.rules.udp_source(old);
-        self.write(at, new.to_be_bytes());
-    }
-
-    pub(super) fn qp(&mut self, at: usize) {
-        let old = u24_at(self.canvas.old(), self.base + at);
-        let [_, new @ ..] = self.rules.qp(Qp::truncate(old)).get().to_be_bytes();
-        self.write(at, new);
-    }
-
-    pub(super) fn psn(&mut self, at: usize) {
-        let old = u24_at(self.canvas.old(), self.base + at);
-        let [_, new @ ..] = self.rules.psn(old).to_be_bytes();
-        self.write(at, new);
-    }
 }
 
 /// The innermost IP packet and what it carries, where it is no fragment.
@@ -390,11 +345,4 @@ fn whole_ip<'f>(frame: &'f Frame<'_>) -> Option<(&'f Ip, u8)> {
     let ip = frame.ip()?;
     let is_fragment = matches!(frame.stop(), End::Fragment { .. });
     (!is_fragment).then_some((ip, ip.protocol))
-}
-
-/// Whether a segment routing header says that other segments come before the last one, which is then the destination
-/// that checksums cover (RFC 8200 section 8.1).
-fn has_segments_left(bytes: &[u8], span: &Span) -> bool {
-    let long_enough = span.header_end - span.start >= 8 + 16;
-    long_enough && u8_at(bytes, span.start + 2) == 4 && u8_at(bytes, span.start + 3) > 0
 }

@@ -2,46 +2,21 @@
 //! checksum patched. Which fields there are is said in `template.rs`; what the ICRC covers is `icrc.rs`'s business.
 
 use super::{Change, Field, TemplateError};
-use crate::bth::{BTH_LEN, Bth, ExtendedHeader, Roce};
+use crate::bth::{ExtendedHeader, Roce, field as bth_field};
+use crate::checksum;
 use crate::error::Error;
 use crate::fast_cnp::FastCnp;
 use crate::frame::{End, Frame};
+use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
+use crate::ip;
 use crate::layer::Layer;
 use crate::octets::{array, put, u8_at, u16_at, u32_at};
-use etherparse::Ipv4Header;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 const NO_FLOW_LABEL: &str = "IPv4 has no flow label";
 const NO_IDENTIFICATION: &str = "IPv6 has no identification";
-
-/// Offsets in the Base Transport Header.
-mod bth_field {
-    /// FECN, BECN.
-    pub const ECN: usize = 4;
-    pub const DEST_QP: usize = 5;
-    /// Acknowledge request.
-    pub const ACK: usize = 8;
-    pub const PSN: usize = 9;
-}
-
-/// Offsets in the IPv4 header.
-mod ipv4_field {
-    pub const TOS: usize = 1;
-    pub const IDENTIFICATION: usize = 4;
-    pub const TTL: usize = 8;
-    pub const CHECKSUM: usize = 10;
-    pub const SOURCE: usize = 12;
-    pub const DESTINATION: usize = 16;
-}
-
-/// Offsets in the IPv6 header; the first four octets hold version, traffic class and flow label.
-mod ipv6_field {
-    pub const HOP_LIMIT: usize = 7;
-    pub const SOURCE: usize = 8;
-    pub const DESTINATION: usize = 24;
-}
 
 /// What an octet's changed bits add to the ICRC, by its two halves.
 // A table of all 256 values is as fast alone. Beside a kernel that wants the cache for its own work it is not: 1 KiB an octet.
@@ -53,8 +28,15 @@ struct OctetTable {
 }
 
 impl OctetTable {
-    /// From what each bit adds, the lowest first.
-    fn new(bits: &[u32; 8]) -> Self {
+    /// From what the highest bit adds.
+    fn new(highest: u32) -> Self {
+        let mut bits = [0; 8];
+        let mut adds = highest;
+        // A lower bit is fed earlier: a CRC of one more bit of zero lies behind it.
+        for bit in bits.iter_mut().rev() {
+            *bit = adds;
+            adds = adds >> 1 ^ if adds & 1 == 0 { 0 } else { icrc::POLYNOMIAL };
+        }
         let (low, high) = bits.split_at(4);
         let half = |bits: &[u32]| {
             let mut sums = [0; 16];
@@ -133,6 +115,7 @@ pub(super) struct Layout {
     destination: Option<AddressPatch>,
     original: Option<Patch<16>>,
     reth_address: Option<Patch<8>>,
+    reth_key: Option<Patch<4>>,
     aeth_msn: Option<Patch<3>>,
     identification: Option<Patch<2>>,
 }
@@ -171,7 +154,7 @@ impl Layout {
             let port = u64::from(datagram.destination_port);
             return Err(Error::value(
                 Layer::Udp,
-                datagram.start + 2,
+                datagram.start + udp::DESTINATION,
                 "destination port",
                 port,
                 "the profile's rocev2_port",
@@ -183,7 +166,8 @@ impl Layout {
         let ip = datagram.ip.start;
         let is_ipv4 = datagram.ip.source.is_ipv4();
         if is_ipv4 {
-            right_ipv4_checksum(frame.bytes(), ip)?;
+            let header = frame.bytes().get(ip..datagram.start);
+            right_ipv4_checksum(header.unwrap_or_default(), ip)?;
         }
         let icrc = base + datagram.payload_len - ICRC_LEN;
         let reading = match frame.verify_icrc() {
@@ -208,6 +192,7 @@ impl Layout {
             destination: None,
             original: None,
             reth_address: None,
+            reth_key: None,
             aeth_msn: None,
             identification: None,
         })
@@ -231,20 +216,24 @@ impl Layout {
     }
 
     const fn bth(&self) -> usize {
-        self.udp + 8
+        self.udp + udp::LEN
     }
 
     /// Finds `field` and builds its tables.
     pub(super) fn prepare(&mut self, frame: &Frame<'_>, field: Field) -> Result<(), TemplateError> {
         let lacks = |why| TemplateError::Lacks { field, why };
         let bth = self.bth();
+        let extended_at = |which| {
+            let roce = Roce::new_checked(frame.bytes().get(bth..)?).ok()?;
+            Some(bth + roce.extended_at(which)?)
+        };
         match field {
             Field::Psn => self.psn = Some(self.patch(frame, bth + bth_field::PSN)?),
             Field::AckRequest => self.ack = Some(self.patch(frame, bth + bth_field::ACK)?),
             Field::DestQp => self.dest_qp = Some(self.patch(frame, bth + bth_field::DEST_QP)?),
-            Field::UdpSource => self.udp_source = Some(self.patch(frame, self.udp)?),
+            Field::UdpSource => self.udp_source = Some(self.patch(frame, self.udp + udp::SOURCE)?),
             Field::SourceAddress => {
-                let at = (ipv4_field::SOURCE, ipv6_field::SOURCE);
+                let at = (ipv4::SOURCE, ipv6::SOURCE);
                 self.source = Some(self.address(frame, at)?);
             }
             Field::DestinationAddress => {
@@ -257,7 +246,7 @@ impl Layout {
                         "its routing header decides what the destination address means",
                     ));
                 }
-                let at = (ipv4_field::DESTINATION, ipv6_field::DESTINATION);
+                let at = (ipv4::DESTINATION, ipv6::DESTINATION);
                 self.destination = Some(self.address(frame, at)?);
             }
             Field::FastCnpOriginalDestination => {
@@ -266,20 +255,25 @@ impl Layout {
                 self.original = Some(self.patch(frame, at)?);
             }
             Field::RethAddress => {
-                let at = extended_at(frame, bth, ExtendedHeader::Reth)
-                    .ok_or(lacks("its opcode has no RETH"))?;
+                let at =
+                    extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
                 self.reth_address = Some(self.patch(frame, at)?);
             }
+            Field::RethKey => {
+                let at =
+                    extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
+                self.reth_key = Some(self.patch(frame, at + 8)?);
+            }
             Field::AethMsn => {
-                let at = extended_at(frame, bth, ExtendedHeader::Aeth)
-                    .ok_or(lacks("its opcode has no AETH"))?;
+                let at =
+                    extended_at(ExtendedHeader::Aeth).ok_or(lacks("its opcode has no AETH"))?;
                 self.aeth_msn = Some(self.patch(frame, at + 1)?);
             }
             Field::Identification if !self.is_ipv4 => {
                 return Err(lacks(NO_IDENTIFICATION));
             }
             Field::Identification => {
-                let at = self.ip + ipv4_field::IDENTIFICATION;
+                let at = self.ip + ipv4::IDENTIFICATION;
                 self.identification = Some(self.patch(frame, at)?);
             }
             Field::FlowLabel if self.is_ipv4 => return Err(lacks(NO_FLOW_LABEL)),
@@ -305,8 +299,8 @@ impl Layout {
         })
     }
 
-    /// The patch of the field at `at`: for each bit of it, the difference that flipping it makes to the ICRC. Asking
-    /// `icrc::compute` makes this right in every reading, also where it covers a part of the field only.
+    /// The patch of the field at `at`: for each octet of it, the difference that flipping its highest bit makes to the
+    /// ICRC. Asking `icrc::compute` makes this right in every reading; the reading covers an octet or it does not.
     fn patch<const N: usize>(&self, frame: &Frame<'_>, at: usize) -> Result<Patch<N>, Error> {
         let short = || Error::short(Layer::Icrc, at + N, self.icrc);
         let mut packet = frame
@@ -322,14 +316,11 @@ impl Layout {
         let mut covered = false;
         for (i, table) in tables.iter_mut().enumerate() {
             let octet = at - self.ip + i;
-            let mut adds = [0; 8];
-            for (bit, adds) in (0..).zip(&mut adds) {
-                flip(&mut packet, octet, bit).ok_or_else(short)?;
-                *adds = icrc(&packet)? ^ unchanged;
-                flip(&mut packet, octet, bit).ok_or_else(short)?;
-            }
-            covered |= adds != [0; 8];
-            *table = OctetTable::new(&adds);
+            flip(&mut packet, octet).ok_or_else(short)?;
+            let highest = icrc(&packet)? ^ unchanged;
+            flip(&mut packet, octet).ok_or_else(short)?;
+            covered |= highest != 0;
+            *table = OctetTable::new(highest);
         }
         let tables = covered.then(|| Arc::new(tables));
         Ok(Patch { at, tables })
@@ -358,6 +349,9 @@ impl Layout {
                 address.to_be_bytes(),
                 field,
             ),
+            Change::RethKey(key) => {
+                self.write(&self.reth_key, (frame, icrc), key.to_be_bytes(), field)
+            }
             Change::FastCnpOriginalDestination(address) => {
                 self.write(&self.original, (frame, icrc), address.octets(), field)
             }
@@ -373,9 +367,18 @@ impl Layout {
                 self.write_address(&self.destination, (frame, icrc), address, field)
             }
             Change::FlowLabel(label) => self.write_flow_label(frame, label),
-            Change::TrafficClass(class) => self.write_traffic_class(frame, class, 0xFF),
-            Change::Ecn(ecn) => self.write_traffic_class(frame, ecn, 0b11),
-            Change::HopLimit(hops) => self.write_hop_limit(frame, hops),
+            Change::TrafficClass(class) => {
+                ip::set_traffic_class(self.packet(frame), class, 0xFF);
+                Ok(())
+            }
+            Change::Ecn(ecn) => {
+                ip::set_traffic_class(self.packet(frame), ecn, 0b11);
+                Ok(())
+            }
+            Change::HopLimit(hops) => {
+                ip::set_hop_limit(self.packet(frame), hops);
+                Ok(())
+            }
             Change::Fecn(on) => self.write_bth_ecn(frame, 0x80, on),
             Change::Becn(on) => self.write_bth_ecn(frame, 0x40, on),
         }
@@ -415,7 +418,7 @@ impl Layout {
                 });
             }
         };
-        self.patch_ipv4_checksum(frame, [old], [id]);
+        ip::patch_ipv4_checksum(self.packet(frame), [old], [id]);
         Ok(())
     }
 
@@ -436,7 +439,7 @@ impl Layout {
                 let new = address.octets();
                 patch.apply(frame, icrc, new).map(|old| {
                     let words = |[a, b, c, d]: [u8; 4]| [[a, b], [c, d]].map(u16::from_be_bytes);
-                    self.patch_ipv4_checksum(frame, words(old), words(new));
+                    ip::patch_ipv4_checksum(self.packet(frame), words(old), words(new));
                 })
             }
             (Some(_), _) => return Err(TemplateError::Family(field)),
@@ -451,59 +454,14 @@ impl Layout {
                 why: NO_FLOW_LABEL,
             });
         }
-        self.write_ipv6_word(frame, label, 0x000F_FFFF);
+        ip::set_flow_label(self.packet(frame), label);
         Ok(())
     }
 
-    /// Writes the bits of `mask` of the traffic class or TOS.
-    fn write_traffic_class(
-        &self,
-        frame: &mut [u8],
-        class: u8,
-        mask: u8,
-    ) -> Result<(), TemplateError> {
-        if self.is_ipv4 {
-            self.write_ipv4_octet(frame, ipv4_field::TOS, class, mask);
-        } else {
-            self.write_ipv6_word(frame, u32::from(class) << 20, u32::from(mask) << 20);
-        }
-        Ok(())
-    }
-
-    fn write_hop_limit(&self, frame: &mut [u8], hops: u8) -> Result<(), TemplateError> {
-        if self.is_ipv4 {
-            self.write_ipv4_octet(frame, ipv4_field::TTL, hops, 0xFF);
-        } else {
-            put(frame, self.ip + ipv6_field::HOP_LIMIT, &[hops]);
-        }
-        Ok(())
-    }
-
-    /// Writes the bits of `mask` of the first four octets of the IPv6 header.
-    fn write_ipv6_word(&self, frame: &mut [u8], bits: u32, mask: u32) {
-        let word = u32_at(frame, self.ip) & !mask | bits & mask;
-        put(frame, self.ip, &word.to_be_bytes());
-    }
-
-    /// Writes the bits of `mask` of one octet of the IPv4 header, and patches its checksum.
-    fn write_ipv4_octet(&self, frame: &mut [u8], at: usize, bits: u8, mask: u8) {
-        let old = u8_at(frame, self.ip + at);
-        let new = old & !mask | bits & mask;
-        put(frame, self.ip + at, &[new]);
-        let word = |octet: u8| u16::from(octet) << if at.is_multiple_of(2) { 8 } else { 0 };
-        self.patch_ipv4_checksum(frame, [word(old)], [word(new)]);
-    }
-
-    /// Patches the IPv4 header checksum for header words that changed from `old` to `new`: equation 3 of RFC 1624.
+    /// The innermost IP packet.
     #[inline]
-    fn patch_ipv4_checksum<const N: usize>(&self, frame: &mut [u8], old: [u16; N], new: [u16; N]) {
-        let at = self.ip + ipv4_field::CHECKSUM;
-        let mut sum = u32::from(!u16_at(frame, at));
-        sum += old.iter().map(|word| u32::from(!word)).sum::<u32>();
-        sum += new.iter().map(|word| u32::from(*word)).sum::<u32>();
-        sum = (sum & 0xFFFF) + (sum >> 16);
-        sum = (sum & 0xFFFF) + (sum >> 16);
-        put(frame, at, &(!(sum as u16)).to_be_bytes());
+    fn packet<'f>(&self, frame: &'f mut [u8]) -> &'f mut [u8] {
+        frame.get_mut(self.ip..).unwrap_or_default()
     }
 
     /// Sets or clears a bit of the BTH's octet that the ICRC takes as ones.
@@ -524,41 +482,42 @@ const fn low_24(value: u32) -> [u8; 3] {
     [a, b, c]
 }
 
-fn flip(packet: &mut [u8], octet: usize, bit: u32) -> Option<()> {
-    *packet.get_mut(octet)? ^= 1 << bit;
+fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
+    *packet.get_mut(octet)? ^= 0x80;
     Some(())
 }
 
 /// Every UDP header of the frame must say that there is no checksum: one of a tunnel covers our fields, too.
 fn no_udp_checksums(frame: &Frame<'_>) -> Result<(), Error> {
     for span in frame.spans().iter().filter(|s| s.layer == Layer::Udp) {
-        let checksum = u16_at(frame.bytes(), span.start + 6);
+        let at = span.start + udp::CHECKSUM;
+        let checksum = u16_at(frame.bytes(), at);
         if checksum != 0 {
+            let expected = "0, for it would have to follow every change";
             return Err(Error::value(
                 Layer::Udp,
-                span.start + 6,
+                at,
                 "checksum",
                 u64::from(checksum),
-                "0, for it would have to follow every change",
+                expected,
             ));
         }
     }
     Ok(())
 }
 
-fn right_ipv4_checksum(bytes: &[u8], ip: usize) -> Result<(), Error> {
-    let header = Ipv4Header::from_slice(bytes.get(ip..).unwrap_or_default());
-    let right = header.is_ok_and(|(h, _)| h.header_checksum == h.calc_header_checksum());
-    if right {
+/// The checksum of an IPv4 header is right where the sum of all its words comes to nothing.
+fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
+    if checksum::of(&[header]) == 0 {
         return Ok(());
     }
-    let at = ip + ipv4_field::CHECKSUM;
-    let found = u64::from(u16_at(bytes, at));
+    let (field, found) = ("header checksum", u16_at(header, ipv4::CHECKSUM));
+    let at = ip + ipv4::CHECKSUM;
     Err(Error::value(
         Layer::Ipv4,
         at,
-        "header checksum",
-        found,
+        field,
+        found.into(),
         "the right one",
     ))
 }
@@ -572,16 +531,4 @@ fn original_destination_at(frame: &Frame<'_>) -> Option<usize> {
             Some(data + fast_cnp.address_at(option.data.len()))
         })
     })
-}
-
-/// Where the extended header `which` of the BTH at `bth` begins, if the opcode has it.
-fn extended_at(frame: &Frame<'_>, bth: usize, which: ExtendedHeader) -> Option<usize> {
-    let header = array::<BTH_LEN>(frame.bytes(), bth);
-    let headers = Bth::new_checked(&header)
-        .ok()?
-        .opcode()
-        .extended_headers()?;
-    let before = headers.iter().position(|header| *header == which)?;
-    let before: usize = headers.iter().take(before).map(|header| header.len()).sum();
-    Some(bth + BTH_LEN + before)
 }

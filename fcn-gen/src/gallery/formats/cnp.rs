@@ -1,10 +1,10 @@
 //! Plain CNPs over IPv4 and IPv6, with the data that caused them.
 
 use crate::gallery::cast::{
-    CE_CLASS, CNP_V6, DATA_CLASS, DATA_V4, DATA_V6, ETHERNET, RECEIVER, RECEIVER4, SENDER,
-    SENDER_QP, SENDER4, VXLAN, VXLAN_UDP, acknowledge, label, tag, v4, v6, write_first,
+    CE_CLASS, CNP_V6, DATA_CLASS, DATA_V4, DATA_V6, RECEIVER, RECEIVER4, SENDER, SENDER_QP,
+    SENDER4, VXLAN, VXLAN_UDP, WRITE_FIRST, acknowledge, label, tag,
 };
-use crate::gallery::scene::Scene;
+use crate::gallery::scene::{ETHERNET, Scene};
 use fcn_wire::Result;
 use fcn_wire::bth::Qp;
 use fcn_wire::cnp::DEFAULT_TRAFFIC_CLASS;
@@ -14,19 +14,19 @@ use fcn_wire::compose::Part;
 const CNP_INTERVAL: u64 = 50_000;
 
 pub fn compose(scene: &mut Scene) -> Result<()> {
-    let cnp_v4 = v4(RECEIVER4, SENDER4, DEFAULT_TRAFFIC_CLASS);
+    let cnp_v4 = Part::v4(RECEIVER4, SENDER4, DEFAULT_TRAFFIC_CLASS);
     after_data(
         scene,
         DATA_V4,
-        v4(SENDER4, RECEIVER4, CE_CLASS),
-        v4(RECEIVER4, SENDER4, DATA_CLASS),
+        Part::v4(SENDER4, RECEIVER4, CE_CLASS),
+        Part::v4(RECEIVER4, SENDER4, DATA_CLASS),
         cnp_v4,
     )?;
     after_data(
         scene,
         DATA_V6,
-        v6(SENDER, RECEIVER, CE_CLASS),
-        v6(RECEIVER, SENDER, DATA_CLASS),
+        Part::v6(SENDER, RECEIVER, CE_CLASS),
+        Part::v6(RECEIVER, SENDER, DATA_CLASS),
         CNP_V6,
     )?;
     let cnp = scene.cnp(Qp::truncate(0x00AB_CDEF));
@@ -67,19 +67,18 @@ fn after_data(
     notification: Part<'_>,
 ) -> Result<()> {
     let (udp, icrc) = (scene.data_udp(), scene.icrc());
-    let (bth, payload) = write_first();
     scene.say(
         "RDMA WRITE to QP 0x12 at the receiver, ECT(0)",
-        &[data, udp, Part::Bth(bth), Part::Bytes(&payload), icrc],
+        &[&[data, udp], &WRITE_FIRST[..], &[icrc]].concat(),
     )?;
     scene.say(
         "The same flow: a switch has marked CE",
         &[&[marked], &scene.data(0x101)[..]].concat(),
     )?;
-    let (bth, aeth) = acknowledge(0x101);
+    let [bth, aeth] = acknowledge(0x101);
     scene.say(
         "Acknowledged to QP 0x11 at the sender",
-        &[back, udp, Part::Bth(bth), Part::Bytes(&aeth), icrc],
+        &[back, udp, bth, aeth, icrc],
     )?;
     scene.say(
         "The CNP: BECN, DestQP is the sender's own QP 0x11",

@@ -1,9 +1,10 @@
 //! Packets that a snap length has cut, and fragments.
 
 use crate::gallery::cast::{
-    DATA_CLASS, DATA_V6, ETHERNET, FAST_V6, OPTION1, PROXY, RECEIVER_QP, SENDER, SWITCH, v6,
+    DATA_CLASS, DATA_V6, FAST_V6, OPTION1, PROXY, RECEIVER_QP, SENDER, SWITCH,
 };
 use crate::gallery::messages::proxy_cn;
+use crate::gallery::scene::ETHERNET;
 use crate::gallery::scene::Scene;
 use fcn_wire::Result;
 use fcn_wire::compose::Part;
@@ -18,11 +19,15 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
     ] {
         scene.say(comment, &scene.fast_cnp1())?.cut(len);
     }
-    let data = [&[v6(SWITCH, SENDER, DATA_CLASS)], &scene.data(0x600)[..]].concat();
+    let data = [
+        &[Part::v6(SWITCH, SENDER, DATA_CLASS)],
+        &scene.data(0x600)[..],
+    ]
+    .concat();
     scene.say("Data cut in its payload", &data)?.cut(100);
     let bytes = proxy_cn(scene.tuple6(), 5, &scene.invoking(DATA_V6)?)?;
     let notice = [
-        v6(SWITCH, PROXY, DATA_CLASS),
+        Part::v6(SWITCH, PROXY, DATA_CLASS),
         scene.proxy_udp(),
         Part::Bytes(&bytes),
     ];

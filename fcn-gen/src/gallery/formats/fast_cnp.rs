@@ -1,7 +1,7 @@
 //! Fast CNPs with option 1, and the readings of their ICRC.
 
 use crate::gallery::cast::{
-    CE_CLASS, CNP_V6, DATA_V6, FAST_V6, OPTION1, RECEIVER, RECEIVER_QP, SENDER, v6,
+    CE_CLASS, CNP_V6, DATA_V6, FAST_V6, OPTION1, RECEIVER, RECEIVER_QP, SENDER,
 };
 use crate::gallery::scene::Scene;
 use fcn_wire::Result;
@@ -43,7 +43,11 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
     )?;
     scene.say(
         "The sender's other flow still sends",
-        &[&[v6(SENDER, RECEIVER, CE_CLASS)], &scene.data(0x201)[..]].concat(),
+        &[
+            &[Part::v6(SENDER, RECEIVER, CE_CLASS)],
+            &scene.data(0x201)[..],
+        ]
+        .concat(),
     )?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::gallery::cast::{PROXY, PROXY4};
 use crate::gallery::routing::{
     ISIS_PNC, OSPF_PNC, OTHER_CHARACTERISTIC, bgp, hosts, isis, lsp, ospf2, ospf2_update, ospf3,
-    ospf3_update, reach, segment, update,
+    ospf3_update, reach, update,
 };
 use crate::gallery::scene::Scene;
 use fcn_wire::Result;
@@ -54,7 +54,7 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
     ];
     scene.say(
         "BGP: two UPDATEs in a segment, IPv4 by NEXT_HOP and IPv6 by MP_REACH_NLRI, attribute 39 with PNC",
-        &bgp(&segment(1, &both.concat())),
+        &bgp(1, &both.concat()),
     )?;
     Ok(())
 }

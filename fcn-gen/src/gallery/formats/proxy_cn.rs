@@ -2,7 +2,7 @@
 
 use crate::gallery::cast::{
     CONTROL_CLASS, DATA_V4, DATA_V6, EGRESS, INGRESS, PROXY, PROXY4, SENDER, SENDER_QP, SWITCH,
-    SWITCH4, outer, tag, v4, v6,
+    SWITCH4, outer, tag,
 };
 use crate::gallery::messages::proxy_cn;
 use crate::gallery::scene::Scene;
@@ -12,8 +12,8 @@ use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{Family, invoking_room};
 use fcn_wire::{Result, Rule};
 
-const TO_PROXY6: Part<'static> = v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS);
-const TO_PROXY4: Part<'static> = v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS);
+const TO_PROXY6: Part<'static> = Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS);
+const TO_PROXY4: Part<'static> = Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS);
 
 pub fn compose(scene: &mut Scene) -> Result<()> {
     translated(scene)?;
@@ -71,7 +71,7 @@ fn translated(scene: &mut Scene) -> Result<()> {
         &[TO_PROXY6],
         &bytes,
     )?;
-    let ip = v6(PROXY, SENDER, DEFAULT_TRAFFIC_CLASS);
+    let ip = Part::v6(PROXY, SENDER, DEFAULT_TRAFFIC_CLASS);
     scene.say(
         "The proxy tells the sender what it understands: a CNP about its own QP 0x11",
         &[&[ip], &scene.cnp(SENDER_QP)[..]].concat(),

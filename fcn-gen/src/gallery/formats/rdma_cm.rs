@@ -1,10 +1,10 @@
 //! RDMA CM: which QP of one side belongs to which of the other. Plain, and in the tunnels in which an ingress PE reads it.
 
 use crate::gallery::cast::{
-    CONTROL_CLASS, DATA_V6, EGRESS, ETHERNET, INGRESS, RECEIVER, RECEIVER_QP, SENDER, SENDER_QP,
-    TO_EGRESS, TO_INGRESS, VXLAN, VXLAN_UDP, outer, srv6, v6,
+    CONTROL_CLASS, DATA_V6, EGRESS, INGRESS, RECEIVER, RECEIVER_QP, SENDER, SENDER_QP, TO_EGRESS,
+    TO_INGRESS, VXLAN, VXLAN_UDP, outer, srv6,
 };
-use crate::gallery::scene::Scene;
+use crate::gallery::scene::{ETHERNET, Scene};
 use fcn_wire::Result;
 use fcn_wire::bth::Qp;
 use fcn_wire::compose::Part;
@@ -98,7 +98,10 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
 
 /// A connection from its beginning to its end.
 fn plain(scene: &mut Scene) -> Result<()> {
-    let (there, back) = (&[v6(SENDER, RECEIVER, 0)], &[v6(RECEIVER, SENDER, 0)]);
+    let (there, back) = (
+        &[Part::v6(SENDER, RECEIVER, 0)],
+        &[Part::v6(RECEIVER, SENDER, 0)],
+    );
     let flow = Connection {
         sender_id: 0x0A00_0001,
         sender_qp: SENDER_QP,
@@ -130,8 +133,8 @@ fn tunnelled(
     there: &[Part<'_>],
     back: &[Part<'_>],
 ) -> Result<()> {
-    let there = [there, &[v6(SENDER, RECEIVER, 0)]].concat();
-    let back = [back, &[v6(RECEIVER, SENDER, 0)]].concat();
+    let there = [there, &[Part::v6(SENDER, RECEIVER, 0)]].concat();
+    let back = [back, &[Part::v6(RECEIVER, SENDER, 0)]].concat();
     let (sender, receiver) = (flow.sender_qp.get(), flow.receiver_qp.get());
     let comment = format!("ConnectRequest in {tunnel}: the sender's QP is {sender:#x}");
     scene.connection(&comment, &there, 3, flow.request()?)?;

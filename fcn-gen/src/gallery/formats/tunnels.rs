@@ -1,10 +1,11 @@
 //! Fast CNPs in tunnels, and behind other link layers than Ethernet.
 
 use crate::gallery::cast::{
-    CONTROL_CLASS, EGRESS, ETHERNET, INGRESS, RECEIVER4, SENDER4, TO_INGRESS, VXLAN, VXLAN_UDP,
-    label, outer, srv6, tag, v4,
+    CONTROL_CLASS, EGRESS, INGRESS, RECEIVER4, SENDER4, TO_INGRESS, VXLAN, VXLAN_UDP, label, outer,
+    srv6, tag,
 };
-use crate::gallery::scene::Scene;
+use crate::gallery::scene::{ETHERNET, Scene};
+use fcn_wire::compose::Part;
 use fcn_wire::{LinkType, Result};
 
 /// Linux cooked capture, version 1: unicast to us, Ethernet, 6 octets of address, IPv6.
@@ -12,7 +13,7 @@ const COOKED: [u8; 16] = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 0x86, 0xDD];
 
 pub fn compose(scene: &mut Scene) -> Result<()> {
     let outer6 = outer(EGRESS, INGRESS, CONTROL_CLASS);
-    let outer4 = v4(RECEIVER4, SENDER4, CONTROL_CLASS);
+    let outer4 = Part::v4(RECEIVER4, SENDER4, CONTROL_CLASS);
     let [segment, routing] = srv6(EGRESS, TO_INGRESS, CONTROL_CLASS);
     for (comment, tunnel) in [
         ("One 802.1Q tag", &[tag(30, false)][..]),

@@ -1,10 +1,11 @@
 //! Fast CNP in the WAN: data in SRv6, VXLAN and SR-MPLS, the FCN to the ingress PE, the CNP that it makes of it.
 
 use crate::gallery::cast::{
-    CE_CLASS, CNP_V6, DATA_CLASS, DATA_V6, EGRESS, ETHERNET, FCN_V6, FLOW_LABEL, INGRESS,
-    SENDER_QP, SWITCH, TO_EGRESS, VXLAN, VXLAN_UDP, outer, srv6, tag, v6,
+    CE_CLASS, CNP_V6, DATA_CLASS, DATA_V6, EGRESS, FCN_V6, FLOW_LABEL, INGRESS, SENDER_QP, SWITCH,
+    TO_EGRESS, VXLAN, VXLAN_UDP, outer, srv6, tag,
 };
 use crate::gallery::messages::fcn;
+use crate::gallery::scene::ETHERNET;
 use crate::gallery::scene::Scene;
 use fcn_wire::Result;
 use fcn_wire::cnp::DEFAULT_TRAFFIC_CLASS;
@@ -52,7 +53,7 @@ pub fn compose(scene: &mut Scene) -> Result<()> {
     tell(
         scene,
         "Level not used (0), flow label not copied",
-        &[v6(SWITCH, INGRESS, DEFAULT_TRAFFIC_CLASS)],
+        &[Part::v6(SWITCH, INGRESS, DEFAULT_TRAFFIC_CLASS)],
         0,
     )?;
     let vxlan = [to_egress, VXLAN_UDP, VXLAN, ETHERNET];

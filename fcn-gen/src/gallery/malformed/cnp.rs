@@ -1,7 +1,7 @@
 //! Defects of plain CNPs, and of RoCEv2 in general.
 
 use super::BEHIND_V6;
-use crate::gallery::cast::{CNP_V6, DATA_V6, RECEIVER_QP, RECEIVER4, SENDER_QP, SENDER4, v4};
+use crate::gallery::cast::{CNP_V6, DATA_V6, RECEIVER_QP, RECEIVER4, SENDER_QP, SENDER4};
 use crate::gallery::scene::Scene;
 use fcn_wire::bth::{BthRepr, Opcode};
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
@@ -90,7 +90,7 @@ fn lengths(scene: &mut Scene) -> Result<()> {
 
 fn icrcs(scene: &mut Scene) -> Result<()> {
     let [udp, cnp, _] = scene.cnp(SENDER_QP);
-    let v4 = v4(RECEIVER4, SENDER4, DEFAULT_TRAFFIC_CLASS);
+    let v4 = Part::v4(RECEIVER4, SENDER4, DEFAULT_TRAFFIC_CLASS);
     for (comment, ip, policy) in [
         ("ICRC wrong", CNP_V6, Policy::Corrupt),
         ("ICRC left 0, over IPv4", v4, Policy::Zero),

@@ -1,7 +1,7 @@
 //! Defects of Fast CNPs. Those of the trace in option 2 are in `ioam.rs`.
 
 use super::BEHIND_V6;
-use crate::gallery::cast::{FAST_V6, OPTION1, RECEIVER, RECEIVER_QP, SENDER, SWITCH, v6};
+use crate::gallery::cast::{FAST_V6, OPTION1, RECEIVER, RECEIVER_QP, SENDER, SWITCH};
 use crate::gallery::messages::{HOP_TRACE, PATH, option2, trace};
 use crate::gallery::scene::Scene;
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
@@ -135,7 +135,7 @@ fn alignment(scene: &mut Scene) -> Result<()> {
 }
 
 fn addresses(scene: &mut Scene) -> Result<()> {
-    let to_receiver = v6(SWITCH, RECEIVER, DEFAULT_TRAFFIC_CLASS);
+    let to_receiver = Part::v6(SWITCH, RECEIVER, DEFAULT_TRAFFIC_CLASS);
     scene
         .say(
             "Addressed to the receiver",
@@ -150,7 +150,7 @@ fn addresses(scene: &mut Scene) -> Result<()> {
         ("From the unspecified address", Ipv6Addr::UNSPECIFIED),
         ("From ::1", Ipv6Addr::LOCALHOST),
     ] {
-        let ip = v6(source, SENDER, DEFAULT_TRAFFIC_CLASS);
+        let ip = Part::v6(source, SENDER, DEFAULT_TRAFFIC_CLASS);
         scene
             .say(comment, &scene.fast_cnp(ip, &[OPTION1]))?
             .breaks(&[Rule::FastCnpSource]);

@@ -10,9 +10,10 @@ mod proxy_cn;
 mod wan_fcn;
 
 use super::Family;
+use fcn_wire::header::{ethernet, ipv6};
 
 /// Octets of Ethernet and IPv6 headers.
-const BEHIND_V6: usize = 14 + 40;
+const BEHIND_V6: usize = ethernet::LEN + ipv6::LEN;
 
 /// The families, in the order in which they are played.
 pub const FAMILIES: &[Family] = &[

@@ -3,8 +3,7 @@
 use crate::gallery::cast::{PROXY, PROXY4, SWITCH, SWITCH4};
 use crate::gallery::routing::{
     BACKBONE, ISIS_PNC, OSPF_PNC, OTHER_CHARACTERISTIC, ROUTER, bgp, hosts, isis, lsp, lsp_of,
-    ospf2, ospf2_update, ospf2_update_of, ospf3, ospf3_update, ospf3_update_of, reach, segment,
-    update,
+    ospf2, ospf2_update, ospf2_update_of, ospf3, ospf3_update, ospf3_update_of, reach, update,
 };
 use crate::gallery::scene::Scene;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
@@ -162,7 +161,7 @@ struct Session {
 impl Session {
     fn say(&mut self, scene: &mut Scene, comment: &str, update: &[u8], rule: Rule) -> Result<()> {
         scene
-            .say(comment, &bgp(&segment(self.sequence, update)))?
+            .say(comment, &bgp(self.sequence, update))?
             .breaks(&[rule]);
         self.sequence += update.len() as u32;
         Ok(())

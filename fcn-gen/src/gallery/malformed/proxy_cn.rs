@@ -1,7 +1,7 @@
 //! Defects of the notification to the proxy node, and of the proxy address option.
 
 use super::BEHIND_V6;
-use crate::gallery::cast::{DATA_V4, DATA_V6, PROXY, PROXY4, SWITCH, SWITCH4, v4, v6};
+use crate::gallery::cast::{DATA_V4, DATA_V6, PROXY, PROXY4, SWITCH, SWITCH4};
 use crate::gallery::messages::proxy_cn;
 use crate::gallery::scene::Scene;
 use fcn_wire::cnp::DEFAULT_TRAFFIC_CLASS;
@@ -10,8 +10,8 @@ use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{Result, Rule};
 use std::net::Ipv6Addr;
 
-const IP4: Part<'static> = v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS);
-const IP6: Part<'static> = v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS);
+const IP4: Part<'static> = Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS);
+const IP6: Part<'static> = Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS);
 
 pub fn compose(scene: &mut Scene) -> Result<()> {
     over_v4(scene)?;

@@ -1,0 +1,108 @@
+//! Checksums of 16-bit words (RFC 1071): computed, and patched where words change (RFC 1624).
+
+use crate::ipv6_ext::next_header;
+use core::ops::Range;
+use etherparse::checksum::Sum16BitWords;
+
+/// The checksum of `words`, the field itself zero.
+fn finish(words: Sum16BitWords) -> u16 {
+    words.ones_complement().to_be()
+}
+
+fn add(words: Sum16BitWords, parts: &[&[u8]]) -> Sum16BitWords {
+    parts
+        .iter()
+        .fold(words, |words, part| words.add_slice(part))
+}
+
+/// The checksum of `parts` one after another, its own field zero or left out; all but the last are of even length.
+pub(crate) fn of(parts: &[&[u8]]) -> u16 {
+    finish(add(Sum16BitWords::new(), parts))
+}
+
+/// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`of`].
+pub(crate) fn of_transport(
+    [source, destination]: [&[u8]; 2],
+    protocol: u8,
+    len: usize,
+    parts: &[&[u8]],
+) -> u16 {
+    let words = Sum16BitWords::new()
+        .add_slice(source)
+        .add_slice(destination)
+        .add_4bytes((len as u32).to_be_bytes())
+        .add_2bytes([0, protocol]);
+    sent(protocol, finish(add(words, parts)))
+}
+
+/// The checksum as `protocol` sends it. RFC 768: 0 says that there is none.
+pub(crate) const fn sent(protocol: u8, checksum: u16) -> u16 {
+    match (protocol, checksum) {
+        (next_header::UDP, 0) => 0xFFFF,
+        _ => checksum,
+    }
+}
+
+/// The one's complement sum of the words that `sum` adds up.
+pub(crate) const fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xFFFF_FFFF) + (sum >> 32);
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    sum as u16
+}
+
+/// The checksum that was `checksum`, after words that change it by `delta`: the sum of the new ones and of the
+/// complements of the old ones (equation 3 of RFC 1624).
+#[inline]
+pub(crate) const fn patched(checksum: u16, delta: u64) -> u16 {
+    !fold(!checksum as u64 + delta)
+}
+
+/// The UDP checksum of a frame of which a part changes: only that part is summed.
+#[derive(Clone, Debug)]
+pub struct Summed {
+    /// Where the checksum is; inside one of the ranges.
+    at: usize,
+    ranges: [Range<usize>; 2],
+}
+
+impl Summed {
+    /// For a frame in which no octet outside `ranges` changes, except those that UDP's checksum (at `at`, in one of them)
+    /// does not cover. Ranges begin at even offsets and do not overlap.
+    #[must_use]
+    pub const fn new(at: usize, ranges: [Range<usize>; 2]) -> Self {
+        Self { at, ranges }
+    }
+
+    /// Makes `change` in `frame`, and the checksum right again.
+    #[inline]
+    pub fn change(&self, frame: &mut [u8], change: impl FnOnce(&mut [u8])) {
+        let old = self.replace(frame, 0);
+        let before = self.complement(frame);
+        change(frame);
+        let delta = u64::from(before) + u64::from(!self.complement(frame));
+        self.replace(frame, sent(next_header::UDP, patched(old, delta)));
+    }
+
+    /// The complement of the sum of the ranges' words, in the machine's own order: sums do not care.
+    #[inline]
+    fn complement(&self, frame: &[u8]) -> u16 {
+        let words = self
+            .ranges
+            .iter()
+            .fold(Sum16BitWords::new(), |words, range| {
+                words.add_slice(frame.get(range.clone()).unwrap_or_default())
+            });
+        words.ones_complement()
+    }
+
+    fn replace(&self, frame: &mut [u8], new: u16) -> u16 {
+        let field = frame
+            .get_mut(self.at..)
+            .and_then(|rest| rest.first_chunk_mut::<2>());
+        field.map_or(0, |field| {
+            u16::from_ne_bytes(core::mem::replace(field, new.to_ne_bytes()))
+        })
+    }
+}
