@@ -32,29 +32,10 @@ mod field {
     pub(super) const ATTRIBUTE_MODIFIER: usize = 20;
 }
 
-/// Management classes (section 13.4.4).
-pub mod class {
-    /// Subnet management, LID routed.
-    pub const SUBNET: u8 = 0x01;
-    /// Subnet administration.
-    pub const SUBNET_ADMINISTRATION: u8 = 0x03;
-    /// Performance management.
-    pub const PERFORMANCE: u8 = 0x04;
-    /// Communication management.
-    pub const COMMUNICATION: u8 = 0x07;
-}
-
-/// Methods (section 13.4.5); the top bit marks a response.
-pub mod method {
-    /// Get an attribute.
-    pub const GET: u8 = 0x01;
-    /// Set an attribute.
-    pub const SET: u8 = 0x02;
-    /// Send a datagram that needs no response of the class's own.
-    pub const SEND: u8 = 0x03;
-    /// Response to a get or set.
-    pub const GET_RESPONSE: u8 = 0x81;
-}
+/// Management class of communication management (section 13.4.4).
+pub const CLASS_COMMUNICATION: u8 = 0x07;
+/// Method Send (section 13.4.5): a datagram that needs no response of the class's own.
+pub const METHOD_SEND: u8 = 0x03;
 
 /// View of a MAD.
 ///
@@ -104,7 +85,7 @@ impl<'a> Mad<'a> {
         u8_at(self.bytes, field::BASE_VERSION)
     }
 
-    /// Management class, see [`class`].
+    /// Management class, [`CLASS_COMMUNICATION`] for one.
     #[must_use]
     pub fn class(&self) -> u8 {
         u8_at(self.bytes, field::CLASS)
@@ -116,7 +97,7 @@ impl<'a> Mad<'a> {
         u8_at(self.bytes, field::CLASS_VERSION)
     }
 
-    /// Method with its response bit, see [`method`].
+    /// Method with its response bit, [`METHOD_SEND`] for one.
     #[must_use]
     pub fn method(&self) -> u8 {
         u8_at(self.bytes, field::METHOD)
@@ -158,11 +139,11 @@ impl<'a> Mad<'a> {
 pub struct MadRepr {
     /// Base version: 1.
     pub base_version: u8,
-    /// Management class, see [`class`].
+    /// Management class, [`CLASS_COMMUNICATION`] for one.
     pub class: u8,
     /// Version of the class's formats.
     pub class_version: u8,
-    /// Method with its response bit, see [`method`].
+    /// Method with its response bit, [`METHOD_SEND`] for one.
     pub method: u8,
     /// Status: 0 where all is well.
     pub status: u16,
