@@ -188,8 +188,8 @@ unsafe extern "C" fn ospf(
     unsafe {
         let over_v4 = addresses(pinfo).map(|(source, _)| source.is_ipv4());
         let new = seen(tvb, pinfo, |bytes| match over_v4? {
-            true => ospf2::is_ls_update(bytes).then_some(Protocol::Ospf2),
-            false => ospf3::is_ls_update(bytes).then_some(Protocol::Ospf3),
+            true => ospf2::LsUpdate::is_at(bytes).then_some(Protocol::Ospf2),
+            false => ospf3::LsUpdate::is_at(bytes).then_some(Protocol::Ospf3),
         });
         pass(&OSPF, new, tvb, pinfo, tree, data)
     }

@@ -2,10 +2,11 @@
 
 use super::cast::{CONTROL_CLASS, PROXY, PROXY4, RECEIVER4, SENDER4, v4};
 use super::scene::Scene;
+use crate::bgp_update::bgp_update;
 use fcn_wire::Result;
 use fcn_wire::compose::Part;
 use fcn_wire::ipv6_ext::next_header;
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{AFI_IPV4, AFI_IPV6, CharacteristicRepr, NhcRepr, SAFI_UNICAST};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, isis, ospf2, ospf3};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -211,28 +212,17 @@ pub fn update(
     characteristics_of: IpAddr,
     characteristics: &[CharacteristicRepr<'_>],
 ) -> Result<Vec<u8>> {
-    let afi = if prefixes.iter().all(|prefix| prefix.address().is_ipv4()) {
-        1
-    } else {
-        2
+    let afi = match prefixes.iter().all(|prefix| prefix.address().is_ipv4()) {
+        true => AFI_IPV4,
+        false => AFI_IPV6,
     };
-    let repr = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
-        next_hop,
-        local_pref: Some(100),
-        prefixes,
-        nhc: Some(NhcRepr {
-            afi,
-            safi: 1,
-            next_hop: characteristics_of,
-            characteristics,
-        }),
+    let nhc = NhcRepr {
+        afi,
+        safi: SAFI_UNICAST,
+        next_hop: characteristics_of,
+        characteristics,
     };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(&mut out)?;
-    Ok(out)
+    bgp_update(next_hop, prefixes, Some(nhc))
 }
 
 /// A segment of a BGP session: TCP header and `bytes`. The checksum is left 0, as capturing before offload shows it.

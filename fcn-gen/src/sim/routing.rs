@@ -4,6 +4,7 @@
 use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
+use crate::bgp_update::bgp_update;
 use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
 use etherparse::{PacketBuilder, TcpHeader};
 use fcn_node::proxy_directory::Reading;
@@ -28,13 +29,8 @@ const METRIC: u32 = 10;
 const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
 /// First sequence number of OSPF (RFC 2328 section 12.1.6).
 const FIRST_SEQUENCE: u32 = 0x8000_0001;
-/// BGP's port.
-const BGP_PORT: u16 = 179;
 /// Port that a proxy's BGP sessions come from.
 const BGP_SOURCE: u16 = 50_179;
-
-/// LOCAL_PREF of a route that nobody prefers to another.
-const LOCAL_PREF: u32 = 100;
 
 /// Whether a proxy is made known by routing.
 pub const fn is_advertised(proxy: &Proxying) -> bool {
@@ -128,7 +124,7 @@ impl World<'_> {
     /// An UPDATE to every other switch: the served prefixes with the proxy as next hop, which has the capability.
     fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
         let simulation = self.simulation;
-        let built = bgp_update(proxy, &simulation.profile);
+        let built = update_of(proxy, &simulation.profile);
         let Some(update) = self.built("a proxy node's BGP UPDATE", built) else {
             return;
         };
@@ -138,7 +134,7 @@ impl World<'_> {
             }
             let source = proxy.config.address;
             let sequence = (round - 1).wrapping_mul(update.len() as u32);
-            let mut tcp = TcpHeader::new(BGP_SOURCE, BGP_PORT, sequence.wrapping_add(1), 16_384);
+            let mut tcp = TcpHeader::new(BGP_SOURCE, bgp::PORT, sequence.wrapping_add(1), 16_384);
             tcp.ack = true;
             tcp.acknowledgment_number = 1;
             tcp.psh = true;
@@ -335,7 +331,7 @@ fn ospf(ip: Part<'_>, update: &[u8], ether_type: u16, mac: [u8; 6]) -> fcn_wire:
     })
 }
 
-fn bgp_update(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
+fn update_of(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
     let next_hop = IpAddr::V6(proxy.config.address);
     let pnc = [bgp::CharacteristicRepr {
         code: profile.bgp_pnc_characteristic,
@@ -347,21 +343,11 @@ fn bgp_update(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> 
         .copied()
         .filter(|p| p.address().is_ipv6())
         .collect();
-    let repr = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
+    let nhc = bgp::NhcRepr {
+        afi: bgp::AFI_IPV6,
+        safi: bgp::SAFI_UNICAST,
         next_hop,
-        local_pref: Some(LOCAL_PREF),
-        prefixes: &served,
-        nhc: Some(bgp::NhcRepr {
-            afi: bgp::AFI_IPV6,
-            safi: bgp::SAFI_UNICAST,
-            next_hop,
-            characteristics: &pnc,
-        }),
+        characteristics: &pnc,
     };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(&mut out)?;
-    Ok(out)
+    bgp_update(next_hop, &served, Some(nhc))
 }

@@ -4,30 +4,78 @@
 //! Read are E-Inter-Area-Prefix, E-AS-External, E-Type-7 (NSSA), E-Link and E-Intra-Area-Prefix LSAs. Legacy LSAs have
 //! no room for the flags and are passed over, as is the SRv6 Locator LSA (RFC 9513), whose sub-TLVs have a registry of
 //! their own. The IPv6 header is `frame.rs`'s business.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  LS Update (RFC 5340 section A.3.5)
+//! |   Version 3   |    Type 4     |         Packet Length         |   0
+//! |                           Router ID                           |   4
+//! |                            Area ID                            |   8
+//! |           Checksum            |  Instance ID  |       0       |  12
+//! |                        Number of LSAs                         |  16
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  LSA (RFC 5340 section A.4.2)
+//! |            LS Age             |U| S |      Function Code      |   0
+//! |                         Link State ID                         |   4
+//! |                      Advertising Router                       |   8
+//! |                      LS Sequence Number                       |  12
+//! |          LS Checksum          |            Length             |  16
+//! |  before the TLVs: E-Link 32 bits, E-Intra-Area-Prefix 96 bits |  20
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  prefix TLV (RFC 8362 section 3)
+//! |         Type 3, 5, 6          |            Length             |   0
+//! |  Flags of 5   |                    Metric                     |   4
+//! | Prefix Length |Prefix Options |               0               |   8
+//! |                 Address Prefix, in whole words                |  12
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Prefix Extended Flags sub-TLV (RFC 9792)
+//! |            Type 37            |     Length, 4 at the least    |   0
+//! |   |P|              Flags, P: PNC (bit 2)                      |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::pnc::Prefix;
+//! use fcn_wire::pnc::ospf3::{FLAGS_PNC_ONLY, LsUpdate, LsUpdateRepr, LsaKind, LsaRepr, PrefixRepr};
+//! use std::net::{Ipv4Addr, Ipv6Addr};
+//!
+//! let router = Ipv4Addr::new(10, 0, 0, 15);
+//! let prefixes = [PrefixRepr {
+//!     prefix: Prefix::host("2001:db8::f".parse::<Ipv6Addr>()?.into()),
+//!     options: 0x02,
+//!     metric: 10,
+//!     flags: Some(&FLAGS_PNC_ONLY),
+//! }];
+//! let lsas = [LsaRepr {
+//!     kind: LsaKind::IntraAreaPrefix,
+//!     age: 1,
+//!     link_state_id: 1,
+//!     advertising_router: router,
+//!     sequence: 0x8000_0001,
+//!     prefixes: &prefixes,
+//! }];
+//! let area = Ipv4Addr::UNSPECIFIED;
+//! let update = LsUpdateRepr { router_id: router, area, instance: 0, lsas: &lsas };
+//! let mut packet = vec![0; update.buffer_len()?];
+//! update.emit("fe80::f".parse()?, "ff02::5".parse()?, &mut packet)?;
+//!
+//! let found = LsUpdate::new_checked(&packet)?.advertisements().next().unwrap();
+//! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use super::ospf2::{
-    LS_UPDATE, LSA_HEADER, Lsas, is_malformed, lsa_field, read_flags, read_header, write_flags,
-    write_lsa,
-};
-use super::tlv::{Region, Tlv, Writer, internet};
-use super::{Advertisement, Flooding, Origin, Prefix, Report};
+use super::ospf::{self, LSA_HEADER, LsaHeader, Wanted, lsa_field};
+use super::tlv::{FlagsSubTlv, Writer};
+use super::{Flooding, Origin, Prefix};
 use crate::error::{Error, Result};
-use crate::finding::{Findings, Rule};
 use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, u8_at, u16_at, u32_at};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use etherparse::checksum::Sum16BitWords;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// OSPF version.
-pub const VERSION: u8 = 3;
 /// Sub-TLV type of the OSPFv3 Prefix Extended Flags (RFC 9792 section 2).
 pub const FLAGS_SUB_TLV: u16 = 37;
-/// PNC in the first octet of the Prefix Extended Flags: bit 2 of 32 (draft section 5.1.3).
-pub const FLAG_PNC: u8 = super::ospf2::FLAG_PNC;
-/// Flags that say PNC and nothing else.
+/// Flags that say PNC (bit 2 of 32, draft section 5.1.3) and nothing else.
 pub const FLAGS_PNC_ONLY: [u8; 4] = super::ospf2::FLAGS_PNC_ONLY;
-/// Octets of the packet header.
-pub const HEADER: usize = 16;
 
 /// LS function codes (the low 13 bits of the LS type) of the extended LSAs with prefixes (RFC 8362 section 4).
 pub mod function {
@@ -53,210 +101,54 @@ pub mod tlv_type {
     pub const INTRA_AREA_PREFIX: u16 = 6;
 }
 
-mod field {
-    pub const LENGTH: usize = 2;
-    pub const AREA: usize = 8;
-    pub const CHECKSUM: usize = 12;
-    pub const INSTANCE: usize = 14;
-}
+const LAYER: Layer = Layer::Ospf3;
+const CHECKSUM: usize = 12;
 
-/// E-Intra-Area-Prefix-LSA: octets before the TLVs, which refer to a router or network LSA.
-const REFERENCE: usize = 12;
-/// E-Link-LSA: octets before the TLVs, router priority and options.
-const LINK_HEAD: usize = 4;
-const E_ROUTER_LSA: u16 = 0xA021;
+pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
+    kind: FLAGS_SUB_TLV,
+    ..super::ospf2::FLAGS
+};
 
-/// Whether `bytes` begin with the header of an OSPFv3 LS Update.
-#[must_use]
-pub fn is_ls_update(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[VERSION, LS_UPDATE])
-}
-
-/// An OSPFv3 LS Update, from its version octet on. Octets behind its packet length are left alone.
-#[derive(Clone, Copy, Debug)]
-pub struct LsUpdate<'a> {
-    bytes: &'a [u8],
-    end: usize,
-}
-
-impl<'a> LsUpdate<'a> {
-    /// Reads the header of a packet that is there as a whole.
-    ///
-    /// # Errors
-    /// Not an OSPFv3 LS Update, or `bytes` end before it does.
-    pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, bytes.len())
-    }
-
-    /// The same for a packet of which a capture may have cut off the end.
-    ///
-    /// # Errors
-    /// Not an OSPFv3 LS Update, or the header is not whole.
-    pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, usize::MAX)
-    }
-
-    /// All octets behind the header, whatever its length says.
-    pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
-        let end = bytes.len();
-        (is_ls_update(bytes) && end >= HEADER + 4).then_some(Self { bytes, end })
-    }
-
-    pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
-        let end = read_header(bytes, Layer::Ospf3, VERSION, HEADER, wire_len)?;
-        Ok(Self { bytes, end })
-    }
-
-    /// Router ID of the router that sent the packet.
-    #[must_use]
-    pub fn router_id(&self) -> Ipv4Addr {
-        ipv4_at(self.bytes, 4)
-    }
-
-    /// Area ID.
-    #[must_use]
-    pub fn area(&self) -> Ipv4Addr {
-        ipv4_at(self.bytes, field::AREA)
-    }
-
-    /// Instance ID; its range tells the address family (RFC 5838 section 2.1).
-    #[must_use]
-    pub fn instance(&self) -> u8 {
-        u8_at(self.bytes, field::INSTANCE)
-    }
-
-    /// Whether the capture ends before the packet does.
-    #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.end > self.bytes.len()
-    }
-
-    /// The advertised prefixes, in their order.
-    #[must_use]
-    pub fn advertisements(&self) -> Advertisements<'a> {
-        Advertisements {
-            area: self.area(),
-            v6: is_v6(self.instance()),
-            lsas: Lsas::new(self.bytes, HEADER, self.end),
-            tlvs: Region::new(self.bytes, HEADER, HEADER),
-            lsa: &[],
-            lsa_at: HEADER,
-            wanted: 0,
-            seen: false,
-            ignored: false,
-        }
-    }
-
-    /// Puts the rules that the packet breaks, as far as PNC goes, into `findings`.
-    pub fn check(&self, findings: &mut Findings) {
-        let mut walk = self.advertisements();
-        while walk.next_checked(findings).is_some() {}
-    }
-}
+/// An OSPFv3 LS Update.
+pub type LsUpdate<'a> = ospf::LsUpdate<'a, 3>;
 
 /// RFC 5838 section 2.1: instances 64 to 127 carry IPv4.
-const fn is_v6(instance: u8) -> bool {
+pub(super) const fn is_v6(instance: u8) -> bool {
     !matches!(instance, 64..=127)
 }
 
 /// Octets of an address prefix in whole 32-bit words (RFC 5340 section A.4.1).
-const fn word_octets(bits: u8) -> usize {
+pub(super) const fn word_octets(bits: u8) -> usize {
     (bits as usize).div_ceil(32) * 4
 }
 
-/// The prefixes of the extended LSAs in an LS Update.
-#[derive(Clone, Debug)]
-pub struct Advertisements<'a> {
-    area: Ipv4Addr,
-    v6: bool,
-    lsas: Lsas<'a>,
-    tlvs: Region<'a>,
-    lsa: &'a [u8],
-    lsa_at: usize,
-    /// The prefix TLV of the present LSA; others in it are to be ignored.
-    wanted: u16,
-    /// Whether the present LSA has had that TLV.
-    seen: bool,
-    /// Whether the present LSA is to be ignored.
-    ignored: bool,
+/// The TLVs with prefixes in an LSA of that type, if it has some.
+pub(super) const fn wanted(ls_type: u16) -> Option<Wanted> {
+    // Router priority and options of an E-Link-LSA; what an E-Intra-Area-Prefix-LSA refers to.
+    let (tlv, head) = match ls_type & 0x1FFF {
+        function::INTER_AREA_PREFIX => (tlv_type::INTER_AREA_PREFIX, 0),
+        function::AS_EXTERNAL | function::TYPE_7 => (tlv_type::EXTERNAL_PREFIX, 0),
+        function::LINK => (tlv_type::INTRA_AREA_PREFIX, 4),
+        function::INTRA_AREA_PREFIX => (tlv_type::INTRA_AREA_PREFIX, 12),
+        _ => return None,
+    };
+    let single = tlv != tlv_type::INTRA_AREA_PREFIX;
+    Some(Wanted { tlv, head, single })
 }
 
-impl<'a> Advertisements<'a> {
-    /// The next prefix; rules found broken on the way to it, and in it, go to `findings`.
-    pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
-        self.step(&mut Report::to(findings))
-    }
-
-    fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
-        loop {
-            while let Some(tlv) = self.tlvs.wide(report) {
-                if tlv.kind != self.wanted {
-                    continue;
-                }
-                if self.seen && self.wanted != tlv_type::INTRA_AREA_PREFIX {
-                    report.push(Rule::PncSeveral, tlv.length_at - 2, 2);
-                    continue;
-                }
-                self.seen = true;
-                if let Some(found) = self.prefix(&tlv, report) {
-                    report.host_only(&found);
-                    return Some(found);
-                }
-            }
-            let (header, offset, mut body) = self.lsas.next(report)?;
-            let (wanted, head) = match u16_at(header, lsa_field::OPTIONS) & 0x1FFF {
-                function::INTER_AREA_PREFIX => (tlv_type::INTER_AREA_PREFIX, 0),
-                function::AS_EXTERNAL | function::TYPE_7 => (tlv_type::EXTERNAL_PREFIX, 0),
-                function::LINK => (tlv_type::INTRA_AREA_PREFIX, LINK_HEAD),
-                function::INTRA_AREA_PREFIX => (tlv_type::INTRA_AREA_PREFIX, REFERENCE),
-                _ => continue,
-            };
-            if body.take(head, report).is_some() {
-                (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
-                (self.wanted, self.seen) = (wanted, false);
-                self.ignored = is_malformed(body, FLAGS_SUB_TLV, |tlv| {
-                    let (mut value, nobody) = (tlv.value, &mut Report::nowhere());
-                    let bits = u8_at(value.take(8, nobody)?, 4);
-                    value.take(word_octets(bits), nobody)?;
-                    (tlv.kind == wanted).then_some(value)
-                });
-            }
-        }
-    }
-
-    fn prefix(&self, tlv: &Tlv<'a>, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
-        let offset = tlv.length_at - 2;
-        let mut value = tlv.value;
-        let bits = u8_at(value.take(8, report)?, 4);
-        if bits > if self.v6 { 128 } else { 32 } {
-            report.push(Rule::PncMalformed, tlv.value.at + 4, 1);
-            return None;
-        }
-        let prefix = Prefix::from_octets(self.v6, value.take(word_octets(bits), report)?, bits);
-        let ls_type = u16_at(self.lsa, lsa_field::OPTIONS);
-        let mut found = Advertisement {
-            origin: Origin::Ospf3 {
-                area: self.area,
-                advertising_router: ipv4_at(self.lsa, lsa_field::ADVERTISING_ROUTER),
-                ls_type,
-                link_state_id: u32_at(self.lsa, lsa_field::LINK_STATE_ID),
-                flooding: match ls_type >> 13 & 3 {
-                    0 => Flooding::Link,
-                    1 => Flooding::Area,
-                    2 => Flooding::Domain,
-                    _ => Flooding::Reserved,
-                },
-            },
-            prefix,
-            container: self.lsa_at,
-            offset,
-            carrier: None,
-            flag_offset: None,
-            ignored: self.ignored,
-            pnc: false,
-        };
-        read_flags(value, FLAGS_SUB_TLV, &mut found, report);
-        Some(found)
+pub(super) fn origin(area: Ipv4Addr, lsa: &[u8]) -> Origin {
+    let ls_type = u16_at(lsa, lsa_field::OPTIONS);
+    Origin::Ospf3 {
+        area,
+        advertising_router: ipv4_at(lsa, lsa_field::ADVERTISING_ROUTER),
+        ls_type,
+        link_state_id: u32_at(lsa, lsa_field::LINK_STATE_ID),
+        flooding: match ls_type >> 13 & 3 {
+            0 => Flooding::Link,
+            1 => Flooding::Area,
+            2 => Flooding::Domain,
+            _ => Flooding::Reserved,
+        },
     }
 }
 
@@ -270,11 +162,14 @@ impl<'a> PrefixTlv<'a> {
     /// Octets in front of the address prefix.
     pub const HEAD: usize = 12;
 
-    /// The TLV at `offset` of `bytes`, where an [`Advertisement`] begins. `None`: its head is not there as a whole.
-    #[must_use]
-    pub fn at(bytes: &'a [u8], offset: usize) -> Option<Self> {
-        let bytes = bytes.get(offset..)?.get(..Self::HEAD)?;
-        Some(Self { bytes })
+    /// The TLV that `bytes` begin with, from where an [`Advertisement`](super::Advertisement) begins.
+    ///
+    /// # Errors
+    /// Its head is not there as a whole.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        let head = bytes.get(..Self::HEAD);
+        let bytes = head.ok_or(Error::short(LAYER, Self::HEAD, bytes.len()))?;
+        Ok(Self { bytes })
     }
 
     /// TLV type, see [`tlv_type`].
@@ -308,25 +203,6 @@ impl<'a> PrefixTlv<'a> {
     }
 }
 
-impl<'a> Iterator for Advertisements<'a> {
-    type Item = Advertisement<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step(&mut Report::nowhere())
-    }
-}
-
-/// Writes an OSPFv3 Prefix Extended Flags sub-TLV with `flags` (a multiple of 4 octets, at least 4; other lengths for
-/// negative testing) to `out`, and returns its length with padding.
-///
-/// # Errors
-/// `flags` too long, or `out` too small.
-pub fn emit_flags(flags: &[u8], out: &mut [u8]) -> Result<usize> {
-    let mut w = Writer::new(out);
-    write_flags(&mut w, Layer::Ospf3, FLAGS_SUB_TLV, flags)?;
-    w.finish(Layer::Ospf3)
-}
-
 /// Which extended LSA to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LsaKind {
@@ -345,14 +221,6 @@ impl LsaKind {
             Self::InterAreaPrefix => 0xA000 | function::INTER_AREA_PREFIX,
             Self::AsExternal => 0xC000 | function::AS_EXTERNAL,
             Self::IntraAreaPrefix => 0xA000 | function::INTRA_AREA_PREFIX,
-        }
-    }
-
-    const fn tlv(self) -> u16 {
-        match self {
-            Self::InterAreaPrefix => tlv_type::INTER_AREA_PREFIX,
-            Self::AsExternal => tlv_type::EXTERNAL_PREFIX,
-            Self::IntraAreaPrefix => tlv_type::INTRA_AREA_PREFIX,
         }
     }
 }
@@ -406,9 +274,7 @@ impl LsUpdateRepr<'_> {
     /// # Errors
     /// What cannot be written, see [`emit`](Self::emit).
     pub fn buffer_len(&self) -> Result<usize> {
-        let mut w = Writer::new(&mut []);
-        self.write(&mut w)?;
-        Ok(w.at())
+        Writer::count(LAYER, |w| self.write(w))
     }
 
     /// Writes the packet with its lengths and checksums (that of the packet for the IPv6 addresses `source` and
@@ -417,46 +283,45 @@ impl LsUpdateRepr<'_> {
     /// # Errors
     /// A prefix of the family that the instance does not carry, lengths too large for their fields, or `out` too small.
     pub fn emit(&self, source: Ipv6Addr, destination: Ipv6Addr, out: &mut [u8]) -> Result<usize> {
-        let mut w = Writer::new(out);
-        self.write(&mut w)?;
-        // RFC 5340 section A.3.1, RFC 8200 section 8.1.
-        let sum = internet(&[
-            &source.octets(),
-            &destination.octets(),
-            &(w.at() as u32).to_be_bytes(),
-            &[0, next_header::OSPF],
-            w.written(0),
-        ]);
-        w.patch(field::CHECKSUM, &sum.to_be_bytes());
-        w.finish(Layer::Ospf3)
+        Writer::emit(LAYER, out, |w| {
+            self.write(w)?;
+            // RFC 5340 section A.3.1, RFC 8200 section 8.1.
+            let sum = Sum16BitWords::new()
+                .add_16bytes(source.octets())
+                .add_16bytes(destination.octets())
+                .add_4bytes((w.at() as u32).to_be_bytes())
+                .add_2bytes([0, next_header::OSPF])
+                .add_slice(w.written(0))
+                .ones_complement();
+            w.patch(CHECKSUM, &sum.to_ne_bytes());
+            Ok(())
+        })
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Result<()> {
-        const LAYER: Layer = Layer::Ospf3;
-        w.put(&[VERSION, LS_UPDATE, 0, 0]);
-        w.put(&self.router_id.octets());
-        w.put(&self.area.octets());
-        w.put(&[0, 0, self.instance, 0]);
-        w.u32(self.lsas.len() as u32);
-        for lsa in self.lsas {
-            let single = lsa.kind != LsaKind::IntraAreaPrefix;
-            if single && lsa.prefixes.len() != 1 {
-                return Err(Error::value(
-                    LAYER,
-                    w.at() + LSA_HEADER,
-                    "prefixes",
-                    lsa.prefixes.len() as u64,
-                    "1 in this LSA",
-                ));
-            }
-            write_lsa(
-                w,
-                LAYER,
-                lsa.age,
-                lsa.kind.ls_type(),
-                (lsa.link_state_id, lsa.advertising_router, lsa.sequence),
-                |w| {
-                    if lsa.kind == LsaKind::IntraAreaPrefix {
+        // LS type of the E-Router-LSA.
+        const E_ROUTER_LSA: u16 = 0xA021;
+        let tail = [0, 0, self.instance, 0];
+        LsUpdate::write(
+            w,
+            (self.router_id, self.area),
+            &tail,
+            self.lsas,
+            |w, lsa| {
+                let intra = lsa.kind == LsaKind::IntraAreaPrefix;
+                if !intra && lsa.prefixes.len() != 1 {
+                    let (at, count) = (w.at() + LSA_HEADER, lsa.prefixes.len() as u64);
+                    return Err(Error::value(LAYER, at, "prefixes", count, "1 in this LSA"));
+                }
+                let header = LsaHeader {
+                    age: lsa.age,
+                    options_and_type: lsa.kind.ls_type(),
+                    link_state_id: lsa.link_state_id,
+                    advertising_router: lsa.advertising_router,
+                    sequence: lsa.sequence,
+                };
+                header.write(w, |w| {
+                    if intra {
                         w.u16(0);
                         w.u16(E_ROUTER_LSA);
                         w.u32(0);
@@ -465,44 +330,32 @@ impl LsUpdateRepr<'_> {
                     lsa.prefixes
                         .iter()
                         .try_for_each(|p| p.write(w, lsa.kind, is_v6(self.instance)))
-                },
-            )?;
-        }
-        w.patch_len16(LAYER, field::LENGTH, "Packet Length", w.at())
+                })
+            },
+        )
     }
 }
 
 impl PrefixRepr<'_> {
     fn write(&self, w: &mut Writer<'_>, kind: LsaKind, v6: bool) -> Result<()> {
-        const LAYER: Layer = Layer::Ospf3;
         /// Metric type 2 (E bit).
         const EXTERNAL_2: u32 = 0x0400_0000;
         let prefix = self.prefix;
-        if matches!(prefix.address(), IpAddr::V6(_)) != v6 {
-            let family = if v6 { 4 } else { 6 };
-            return Err(Error::value(
-                LAYER,
-                w.at(),
-                "prefix",
-                family,
-                "a prefix of the instance's family",
-            ));
+        if prefix.address().is_ipv6() != v6 {
+            let (family, expected) = (if v6 { 4 } else { 6 }, "a prefix of the instance's family");
+            return Err(Error::value(LAYER, w.at(), "prefix", family, expected));
         }
         let external = if kind == LsaKind::AsExternal {
             EXTERNAL_2
         } else {
             0
         };
-        w.u16(kind.tlv());
-        let at = w.at();
-        w.u16(0);
-        w.u32(external | (self.metric & 0x00FF_FFFF));
-        w.put(&[prefix.bits(), self.options, 0, 0]);
-        let octets = prefix.padded();
-        w.put(octets.get(..word_octets(prefix.bits())).unwrap_or(&octets));
-        if let Some(flags) = self.flags {
-            write_flags(w, LAYER, FLAGS_SUB_TLV, flags)?;
-        }
-        w.patch_len16(LAYER, at, "TLV length", w.at() - at - 2)
+        w.u16(wanted(kind.ls_type()).map_or(0, |wanted| wanted.tlv));
+        w.counted(2, "TLV length", |w| {
+            w.u32(external | (self.metric & 0x00FF_FFFF));
+            w.put(&[prefix.bits(), self.options, 0, 0]);
+            w.address(prefix, word_octets(prefix.bits()));
+            FLAGS.write(w, self.flags)
+        })
     }
 }
