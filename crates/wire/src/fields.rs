@@ -73,13 +73,8 @@ impl<T: Bits> Value for T {
                 _ => "24 bits",
             };
             let at = places.first().map_or(0, |(at, ..)| *at);
-            return Err(Error::value(
-                Layer::RdmaCm,
-                at,
-                name,
-                value as u64,
-                expected,
-            ));
+            let value = value as u64;
+            return Err(Error::value(Layer::RdmaCm, at, name, value, expected));
         }
         for &(at, skip, width) in places.iter().rev() {
             let octets = (skip + width).div_ceil(8);

@@ -349,6 +349,12 @@ pub const DREQ_PRIVATE_LEN: usize = MAD_DATA_LEN - field::dreq::PRIVATE;
 /// Octets of the RDMA IP CM header at the beginning of a ConnectRequest's private data.
 pub const IP_CM_LEN: usize = field::ip_cm::LEN;
 
+/// The octet `field` at `at` holds `value`.
+#[cold]
+fn wrong(at: usize, field: &'static str, value: u8, expected: &'static str) -> Error {
+    Error::value(Layer::RdmaCm, at, field, value.into(), expected)
+}
+
 /// The consumer's private data of a message: always as long as the message has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrivateData<const N: usize>([u8; N]);
@@ -745,13 +751,7 @@ impl<'a> Cm<'a> {
             ),
         ] {
             if value != known {
-                return Err(Error::value(
-                    Layer::RdmaCm,
-                    offset,
-                    name,
-                    value.into(),
-                    text,
-                ));
+                return Err(wrong(offset, name, value, text));
             }
         }
         if mad.method() != METHOD_SEND {
@@ -912,14 +912,7 @@ impl IpCm {
         };
         let family = u8_at(bytes, IP_VERSION) >> 4;
         if !matches!(family, 4 | 6) {
-            let value = family.into();
-            return Err(Error::value(
-                Layer::RdmaCm,
-                IP_VERSION,
-                "IP version",
-                value,
-                "4 or 6",
-            ));
+            return Err(wrong(IP_VERSION, "IP version", family, "4 or 6"));
         }
         let address = |at: usize| match family {
             4 => IpAddr::V4(ipv4_at(bytes, at + IPV4_IN_ADDRESS)),
@@ -948,18 +941,13 @@ impl IpCm {
         };
         let family = if self.source.is_ipv4() { 4 } else { 6 };
         if self.source.is_ipv4() != self.destination.is_ipv4() {
-            return Err(Error::value(
-                Layer::RdmaCm,
-                DESTINATION,
-                "Destination IP's version",
-                10 - family,
-                "that of the source IP",
-            ));
+            let (name, other) = ("Destination IP's version", 10 - family);
+            return Err(wrong(DESTINATION, name, other, "that of the source IP"));
         }
         out.fill(0);
         self.major.write(out, "Major Version", &[(VERSION, 0, 4)])?;
         self.minor.write(out, "Minor Version", &[(VERSION, 4, 4)])?;
-        put(out, IP_VERSION, &[(family as u8) << 4]);
+        put(out, IP_VERSION, &[family << 4]);
         put(out, SOURCE_PORT, &self.source_port.to_be_bytes());
         for (at, address) in [(SOURCE, self.source), (DESTINATION, self.destination)] {
             match address {
@@ -1040,13 +1028,18 @@ impl CmRepr {
         let view = Cm::new_checked(bytes)?;
         let mad = view.mad();
         let Some(message) = MessageRepr::read(&view) else {
-            let (method, id) = (mad.method(), mad.attribute_id());
-            return Err(if method == METHOD_SEND {
-                let expected = "0x10 or 0x12 to 0x16";
-                Error::value(Layer::RdmaCm, 16, "Attribute ID", id.into(), expected)
-            } else {
-                Error::value(Layer::RdmaCm, 3, "Method", method.into(), "3 (Send)")
-            });
+            let (method, id) = (mad.method(), mad.attribute_id().into());
+            if method != METHOD_SEND {
+                return Err(wrong(3, "Method", method, "3 (Send)"));
+            }
+            let expected = "0x10 or 0x12 to 0x16";
+            return Err(Error::value(
+                Layer::RdmaCm,
+                16,
+                "Attribute ID",
+                id,
+                expected,
+            ));
         };
         Ok(Self {
             transaction_id: mad.transaction_id(),

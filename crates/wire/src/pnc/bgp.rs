@@ -92,7 +92,7 @@ pub mod attribute {
     /// Attribute flags: optional and transitive, as that of NHC is.
     pub const FLAGS_NHC: u8 = 0xC0;
     /// Attribute flag: the length has two octets.
-    pub const FLAG_EXTENDED: u8 = 0x10;
+    pub const FLAG_EXTENDED: u8 = crate::pnc::tlv::EXTENDED_LENGTH;
 }
 
 /// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS number of whom the next

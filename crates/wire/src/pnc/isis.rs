@@ -169,6 +169,7 @@ impl<'a> Lsp<'a> {
         let value = |at, field, value: u8, expected| {
             Err(Error::value(LAYER, at, field, value.into(), expected))
         };
+        let length = |at, field, len, most| Err(Error::length(LAYER, at, field, len, HEADER, most));
         if u8_at(bytes, 0) != DISCRIMINATOR {
             return value(0, "discriminator", u8_at(bytes, 0), "0x83");
         }
@@ -177,15 +178,7 @@ impl<'a> Lsp<'a> {
             u8_at(bytes, field::LENGTH_INDICATOR),
         );
         if usize::from(indicator) != HEADER {
-            let len = indicator.into();
-            return Err(Error::length(
-                LAYER,
-                at,
-                "Length Indicator",
-                len,
-                HEADER,
-                HEADER,
-            ));
+            return length(at, "Length Indicator", indicator.into(), HEADER);
         }
         let (at, id_length) = (field::ID_LENGTH, u8_at(bytes, field::ID_LENGTH));
         if !matches!(id_length, 0 | 6) {
@@ -200,14 +193,7 @@ impl<'a> Lsp<'a> {
             usize::from(u16_at(bytes, field::PDU_LENGTH)),
         );
         if end < HEADER || end > wire_len {
-            return Err(Error::length(
-                LAYER,
-                at,
-                "PDU Length",
-                end,
-                HEADER,
-                wire_len,
-            ));
+            return length(at, "PDU Length", end, wire_len);
         }
         Ok(Self { bytes, end })
     }
@@ -380,13 +366,8 @@ impl ReachRepr<'_> {
             }
             ReachKind::Srv6Locator { .. } => {
                 let (bits, expected) = (self.prefix.bits(), "an IPv6 prefix of 1 to 128 bits");
-                return Err(Error::value(
-                    LAYER,
-                    0,
-                    "locator size",
-                    bits.into(),
-                    expected,
-                ));
+                let bits = bits.into();
+                return Err(Error::value(LAYER, 0, "locator size", bits, expected));
             }
         })
     }

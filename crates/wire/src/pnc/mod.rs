@@ -12,9 +12,9 @@
 pub mod bgp;
 pub mod isis;
 mod ospf;
-pub mod ospf2;
-pub mod ospf3;
 mod tlv;
+
+pub use ospf::{ospf2, ospf3};
 
 use crate::error::{ErrorKind, Result};
 use crate::finding::{Findings, Rule};

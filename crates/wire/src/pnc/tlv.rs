@@ -24,6 +24,9 @@ pub(crate) struct Region<'a> {
     end: usize,
 }
 
+/// Flag of a path attribute: its length has two octets.
+pub(crate) const EXTENDED_LENGTH: u8 = 0x10;
+
 /// How a TLV looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -109,7 +112,6 @@ impl<'a> Region<'a> {
 
     /// The next TLV. `None`: the region ends, or the capture was cut within the TLV's head. An error ends the region.
     pub(crate) fn tlv(&mut self, shape: Shape) -> Option<Result<Tlv<'a>>> {
-        const EXTENDED_LENGTH: u8 = 0x10;
         let (octets, at, left) = (self.octets, self.at, self.left());
         let extended = usize::from(u8_at(octets, 0) & EXTENDED_LENGTH != 0);
         let (layer, field, length_at, width) = match shape {

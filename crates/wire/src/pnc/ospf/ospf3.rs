@@ -62,13 +62,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::ospf::{self, LSA_HEADER, LsaHeader, Wanted, lsa_field};
-use super::tlv::{FlagsSubTlv, Writer};
-use super::{Flooding, Origin, Prefix};
+use super::{LSA_HEADER, LsaHeader, Wanted, lsa_field};
 use crate::error::{Error, Result};
 use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, u8_at, u16_at, u32_at};
+use crate::pnc::tlv::{FlagsSubTlv, Writer};
+use crate::pnc::{Flooding, Origin, Prefix};
 use etherparse::checksum::Sum16BitWords;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -110,7 +110,7 @@ pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
 };
 
 /// An OSPFv3 LS Update.
-pub type LsUpdate<'a> = ospf::LsUpdate<'a, 3>;
+pub type LsUpdate<'a> = super::LsUpdate<'a, 3>;
 
 /// RFC 5838 section 2.1: instances 64 to 127 carry IPv4.
 pub(super) const fn is_v6(instance: u8) -> bool {
@@ -162,7 +162,7 @@ impl<'a> PrefixTlv<'a> {
     /// Octets in front of the address prefix.
     pub const HEAD: usize = 12;
 
-    /// The TLV that `bytes` begin with, from where an [`Advertisement`](super::Advertisement) begins.
+    /// The TLV that `bytes` begin with, from where an [`Advertisement`](crate::pnc::Advertisement) begins.
     ///
     /// # Errors
     /// Its head is not there as a whole.

@@ -58,12 +58,12 @@
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
-use super::ospf::{self, LsaHeader, Wanted, lsa_field};
-use super::tlv::{FlagsSubTlv, Shape, Writer};
-use super::{Flooding, Origin, Prefix};
+use super::{LsaHeader, Wanted, lsa_field};
 use crate::error::{Error, Result};
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, u8_at, u24_at};
+use crate::pnc::tlv::{FlagsSubTlv, Shape, Writer};
+use crate::pnc::{Flooding, Origin, Prefix};
 use etherparse::checksum::Sum16BitWords;
 use std::net::Ipv4Addr;
 
@@ -92,7 +92,7 @@ pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
 };
 
 /// An OSPFv2 LS Update.
-pub type LsUpdate<'a> = ospf::LsUpdate<'a, 2>;
+pub type LsUpdate<'a> = super::LsUpdate<'a, 2>;
 
 /// The TLVs with prefixes in the LSA with that header, if it has some.
 pub(super) fn wanted(header: &[u8]) -> Option<Wanted> {

@@ -1,8 +1,11 @@
 //! What OSPFv2 and OSPFv3 share: the LS Update packet, its LSAs, and the walk over the prefixes in them. What differs
 //! stands in `ospf2.rs` and `ospf3.rs`, with the figures.
 
+pub mod ospf2;
+pub mod ospf3;
+
 use super::tlv::{FlagsSubTlv, Region, Shape, Tlv, Writer, fletcher};
-use super::{Advertisement, Inner, Prefix, Report, Walk, ospf2, ospf3};
+use super::{Advertisement, Inner, Prefix, Report, Walk};
 use crate::error::{Error, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
