@@ -341,7 +341,12 @@ pub fn bgp() -> Vec<u8> {
         characteristics: &pnc,
     };
     let prefixes = [Prefix::host(RECEIVER.into())];
-    bgp_update(SWITCH.into(), &prefixes, Some(nhc)).unwrap()
+    let mut bytes = bgp_update(SWITCH.into(), &prefixes, Some(nhc)).unwrap();
+    // From another AS: 65001 in AS_PATH, which is empty so far.
+    bytes.splice(29..30, [6, 2, 1, 0, 0, 0xFD, 0xE9]);
+    bytes[17] += 6;
+    bytes[22] += 6;
+    bytes
 }
 
 /// A TCP segment from the BGP port.
