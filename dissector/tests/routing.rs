@@ -14,6 +14,10 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
 
+#[path = "../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
+
 fn capture(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../captures/{name}.pcapng"));
     assert!(path.exists(), "no capture {name}");
@@ -274,30 +278,20 @@ fn host(i: u32) -> Prefix {
 }
 
 /// An UPDATE about `count` hosts, with or without attribute 39.
-fn update(count: u32, nhc: bool) -> Vec<u8> {
+fn update(count: u32, with_nhc: bool) -> Vec<u8> {
     let prefixes: Vec<Prefix> = (1..=count).map(host).collect();
     let next_hop = Ipv4Addr::new(192, 0, 2, 15).into();
     let characteristics = [bgp::CharacteristicRepr {
         code: Profile::DEFAULT.bgp_pnc_characteristic,
         value: &[],
     }];
-    let repr = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[64512],
-        four_octet_as: true,
+    let nhc = bgp::NhcRepr {
+        afi: bgp::AFI_IPV4,
+        safi: bgp::SAFI_UNICAST,
         next_hop,
-        local_pref: None,
-        prefixes: &prefixes,
-        nhc: nhc.then_some(bgp::NhcRepr {
-            afi: bgp::AFI_IPV4,
-            safi: bgp::SAFI_UNICAST,
-            next_hop,
-            characteristics: &characteristics,
-        }),
+        characteristics: &characteristics,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    out
+    bgp_update(next_hop, &prefixes, with_nhc.then_some(nhc)).unwrap()
 }
 
 /// Fields that tell how TCP and BGP went.

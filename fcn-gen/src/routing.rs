@@ -1,11 +1,12 @@
 //! Routing messages of a proxy node, as galleries and simulations have them: IS-IS, OSPFv2, OSPFv3 and BGP. Which prefixes
 //! they tell of, and when, is decided there; the formats are the wire crate's.
 
+use crate::bgp_update::bgp_update;
 use fcn_wire::Result;
 use fcn_wire::compose::Part;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::pnc::bgp::{AFI_IPV4, AFI_IPV6, SAFI_UNICAST};
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,12 +17,8 @@ const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
 const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 5);
 /// First sequence number of OSPF (RFC 2328 section 12.1.6).
 pub const FIRST_SEQUENCE: u32 = 0x8000_0001;
-/// BGP's port.
-pub const BGP_PORT: u16 = 179;
 /// Metric of every prefix.
 pub const METRIC: u32 = 10;
-/// LOCAL_PREF of a route that nobody prefers to another.
-const LOCAL_PREF: u32 = 100;
 /// LLC of IS-IS.
 const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
 /// DSCP 48, not ECN-capable.
@@ -153,25 +150,15 @@ pub fn update(
     characteristics_of: IpAddr,
     characteristics: &[CharacteristicRepr<'_>],
 ) -> Result<Vec<u8>> {
-    let repr = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
-        next_hop,
-        local_pref: Some(LOCAL_PREF),
-        prefixes,
-        nhc: Some(NhcRepr {
-            afi: if next_hop.is_ipv4() {
-                AFI_IPV4
-            } else {
-                AFI_IPV6
-            },
-            safi: SAFI_UNICAST,
-            next_hop: characteristics_of,
-            characteristics,
-        }),
+    let nhc = NhcRepr {
+        afi: if next_hop.is_ipv4() {
+            AFI_IPV4
+        } else {
+            AFI_IPV6
+        },
+        safi: SAFI_UNICAST,
+        next_hop: characteristics_of,
+        characteristics,
     };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(&mut out)?;
-    Ok(out)
+    bgp_update(next_hop, prefixes, Some(nhc))
 }

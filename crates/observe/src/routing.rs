@@ -98,7 +98,7 @@ impl Routing {
             let Some(ends) = ends else {
                 return Session::default();
             };
-            for open in Messages::new(bytes).filter_map(|message| Open::read(&message)) {
+            for open in Messages::new(bytes).filter_map(|message| Open::parse(&message)) {
                 self.opens.put(ends, open);
             }
             return self.session(ends);

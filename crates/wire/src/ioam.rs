@@ -1,6 +1,57 @@
 //! IOAM trace option data (RFC 9197 section 4.4), as an IPv6 option carries it (RFC 9486) or a Fast CNP copies it.
 //!
 //! Other IOAM option types (proof of transit, edge-to-edge, direct export) are named, not read.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  IPv6 option data (RFC 9486 section 3)
+//! |   Reserved    | IOAM Opt-Type |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  trace
+//! |         Namespace-ID          | NodeLen |O|L|A|U|RemainingLen |   0
+//! |               IOAM-Trace-Type                 |   Reserved    |   4
+//! |     free room (RemainingLen words, pre-allocated alone)       |   8
+//! |     data of the node passed last ...                          |
+//! |     data of the node passed first                             |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  data of a node, as the trace type's bits ask for
+//! |   Hop Limit   |                    node_id                    |  bit 0
+//! |          ingress_if           |           egress_if           |      1
+//! |   seconds; fraction; transit delay; namespace; queue depth;   |      2 to 6
+//! |                      checksum complement                      |      7
+//! |   Hop Limit   |                 node_id (56)                  |      8
+//! |              ingress_if (32), then egress_if (32)             |      9
+//! |                 namespace-specific data (64)                  |     10
+//! |                       buffer occupancy                        |     11
+//! |                  not defined, 32 bits each                    |     12 to 21
+//! |    Length     |                   Schema ID                   |     22
+//! |           opaque state snapshot, Length words                 |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::ioam::{NodeValues, OptType, Trace, TraceRepr, TraceType, fill_preallocated};
+//!
+//! let trace_type = TraceType::default().with(0).with(6);
+//! let empty = TraceRepr {
+//!     opt_type: OptType::Preallocated,
+//!     namespace_id: 1,
+//!     node_len: trace_type.node_len() as u8,
+//!     flags: 0,
+//!     remaining_len: trace_type.node_len() as u8,
+//!     trace_type,
+//!     reserved: 0,
+//!     list: &vec![0; 4 * trace_type.node_len()],
+//! };
+//! let mut bytes = vec![0; empty.buffer_len()];
+//! empty.emit(&mut bytes)?;
+//!
+//! let node = NodeValues { node_id: 0x301, queue_depth: 4000, ..NodeValues::default() };
+//! assert!(fill_preallocated(&mut bytes, &node)?);
+//! assert!(!fill_preallocated(&mut bytes, &node)?, "no room for another");
+//! let trace = Trace::new_checked(OptType::Preallocated, &bytes)?;
+//! assert_eq!((trace.deepest_queue(), trace.overflow()), (Some(4000), true));
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
@@ -12,10 +63,6 @@ use core::fmt;
 pub const TRACE_HEADER_LEN: usize = 8;
 /// Octets in front of the trace in an IPv6 IOAM option: reserved and IOAM option type (RFC 9486 section 3).
 pub const OPTION_PREFIX_LEN: usize = 2;
-/// Largest NodeLen, in 4-octet units (5 bits).
-pub const MAX_NODE_LEN: usize = 31;
-/// Largest RemainingLen, in 4-octet units (7 bits).
-pub const MAX_REMAINING_LEN: usize = 127;
 /// Value of a 4-octet field that a node could not fill (RFC 9197 section 4.4.2).
 pub const NOT_AVAILABLE: u32 = u32::MAX;
 
@@ -25,6 +72,15 @@ mod field {
     pub const LENGTHS: usize = 2;
     pub const TRACE_TYPE: usize = 4;
     pub const RESERVED: usize = 7;
+}
+
+/// The flag Overflow among the four.
+const OVERFLOW: u8 = 8;
+
+/// A length of the trace header, in 4-octet units, that contradicts the trace.
+#[cold]
+const fn lies(field: &'static str, value: usize, min: usize, max: usize) -> Error {
+    Error::length(Layer::Ioam, field::LENGTHS, field, value, min, max)
 }
 
 /// IOAM option type (RFC 9197 section 4).
@@ -233,7 +289,8 @@ impl<'a> Trace<'a> {
     /// The trace in `bytes`, which is all that the option holds of it.
     ///
     /// # Errors
-    /// Shorter than its 8-octet header, or `RemainingLen` of a pre-allocated trace exceeds the list.
+    /// Shorter than its 8-octet header. What the header says of the list is checked where the list is read:
+    /// [`free_len`](Self::free_len), [`nodes`](Self::nodes), [`check`](Self::check).
     pub fn new_checked(opt_type: OptType, bytes: &'a [u8]) -> Result<Self> {
         if bytes.len() < TRACE_HEADER_LEN {
             return Err(Error::short(Layer::Ioam, TRACE_HEADER_LEN, bytes.len()));
@@ -269,7 +326,7 @@ impl<'a> Trace<'a> {
         usize::from(self.lengths() >> 11)
     }
 
-    /// The four flags; see [`overflow`](Self::overflow), [`loopback`](Self::loopback), [`active`](Self::active).
+    /// The four flags: Overflow (8), Loopback (4) and Active (2, both RFC 9322), undefined (1).
     #[must_use]
     pub fn flags(&self) -> u8 {
         (self.lengths() >> 7 & 0x0F) as u8
@@ -278,19 +335,7 @@ impl<'a> Trace<'a> {
     /// Overflow: a node that had data to add found too little room.
     #[must_use]
     pub fn overflow(&self) -> bool {
-        self.flags() & 8 != 0
-    }
-
-    /// Loopback: nodes send a copy back (RFC 9322).
-    #[must_use]
-    pub fn loopback(&self) -> bool {
-        self.flags() & 4 != 0
-    }
-
-    /// Active: the packet is a probe (RFC 9322).
-    #[must_use]
-    pub fn active(&self) -> bool {
-        self.flags() & 2 != 0
+        self.flags() & OVERFLOW != 0
     }
 
     /// RemainingLen: room still free, in 4-octet units; 0 to 127.
@@ -316,48 +361,35 @@ impl<'a> Trace<'a> {
     /// # Errors
     /// RemainingLen is larger than the list.
     pub fn free_len(&self) -> Result<usize> {
-        let list = self.bytes.len() - TRACE_HEADER_LEN;
+        let (list, remaining) = (self.bytes.len() - TRACE_HEADER_LEN, self.remaining_len());
         match self.opt_type {
-            OptType::Preallocated if self.remaining_len() * 4 > list => Err(Error::length(
-                Layer::Ioam,
-                field::LENGTHS,
-                "RemainingLen",
-                self.remaining_len(),
-                0,
-                list / 4,
-            )),
-            OptType::Preallocated => Ok(self.remaining_len() * 4),
+            OptType::Preallocated if remaining * 4 > list => {
+                Err(lies("RemainingLen", remaining, 0, list / 4))
+            }
+            OptType::Preallocated => Ok(remaining * 4),
             _ => Ok(0),
         }
     }
 
-    /// The nodes' data, the node passed **last** first.
+    /// The nodes' data, the node passed **last** first; one error where header or list do not tell where they begin.
     #[must_use]
     pub fn nodes(&self) -> Nodes<'a> {
-        let trace_type = self.trace_type();
+        let (trace_type, node_len) = (self.trace_type(), self.node_len());
+        let (end, asked) = (self.bytes.len(), trace_type.node_len());
         let (at, failed) = match self.free_len() {
+            Ok(free) if TRACE_HEADER_LEN + free < end && node_len != asked => {
+                (end, Some(lies("NodeLen", node_len, asked, asked)))
+            }
             Ok(free) => (TRACE_HEADER_LEN + free, None),
-            Err(e) => (self.bytes.len(), Some(e)),
+            Err(e) => (end, Some(e)),
         };
-        let mut nodes = Nodes {
+        Nodes {
             bytes: self.bytes,
             at,
             trace_type,
-            node_len: self.node_len(),
+            node_len,
             failed,
-        };
-        if failed.is_none() && at < self.bytes.len() && self.node_len() != trace_type.node_len() {
-            nodes.failed = Some(Error::length(
-                Layer::Ioam,
-                field::LENGTHS,
-                "NodeLen",
-                self.node_len(),
-                trace_type.node_len(),
-                trace_type.node_len(),
-            ));
-            nodes.at = self.bytes.len();
         }
-        nodes
     }
 
     /// The deepest queue that a node reports, in the unit the namespace defines.
@@ -438,14 +470,7 @@ impl<'a> Iterator for Nodes<'a> {
         }
         self.at = self.bytes.len();
         if len == 0 {
-            return Some(Err(Error::length(
-                Layer::Ioam,
-                field::LENGTHS,
-                "NodeLen",
-                0,
-                1,
-                MAX_NODE_LEN,
-            )));
+            return Some(Err(lies("NodeLen", 0, 1, 31)));
         }
         let Some(bytes) = rest.get(..len) else {
             return Some(Err(Error::short(Layer::Ioam, len, rest.len()).at(offset)));
@@ -599,73 +624,56 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
     fn next(&mut self) -> Option<Field<'a>> {
-        if self.left != 0 {
-            let bit = self.left.leading_zeros() as u8;
-            self.left &= !(1 << 31 >> bit);
-            let (bytes, at) = (self.node.bytes, self.at);
-            let word = u32_at(bytes, at);
-            let (len, value) = match bit {
-                0 => (
-                    4,
-                    Value::HopLimitNodeId {
-                        hop_limit: u8_at(bytes, at),
-                        node_id: u24_at(bytes, at + 1),
-                    },
-                ),
-                1 => (
-                    4,
-                    Value::Interfaces {
-                        ingress: u16_at(bytes, at),
-                        egress: u16_at(bytes, at + 2),
-                    },
-                ),
-                2 => (4, Value::TimestampSeconds(word)),
-                3 => (4, Value::TimestampFraction(word)),
-                4 => (4, Value::TransitDelay(word)),
-                5 => (4, Value::NamespaceData(word)),
-                6 => (4, Value::QueueDepth(word)),
-                7 => (4, Value::ChecksumComplement(word)),
-                8 => {
-                    let wide = u64_at(bytes, at);
-                    (
-                        8,
-                        Value::HopLimitNodeIdWide {
-                            hop_limit: (wide >> 56) as u8,
-                            node_id: wide << 8 >> 8,
-                        },
-                    )
-                }
-                9 => (
-                    8,
-                    Value::InterfacesWide {
-                        ingress: word,
-                        egress: u32_at(bytes, at + 4),
-                    },
-                ),
-                10 => (8, Value::NamespaceDataWide(u64_at(bytes, at))),
-                11 => (4, Value::BufferOccupancy(word)),
-                TraceType::OPAQUE => {
-                    let len = usize::from(u8_at(bytes, at)) * 4;
-                    let data = bytes.get(at + 4..at + 4 + len)?;
-                    (
-                        4 + len,
-                        Value::Opaque {
-                            schema_id: u24_at(bytes, at + 1),
-                            data,
-                        },
-                    )
-                }
-                _ => (4, Value::Undefined(word)),
-            };
-            self.at = at + len;
-            return Some(Field {
-                bit,
-                offset: self.node.offset + at,
-                len,
-                value,
-            });
+        if self.left == 0 {
+            return None;
         }
-        None
+        let bit = self.left.leading_zeros() as u8;
+        self.left &= !(1 << 31 >> bit);
+        let (bytes, at) = (self.node.bytes, self.at);
+        let (word, wide) = (u32_at(bytes, at), u64_at(bytes, at));
+        let (top, behind) = ((word >> 24) as u8, word & 0x00FF_FFFF);
+        let mut len = if matches!(bit, 8..=10) { 8 } else { 4 };
+        let value = match bit {
+            0 => Value::HopLimitNodeId {
+                hop_limit: top,
+                node_id: behind,
+            },
+            1 => Value::Interfaces {
+                ingress: (word >> 16) as u16,
+                egress: word as u16,
+            },
+            2 => Value::TimestampSeconds(word),
+            3 => Value::TimestampFraction(word),
+            4 => Value::TransitDelay(word),
+            5 => Value::NamespaceData(word),
+            6 => Value::QueueDepth(word),
+            7 => Value::ChecksumComplement(word),
+            8 => Value::HopLimitNodeIdWide {
+                hop_limit: top,
+                node_id: wide << 8 >> 8,
+            },
+            9 => Value::InterfacesWide {
+                ingress: word,
+                egress: wide as u32,
+            },
+            10 => Value::NamespaceDataWide(wide),
+            11 => Value::BufferOccupancy(word),
+            TraceType::OPAQUE => {
+                len += usize::from(top) * 4;
+                Value::Opaque {
+                    schema_id: behind,
+                    data: bytes.get(at + 4..at + len)?,
+                }
+            }
+            _ => Value::Undefined(word),
+        };
+        self.at = at + len;
+        Some(Field {
+            bit,
+            offset: self.node.offset + at,
+            len,
+            value,
+        })
     }
 }
 
@@ -814,14 +822,8 @@ impl NodeValues<'_> {
                 TraceType::OPAQUE => {
                     let (schema_id, data) = self.opaque;
                     if data.len() % 4 != 0 || data.len() > 1020 {
-                        return Err(Error::length(
-                            Layer::Ioam,
-                            at,
-                            "opaque snapshot octets",
-                            data.len(),
-                            0,
-                            1020,
-                        ));
+                        let (field, len) = ("opaque snapshot octets", data.len());
+                        return Err(Error::length(Layer::Ioam, at, field, len, 0, 1020));
                     }
                     put(out, at, &[(data.len() / 4) as u8]);
                     put_u24(out, at + 1, schema_id);
@@ -843,7 +845,7 @@ impl NodeValues<'_> {
 /// Returns whether the data were written (RFC 9197 section 4.4.1).
 ///
 /// # Errors
-/// Not a trace that can be read, or values that cannot be written.
+/// Shorter than the header, RemainingLen exceeds the list, or a snapshot that cannot be written.
 pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bool> {
     let trace = Trace::new_checked(OptType::Preallocated, bytes)?;
     let (free, trace_type) = (trace.free_len()?, trace.trace_type());
@@ -853,8 +855,8 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
         return Ok(false);
     }
     // RFC 9197: a node does not add data to a trace that has overflowed already.
-    if need > free || flags & 8 != 0 {
-        let full = lengths(node_len, flags | 8, (free / 4) as u8);
+    if need > free || flags & OVERFLOW != 0 {
+        let full = lengths(node_len, flags | OVERFLOW, (free / 4) as u8);
         put(bytes, field::LENGTHS, &full.to_be_bytes());
         return Ok(false);
     }
@@ -957,6 +959,23 @@ mod tests {
             findings_of(OptType::Preallocated, &bytes),
             [Rule::IoamOverflow]
         );
+    }
+
+    #[test]
+    fn overflow_is_set_only_where_something_had_to_be_added() {
+        for (trace_type, overflows) in [
+            (TraceType::default(), false),
+            (TraceType::default().with(TraceType::RESERVED), false),
+            (HOPS, true),
+        ] {
+            let mut bytes = empty(OptType::Preallocated, trace_type, &[], 0);
+            assert_eq!(
+                fill_preallocated(&mut bytes, &NodeValues::default()),
+                Ok(false)
+            );
+            let trace = Trace::new_checked(OptType::Preallocated, &bytes).unwrap();
+            assert_eq!(trace.overflow(), overflows, "{trace_type:?}");
+        }
     }
 
     #[test]

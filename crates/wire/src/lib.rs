@@ -16,6 +16,7 @@ pub mod compose;
 pub mod emit;
 pub mod error;
 pub mod fast_cnp;
+mod fields;
 pub mod finding;
 pub mod frame;
 pub mod header;

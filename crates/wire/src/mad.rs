@@ -1,10 +1,45 @@
 //! InfiniBand management datagrams (MADs): their common header, read and written.
 //!
 //! What the data behind the header says lives with each class (`rdma_cm.rs`); the BTH and DETH before it in `bth.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | Base Version  |  Mgmt. Class  | Class Version |R|   Method    |   0
+//! |            Status             |        Class Specific         |   4
+//! |                      Transaction ID (64)                      |   8
+//! |         Attribute ID          |           Reserved            |  16
+//! |                      Attribute Modifier                       |  20
+//! |                          Data (1856)                          |  24
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::mad::{BASE_VERSION, CLASS_COMMUNICATION, MAD_LEN, METHOD_SEND, Mad, MadRepr};
+//!
+//! let header = MadRepr {
+//!     base_version: BASE_VERSION,
+//!     class: CLASS_COMMUNICATION,
+//!     class_version: 2,
+//!     method: METHOD_SEND,
+//!     status: 0,
+//!     class_specific: 0,
+//!     transaction_id: 7,
+//!     attribute_id: 0x10,
+//!     attribute_modifier: 0,
+//! };
+//! let mut bytes = [0; MAD_LEN];
+//! header.emit(&mut bytes)?;
+//! let mad = Mad::new_checked(&bytes)?;
+//! assert!(mad.is_whole() && mad.transaction_id() == 7);
+//! assert_eq!(MadRepr::parse(&bytes)?, header);
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
+use crate::fields::{Value, described, values};
 use crate::layer::Layer;
-use crate::octets::{put, u8_at, u16_at, u32_at, u64_at};
 
 /// Octets of a MAD: a fixed size, whatever the class (InfiniBand volume 1 section 13.4.1).
 pub const MAD_LEN: usize = 256;
@@ -19,42 +54,10 @@ pub const GSI_Q_KEY: u32 = 0x8001_0000;
 /// Base version of every MAD of 256 octets.
 pub const BASE_VERSION: u8 = 1;
 
-mod field {
-    pub(super) const BASE_VERSION: usize = 0;
-    pub(super) const CLASS: usize = 1;
-    pub(super) const CLASS_VERSION: usize = 2;
-    pub(super) const METHOD: usize = 3;
-    pub(super) const STATUS: usize = 4;
-    pub(super) const CLASS_SPECIFIC: usize = 6;
-    pub(super) const TRANSACTION_ID: usize = 8;
-    pub(super) const ATTRIBUTE_ID: usize = 16;
-    pub(super) const RESERVED: usize = 18;
-    pub(super) const ATTRIBUTE_MODIFIER: usize = 20;
-}
-
-/// Management classes (section 13.4.4).
-pub mod class {
-    /// Subnet management, LID routed.
-    pub const SUBNET: u8 = 0x01;
-    /// Subnet administration.
-    pub const SUBNET_ADMINISTRATION: u8 = 0x03;
-    /// Performance management.
-    pub const PERFORMANCE: u8 = 0x04;
-    /// Communication management.
-    pub const COMMUNICATION: u8 = 0x07;
-}
-
-/// Methods (section 13.4.5); the top bit marks a response.
-pub mod method {
-    /// Get an attribute.
-    pub const GET: u8 = 0x01;
-    /// Set an attribute.
-    pub const SET: u8 = 0x02;
-    /// Send a datagram that needs no response of the class's own.
-    pub const SEND: u8 = 0x03;
-    /// Response to a get or set.
-    pub const GET_RESPONSE: u8 = 0x81;
-}
+/// Management class of communication management (section 13.4.4).
+pub const CLASS_COMMUNICATION: u8 = 0x07;
+/// Method Send (section 13.4.5): a datagram that needs no response of the class's own.
+pub const METHOD_SEND: u8 = 0x03;
 
 /// View of a MAD.
 ///
@@ -97,83 +100,31 @@ impl<'a> Mad<'a> {
     pub fn data(&self) -> &'a [u8] {
         self.bytes.get(MAD_HEADER_LEN..).unwrap_or_default()
     }
-
-    /// Base version: 1.
-    #[must_use]
-    pub fn base_version(&self) -> u8 {
-        u8_at(self.bytes, field::BASE_VERSION)
-    }
-
-    /// Management class, see [`class`].
-    #[must_use]
-    pub fn class(&self) -> u8 {
-        u8_at(self.bytes, field::CLASS)
-    }
-
-    /// Version of the class's formats.
-    #[must_use]
-    pub fn class_version(&self) -> u8 {
-        u8_at(self.bytes, field::CLASS_VERSION)
-    }
-
-    /// Method with its response bit, see [`method`].
-    #[must_use]
-    pub fn method(&self) -> u8 {
-        u8_at(self.bytes, field::METHOD)
-    }
-
-    /// Status: 0 where all is well.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        u16_at(self.bytes, field::STATUS)
-    }
-
-    /// The two octets that a class may use as it likes.
-    #[must_use]
-    pub fn class_specific(&self) -> u16 {
-        u16_at(self.bytes, field::CLASS_SPECIFIC)
-    }
-
-    /// Transaction ID.
-    #[must_use]
-    pub fn transaction_id(&self) -> u64 {
-        u64_at(self.bytes, field::TRANSACTION_ID)
-    }
-
-    /// Attribute ID: within a class, which message it is.
-    #[must_use]
-    pub fn attribute_id(&self) -> u16 {
-        u16_at(self.bytes, field::ATTRIBUTE_ID)
-    }
-
-    /// Attribute modifier.
-    #[must_use]
-    pub fn attribute_modifier(&self) -> u32 {
-        u32_at(self.bytes, field::ATTRIBUTE_MODIFIER)
-    }
 }
 
-/// The values of a MAD header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MadRepr {
-    /// Base version: 1.
-    pub base_version: u8,
-    /// Management class, see [`class`].
-    pub class: u8,
-    /// Version of the class's formats.
-    pub class_version: u8,
-    /// Method with its response bit, see [`method`].
-    pub method: u8,
-    /// Status: 0 where all is well.
-    pub status: u16,
-    /// The two octets that a class may use as it likes.
-    pub class_specific: u16,
-    /// Transaction ID.
-    pub transaction_id: u64,
-    /// Attribute ID.
-    pub attribute_id: u16,
-    /// Attribute modifier.
-    pub attribute_modifier: u32,
+described! {
+    Mad by as_bytes,
+    /// The values of a MAD header.
+    MadRepr {
+        /// Base version: 1.
+        base_version: u8 = "Base Version", [(0, 0, 8)];
+        /// Management class, [`CLASS_COMMUNICATION`] for one.
+        class: u8 = "Management Class", [(1, 0, 8)];
+        /// Version of the class's formats.
+        class_version: u8 = "Class Version", [(2, 0, 8)];
+        /// Method with its response bit, [`METHOD_SEND`] for one.
+        method: u8 = "Method", [(3, 0, 8)];
+        /// Status: 0 where all is well.
+        status: u16 = "Status", [(4, 0, 16)];
+        /// The two octets that a class may use as it likes.
+        class_specific: u16 = "Class Specific", [(6, 0, 16)];
+        /// Transaction ID.
+        transaction_id: u64 = "Transaction ID", [(8, 0, 64)];
+        /// Attribute ID: within a class, which message it is.
+        attribute_id: u16 = "Attribute ID", [(16, 0, 16)];
+        /// Attribute modifier.
+        attribute_modifier: u32 = "Attribute Modifier", [(20, 0, 32)];
+    } and {}
 }
 
 impl MadRepr {
@@ -194,51 +145,15 @@ impl MadRepr {
         let Some(out) = out.get_mut(..MAD_HEADER_LEN) else {
             return Err(Error::buffer(Layer::Mad, MAD_HEADER_LEN, have));
         };
-        put(
-            out,
-            field::BASE_VERSION,
-            &[
-                self.base_version,
-                self.class,
-                self.class_version,
-                self.method,
-            ],
-        );
-        put(out, field::STATUS, &self.status.to_be_bytes());
-        put(
-            out,
-            field::CLASS_SPECIFIC,
-            &self.class_specific.to_be_bytes(),
-        );
-        put(
-            out,
-            field::TRANSACTION_ID,
-            &self.transaction_id.to_be_bytes(),
-        );
-        put(out, field::ATTRIBUTE_ID, &self.attribute_id.to_be_bytes());
-        put(out, field::RESERVED, &[0; 2]);
-        put(
-            out,
-            field::ATTRIBUTE_MODIFIER,
-            &self.attribute_modifier.to_be_bytes(),
-        );
+        out.fill(0);
+        self.write_to(out)?;
         Ok(MAD_HEADER_LEN)
     }
 }
 
 impl From<&Mad<'_>> for MadRepr {
     fn from(view: &Mad<'_>) -> Self {
-        Self {
-            base_version: view.base_version(),
-            class: view.class(),
-            class_version: view.class_version(),
-            method: view.method(),
-            status: view.status(),
-            class_specific: view.class_specific(),
-            transaction_id: view.transaction_id(),
-            attribute_id: view.attribute_id(),
-            attribute_modifier: view.attribute_modifier(),
-        }
+        Self::read_from(view.as_bytes())
     }
 }
 

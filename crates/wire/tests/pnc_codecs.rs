@@ -9,6 +9,10 @@ use fcn_wire::{Findings, Profile, Rule};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+#[path = "../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
+
 const PROFILE: Profile = Profile::DEFAULT;
 const PNC: u16 = PROFILE.bgp_pnc_characteristic;
 const V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
@@ -177,21 +181,13 @@ fn update(
         Some(IpAddr::V4(_)) => bgp::AFI_IPV4,
         _ => bgp::AFI_IPV6,
     };
-    let repr = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[64512, 4_200_000_000],
-        four_octet_as: true,
+    let nhc = nhc.map(|characteristics| bgp::NhcRepr {
+        afi,
+        safi: bgp::SAFI_UNICAST,
         next_hop,
-        local_pref: None,
-        prefixes,
-        nhc: nhc.map(|characteristics| bgp::NhcRepr {
-            afi,
-            safi: bgp::SAFI_UNICAST,
-            next_hop,
-            characteristics,
-        }),
-    };
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+        characteristics,
+    });
+    bgp_update(next_hop, prefixes, nhc).unwrap()
 }
 
 const ONE_PNC: &[bgp::CharacteristicRepr<'_>] = &[
@@ -286,10 +282,10 @@ fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
         );
         assert_eq!(ad.pnc, bytes[at] & isis::FLAG_PNC != 0);
     }
-    let l = isis::Lsp::new(&bytes).unwrap();
+    let l = isis::Lsp::new_checked(&bytes).unwrap();
     assert_eq!(
-        (l.level(), l.sequence(), l.lifetime(), l.pdu_len()),
-        (Level::L2, 3, 1199, bytes.len())
+        (l.level(), l.lifetime(), &bytes[20..24]),
+        (Level::L2, 1199, &[0, 0, 0, 3][..])
     );
     assert_eq!(l.lsp_id(), [0, 0, 0, 0, 0, 7, 0, 0]);
 }
@@ -493,16 +489,16 @@ fn headers_that_are_not_ours_are_refused_with_their_offset() {
     for (at, value) in [(0, 0x82), (1, 26), (3, 5), (4, 24), (8, 0xFF)] {
         let mut bytes = good.clone();
         bytes[at] = value;
-        let e = isis::Lsp::new(&bytes).unwrap_err();
+        let e = isis::Lsp::new_checked(&bytes).unwrap_err();
         assert_eq!((e.layer, e.offset), (fcn_wire::Layer::IsIs, at), "{e}");
     }
     for (at, value) in [(0, 9), (1, 1), (2, 0xFF)] {
         let mut bytes = sample_lsu2();
         bytes[at] = value;
-        assert_eq!(ospf2::LsUpdate::new(&bytes).unwrap_err().offset, at);
+        assert_eq!(ospf2::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
         let mut bytes = sample_lsu3();
         bytes[at] = value;
-        assert_eq!(ospf3::LsUpdate::new(&bytes).unwrap_err().offset, at);
+        assert_eq!(ospf3::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
     }
 }
 
@@ -534,9 +530,9 @@ fn a_segment_gives_the_prefixes_of_each_update() {
     let kinds: Vec<_> = bgp::Messages::new(&bytes).map(|m| m.kind).collect();
     assert_eq!(kinds, [2, 2, 4, 2]);
     let first = bgp::Messages::new(&bytes).next().unwrap();
-    let update = bgp::Update::new(&first).unwrap();
+    let update = bgp::Update::new_checked(&first).unwrap();
     let kinds: Vec<_> = update.attributes().map(|a| a.unwrap().kind).collect();
-    assert_eq!(kinds, [1, 2, 14, 39]);
+    assert_eq!(kinds, [1, 2, 5, 14, 39]);
     let nhc = update.nhc().unwrap().unwrap();
     assert_eq!((nhc.afi, nhc.safi, nhc.next_hop), (2, 1, &V6.octets()[..]));
     let codes: Vec<_> = nhc
@@ -1060,7 +1056,7 @@ fn every_length_field_that_lies_is_noticed() {
     let mut bgp_at = vec![17, 20, 22];
     {
         let message = bgp::Messages::new(&segment).next().unwrap();
-        let u = bgp::Update::new(&message).unwrap();
+        let u = bgp::Update::new_checked(&message).unwrap();
         bgp_at.extend(u.attributes().map(|a| a.unwrap().value_offset - 1));
         let nhc = u.nhc().unwrap().unwrap();
         bgp_at.push(nhc.offset + 3);
@@ -1098,30 +1094,34 @@ fn every_length_field_that_lies_is_noticed() {
 }
 
 #[test]
-fn flags_alone_can_be_written() {
-    type Case<'a> = (
-        fn(&[u8], &mut [u8]) -> fcn_wire::Result<usize>,
-        &'a [u8],
-        &'a [u8],
-    );
-    let flags: [Case<'_>; 4] = [
-        (isis::emit_flags, &[1], &[4, 1, 1]),
-        (
-            ospf2::emit_flags,
-            &[0x20, 0, 0, 0],
-            &[0, 11, 0, 4, 0x20, 0, 0, 0],
-        ),
-        (ospf2::emit_flags, &[0x20], &[0, 11, 0, 1, 0x20, 0, 0, 0]),
-        (
-            ospf3::emit_flags,
-            &[0x20, 0, 0, 0],
-            &[0, 37, 0, 4, 0x20, 0, 0, 0],
-        ),
-    ];
-    for (write, flags, want) in flags {
-        assert_eq!(emit(want.len(), |out| write(flags, out)), want);
+fn flags_stand_as_the_rfcs_draw_them() {
+    let bytes = lsp(&[reach(ReachKind::Plain, "192.0.2.7/32", PNC_FLAGS)]);
+    assert!(bytes.ends_with(&[4, 1, 1]));
+    let wide = [reach(ReachKind::Plain, "192.0.2.7/32", Some(&[0; 256]))];
+    let lsp = LspRepr {
+        level: Level::L1,
+        lsp_id: [0; 8],
+        sequence: 1,
+        lifetime: 1,
+        area: &[],
+        hostname: "",
+        prefixes: &wide,
+    };
+    assert!(lsp.emit(&mut [0; 500]).is_err());
+    for (flags, want) in [
+        (&[0x20, 0, 0, 0][..], [0, 11, 0, 4, 0x20, 0, 0, 0]),
+        (&[0x20], [0, 11, 0, 1, 0x20, 0, 0, 0]),
+    ] {
+        let one = [ospf2::ExtendedPrefixRepr {
+            route_type: 1,
+            prefix: prefix("192.0.2.7/32"),
+            tlv_flags: 0,
+            flags: Some(flags),
+        }];
+        assert!(lsu2(&[lsa2(&one)]).ends_with(&want));
     }
-    assert!(isis::emit_flags(&[0; 256], &mut [0; 300]).is_err());
+    // The last prefix of the sample has flags of its own.
+    assert!(sample_lsu3().ends_with(&[0, 37, 0, 4, 0xDF, 0xFF, 0xFF, 0xFF]));
     let nhc = bgp::NhcRepr {
         afi: 1,
         safi: 1,
@@ -1168,16 +1168,11 @@ fn what_cannot_be_said_is_refused() {
         assert!(bad.buffer_len().is_err());
     }
     let v6 = [prefix("2001:db8::7/128")];
-    let update = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: false,
-        next_hop: V4.into(),
-        local_pref: Some(100),
-        prefixes: &v6,
-        nhc: None,
-    };
-    assert!(update.buffer_len().is_err());
+    assert!(bgp_update(V4.into(), &v6, None).is_err());
+    let both = [prefix("192.0.2.7/32"), prefix("2001:db8::7/128")];
+    assert!(bgp_update(V6.into(), &both, None).is_err());
+    let many = vec![both[1]; 4000];
+    assert!(bgp_update(V6.into(), &many, None).is_err());
 }
 
 /// ISO 8473: a receiver's two sums over what the checksum covers vanish.
@@ -1390,7 +1385,7 @@ proptest! {
             want.extend(prefixes.iter().map(|p| (Some(*p), said, nhc.is_some() && *pnc)));
             // What was written by hand above is what stands in the attribute.
             let m = bgp::Messages::new(&bytes).next().unwrap();
-            let read: Option<Vec<_>> = bgp::Update::new(&m).unwrap().nhc().map(|n| {
+            let read: Option<Vec<_>> = bgp::Update::new_checked(&m).unwrap().nhc().map(|n| {
                 n.unwrap().characteristics().map(|c| c.unwrap()).map(|c| (c.code, c.value.to_vec())).collect()
             });
             prop_assert_eq!(read, map.map(|m| m.into_iter().collect::<Vec<_>>()));
@@ -1453,7 +1448,7 @@ fn containers_are_the_tlv_lsa_or_update_around_a_prefix() {
                 }
                 Origin::Ospf3 { ls_type, .. } => {
                     assert_eq!(at[2..4], ls_type.to_be_bytes());
-                    let tlv = ospf3::PrefixTlv::at(&bytes, ad.offset).unwrap();
+                    let tlv = ospf3::PrefixTlv::new_checked(&bytes[ad.offset..]).unwrap();
                     assert!(matches!(tlv.kind(), 3 | 5 | 6));
                     assert!(tlv.value_len() >= 8);
                     assert_eq!(Some(tlv.prefix_bits()), ad.prefix.map(|p| p.bits()));

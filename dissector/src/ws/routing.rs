@@ -157,8 +157,8 @@ fn before_level2(call: Call<'_>) -> c_int {
 fn before_ospf(call: Call<'_>) -> c_int {
     let over_v4 = (call.packet.addresses()).map(|(source, _)| source.is_ipv4());
     pass(call, &OSPF, |bytes| match over_v4? {
-        true => ospf2::is_ls_update(bytes).then_some(Protocol::Ospf2),
-        false => ospf3::is_ls_update(bytes).then_some(Protocol::Ospf3),
+        true => ospf2::LsUpdate::is_at(bytes).then_some(Protocol::Ospf2),
+        false => ospf3::LsUpdate::is_at(bytes).then_some(Protocol::Ospf3),
     })
 }
 

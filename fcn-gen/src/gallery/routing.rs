@@ -2,7 +2,7 @@
 
 use super::cast::{CONTROL_CLASS, PROXY, PROXY4, RECEIVER4, SENDER4};
 use super::scene::Scene;
-use crate::routing::{self, ALL_L2, BGP_PORT, FIRST_SEQUENCE, METRIC, carried};
+use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC, carried};
 pub use crate::routing::{reach, update};
 use fcn_wire::Result;
 use fcn_wire::compose::{Part, UdpChecksum};
@@ -120,7 +120,7 @@ pub const fn bgp(sequence: u32, bytes: &[u8]) -> [Part<'_>; 3] {
         Part::v4(SENDER4, RECEIVER4, CONTROL_CLASS),
         Part::Tcp {
             source: 50_000,
-            destination: BGP_PORT,
+            destination: fcn_wire::pnc::bgp::PORT,
             sequence,
             acknowledgement: 1,
             push: true,

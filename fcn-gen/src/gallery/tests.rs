@@ -207,7 +207,7 @@ fn connections_are_read_through_their_tunnels() {
             assert!(!meant, "{}", packet.comment);
             continue;
         };
-        assert!(packet.comment.starts_with(message.kind().name()));
+        assert!(packet.comment.starts_with(&message.kind().to_string()));
         if let Some(qp) = message.local_qpn() {
             let said = format!("QP is {qp:#x}");
             assert!(packet.comment.ends_with(&said), "{}", packet.comment);

@@ -4,7 +4,7 @@
 use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
-use crate::routing::{self, ALL_L2, BGP_PORT, FIRST_SEQUENCE, METRIC};
+use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC};
 use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
 use fcn_node::proxy_directory::Reading;
 use fcn_wire::compose::{self, Part, UdpChecksum};
@@ -119,7 +119,7 @@ impl World<'_> {
     /// An UPDATE to every other switch: the served prefixes with the proxy as next hop, which has the capability.
     fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
         let simulation = self.simulation;
-        let built = bgp_update(proxy, &simulation.profile);
+        let built = update_of(proxy, &simulation.profile);
         let Some(update) = self.built("a proxy node's BGP UPDATE", built) else {
             return;
         };
@@ -133,7 +133,7 @@ impl World<'_> {
                 Part::v6(source, values.ipv6, 0),
                 Part::Tcp {
                     source: BGP_SOURCE,
-                    destination: BGP_PORT,
+                    destination: bgp::PORT,
                     sequence: sequence.wrapping_add(1),
                     acknowledgement: 1,
                     push: true,
@@ -247,7 +247,7 @@ fn ospf(parts: &[Part<'_>], mac: [u8; 6]) -> fcn_wire::Result<Octets> {
     })
 }
 
-fn bgp_update(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
+fn update_of(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
     let next_hop = IpAddr::V6(proxy.config.address);
     let pnc = [bgp::CharacteristicRepr {
         code: profile.bgp_pnc_characteristic,

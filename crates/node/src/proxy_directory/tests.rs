@@ -4,11 +4,15 @@ use super::*;
 use crate::testing::{build, ip, mutated, with_frame};
 use fcn_wire::LinkType;
 use fcn_wire::compose::Part;
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
+
+#[path = "../../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
 
 fn prefix(text: &str) -> Prefix {
     let (address, bits) = text.split_once('/').unwrap();
@@ -145,31 +149,21 @@ fn bgp(speaker: &str, next_hop: &str, prefixes: &[&str], pnc: bool) -> Vec<u8> {
     let code = Profile::DEFAULT.bgp_pnc_characteristic;
     let characteristics = [CharacteristicRepr { code, value: &[] }];
     let prefixes: Vec<_> = prefixes.iter().map(|text| prefix(text)).collect();
-    let update = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
+    let nhc = NhcRepr {
+        afi: if prefixes[0].address().is_ipv4() {
+            1
+        } else {
+            2
+        },
+        safi: 1,
         next_hop,
-        local_pref: Some(100),
-        prefixes: &prefixes,
-        nhc: pnc.then_some(NhcRepr {
-            afi: if prefixes[0].address().is_ipv4() {
-                1
-            } else {
-                2
-            },
-            safi: 1,
-            next_hop,
-            characteristics: &characteristics,
-        }),
+        characteristics: &characteristics,
     };
     // A TCP header of 20 octets from the BGP port.
     let mut segment = vec![
         0, 179, 0xC0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0,
     ];
-    let at = segment.len();
-    segment.resize(at + update.buffer_len().unwrap(), 0);
-    update.emit(&mut segment[at..]).unwrap();
+    segment.extend(bgp_update(next_hop, &prefixes, pnc.then_some(nhc)).unwrap());
     let payload = Part::Payload {
         ether_type: 0,
         protocol: 6,

@@ -1,10 +1,14 @@
 //! Leaks between levels and areas, and sessions, by lists of messages.
 
 use super::*;
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{ospf2, ospf3};
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+#[path = "../../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
 
 const PROXY: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 15)));
 const PROXY6: Prefix = Prefix::host(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)));
@@ -257,25 +261,16 @@ fn opens_settle_path_identifiers_and_who_speaks() {
 
     // One prefix with a path identifier, that can be read without, too.
     let next_hop = IpAddr::from([10, 0, 0, 1]);
-    let update = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[],
-        four_octet_as: true,
+    let nhc = NhcRepr {
+        afi: 1,
+        safi: 1,
         next_hop,
-        local_pref: None,
-        prefixes: &[],
-        nhc: Some(NhcRepr {
-            afi: 1,
-            safi: 1,
-            next_hop,
-            characteristics: &[CharacteristicRepr {
-                code: Profile::DEFAULT.bgp_pnc_characteristic,
-                value: &[],
-            }],
-        }),
+        characteristics: &[CharacteristicRepr {
+            code: Profile::DEFAULT.bgp_pnc_characteristic,
+            value: &[],
+        }],
     };
-    let mut bytes = vec![0; update.buffer_len().unwrap()];
-    update.emit(&mut bytes).unwrap();
+    let mut bytes = bgp_update(next_hop, &[], Some(nhc)).unwrap();
     bytes.extend([8, 10, 8, 11, 24, 10, 9, 9]);
     bytes[17] += 8;
     let read = |ids| {

@@ -18,7 +18,7 @@ use fcn_wire::ipv6_ext::{ExtHeaders, Ipv6Option, Options, OptionsWriter};
 use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, Mad, MadRepr};
 use fcn_wire::message::check_roce;
 use fcn_wire::pfc::{self, PFC_DESTINATION, PFC_LEN, Pfc, PfcRepr};
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
     self, Advertisement, Flooding, Level, Prefix, Protocol, ospf2 as v2, ospf3 as v3,
@@ -33,6 +33,10 @@ use fcn_wire::{
     Origin, Profile, Rule, Subject,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+#[path = "../../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
 
 /// A target: something that must not panic, whatever the octets.
 pub type Target = fn(&[u8]);
@@ -1156,31 +1160,20 @@ pub fn bgp(data: &[u8]) {
     });
     // Prefixes that a speaker sends: told apart from path identifiers, which is guesswork where bits are 0.
     let prefixes: Vec<_> = (0..draw.octet() % 6).map(|_| draw.prefix(v6)).collect();
-    let update = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[65001, 70000],
-        four_octet_as: choice & 32 != 0,
-        next_hop,
-        local_pref: (choice & 64 != 0).then_some(100),
-        prefixes: &prefixes,
-        nhc,
-    };
-    let mut out = [0; 1500];
-    let Ok(len) = update.emit(&mut out) else {
+    let Ok(out) = bgp_update(next_hop, &prefixes, nhc) else {
         assert!(
             v6 && !v6_hop,
             "only IPv6 prefixes with an IPv4 next hop are refused"
         );
         return;
     };
-    assert_eq!(update.buffer_len(), Ok(len));
     let defaults = prefixes.iter().filter(|prefix| prefix.bits() == 0).count();
     let applies = nhc.is_some_and(|nhc| nhc.next_hop == next_hop);
     if defaults <= 1 && !prefixes.is_empty() {
         let with = if applies { prefixes.len() } else { 0 };
-        expect(Protocol::Bgp, &out[..len], prefixes.len(), with);
+        expect(Protocol::Bgp, &out, prefixes.len(), with);
     } else {
-        walked(Protocol::Bgp, &out[..len]);
+        walked(Protocol::Bgp, &out);
     }
 }
 

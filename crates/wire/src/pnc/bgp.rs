@@ -1,16 +1,68 @@
 //! PNC in BGP: the PNC characteristic in path attribute 39, Next Hop Dependent Characteristics (NHC,
-//! draft-ietf-idr-nhc), of UPDATE messages, read and written.
+//! draft-ietf-idr-nhc), of UPDATE messages: read; the attribute is written too.
 //!
 //! Read is the payload of one TCP segment. Messages that begin before it or end behind it are passed over: putting a
 //! stream together is somebody else's business, as is the IP and TCP header. What the session's OPEN messages told is
 //! given as a [`Session`]: without it path identifiers are guessed, and a BGP Identifier characteristic is believed.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  UPDATE (RFC 4271 sections 4.1, 4.3)
+//! |                    Marker, all ones (128)                     |   0
+//! |            Length             |     Type 2    |Withdrawn Rout-|  16
+//! |es Length (16) |  Withdrawn Routes ...                         |  20
+//! |  Total Path Attribute Length  |  Path Attributes, then NLRI ...
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  a path attribute
+//! |O|T|P|E|   0   |     Type      | Length (8, 16 where E)        |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  the value of NHC, type 39
+//! |              AFI              |     SAFI      | Next Hop Len. |   0
+//! |                           Next Hop ...                        |   4
+//! |      Characteristic Code      |     Characteristic Length     |  each
+//! |                             Value ...                         |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  a prefix of the NLRI
+//! |   Path Identifier (32), where ADD-PATH was agreed on          |
+//! | Prefix Length |   Prefix, in whole octets                     |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::Profile;
+//! use fcn_wire::pnc::bgp::{AFI_IPV4, CharacteristicRepr, Messages, NhcRepr, SAFI_UNICAST, Update};
+//! use fcn_wire::pnc::{Protocol, walk};
+//! use std::net::{IpAddr, Ipv4Addr};
+//!
+//! let profile = Profile::DEFAULT;
+//! let proxy = Ipv4Addr::new(192, 0, 2, 15);
+//! let nhc = NhcRepr {
+//!     afi: AFI_IPV4,
+//!     safi: SAFI_UNICAST,
+//!     next_hop: IpAddr::V4(proxy),
+//!     characteristics: &[CharacteristicRepr { code: profile.bgp_pnc_characteristic, value: &[] }],
+//! };
+//! let mut attribute = vec![0; nhc.buffer_len()?];
+//! nhc.emit(&mut attribute)?;
+//!
+//! // Marker, length and type, no withdrawn routes; NEXT_HOP and the attribute; the proxy's host prefix.
+//! let next_hop = [&[0x40, 3, 4][..], &proxy.octets()].concat();
+//! let total = (next_hop.len() + attribute.len()) as u8;
+//! let nlri = [&[32][..], &proxy.octets()].concat();
+//! let head = [&[0xFF; 16][..], &[0, 23 + total + nlri.len() as u8, 2, 0, 0, 0, total]].concat();
+//! let segment = [head, next_hop, attribute, nlri].concat();
+//!
+//! let found = walk(Protocol::Bgp, &segment, false, &profile)?.unwrap().next().unwrap();
+//! assert!(found.pnc);
+//! let update = Update::new_checked(&Messages::new(&segment).next().unwrap())?;
+//! assert_eq!(update.nhc().unwrap()?.next_hop, proxy.octets());
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
-use super::tlv::Writer;
-use super::{Advertisement, Carrier, Origin, Prefix, Report};
+use super::tlv::{Region, Shape, Writer};
+use super::{Advertisement, Carrier, Inner, Origin, Prefix, Report, Walk};
 use crate::error::{Error, Result};
-use crate::finding::{Findings, Rule};
+use crate::finding::Rule;
 use crate::layer::Layer;
-use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
+use crate::octets::{ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use core::ops::Range;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,9 +71,9 @@ pub const PORT: u16 = 179;
 /// Octets of a message header: marker, length, type.
 pub const HEADER: usize = 19;
 /// Message type of an OPEN.
-pub const OPEN: u8 = 1;
+const OPEN: u8 = 1;
 /// Message type of an UPDATE.
-pub const UPDATE: u8 = 2;
+const UPDATE: u8 = 2;
 /// Address family IPv4.
 pub const AFI_IPV4: u16 = 1;
 /// Address family IPv6.
@@ -29,26 +81,18 @@ pub const AFI_IPV6: u16 = 2;
 /// Subsequent address family unicast.
 pub const SAFI_UNICAST: u8 = 1;
 
-/// Path attribute types used here.
+/// Path attribute types read here.
 pub mod attribute {
-    /// ORIGIN.
-    pub const ORIGIN: u8 = 1;
-    /// AS_PATH.
-    pub const AS_PATH: u8 = 2;
     /// NEXT_HOP.
     pub const NEXT_HOP: u8 = 3;
-    /// LOCAL_PREF.
-    pub const LOCAL_PREF: u8 = 5;
     /// MP_REACH_NLRI (RFC 4760).
     pub const MP_REACH: u8 = 14;
     /// Next Hop Dependent Characteristics (draft-ietf-idr-nhc).
     pub const NHC: u8 = 39;
-    /// Attribute flag: optional.
-    pub const FLAG_OPTIONAL: u8 = 0x80;
-    /// Attribute flag: transitive.
-    pub const FLAG_TRANSITIVE: u8 = 0x40;
+    /// Attribute flags: optional and transitive, as that of NHC is.
+    pub const FLAGS_NHC: u8 = 0xC0;
     /// Attribute flag: the length has two octets.
-    pub const FLAG_EXTENDED: u8 = 0x10;
+    pub const FLAG_EXTENDED: u8 = crate::pnc::tlv::EXTENDED_LENGTH;
 }
 
 /// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS number of whom the next
@@ -72,8 +116,6 @@ const MARKER: usize = 16;
 const LONGEST_PLAIN: usize = 4096;
 /// Octets before an NHC's next hop: AFI, SAFI, its length.
 const NHC_HEAD: usize = 4;
-/// Octets before a characteristic's value: code, length.
-const CHARACTERISTIC_HEAD: usize = 4;
 
 /// Octets of 0xFF at the beginning of `bytes`, at most a marker's.
 fn ones(bytes: &[u8]) -> usize {
@@ -207,64 +249,13 @@ pub struct Attribute<'a> {
     pub value: &'a [u8],
 }
 
-/// The path attributes of an UPDATE. Ends behind the first that runs past them.
-#[derive(Clone, Debug)]
-pub struct Attributes<'a> {
-    bytes: &'a [u8],
-    base: usize,
-    at: usize,
-}
-
-impl<'a> Iterator for Attributes<'a> {
-    type Item = Result<Attribute<'a>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (offset, bytes) = (self.at, self.bytes);
-        let rest = bytes.get(offset..).filter(|rest| !rest.is_empty())?;
-        self.at = bytes.len();
-        let flags = u8_at(rest, 0);
-        let wide = flags & attribute::FLAG_EXTENDED != 0;
-        let head = if wide { 4 } else { 3 };
-        if rest.len() < head {
-            let e = Error::short(LAYER, head, rest.len()).at(self.base + offset);
-            return Some(Err(e));
-        }
-        let len = if wide {
-            usize::from(u16_at(rest, 2))
-        } else {
-            usize::from(u8_at(rest, 2))
-        };
-        let Some(value) = rest.get(head..head + len) else {
-            let at = self.base + offset + 2;
-            let room = rest.len() - head;
-            return Some(Err(Error::length(
-                LAYER,
-                at,
-                "attribute length",
-                len,
-                0,
-                room,
-            )));
-        };
-        self.at = offset + head + len;
-        Some(Ok(Attribute {
-            offset: self.base + offset,
-            flags,
-            kind: u8_at(rest, 1),
-            value_offset: self.base + offset + head,
-            value,
-        }))
-    }
-}
-
 /// An UPDATE message whose three parts fit into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update<'a> {
     /// Octets from the start of the segment to the marker.
     pub offset: usize,
-    bytes: &'a [u8],
-    attributes: usize,
-    nlri: usize,
+    attributes: Region<'a>,
+    nlri: Region<'a>,
 }
 
 impl<'a> Update<'a> {
@@ -272,88 +263,65 @@ impl<'a> Update<'a> {
     ///
     /// # Errors
     /// Not an UPDATE, or a length that does not fit; offsets count from the start of the segment.
-    pub fn new(message: &Message<'a>) -> Result<Self> {
-        let Message {
-            offset,
-            kind,
-            bytes,
-        } = *message;
-        if kind != UPDATE {
-            let at = offset + MARKER + 2;
-            return Err(Error::value(LAYER, at, "Type", u64::from(kind), "2"));
+    pub fn new_checked(message: &Message<'a>) -> Result<Self> {
+        const LEAST: usize = HEADER + 4;
+        let (offset, bytes) = (message.offset, message.bytes);
+        if message.kind != UPDATE {
+            let (at, kind) = (offset + MARKER + 2, message.kind.into());
+            return Err(Error::value(LAYER, at, "Type", kind, "2"));
         }
-        let least = HEADER + 4;
-        if bytes.len() < least {
-            return Err(Error::length(
-                LAYER,
-                offset + MARKER,
-                "Length",
-                bytes.len(),
-                least,
-                0xFFFF,
-            ));
-        }
+        let Some(room) = bytes.len().checked_sub(LEAST) else {
+            let (at, len) = (offset + MARKER, bytes.len());
+            return Err(Error::length(LAYER, at, "Length", len, LEAST, 0xFFFF));
+        };
         let withdrawn = usize::from(u16_at(bytes, HEADER));
-        let room = bytes.len() - least;
         if withdrawn > room {
-            return Err(Error::length(
-                LAYER,
-                offset + HEADER,
-                "Withdrawn Routes Length",
-                withdrawn,
-                0,
-                room,
-            ));
+            let (at, field) = (offset + HEADER, "Withdrawn Routes Length");
+            return Err(Error::length(LAYER, at, field, withdrawn, 0, room));
         }
-        let length_at = HEADER + 2 + withdrawn;
+        let (length_at, room) = (HEADER + 2 + withdrawn, room - withdrawn);
         let total = usize::from(u16_at(bytes, length_at));
-        let room = room - withdrawn;
         if total > room {
-            return Err(Error::length(
-                LAYER,
-                offset + length_at,
-                "Total Path Attribute Length",
-                total,
-                0,
-                room,
-            ));
+            let (at, field) = (offset + length_at, "Total Path Attribute Length");
+            return Err(Error::length(LAYER, at, field, total, 0, room));
         }
+        let part =
+            |from: usize, to| Region::whole(bytes.get(from..to).unwrap_or_default(), offset + from);
+        let (attributes, nlri) = (length_at + 2, length_at + 2 + total);
         Ok(Self {
             offset,
-            bytes,
-            attributes: length_at + 2,
-            nlri: length_at + 2 + total,
+            attributes: part(attributes, nlri),
+            nlri: part(nlri, bytes.len()),
         })
     }
 
-    /// The path attributes, in their order.
-    #[must_use]
-    pub fn attributes(&self) -> Attributes<'a> {
-        Attributes {
-            bytes: self
-                .bytes
-                .get(self.attributes..self.nlri)
-                .unwrap_or_default(),
-            base: self.offset + self.attributes,
-            at: 0,
-        }
+    /// The path attributes, in their order. Ends behind the first that runs past them.
+    pub fn attributes(&self) -> impl Iterator<Item = Result<Attribute<'a>>> + use<'a> {
+        let mut region = self.attributes;
+        core::iter::from_fn(move || {
+            let found = region.tlv(Shape::Attribute)?;
+            Some(found.map(|tlv| Attribute {
+                offset: tlv.at,
+                flags: (tlv.kind >> 8) as u8,
+                kind: tlv.kind as u8,
+                value_offset: tlv.value.at,
+                value: tlv.value.octets,
+            }))
+        })
     }
 
     /// Whether there is path attribute 39, be it one that runs past the attributes.
     fn has_nhc(&self) -> bool {
-        self.attributes().any(|found| match found {
-            Ok(attribute) => attribute.kind == attribute::NHC,
-            Err(_) => false,
-        }) || self.overrun() == Some(attribute::NHC)
+        self.nhc().is_some() || self.overrun() == Some(attribute::NHC)
     }
 
     /// Type of the attribute that runs past the others' end.
     fn overrun(&self) -> Option<u8> {
-        let mut attributes = self.attributes();
+        let mut region = self.attributes;
         loop {
-            let at = attributes.at;
-            if attributes.next()?.is_err() {
-                return attributes.bytes.get(at + 1).copied();
+            let octets = region.octets;
+            if region.tlv(Shape::Attribute)?.is_err() {
+                return octets.get(1).copied();
             }
         }
     }
@@ -363,10 +331,9 @@ impl<'a> Update<'a> {
     /// # Errors
     /// The attribute is malformed, and to be discarded alone.
     pub fn nhc(&self) -> Option<Result<Nhc<'a>>> {
-        self.attributes()
-            .filter_map(Result::ok)
-            .find(|a| a.kind == attribute::NHC)
-            .map(|a| Nhc::new(&a))
+        let mut all = self.attributes().filter_map(Result::ok);
+        let found = all.find(|a| a.kind == attribute::NHC)?;
+        Some(Nhc::new_checked(&found))
     }
 }
 
@@ -387,9 +354,9 @@ impl Open {
 
     /// Reads an OPEN message as far as its parameters are whole. `None`: another message, or one without a whole head.
     #[must_use]
-    pub fn read(message: &Message<'_>) -> Option<Self> {
+    pub fn parse(message: &Message<'_>) -> Option<Self> {
         const PARAMETERS: usize = HEADER + 10;
-        const CAPABILITIES: u8 = 2;
+        const CAPABILITIES: u16 = 2;
         /// Length and type that say: lengths of two octets follow (RFC 9072 section 2).
         const EXTENDED: [u8; 2] = [255, 255];
         let bytes = message.bytes;
@@ -401,35 +368,26 @@ impl Open {
             as_number: u32::from(u16_at(bytes, HEADER + 1)),
             add_path: [0; 2],
         };
-        let wide = bytes
-            .get(PARAMETERS - 1..)
-            .is_some_and(|b| b.starts_with(&EXTENDED));
-        let head = if wide { 3 } else { 2 };
-        let mut rest = bytes
-            .get(PARAMETERS + if wide { 3 } else { 0 }..)
-            .unwrap_or_default();
-        while rest.len() >= head {
-            let len = if wide {
-                usize::from(u16_at(rest, 1))
-            } else {
-                usize::from(u8_at(rest, 1))
-            };
-            let Some(value) = rest.get(head..head + len) else {
-                break;
-            };
-            if u8_at(rest, 0) == CAPABILITIES {
-                open.capabilities(value);
+        let parameters = bytes.get(PARAMETERS - 1..).unwrap_or_default();
+        let (shape, from) = match parameters.starts_with(&EXTENDED) {
+            true => (Shape::Extended, PARAMETERS + 3),
+            false => (Shape::Narrow, PARAMETERS),
+        };
+        let mut parameters = Region::new(bytes, from, bytes.len());
+        while let Some(Ok(parameter)) = parameters.tlv(shape) {
+            if parameter.kind == CAPABILITIES {
+                open.capabilities(parameter.value);
             }
-            rest = rest.get(head + len..).unwrap_or_default();
         }
         Some(open)
     }
 
-    fn capabilities(&mut self, mut rest: &[u8]) {
-        const FOUR_OCTET_AS: u8 = 65;
-        const ADD_PATH: u8 = 69;
-        while let Some(value) = rest.get(2..2 + usize::from(u8_at(rest, 1))) {
-            match u8_at(rest, 0) {
+    fn capabilities(&mut self, mut all: Region<'_>) {
+        const FOUR_OCTET_AS: u16 = 65;
+        const ADD_PATH: u16 = 69;
+        while let Some(Ok(capability)) = all.tlv(Shape::Narrow) {
+            let value = capability.value.octets;
+            match capability.kind {
                 FOUR_OCTET_AS if value.len() == 4 => self.as_number = u32_at(value, 0),
                 ADD_PATH => {
                     for one in value.chunks_exact(4) {
@@ -442,7 +400,6 @@ impl Open {
                 }
                 _ => {}
             }
-            rest = rest.get(2 + value.len()..).unwrap_or_default();
         }
     }
 }
@@ -490,7 +447,7 @@ impl Session {
 /// Whether an UPDATE in `segment` has path attribute 39, readable or not.
 pub(super) fn has_attribute_39(segment: &[u8]) -> bool {
     Messages::new(segment)
-        .filter_map(|message| Update::new(&message).ok())
+        .filter_map(|message| Update::new_checked(&message).ok())
         .any(|update| update.has_nhc())
 }
 
@@ -505,7 +462,7 @@ pub struct Nhc<'a> {
     pub next_hop: &'a [u8],
     /// Octets from the start of the segment to the AFI.
     pub offset: usize,
-    value: &'a [u8],
+    rest: Region<'a>,
 }
 
 impl<'a> Nhc<'a> {
@@ -513,58 +470,46 @@ impl<'a> Nhc<'a> {
     ///
     /// # Errors
     /// A length does not fit; offsets count from the start of the segment.
-    pub fn new(attribute: &Attribute<'a>) -> Result<Self> {
+    pub fn new_checked(attribute: &Attribute<'a>) -> Result<Self> {
         let (value, offset) = (attribute.value, attribute.value_offset);
-        if value.len() < NHC_HEAD {
+        let Some(room) = value.len().checked_sub(NHC_HEAD) else {
             return Err(Error::short(LAYER, NHC_HEAD, value.len()).at(offset));
-        }
-        let len = usize::from(u8_at(value, 3));
-        let Some(next_hop) = value.get(NHC_HEAD..NHC_HEAD + len) else {
-            return Err(Error::length(
-                LAYER,
-                offset + 3,
-                "Next Hop Length",
-                len,
-                0,
-                value.len() - NHC_HEAD,
-            ));
         };
+        let len = usize::from(u8_at(value, 3));
+        if len > room {
+            let (at, field) = (offset + 3, "Next Hop Length");
+            return Err(Error::length(LAYER, at, field, len, 0, room));
+        }
+        let from = NHC_HEAD + len;
+        let (head, rest) = value.split_at(from);
         let nhc = Self {
             afi: u16_at(value, 0),
             safi: u8_at(value, 2),
-            next_hop,
+            next_hop: head.get(NHC_HEAD..).unwrap_or_default(),
             offset,
-            value,
+            rest: Region::whole(rest, offset + from),
         };
-        let mut rest = nhc.characteristics();
-        for one in &mut rest {
-            one?;
-        }
+        nhc.characteristics().try_for_each(|one| one.map(|_| ()))?;
         Ok(nhc)
     }
 
-    /// Octets from the start of the segment to the first characteristic.
-    #[must_use]
-    pub const fn characteristics_offset(&self) -> usize {
-        self.offset + NHC_HEAD + self.next_hop.len()
-    }
-
-    /// The characteristics, in their order.
-    #[must_use]
-    pub fn characteristics(&self) -> Characteristics<'a> {
-        let from = NHC_HEAD + self.next_hop.len();
-        Characteristics {
-            bytes: self.value.get(from..).unwrap_or_default(),
-            base: self.offset + from,
-            at: 0,
-        }
+    /// The characteristics, in their order. Ends behind the first that runs past the attribute.
+    pub fn characteristics(&self) -> impl Iterator<Item = Result<Characteristic<'a>>> + use<'a> {
+        let mut region = self.rest;
+        core::iter::from_fn(move || {
+            let found = region.tlv(Shape::Characteristic)?;
+            Some(found.map(|tlv| Characteristic {
+                code: tlv.kind,
+                offset: tlv.at,
+                value: tlv.value.octets,
+            }))
+        })
     }
 
     /// Whether the header's next hop is the route's: the same octets, or the same global address. A link-local address
     /// alone is somebody's on every link: it takes the BGP Identifier characteristic too, which has to name the `speaker`
     /// (BGP Identifier and AS number) where that is known (draft-ietf-idr-nhc sections 2.3 and 3.3).
-    #[must_use]
-    pub fn applies_to(&self, next_hop: &[u8], speaker: Option<(Ipv4Addr, u32)>) -> bool {
+    fn applies_to(&self, next_hop: &[u8], speaker: Option<(Ipv4Addr, u32)>) -> bool {
         let same = self.next_hop == next_hop
             || matches!((address(self.next_hop), address(next_hop)), (Some(a), Some(b)) if a == b);
         same && (!is_link_local_alone(next_hop)
@@ -574,8 +519,7 @@ impl<'a> Nhc<'a> {
     }
 
     /// BGP Identifier and AS number in the first BGP Identifier characteristic, if that can be read.
-    #[must_use]
-    pub fn owner(&self) -> Option<(Ipv4Addr, u32)> {
+    fn owner(&self) -> Option<(Ipv4Addr, u32)> {
         let mut all = self.characteristics().filter_map(Result::ok);
         let value = all.find(|one| one.code == BGP_IDENTIFIER)?.value;
         let owner = (ipv4_at(value, 0), u32_at(value, 4));
@@ -623,45 +567,6 @@ pub struct Characteristic<'a> {
     pub value: &'a [u8],
 }
 
-/// The characteristics of an NHC attribute. Ends behind the first that runs past it.
-#[derive(Clone, Debug)]
-pub struct Characteristics<'a> {
-    bytes: &'a [u8],
-    base: usize,
-    at: usize,
-}
-
-impl<'a> Iterator for Characteristics<'a> {
-    type Item = Result<Characteristic<'a>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let offset = self.at;
-        let rest = self.bytes.get(offset..).filter(|rest| !rest.is_empty())?;
-        self.at = self.bytes.len();
-        if rest.len() < CHARACTERISTIC_HEAD {
-            let e = Error::short(LAYER, CHARACTERISTIC_HEAD, rest.len());
-            return Some(Err(e.at(self.base + offset)));
-        }
-        let len = usize::from(u16_at(rest, 2));
-        let Some(value) = rest.get(CHARACTERISTIC_HEAD..CHARACTERISTIC_HEAD + len) else {
-            return Some(Err(Error::length(
-                LAYER,
-                self.base + offset + 2,
-                "Characteristic Length",
-                len,
-                0,
-                rest.len() - CHARACTERISTIC_HEAD,
-            )));
-        };
-        self.at = offset + CHARACTERISTIC_HEAD + len;
-        Some(Ok(Characteristic {
-            code: u16_at(rest, 0),
-            offset: self.base + offset,
-            value,
-        }))
-    }
-}
-
 /// How an NLRI field looks when read in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
@@ -674,10 +579,9 @@ enum Looks {
 }
 
 /// The prefixes of one NLRI field of IPv4 or IPv6 unicast.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Nlri<'a> {
-    bytes: &'a [u8],
-    base: usize,
+    octets: &'a [u8],
     at: usize,
     v6: bool,
     /// Octets before each prefix: 4 with path identifiers (RFC 7911).
@@ -685,37 +589,17 @@ struct Nlri<'a> {
 }
 
 impl<'a> Nlri<'a> {
-    const fn none() -> Self {
-        Self {
-            bytes: &[],
-            base: 0,
-            at: 0,
-            v6: false,
-            skip: 0,
-        }
-    }
-
     /// Whether there are path identifiers is agreed on in OPEN messages that may not have been seen (`ids` is `None`). Read
     /// without, they give several default routes or bits behind a prefix's end, which hardly a speaker sends: then they are
     /// tried. What cannot be read gives no prefixes, and a finding.
-    fn read(
-        bytes: &'a [u8],
-        base: usize,
-        v6: bool,
-        ids: Option<bool>,
-        report: &mut Report<'_>,
-    ) -> Self {
-        let plain = Self {
-            bytes,
-            base,
-            at: 0,
+    fn read(field: Region<'a>, v6: bool, ids: Option<bool>, report: &mut Report<'_>) -> Self {
+        let Region { octets, at, .. } = field;
+        let [plain, with_ids] = [0, 4].map(|skip| Self {
+            octets,
+            at,
             v6,
-            skip: 0,
-        };
-        let with_ids = Self {
-            skip: 4,
-            ..plain.clone()
-        };
+            skip,
+        });
         let looks = |nlri: &Self, fits: bool| match fits {
             true => nlri.looks(),
             false => Looks::Broken,
@@ -729,8 +613,8 @@ impl<'a> Nlri<'a> {
             (Looks::Odd, _) => plain,
             (Looks::Broken, Looks::Odd) => with_ids,
             (Looks::Broken, Looks::Broken) => {
-                report.push(Rule::PncMalformed, base, bytes.len());
-                Self::none()
+                report.push(Rule::PncMalformed, at, octets.len());
+                Self::default()
             }
         }
     }
@@ -738,13 +622,11 @@ impl<'a> Nlri<'a> {
     fn looks(&self) -> Looks {
         let mut walk = self.clone();
         let (mut defaults, mut odd) = (0, false);
-        while walk.at < walk.bytes.len() {
-            let Some((prefix, at)) = walk.next() else {
+        while !walk.octets.is_empty() {
+            let Some((prefix, _, written)) = walk.next() else {
                 return Looks::Broken;
             };
-            let len = Prefix::octets(prefix.bits());
-            let written = self.bytes.get(at + 1..at + 1 + len).unwrap_or_default();
-            odd |= prefix.padded().get(..len) != Some(written);
+            odd |= !prefix.padded().starts_with(written);
             defaults += usize::from(prefix.bits() == 0);
         }
         if odd || (self.skip == 0 && defaults > 1) {
@@ -754,14 +636,14 @@ impl<'a> Nlri<'a> {
         }
     }
 
-    /// The next prefix, and where its length octet is.
-    fn next(&mut self) -> Option<(Prefix, usize)> {
+    /// The next prefix, where its length octet is, and its octets as they were written.
+    fn next(&mut self) -> Option<(Prefix, usize, &'a [u8])> {
+        let (bits, behind) = self.octets.get(self.skip..)?.split_first()?;
+        let (written, rest) = behind.split_at_checked(Prefix::octets(*bits))?;
+        let prefix = Prefix::from_octets(self.v6, written, *bits)?;
         let at = self.at + self.skip;
-        let bits = *self.bytes.get(at)?;
-        let octets = self.bytes.get(at + 1..at + 1 + Prefix::octets(bits))?;
-        let prefix = Prefix::from_octets(self.v6, octets, bits)?;
-        self.at = at + 1 + octets.len();
-        Some((prefix, at))
+        (self.octets, self.at) = (rest, at + 1 + written.len());
+        Some((prefix, at, written))
     }
 }
 
@@ -778,14 +660,28 @@ struct Routes<'a> {
     unread: bool,
 }
 
-/// The prefixes announced by the UPDATE messages in a TCP segment: one [`Advertisement`] a prefix.
+/// The advertisements of the UPDATE messages in `segment`, the payload of one TCP segment: one a prefix. `code` is that of
+/// the PNC characteristic.
+pub(super) fn advertisements(segment: &[u8], code: u16) -> Walk<'_> {
+    Walk(Inner::Bgp(Advertisements {
+        messages: Messages::new(segment),
+        code,
+        session: Session::default(),
+        update: 0,
+        carrier: None,
+        pnc_at: None,
+        routes: [None, None],
+    }))
+}
+
+/// The prefixes announced by the UPDATE messages in a TCP segment.
 ///
 /// Routes of families other than IPv4 and IPv6 unicast give one without a prefix, if they come with an NHC.
 #[derive(Clone, Debug)]
-pub struct Advertisements<'a> {
+pub(super) struct Advertisements<'a> {
     messages: Messages<'a>,
     code: u16,
-    session: Session,
+    pub(super) session: Session,
     update: usize,
     carrier: Option<Carrier<'a>>,
     pnc_at: Option<usize>,
@@ -793,57 +689,22 @@ pub struct Advertisements<'a> {
 }
 
 impl<'a> Advertisements<'a> {
-    /// Walks `segment`, the payload of one TCP segment; `code` is [`bgp_pnc_characteristic`](crate::profile::Profile::bgp_pnc_characteristic).
-    #[must_use]
-    pub fn new(segment: &'a [u8], code: u16) -> Self {
-        Self {
-            messages: Messages::new(segment),
-            code,
-            session: Session::default(),
-            update: 0,
-            carrier: None,
-            pnc_at: None,
-            routes: [None, None],
-        }
-    }
-
-    /// With what is known of the session that the segment belongs to.
-    #[must_use]
-    pub const fn in_session(mut self, session: Session) -> Self {
-        self.session = session;
-        self
-    }
-
-    /// The next prefix; rules found broken on the way to it, and in it, go to `findings`.
-    pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
-        self.step(&mut Report::to(findings))
-    }
-
-    /// Puts the rules that the segment's messages break, as far as PNC goes, into `findings`.
-    pub fn check(mut self, findings: &mut Findings) {
-        while self.next_checked(findings).is_some() {}
-    }
-
-    fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
+    pub(super) fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
         loop {
             for routes in self.routes.iter_mut().flatten() {
                 let found = routes.nlri.next();
                 if found.is_none() && !core::mem::take(&mut routes.unread) {
                     continue;
                 }
-                let offset = match found {
-                    Some((_, at)) => routes.nlri.base + at,
-                    None => self.update,
-                };
                 let advertisement = Advertisement {
                     origin: Origin::Bgp {
                         afi: routes.afi,
                         safi: routes.safi,
                         next_hop: routes.next_hop,
                     },
-                    prefix: found.map(|(prefix, _)| prefix),
+                    prefix: found.map(|(prefix, ..)| prefix),
                     container: self.update,
-                    offset,
+                    offset: found.map_or(self.update, |(_, at, _)| at),
                     carrier: self.carrier,
                     flag_offset: self.pnc_at,
                     ignored: false,
@@ -853,7 +714,7 @@ impl<'a> Advertisements<'a> {
                 return Some(advertisement);
             }
             self.routes = [None, None];
-            if let Ok(update) = Update::new(&self.messages.next()?) {
+            if let Ok(update) = Update::new_checked(&self.messages.next()?) {
                 self.enter(&update, report);
             }
         }
@@ -864,7 +725,7 @@ impl<'a> Advertisements<'a> {
     fn enter(&mut self, update: &Update<'a>, report: &mut Report<'_>) {
         let mut all = (update.attributes().filter_map(Result::ok))
             .filter(|found| found.kind == attribute::NHC)
-            .map(|attribute| (attribute, Nhc::new(&attribute)));
+            .map(|attribute| (attribute, Nhc::new_checked(&attribute)));
         let speaks = |nhc: &Result<Nhc<'_>>| nhc.as_ref().map_or(true, |nhc| nhc.has(self.code));
         let first = all.next();
         let spoken = first.iter().any(|(_, nhc)| speaks(nhc))
@@ -896,83 +757,55 @@ impl<'a> Advertisements<'a> {
         let nhc = first
             .filter(|(_, nhc)| speaks(nhc))
             .and_then(|(attribute, nhc)| check_nhc(&attribute, nhc, self.code, report));
-        (self.carrier, self.pnc_at) = match &nhc {
-            Some((nhc, pnc_at)) => {
-                let offset = nhc.characteristics_offset();
-                let octets = nhc
-                    .value
-                    .get(NHC_HEAD + nhc.next_hop.len()..)
-                    .unwrap_or_default();
-                (Some(Carrier { offset, octets }), *pnc_at)
-            }
-            None => (None, None),
-        };
-        let speaker = self.session.speaker;
-        let applies = |hop: &[u8]| matches!(&nhc, Some((nhc, _)) if nhc.applies_to(hop, speaker));
-
-        let [ids4, ids6] = self.session.path_ids;
-        let nlri = update.bytes.get(update.nlri..).unwrap_or_default();
-        let nlri_at = update.offset + update.nlri;
-        if next_hop.is_none() && !nlri.is_empty() {
-            // RFC 4271 section 5: mandatory with an NLRI.
-            report.push(Rule::PncMalformed, nlri_at, nlri.len());
-        }
-        let next_hop = next_hop.map_or(&[][..], |a| a.value);
-        let plain = (!nlri.is_empty()).then(|| {
-            let nlri = Nlri::read(nlri, nlri_at, false, ids4, report);
-            Routes {
-                afi: AFI_IPV4,
-                safi: SAFI_UNICAST,
-                next_hop: address(next_hop),
-                applies: applies(next_hop),
-                unread: nhc.is_some() && nlri.bytes.is_empty(),
-                nlri,
-            }
+        self.carrier = nhc.map(|(nhc, _)| Carrier {
+            offset: nhc.rest.at,
+            octets: nhc.rest.octets,
         });
-        let mp = mp.and_then(|attribute| {
-            let found = mp_reach(&attribute);
-            if found.is_none() {
-                report.push(
-                    Rule::PncMalformed,
-                    attribute.value_offset,
-                    attribute.value.len(),
-                );
-            }
-            let (afi, safi, hop, nlri) = found?;
-            let at = attribute.value_offset + nlri.start;
-            let octets = attribute.value.get(nlri).unwrap_or_default();
+        self.pnc_at = nhc.and_then(|(_, pnc_at)| pnc_at);
+
+        let Session { speaker, path_ids } = self.session;
+        let routes = |afi, safi, hop: &[u8], field, report: &mut Report<'_>| {
             let nlri = match family(afi, safi) {
-                Some(0) => Nlri::read(octets, at, false, ids4, report),
-                Some(_) => Nlri::read(octets, at, true, ids6, report),
-                None => Nlri::none(),
+                Some(family) => {
+                    let ids = path_ids.get(family).copied().flatten();
+                    Nlri::read(field, afi == AFI_IPV6, ids, report)
+                }
+                None => Nlri::default(),
             };
-            Some(Routes {
+            Routes {
                 afi,
                 safi,
                 next_hop: address(hop),
-                applies: applies(hop),
-                unread: nhc.is_some() && nlri.bytes.is_empty(),
+                applies: nhc.is_some_and(|(nhc, _)| nhc.applies_to(hop, speaker)),
+                unread: nhc.is_some() && nlri.octets.is_empty(),
                 nlri,
-            })
+            }
+        };
+        let plain = (update.nlri.left() > 0).then(|| {
+            if next_hop.is_none() {
+                // RFC 4271 section 5: mandatory with an NLRI.
+                report.push(Rule::PncMalformed, update.nlri.at, update.nlri.left());
+            }
+            let hop = next_hop.map_or(&[][..], |a| a.value);
+            routes(AFI_IPV4, SAFI_UNICAST, hop, update.nlri, report)
+        });
+        let mp = mp.and_then(|attribute| {
+            let Some((afi, safi, hop, nlri)) = mp_reach(&attribute) else {
+                let (at, len) = (attribute.value_offset, attribute.value.len());
+                report.push(Rule::PncMalformed, at, len);
+                return None;
+            };
+            let at = attribute.value_offset + nlri.start;
+            let field = Region::whole(attribute.value.get(nlri).unwrap_or_default(), at);
+            Some(routes(afi, safi, hop, field, report))
         });
         if let Some((nhc, _)) = &nhc
             && ![&plain, &mp].into_iter().flatten().any(|r| r.applies)
         {
-            report.push(
-                Rule::PncNhcNextHop,
-                nhc.offset + NHC_HEAD,
-                nhc.next_hop.len(),
-            );
+            let at = nhc.offset + NHC_HEAD;
+            report.push(Rule::PncNhcNextHop, at, nhc.next_hop.len());
         }
         self.routes = [plain, mp];
-    }
-}
-
-impl<'a> Iterator for Advertisements<'a> {
-    type Item = Advertisement<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step(&mut Report::nowhere())
     }
 }
 
@@ -992,8 +825,7 @@ fn check_nhc<'a>(
     code: u16,
     report: &mut Report<'_>,
 ) -> Option<(Nhc<'a>, Option<usize>)> {
-    const CLASS: u8 = attribute::FLAG_OPTIONAL | attribute::FLAG_TRANSITIVE;
-    if attribute.flags & CLASS != CLASS {
+    if attribute.flags & attribute::FLAGS_NHC != attribute::FLAGS_NHC {
         report.push(Rule::PncNhcFlags, attribute.offset, 1);
     }
     let nhc = match nhc {
@@ -1053,9 +885,7 @@ impl NhcRepr<'_> {
     /// # Errors
     /// What cannot be written, see [`emit`](Self::emit).
     pub fn buffer_len(&self) -> Result<usize> {
-        let mut w = Writer::new(&mut []);
-        self.write(&mut w)?;
-        Ok(w.at())
+        Writer::count(LAYER, |w| self.write(w))
     }
 
     /// Writes the attribute with flags, type and length, and returns its length.
@@ -1063,208 +893,33 @@ impl NhcRepr<'_> {
     /// # Errors
     /// A value too long for its length field, or `out` too small.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let mut w = Writer::new(out);
-        self.write(&mut w)?;
-        w.finish(LAYER)
+        Writer::emit(LAYER, out, |w| self.write(w))
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Result<()> {
-        const CLASS: u8 = attribute::FLAG_OPTIONAL | attribute::FLAG_TRANSITIVE;
-        write_attribute(w, CLASS, attribute::NHC, |w| {
+        let value = |w: &mut Writer<'_>| {
             w.u16(self.afi);
-            w.u8(self.safi);
-            write_address(w, self.next_hop);
-            for one in self.characteristics {
-                w.u16(one.code);
-                let at = w.at();
-                w.u16(0);
-                w.put(one.value);
-                w.patch_len16(LAYER, at, "Characteristic Length", one.value.len())?;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Length octet and address.
-fn write_address(w: &mut Writer<'_>, address: IpAddr) {
-    match address {
-        IpAddr::V4(v4) => {
-            w.u8(4);
-            w.put(&v4.octets());
-        }
-        IpAddr::V6(v6) => {
-            w.u8(16);
-            w.put(&v6.octets());
-        }
-    }
-}
-
-/// Writes an attribute around what `value` writes, with a length of one octet where that does.
-fn write_attribute(
-    w: &mut Writer<'_>,
-    flags: u8,
-    kind: u8,
-    value: impl Fn(&mut Writer<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut counter = Writer::new(&mut []);
-    value(&mut counter)?;
-    let len = counter.at();
-    if len > 255 {
-        w.put(&[flags | attribute::FLAG_EXTENDED, kind]);
-        let at = w.at();
-        w.u16(0);
-        w.patch_len16(LAYER, at, "attribute length", len)?;
-    } else {
-        w.put(&[flags, kind, len as u8]);
-    }
-    value(w)
-}
-
-/// Who originated the route (RFC 4271 section 5.1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouteOrigin {
-    /// Interior to the originating AS.
-    Igp,
-    /// Learned by EGP.
-    Egp,
-    /// By other means.
-    Incomplete,
-}
-
-/// An UPDATE to be written: IPv4 prefixes with an IPv4 next hop go into the NLRI field with NEXT_HOP, all others into
-/// MP_REACH_NLRI (IPv4 with an IPv6 next hop as in RFC 8950).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpdateRepr<'a> {
-    /// ORIGIN.
-    pub origin: RouteOrigin,
-    /// AS_PATH: one AS_SEQUENCE of at most 255 AS numbers; empty within an AS.
-    pub as_path: &'a [u32],
-    /// AS numbers of four octets in AS_PATH (RFC 6793); with two, larger ones are written as AS_TRANS, 23456.
-    pub four_octet_as: bool,
-    /// Next hop.
-    pub next_hop: IpAddr,
-    /// LOCAL_PREF, within an AS.
-    pub local_pref: Option<u32>,
-    /// The prefixes, all of one family.
-    pub prefixes: &'a [Prefix],
-    /// Attribute 39.
-    pub nhc: Option<NhcRepr<'a>>,
-}
-
-impl UpdateRepr<'_> {
-    /// Octets of the message.
-    ///
-    /// # Errors
-    /// What cannot be written, see [`emit`](Self::emit).
-    pub fn buffer_len(&self) -> Result<usize> {
-        let mut w = Writer::new(&mut []);
-        self.write(&mut w)?;
-        Ok(w.at())
-    }
-
-    /// Writes the message with its lengths, and returns its length.
-    ///
-    /// # Errors
-    /// Prefixes of both families, IPv6 prefixes with an IPv4 next hop, lengths too large for their fields (more than
-    /// 4096 octets need RFC 8654 and are written), or `out` too small.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let mut w = Writer::new(out);
-        self.write(&mut w)?;
-        w.finish(LAYER)
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
-        use attribute::{FLAG_OPTIONAL, FLAG_TRANSITIVE};
-        const AS_SEQUENCE: u8 = 2;
-        const AS_TRANS: u16 = 23456;
-        let v6 = self
-            .prefixes
-            .first()
-            .map_or(self.next_hop.is_ipv6(), |p| p.address().is_ipv6());
-        if self.prefixes.iter().any(|p| p.address().is_ipv6() != v6) {
-            return Err(Error::value(
-                LAYER,
-                0,
-                "prefix",
-                0,
-                "prefixes of one family",
-            ));
-        }
-        let plain: Option<Ipv4Addr> = match self.next_hop {
-            IpAddr::V4(_) if v6 => {
-                return Err(Error::value(LAYER, 0, "next hop", 4, "an IPv6 address"));
-            }
-            IpAddr::V4(v4) => Some(v4),
-            IpAddr::V6(_) => None,
-        };
-        w.put(&[0xFF; MARKER]);
-        w.u16(0);
-        w.u8(UPDATE);
-        w.u16(0);
-        let total_at = w.at();
-        w.u16(0);
-        let origin = match self.origin {
-            RouteOrigin::Igp => 0,
-            RouteOrigin::Egp => 1,
-            RouteOrigin::Incomplete => 2,
-        };
-        w.put(&[FLAG_TRANSITIVE, attribute::ORIGIN, 1, origin]);
-        write_attribute(w, FLAG_TRANSITIVE, attribute::AS_PATH, |w| {
-            if self.as_path.is_empty() {
-                return Ok(());
-            }
-            w.u8(AS_SEQUENCE);
-            let at = w.at();
-            w.u8(0);
-            w.patch_len8(LAYER, at, "AS path segment length", self.as_path.len())?;
-            for asn in self.as_path {
-                if self.four_octet_as {
-                    w.u32(*asn);
-                } else {
-                    w.u16(u16::try_from(*asn).unwrap_or(AS_TRANS));
+            w.put(&[self.safi]);
+            w.counted(1, "Next Hop Length", |w| {
+                match self.next_hop {
+                    IpAddr::V4(v4) => w.put(&v4.octets()),
+                    IpAddr::V6(v6) => w.put(&v6.octets()),
                 }
-            }
-            Ok(())
-        })?;
-        if let Some(next_hop) = plain {
-            w.put(&[FLAG_TRANSITIVE, attribute::NEXT_HOP, 4]);
-            w.put(&next_hop.octets());
-        }
-        if let Some(preference) = self.local_pref {
-            w.put(&[FLAG_TRANSITIVE, attribute::LOCAL_PREF, 4]);
-            w.u32(preference);
-        }
-        if plain.is_none() {
-            write_attribute(w, FLAG_OPTIONAL, attribute::MP_REACH, |w| {
-                w.u16(if v6 { AFI_IPV6 } else { AFI_IPV4 });
-                w.u8(SAFI_UNICAST);
-                write_address(w, self.next_hop);
-                w.u8(0);
-                self.write_nlri(w);
                 Ok(())
             })?;
-        }
-        if let Some(nhc) = &self.nhc {
-            nhc.write(w)?;
-        }
-        let total = w.at() - total_at - 2;
-        w.patch_len16(LAYER, total_at, "Total Path Attribute Length", total)?;
-        if plain.is_some() {
-            self.write_nlri(w);
-        }
-        w.patch_len16(LAYER, MARKER, "Length", w.at())
-    }
-
-    fn write_nlri(&self, w: &mut Writer<'_>) {
-        for prefix in self.prefixes {
-            let octets: [u8; 16] = array(&prefix.padded(), 0);
-            w.u8(prefix.bits());
-            w.put(
-                octets
-                    .get(..Prefix::octets(prefix.bits()))
-                    .unwrap_or(&octets),
-            );
-        }
+            self.characteristics.iter().try_for_each(|one| {
+                w.u16(one.code);
+                w.counted(2, "Characteristic Length", |w| {
+                    w.put(one.value);
+                    Ok(())
+                })
+            })
+        };
+        let (extended, width) = match Writer::count(LAYER, value)? {
+            0..=0xFF => (0, 1),
+            _ => (attribute::FLAG_EXTENDED, 2),
+        };
+        w.put(&[attribute::FLAGS_NHC | extended, attribute::NHC]);
+        w.counted(width, "attribute length", value)
     }
 }

@@ -3,16 +3,71 @@
 //! Read are the Extended IP Reachability TLVs 135 (RFC 5305), 236 (RFC 5308), 235 and 237 (RFC 5120), and the SRv6
 //! Locator TLV 27 (RFC 9352). Hellos, sequence-number PDUs and other TLVs are passed over. LLC and Ethernet are
 //! `frame.rs`'s business.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  LSP (ISO/IEC 10589 section 9.8)
+//! |     0x83      | Length Ind 27 |   Version 1   |   ID Length   |   0
+//! |0 0 0| PDU Type|   Version 1   |       0       |Max Area Addrs |   4
+//! |          PDU Length           |      Remaining Lifetime       |   8
+//! |                          LSP ID (64)                          |  12
+//! |                        Sequence Number                        |  20
+//! |           Checksum            |P|  ATT  |O|IS |     TLVs      |  24
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  TLV
+//! |     Type      |    Length     |0 0 0 0|  MT ID of 235, 237, 27|
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  an entry of it, 135 and 235
+//! |                            Metric                             |   0
+//! |D|S|Prefix Len.|  Prefix (0 to 32 bits, whole octets)          |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  236 and 237
+//! |                            Metric                             |   0
+//! |D|X|S|    0    | Prefix Length |  Prefix (0 to 128 bits)       |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  27
+//! |                            Metric                             |   0
+//! |D|      0      |   Algorithm   |   Loc Size    |   Locator     |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  behind the prefix where S is set, always in 27
+//! | Sub-TLVs Len. |    Type 4     |    Length     |X R N . . . . P|  R: re-advertised, P: PNC (bit 7)
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::pnc::isis::{FLAG_PNC, Lsp, LspRepr, ReachKind, ReachRepr};
+//! use fcn_wire::pnc::{Level, Prefix};
+//! use std::net::Ipv4Addr;
+//!
+//! let prefixes = [ReachRepr {
+//!     kind: ReachKind::Plain,
+//!     prefix: Prefix::host(Ipv4Addr::new(192, 0, 2, 15).into()),
+//!     metric: 10,
+//!     down: false,
+//!     flags: Some(&[FLAG_PNC]),
+//! }];
+//! let lsp = LspRepr {
+//!     level: Level::L2,
+//!     lsp_id: [0, 0, 0, 0, 0, 15, 0, 0],
+//!     sequence: 1,
+//!     lifetime: 1200,
+//!     area: &[0x49, 0, 1],
+//!     hostname: "proxy",
+//!     prefixes: &prefixes,
+//! };
+//! let mut pdu = vec![0; lsp.buffer_len()?];
+//! lsp.emit(&mut pdu)?;
+//!
+//! let found = Lsp::new_checked(&pdu)?.advertisements().next().unwrap();
+//! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
-use super::tlv::{Region, Writer, fletcher};
-use super::{Advertisement, Carrier, Level, Origin, Prefix, Report};
+use super::tlv::{FlagsSubTlv, Region, Shape, Writer, fletcher};
+use super::{Advertisement, Inner, Level, Origin, Prefix, Report, Walk};
 use crate::error::{Error, Result};
-use crate::finding::{Findings, Rule};
+use crate::finding::Rule;
 use crate::layer::Layer;
-use crate::octets::{array, u8_at, u16_at, u32_at};
+use crate::octets::{array, u8_at, u16_at};
 
 /// Intradomain Routeing Protocol Discriminator: the first octet of an IS-IS PDU.
-pub const DISCRIMINATOR: u8 = 0x83;
+const DISCRIMINATOR: u8 = 0x83;
 /// PDU type of a level 1 LSP.
 pub const PDU_L1_LSP: u8 = 18;
 /// PDU type of a level 2 LSP.
@@ -24,8 +79,16 @@ pub const FLAG_READVERTISED: u8 = 0x40;
 /// PNC in the first octet of the Prefix Attribute Flags: bit 7 (draft section 5.1.1).
 pub const FLAG_PNC: u8 = 0x01;
 
-/// TLV types read here.
-pub mod tlv_type {
+const LAYER: Layer = Layer::IsIs;
+
+const FLAGS: FlagsSubTlv = FlagsSubTlv {
+    shape: Shape::Narrow,
+    kind: FLAGS_SUB_TLV as u16,
+    pnc: FLAG_PNC,
+};
+
+/// TLV types.
+mod tlv_type {
     /// SRv6 Locator (RFC 9352 section 7.1).
     pub const SRV6_LOCATOR: u8 = 27;
     /// Extended IP Reachability (RFC 5305 section 4).
@@ -36,13 +99,13 @@ pub mod tlv_type {
     pub const IPV6_REACH: u8 = 236;
     /// Multi-topology IPv6 Reachability (RFC 5120 section 7.4).
     pub const MT_IPV6_REACH: u8 = 237;
-    pub(super) const AREA_ADDRESSES: u8 = 1;
-    pub(super) const PROTOCOLS: u8 = 129;
-    pub(super) const HOSTNAME: u8 = 137;
+    pub const AREA_ADDRESSES: u8 = 1;
+    pub const PROTOCOLS: u8 = 129;
+    pub const HOSTNAME: u8 = 137;
 }
 
 /// Octets of an LSP's header; TLVs begin here.
-pub const HEADER: usize = 27;
+const HEADER: usize = 27;
 
 mod field {
     pub const LENGTH_INDICATOR: usize = 1;
@@ -51,7 +114,6 @@ mod field {
     pub const PDU_LENGTH: usize = 8;
     pub const LIFETIME: usize = 10;
     pub const LSP_ID: usize = 12;
-    pub const SEQUENCE: usize = 20;
     pub const CHECKSUM: usize = 24;
 }
 
@@ -81,8 +143,8 @@ impl<'a> Lsp<'a> {
     ///
     /// # Errors
     /// Not an LSP with 6-octet system IDs, or `bytes` end before it does.
-    pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, bytes.len())
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        Self::within(bytes, bytes.len())
     }
 
     /// The same for an LSP of which a capture may have cut off the end.
@@ -90,7 +152,7 @@ impl<'a> Lsp<'a> {
     /// # Errors
     /// Not an LSP with 6-octet system IDs, or the header is not whole.
     pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::read(bytes, usize::MAX)
+        Self::within(bytes, usize::MAX)
     }
 
     /// All octets behind the header, whatever the lengths in it say.
@@ -99,56 +161,39 @@ impl<'a> Lsp<'a> {
         (is_lsp(bytes) && end >= HEADER).then_some(Self { bytes, end })
     }
 
-    pub(super) fn read(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
-        const LAYER: Layer = Layer::IsIs;
+    /// The same for an LSP of which there were `wire_len` octets on the wire.
+    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         if bytes.len() < HEADER {
             return Err(Error::short(LAYER, HEADER, bytes.len()));
         }
+        let value = |at, field, value: u8, expected| {
+            Err(Error::value(LAYER, at, field, value.into(), expected))
+        };
+        let length = |at, field, len, most| Err(Error::length(LAYER, at, field, len, HEADER, most));
         if u8_at(bytes, 0) != DISCRIMINATOR {
-            let value = u64::from(u8_at(bytes, 0));
-            return Err(Error::value(LAYER, 0, "discriminator", value, "0x83"));
+            return value(0, "discriminator", u8_at(bytes, 0), "0x83");
         }
-        let indicator = usize::from(u8_at(bytes, field::LENGTH_INDICATOR));
-        if indicator != HEADER {
-            return Err(Error::length(
-                LAYER,
-                field::LENGTH_INDICATOR,
-                "Length Indicator",
-                indicator,
-                HEADER,
-                HEADER,
-            ));
+        let (at, indicator) = (
+            field::LENGTH_INDICATOR,
+            u8_at(bytes, field::LENGTH_INDICATOR),
+        );
+        if usize::from(indicator) != HEADER {
+            return length(at, "Length Indicator", indicator.into(), HEADER);
         }
-        let id_length = u8_at(bytes, field::ID_LENGTH);
+        let (at, id_length) = (field::ID_LENGTH, u8_at(bytes, field::ID_LENGTH));
         if !matches!(id_length, 0 | 6) {
-            return Err(Error::value(
-                LAYER,
-                field::ID_LENGTH,
-                "ID Length",
-                u64::from(id_length),
-                "0 or 6 (6-octet system IDs)",
-            ));
+            return value(at, "ID Length", id_length, "0 or 6 (6-octet system IDs)");
         }
-        let kind = u8_at(bytes, field::PDU_TYPE) & 0x1F;
+        let (at, kind) = (field::PDU_TYPE, u8_at(bytes, field::PDU_TYPE) & 0x1F);
         if !matches!(kind, PDU_L1_LSP | PDU_L2_LSP) {
-            return Err(Error::value(
-                LAYER,
-                field::PDU_TYPE,
-                "PDU Type",
-                u64::from(kind),
-                "18 or 20 (LSP)",
-            ));
+            return value(at, "PDU Type", kind, "18 or 20 (LSP)");
         }
-        let end = usize::from(u16_at(bytes, field::PDU_LENGTH));
+        let (at, end) = (
+            field::PDU_LENGTH,
+            usize::from(u16_at(bytes, field::PDU_LENGTH)),
+        );
         if end < HEADER || end > wire_len {
-            return Err(Error::length(
-                LAYER,
-                field::PDU_LENGTH,
-                "PDU Length",
-                end,
-                HEADER,
-                wire_len,
-            ));
+            return length(at, "PDU Length", end, wire_len);
         }
         Ok(Self { bytes, end })
     }
@@ -169,53 +214,29 @@ impl<'a> Lsp<'a> {
         array(self.bytes, field::LSP_ID)
     }
 
-    /// Sequence number.
-    #[must_use]
-    pub fn sequence(&self) -> u32 {
-        u32_at(self.bytes, field::SEQUENCE)
-    }
-
     /// Remaining lifetime in seconds; 0 purges the LSP.
     #[must_use]
     pub fn lifetime(&self) -> u16 {
         u16_at(self.bytes, field::LIFETIME)
     }
 
-    /// PDU length in octets, header included.
-    #[must_use]
-    pub const fn pdu_len(&self) -> usize {
-        self.end
-    }
-
-    /// Whether the capture ends before the LSP does.
-    #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.end > self.bytes.len()
-    }
-
     /// The advertised prefixes, in their order.
     #[must_use]
-    pub const fn advertisements(&self) -> Advertisements<'a> {
-        Advertisements {
+    pub fn advertisements(&self) -> Walk<'a> {
+        Walk(Inner::IsIs(Advertisements {
             lsp: *self,
             tlvs: Region::new(self.bytes, HEADER, self.end),
-            entries: Region::new(self.bytes, HEADER, HEADER),
+            entries: Region::whole(&[], 0),
             tlv: 0,
-            tlv_at: HEADER,
+            tlv_at: 0,
             topology: 0,
-        }
-    }
-
-    /// Puts the rules that the LSP breaks, as far as PNC goes, into `findings`.
-    pub fn check(&self, findings: &mut Findings) {
-        let mut walk = self.advertisements();
-        while walk.next_checked(findings).is_some() {}
+        }))
     }
 }
 
 /// The prefixes of an LSP.
 #[derive(Clone, Debug)]
-pub struct Advertisements<'a> {
+pub(super) struct Advertisements<'a> {
     lsp: Lsp<'a>,
     tlvs: Region<'a>,
     entries: Region<'a>,
@@ -225,12 +246,7 @@ pub struct Advertisements<'a> {
 }
 
 impl<'a> Advertisements<'a> {
-    /// The next prefix; rules found broken on the way to it, and in it, go to `findings`.
-    pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
-        self.step(&mut Report::to(findings))
-    }
-
-    fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
+    pub(super) fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
         loop {
             while self.entries.left() > 0 {
                 if let Some(found) = self.entry(report) {
@@ -240,9 +256,8 @@ impl<'a> Advertisements<'a> {
                     return Some(found);
                 }
             }
-            let tlv = self.tlvs.narrow(report)?;
-            let kind = tlv.kind as u8;
-            let mut entries = tlv.value;
+            let tlv = self.tlvs.next(Shape::Narrow, report)?;
+            let (kind, mut entries) = (tlv.kind as u8, tlv.value);
             let topology = match kind {
                 tlv_type::IP_REACH | tlv_type::IPV6_REACH => 0,
                 tlv_type::MT_IP_REACH | tlv_type::MT_IPV6_REACH | tlv_type::SRV6_LOCATOR => {
@@ -253,8 +268,8 @@ impl<'a> Advertisements<'a> {
                 }
                 _ => continue,
             };
-            (self.tlv, self.topology, self.entries) = (kind, topology, entries);
-            self.tlv_at = tlv.length_at - 1;
+            (self.tlv, self.tlv_at) = (kind, tlv.at);
+            (self.topology, self.entries) = (topology, entries);
         }
     }
 
@@ -262,40 +277,30 @@ impl<'a> Advertisements<'a> {
     fn entry(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
         let entries = &mut self.entries;
         let offset = entries.at;
-        let (v6, down, bits, has_sub_tlvs);
-        match self.tlv {
-            tlv_type::IP_REACH | tlv_type::MT_IP_REACH => {
-                let control = u8_at(entries.take(5, report)?, 4);
-                (v6, down, bits) = (false, control & DOWN != 0, control & V4_BITS);
-                has_sub_tlvs = control & V4_SUB_TLVS != 0;
-            }
-            tlv_type::SRV6_LOCATOR => {
-                let head = entries.take(7, report)?;
-                (v6, down, bits) = (true, u8_at(head, 4) & DOWN != 0, u8_at(head, 6));
-                has_sub_tlvs = true;
-            }
-            _ => {
-                let head = entries.take(6, report)?;
-                (v6, down, bits) = (true, u8_at(head, 4) & DOWN != 0, u8_at(head, 5));
-                has_sub_tlvs = u8_at(head, 4) & V6_SUB_TLVS != 0;
-            }
-        }
-        let length_at = entries.at - 1;
-        if bits > if v6 { 128 } else { 32 } {
-            report.push(Rule::PncMalformed, length_at, 1);
+        let v4 = matches!(self.tlv, tlv_type::IP_REACH | tlv_type::MT_IP_REACH);
+        let locator = self.tlv == tlv_type::SRV6_LOCATOR;
+        // The last octet of an entry's head has the prefix length.
+        let head = entries.take(if v4 { 5 } else { 6 + usize::from(locator) }, report)?;
+        let (control, bits) = (u8_at(head, 4), u8_at(head, head.len() - 1));
+        let (bits, most, sub_tlvs) = match v4 {
+            true => (bits & V4_BITS, 32, V4_SUB_TLVS),
+            false => (bits, 128, V6_SUB_TLVS),
+        };
+        if bits > most {
+            report.push(Rule::PncMalformed, entries.at - 1, 1);
             entries.stop();
             return None;
         }
-        let prefix = Prefix::from_octets(v6, entries.take(Prefix::octets(bits), report)?, bits);
+        let octets = entries.take(Prefix::octets(bits), report)?;
         let mut found = Advertisement {
             origin: Origin::IsIs {
                 level: self.lsp.level(),
                 lsp_id: self.lsp.lsp_id(),
                 tlv: self.tlv,
                 topology: self.topology,
-                down,
+                down: control & DOWN != 0,
             },
-            prefix,
+            prefix: Prefix::from_octets(!v4, octets, bits),
             container: self.tlv_at,
             offset,
             carrier: None,
@@ -304,70 +309,14 @@ impl<'a> Advertisements<'a> {
             pnc: false,
         };
         // A prefix whose sub-TLVs cannot be read is still a prefix.
-        if has_sub_tlvs && let Some(len) = entries.take(1, report) {
-            let at = entries.at - 1;
-            if let Some(subs) = entries.sub(usize::from(u8_at(len, 0)), at, 1, report) {
-                flags(subs, &mut found, report);
-            }
+        if (locator || control & sub_tlvs != 0)
+            && let Some(len) = entries.take(1, report)
+            && let Some(subs) = entries.sub(u8_at(len, 0).into(), entries.at - 1, 1, report)
+        {
+            FLAGS.read(subs, &mut found, report);
         }
         Some(found)
     }
-}
-
-impl<'a> Iterator for Advertisements<'a> {
-    type Item = Advertisement<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step(&mut Report::nowhere())
-    }
-}
-
-fn flags<'a>(mut subs: Region<'a>, found: &mut Advertisement<'a>, report: &mut Report<'_>) {
-    while subs.left() > 0 {
-        let head = subs;
-        let Some(sub) = subs.narrow(report) else {
-            if u8_at(head.bytes, head.at) == FLAGS_SUB_TLV && found.carrier.is_none() {
-                found.carrier = head.overrun(2);
-            }
-            return;
-        };
-        if sub.kind != u16::from(FLAGS_SUB_TLV) {
-            continue;
-        }
-        if found.carrier.is_some() {
-            report.push(Rule::PncSeveral, sub.length_at - 1, 1);
-            continue;
-        }
-        let Some(octets) = sub.octets() else { continue };
-        let offset = sub.value.at;
-        found.carrier = Some(Carrier { offset, octets });
-        match octets.first() {
-            Some(first) => {
-                found.flag_offset = Some(offset);
-                found.pnc = first & FLAG_PNC != 0;
-            }
-            None => report.push(Rule::PncFlagsLength, sub.length_at, 1),
-        }
-    }
-}
-
-/// Writes a Prefix Attribute Flags sub-TLV with `flags` (1 to 253 octets; empty for negative testing) to `out`, and
-/// returns its length.
-///
-/// # Errors
-/// `flags` too long, or `out` too small.
-pub fn emit_flags(flags: &[u8], out: &mut [u8]) -> Result<usize> {
-    let mut w = Writer::new(out);
-    write_flags(&mut w, flags)?;
-    w.finish(Layer::IsIs)
-}
-
-fn write_flags(w: &mut Writer<'_>, flags: &[u8]) -> Result<()> {
-    w.u8(FLAGS_SUB_TLV);
-    let at = w.at();
-    w.u8(0);
-    w.put(flags);
-    w.patch_len8(Layer::IsIs, at, "sub-TLV length", flags.len())
 }
 
 /// Which TLV a prefix goes into.
@@ -416,13 +365,9 @@ impl ReachRepr<'_> {
                 (tlv_type::SRV6_LOCATOR, Some(id & 0xFFF))
             }
             ReachKind::Srv6Locator { .. } => {
-                return Err(Error::value(
-                    Layer::IsIs,
-                    0,
-                    "locator size",
-                    u64::from(self.prefix.bits()),
-                    "an IPv6 prefix of 1 to 128 bits",
-                ));
+                let (bits, expected) = (self.prefix.bits(), "an IPv6 prefix of 1 to 128 bits");
+                let bits = bits.into();
+                return Err(Error::value(LAYER, 0, "locator size", bits, expected));
             }
         })
     }
@@ -430,36 +375,19 @@ impl ReachRepr<'_> {
     fn write(&self, w: &mut Writer<'_>) -> Result<()> {
         let bits = self.prefix.bits();
         let down = if self.down { DOWN } else { 0 };
-        let v6 = self.prefix.address().is_ipv6();
+        let sub_tlvs = |bit: u8| if self.flags.is_some() { bit } else { 0 };
+        let locator = matches!(self.kind, ReachKind::Srv6Locator { .. });
         w.u32(self.metric);
         match self.kind {
             ReachKind::Srv6Locator { algorithm, .. } => w.put(&[down, algorithm, bits]),
-            _ if v6 => {
-                let subs = if self.flags.is_some() { V6_SUB_TLVS } else { 0 };
-                w.put(&[down | subs, bits]);
-            }
-            _ => {
-                let subs = if self.flags.is_some() { V4_SUB_TLVS } else { 0 };
-                w.u8(down | subs | bits);
-            }
+            _ if self.prefix.address().is_ipv6() => w.put(&[down | sub_tlvs(V6_SUB_TLVS), bits]),
+            _ => w.put(&[down | sub_tlvs(V4_SUB_TLVS) | bits]),
         }
-        let octets = self.prefix.padded();
-        w.put(octets.get(..Prefix::octets(bits)).unwrap_or(&octets));
-        if self.flags.is_some() || matches!(self.kind, ReachKind::Srv6Locator { .. }) {
-            let at = w.at();
-            w.u8(0);
-            if let Some(flags) = self.flags {
-                write_flags(w, flags)?;
-            }
-            w.patch_len8(Layer::IsIs, at, "sub-TLVs length", w.at() - at - 1)?;
+        w.address(self.prefix, Prefix::octets(bits));
+        if self.flags.is_none() && !locator {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn len(&self) -> Result<usize> {
-        let mut w = Writer::new(&mut []);
-        self.write(&mut w)?;
-        Ok(w.at())
+        w.counted(1, "sub-TLVs length", |w| FLAGS.write(w, self.flags))
     }
 }
 
@@ -488,9 +416,7 @@ impl LspRepr<'_> {
     /// # Errors
     /// What cannot be written, see [`emit`](Self::emit).
     pub fn buffer_len(&self) -> Result<usize> {
-        let mut w = Writer::new(&mut []);
-        self.write(&mut w)?;
-        Ok(w.at())
+        Writer::count(LAYER, |w| self.write(w))
     }
 
     /// Writes the LSP with its lengths and checksum, and returns its length.
@@ -498,71 +424,62 @@ impl LspRepr<'_> {
     /// # Errors
     /// A TLV or the LSP too long for its length field, a locator that is not IPv6, or `out` too small.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let mut w = Writer::new(out);
-        self.write(&mut w)?;
-        // ISO 10589 section 7.3.11: from the LSP ID to the end.
-        let sum = fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
-        w.patch(field::CHECKSUM, &sum.to_be_bytes());
-        w.finish(Layer::IsIs)
+        Writer::emit(LAYER, out, |w| self.write(w))
     }
 
     fn write(&self, w: &mut Writer<'_>) -> Result<()> {
-        const LAYER: Layer = Layer::IsIs;
         // IS type: 1 for level 1, 3 for level 2.
         let (kind, is_type) = match self.level {
             Level::L1 => (PDU_L1_LSP, 1),
             Level::L2 => (PDU_L2_LSP, 3),
         };
-        w.put(&[DISCRIMINATOR, HEADER as u8, 1, 0, kind, 1, 0, 0]);
-        w.u16(0);
+        w.put(&[DISCRIMINATOR, HEADER as u8, 1, 0, kind, 1, 0, 0, 0, 0]);
         w.u16(self.lifetime);
         w.put(&self.lsp_id);
         w.u32(self.sequence);
-        w.u16(0);
-        w.u8(is_type);
+        w.put(&[0, 0, is_type]);
         if !self.area.is_empty() {
-            w.u8(tlv_type::AREA_ADDRESSES);
-            let at = w.at();
-            w.u8(0);
-            w.u8(0);
-            w.patch_len8(LAYER, at + 1, "area address length", self.area.len())?;
-            w.put(self.area);
-            w.patch_len8(LAYER, at, "TLV length", w.at() - at - 1)?;
+            w.put(&[tlv_type::AREA_ADDRESSES]);
+            w.counted(1, "TLV length", |w| {
+                w.counted(1, "area address length", |w| {
+                    w.put(self.area);
+                    Ok(())
+                })
+            })?;
         }
         w.put(&[tlv_type::PROTOCOLS, 2, 0xCC, 0x8E]);
         if !self.hostname.is_empty() {
-            w.u8(tlv_type::HOSTNAME);
-            let at = w.at();
-            w.u8(0);
-            w.put(self.hostname.as_bytes());
-            w.patch_len8(LAYER, at, "TLV length", self.hostname.len())?;
+            w.put(&[tlv_type::HOSTNAME]);
+            w.counted(1, "TLV length", |w| {
+                w.put(self.hostname.as_bytes());
+                Ok(())
+            })?;
         }
-        let mut open: Option<(usize, (u8, Option<u16>))> = None;
-        for reach in self.prefixes {
-            let tlv = reach.tlv()?;
-            let fits = match open {
-                Some((at, same)) => same == tlv && w.at() - at - 1 + reach.len()? <= 255,
-                None => false,
-            };
-            if !fits {
-                close(w, open)?;
-                w.u8(tlv.0);
-                open = Some((w.at(), tlv));
-                w.u8(0);
-                if let Some(topology) = tlv.1 {
-                    w.u16(topology);
+        let mut rest = self.prefixes;
+        while let Some(first) = rest.first() {
+            let (tlv, topology) = first.tlv()?;
+            w.put(&[tlv]);
+            w.counted(1, "TLV length", |w| {
+                let start = w.at();
+                topology.inspect(|id| w.u16(*id));
+                let entries = w.at();
+                while let Some((next, behind)) = rest.split_first()
+                    && next.tlv()? == (tlv, topology)
+                {
+                    let len = Writer::count(LAYER, |w| next.write(w))?;
+                    if w.at() > entries && w.at() - start + len > 0xFF {
+                        break;
+                    }
+                    next.write(w)?;
+                    rest = behind;
                 }
-            }
-            reach.write(w)?;
+                Ok(())
+            })?;
         }
-        close(w, open)?;
-        w.patch_len16(LAYER, field::PDU_LENGTH, "PDU Length", w.at())
-    }
-}
-
-fn close(w: &mut Writer<'_>, open: Option<(usize, (u8, Option<u16>))>) -> Result<()> {
-    match open {
-        Some((at, _)) => w.patch_len8(Layer::IsIs, at, "TLV length", w.at() - at - 1),
-        None => Ok(()),
+        w.patch_len(field::PDU_LENGTH, 2, "PDU Length", w.at())?;
+        // ISO 10589 section 7.3.11: from the LSP ID to the end.
+        let sum = fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
+        w.patch(field::CHECKSUM, &sum.to_be_bytes());
+        Ok(())
     }
 }

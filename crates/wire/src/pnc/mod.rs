@@ -11,13 +11,15 @@
 
 pub mod bgp;
 pub mod isis;
-pub mod ospf2;
-pub mod ospf3;
+mod ospf;
 mod tlv;
+
+pub use ospf::{ospf2, ospf3};
 
 use crate::error::{ErrorKind, Result};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
+use crate::octets::{ipv4_at, ipv6_at, put};
 use crate::profile::Profile;
 use core::fmt;
 use core::str::FromStr;
@@ -37,18 +39,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol of a layer, if it is one of these.
-    #[must_use]
-    pub const fn from_layer(layer: Layer) -> Option<Self> {
-        match layer {
-            Layer::IsIs => Some(Self::IsIs),
-            Layer::Ospf2 => Some(Self::Ospf2),
-            Layer::Ospf3 => Some(Self::Ospf3),
-            Layer::Bgp => Some(Self::Bgp),
-            _ => None,
-        }
-    }
-
     /// The layer's name for errors.
     #[must_use]
     pub const fn layer(self) -> Layer {
@@ -161,29 +151,23 @@ impl Prefix {
 
     /// From the leading octets of an address, as the IGPs and BGP write it; octets that are missing count as 0.
     pub(crate) fn from_octets(v6: bool, leading: &[u8], bits: u8) -> Option<Self> {
-        let mut whole = [0u8; 16];
-        let n = Self::octets(bits).min(leading.len()).min(16);
-        if let (Some(to), Some(from)) = (whole.get_mut(..n), leading.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        let address = if v6 {
-            IpAddr::V6(Ipv6Addr::from(whole))
-        } else {
-            let [a, b, c, d, ..] = whole;
-            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        let mut whole = [0; 16];
+        put(&mut whole, 0, leading.get(..16).unwrap_or(leading));
+        let address = match v6 {
+            true => ipv6_at(&whole, 0).into(),
+            false => ipv4_at(&whole, 0).into(),
         };
         Self::new(address, bits)
     }
 
     /// The address's octets, an IPv4 address in the first four.
-    pub(crate) const fn padded(&self) -> [u8; 16] {
+    pub(crate) fn padded(&self) -> [u8; 16] {
+        let mut octets = [0; 16];
         match self.address {
-            IpAddr::V4(v4) => {
-                let [a, b, c, d] = v4.octets();
-                [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-            }
-            IpAddr::V6(v6) => v6.octets(),
+            IpAddr::V4(v4) => put(&mut octets, 0, &v4.octets()),
+            IpAddr::V6(v6) => octets = v6.octets(),
         }
+        octets
     }
 }
 
@@ -324,10 +308,6 @@ impl<'f> Report<'f> {
         Self(None)
     }
 
-    pub(crate) const fn to(findings: &'f mut Findings) -> Self {
-        Self(Some(findings))
-    }
-
     pub(crate) fn push(&mut self, rule: Rule, offset: usize, len: usize) {
         if let Some(findings) = &mut self.0 {
             findings.push(rule, offset, len);
@@ -346,35 +326,39 @@ impl<'f> Report<'f> {
 
 /// The advertisements of a message of any of the four protocols.
 #[derive(Clone, Debug)]
-pub enum Walk<'a> {
+pub struct Walk<'a>(Inner<'a>);
+
+#[derive(Clone, Debug)]
+enum Inner<'a> {
     /// Of an LSP.
     IsIs(isis::Advertisements<'a>),
-    /// Of an OSPFv2 LS Update.
-    Ospf2(ospf2::Advertisements<'a>),
-    /// Of an OSPFv3 LS Update.
-    Ospf3(ospf3::Advertisements<'a>),
+    /// Of an LS Update of either version.
+    Ospf(ospf::Advertisements<'a>),
     /// Of the BGP messages in a TCP segment.
     Bgp(bgp::Advertisements<'a>),
 }
 
 impl<'a> Walk<'a> {
+    fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
+        match &mut self.0 {
+            Inner::IsIs(walk) => walk.step(report),
+            Inner::Ospf(walk) => walk.step(report),
+            Inner::Bgp(walk) => walk.step(report),
+        }
+    }
+
     /// The next advertisement; rules found broken on the way to it, and in it, go to `findings`.
     pub fn next_checked(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
-        match self {
-            Self::IsIs(w) => w.next_checked(findings),
-            Self::Ospf2(w) => w.next_checked(findings),
-            Self::Ospf3(w) => w.next_checked(findings),
-            Self::Bgp(w) => w.next_checked(findings),
-        }
+        self.step(&mut Report(Some(findings)))
     }
 
     /// With what is known of the BGP session; other protocols need nothing.
     #[must_use]
-    pub fn in_session(self, session: bgp::Session) -> Self {
-        match self {
-            Self::Bgp(walk) => Self::Bgp(walk.in_session(session)),
-            other => other,
+    pub const fn in_session(mut self, session: bgp::Session) -> Self {
+        if let Inner::Bgp(walk) = &mut self.0 {
+            walk.session = session;
         }
+        self
     }
 
     /// Walks to the end, and puts all rules found broken into `findings`.
@@ -387,12 +371,7 @@ impl<'a> Iterator for Walk<'a> {
     type Item = Advertisement<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::IsIs(w) => w.next(),
-            Self::Ospf2(w) => w.next(),
-            Self::Ospf3(w) => w.next(),
-            Self::Bgp(w) => w.next(),
-        }
+        self.step(&mut Report::nowhere())
     }
 }
 
@@ -425,43 +404,31 @@ pub fn walk_within<'a>(
     wire_len: usize,
     profile: &Profile,
 ) -> Result<Option<Walk<'a>>> {
-    Ok(match protocol {
-        Protocol::IsIs if !isis::is_lsp(bytes) => None,
-        Protocol::IsIs => Some(Walk::IsIs(
-            isis::Lsp::read(bytes, wire_len)?.advertisements(),
-        )),
-        Protocol::Ospf2 if !ospf2::is_ls_update(bytes) => None,
-        Protocol::Ospf2 => Some(Walk::Ospf2(
-            ospf2::LsUpdate::read(bytes, wire_len)?.advertisements(),
-        )),
-        Protocol::Ospf3 if !ospf3::is_ls_update(bytes) => None,
-        Protocol::Ospf3 => Some(Walk::Ospf3(
-            ospf3::LsUpdate::read(bytes, wire_len)?.advertisements(),
-        )),
-        Protocol::Bgp => Some(Walk::Bgp(bgp::Advertisements::new(
-            bytes,
-            profile.bgp_pnc_characteristic,
-        ))),
-    })
+    use ospf2::LsUpdate as V2;
+    use ospf3::LsUpdate as V3;
+    let walk = match protocol {
+        Protocol::IsIs if isis::is_lsp(bytes) => {
+            isis::Lsp::within(bytes, wire_len)?.advertisements()
+        }
+        Protocol::Ospf2 if V2::is_at(bytes) => V2::within(bytes, wire_len)?.advertisements(),
+        Protocol::Ospf3 if V3::is_at(bytes) => V3::within(bytes, wire_len)?.advertisements(),
+        Protocol::Bgp => bgp::advertisements(bytes, profile.bgp_pnc_characteristic),
+        _ => return Ok(None),
+    };
+    Ok(Some(walk))
 }
 
 /// Whether `bytes` hold flags of a prefix or a path attribute 39, as far as they go and whatever their lengths say: what
 /// is broken in a message without either is other people's business.
 #[must_use]
 pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
-    fn carries<'a>(mut walk: impl Iterator<Item = Advertisement<'a>>) -> bool {
-        walk.any(|found| found.carrier.is_some())
-    }
-    match protocol {
-        Protocol::IsIs => isis::Lsp::all_of(bytes).is_some_and(|lsp| carries(lsp.advertisements())),
-        Protocol::Ospf2 => {
-            ospf2::LsUpdate::all_of(bytes).is_some_and(|update| carries(update.advertisements()))
-        }
-        Protocol::Ospf3 => {
-            ospf3::LsUpdate::all_of(bytes).is_some_and(|update| carries(update.advertisements()))
-        }
-        Protocol::Bgp => bgp::has_attribute_39(bytes),
-    }
+    let walk = match protocol {
+        Protocol::IsIs => isis::Lsp::all_of(bytes).map(|lsp| lsp.advertisements()),
+        Protocol::Ospf2 => ospf2::LsUpdate::all_of(bytes).map(|update| update.advertisements()),
+        Protocol::Ospf3 => ospf3::LsUpdate::all_of(bytes).map(|update| update.advertisements()),
+        Protocol::Bgp => return bgp::has_attribute_39(bytes),
+    };
+    walk.is_some_and(|mut walk| walk.any(|found| found.carrier.is_some()))
 }
 
 /// The same as [`walk_within`] for a message that [`is_met`]; what breaks a rule before the first advertisement goes to

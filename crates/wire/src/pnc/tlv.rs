@@ -1,74 +1,87 @@
-//! What the routing codecs share: TLV regions, counting writers, and the two checksums. No protocol lives here.
+//! What the routing codecs share: one walker of TLVs, flags among sub-TLVs, a counting writer, the checksum of LSPs and
+//! LSAs. No protocol lives here.
+//!
+//! ```text
+//! Narrow:          | Type (8) | Length (8) | Value                 IS-IS, BGP's capabilities and parameters
+//! Extended:        | Type (8) | Length (16) | Value                BGP's parameters as RFC 9072 has them
+//! Attribute:       | Flags (8) | Type (8) | Length (8 or 16) | Value            BGP
+//! Characteristic:  | Code (16) | Length (16) | Value                            BGP
+//! Padded:          | Type (16) | Length (16) | Value, padding to 4 octets       OSPF
+//! ```
 
-use super::{Carrier, Report};
-use crate::error::{Error, Result};
+use super::{Advertisement, Carrier, Prefix, Report};
+use crate::error::{Error, ErrorKind, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
 use crate::octets::{put, u8_at, u16_at};
 
-/// A stretch of a message, in offsets from the message's start. `end` is what the enclosing length field says, and
-/// lies behind `bytes` only where a capture was cut: then running off `bytes` ends a walk without a finding.
-#[derive(Clone, Copy, Debug)]
+/// A stretch of a message, in offsets from the message's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region<'a> {
-    pub(crate) bytes: &'a [u8],
+    /// What is there of it: less than all only where a capture was cut. Running off that ends a walk without a finding.
+    pub(crate) octets: &'a [u8],
     pub(crate) at: usize,
-    pub(crate) end: usize,
+    end: usize,
+}
+
+/// Flag of a path attribute: its length has two octets.
+pub(crate) const EXTENDED_LENGTH: u8 = 0x10;
+
+/// How a TLV looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Narrow,
+    Extended,
+    Attribute,
+    Characteristic,
+    Padded,
 }
 
 /// One TLV or sub-TLV.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tlv<'a> {
+    /// The type, behind the flags of an attribute.
     pub(crate) kind: u16,
+    pub(crate) at: usize,
     /// Offset of the length field.
     pub(crate) length_at: usize,
     /// The value; it may be cut.
     pub(crate) value: Region<'a>,
 }
 
-impl<'a> Tlv<'a> {
-    /// The value, where it is there as a whole.
-    pub(crate) fn octets(&self) -> Option<&'a [u8]> {
-        self.value.bytes.get(self.value.at..self.value.end)
-    }
-}
-
 impl<'a> Region<'a> {
-    pub(crate) const fn new(bytes: &'a [u8], at: usize, end: usize) -> Self {
-        Self { bytes, at, end }
+    /// From `at` to `end` of a message of which `bytes` are there.
+    pub(crate) fn new(bytes: &'a [u8], at: usize, end: usize) -> Self {
+        let there = end.min(bytes.len());
+        let octets = bytes.get(at..there).unwrap_or_default();
+        Self { octets, at, end }
+    }
+
+    /// All of `octets`, which begin at `at` of the message.
+    pub(crate) const fn whole(octets: &'a [u8], at: usize) -> Self {
+        let end = at + octets.len();
+        Self { octets, at, end }
     }
 
     pub(crate) const fn left(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
 
-    /// What is there behind the head, of `head` octets, of a TLV that runs past the region's end. `None`: it is the head
-    /// that is not whole.
-    pub(crate) fn overrun(&self, head: usize) -> Option<Carrier<'a>> {
-        let offset = self.at + head;
-        let octets = self.bytes.get(offset..self.end.min(self.bytes.len()))?;
-        Some(Carrier { offset, octets })
-    }
-
     pub(crate) const fn stop(&mut self) {
-        self.at = self.end;
+        (self.octets, self.at) = (&[], self.end);
     }
 
     /// The next `n` octets. `None` ends the region: they run past its end (a finding over what is left of it), or the
     /// capture was cut before them.
     pub(crate) fn take(&mut self, n: usize, report: &mut Report<'_>) -> Option<&'a [u8]> {
-        let (left, at) = (self.left(), self.at);
-        if n > left {
-            if at + left.min(1) <= self.bytes.len() {
-                report.push(Rule::PncMalformed, at, left);
-            }
-            self.stop();
-            return None;
+        let left = self.left();
+        if n > left && self.octets.len() >= left.min(1) {
+            report.push(Rule::PncMalformed, self.at, left);
         }
-        let found = self.bytes.get(at..at + n);
-        if found.is_some() {
-            self.at = at + n;
-        } else {
-            self.stop();
+        let found = self.octets.get(..n).filter(|_| n <= left);
+        match found {
+            Some(_) => _ = self.split(n),
+            None => self.stop(),
         }
         found
     }
@@ -86,54 +99,205 @@ impl<'a> Region<'a> {
             self.stop();
             return None;
         }
-        let inner = Self::new(self.bytes, self.at, self.at + len);
-        self.at += len;
-        Some(inner)
+        Some(self.split(len))
     }
 
-    /// The next TLV with one octet of type and one of length (IS-IS).
-    pub(crate) fn narrow(&mut self, report: &mut Report<'_>) -> Option<Tlv<'a>> {
-        if self.left() == 0 {
-            return None;
-        }
-        let head = self.take(2, report)?;
-        let length_at = self.at - 1;
-        let value = self.sub(usize::from(u8_at(head, 1)), length_at, 1, report)?;
-        Some(Tlv {
-            kind: u16::from(u8_at(head, 0)),
-            length_at,
-            value,
-        })
+    /// Cuts off the first `len` octets, which are no more than all.
+    fn split(&mut self, len: usize) -> Self {
+        let (octets, rest) = self.octets.split_at(len.min(self.octets.len()));
+        let (at, end) = (self.at, self.at + len);
+        (self.octets, self.at) = (rest, end);
+        Self { octets, at, end }
     }
 
-    /// The next TLV with two octets of type, two of length, and padding to 4 octets that the length does not count (OSPF).
-    pub(crate) fn wide(&mut self, report: &mut Report<'_>) -> Option<Tlv<'a>> {
-        if self.left() == 0 {
+    /// The next TLV. `None`: the region ends, or the capture was cut within the TLV's head. An error ends the region.
+    pub(crate) fn tlv(&mut self, shape: Shape) -> Option<Result<Tlv<'a>>> {
+        let (octets, at, left) = (self.octets, self.at, self.left());
+        let extended = usize::from(u8_at(octets, 0) & EXTENDED_LENGTH != 0);
+        let (layer, field, length_at, width) = match shape {
+            Shape::Narrow => (Layer::IsIs, "TLV length", 1, 1),
+            Shape::Extended => (Layer::Bgp, "Parameter Length", 1, 2),
+            Shape::Attribute => (Layer::Bgp, "attribute length", 2, 1 + extended),
+            Shape::Characteristic => (Layer::Bgp, "Characteristic Length", 2, 2),
+            // Of either version: what an IGP breaks becomes a finding, whose layer is known.
+            Shape::Padded => (Layer::Ospf2, "TLV length", 2, 2),
+        };
+        let head = length_at + width;
+        if left < head && !octets.is_empty() {
+            self.stop();
+            return Some(Err(Error::short(layer, head, left).at(at)));
+        }
+        if octets.len() < head {
+            self.stop();
             return None;
         }
-        let head = self.take(4, report)?;
-        let length_at = self.at - 2;
-        let len = usize::from(u16_at(head, 2));
-        let value = self.sub(len, length_at, 2, report)?;
-        // The last padding may be missing.
-        self.at = (self.at + len.next_multiple_of(4) - len).min(self.end);
-        Some(Tlv {
-            kind: u16_at(head, 0),
+        let len = match width {
+            1 => usize::from(u8_at(octets, length_at)),
+            _ => usize::from(u16_at(octets, length_at)),
+        };
+        let length_at = at + length_at;
+        if len > left - head {
+            self.stop();
+            let most = left - head;
+            return Some(Err(Error::length(layer, length_at, field, len, 0, most)));
+        }
+        self.split(head);
+        let value = self.split(len);
+        if shape == Shape::Padded {
+            // The last padding may be missing.
+            self.split((len.next_multiple_of(4) - len).min(self.left()));
+        }
+        Some(Ok(Tlv {
+            kind: shape.kind(octets),
+            at,
             length_at,
             value,
-        })
+        }))
+    }
+
+    /// The next TLV of an IGP; one that runs past the region is a finding, and ends it.
+    pub(crate) fn next(&mut self, shape: Shape, report: &mut Report<'_>) -> Option<Tlv<'a>> {
+        self.tlv(shape)?
+            .map_err(|e| {
+                let len = match e.kind {
+                    ErrorKind::Short { have, .. } => have,
+                    _ => shape.width(),
+                };
+                report.push(Rule::PncMalformed, e.offset, len);
+            })
+            .ok()
+    }
+}
+
+impl Shape {
+    /// The type of the TLV that `octets` begin with.
+    fn kind(self, octets: &[u8]) -> u16 {
+        match self {
+            Self::Narrow | Self::Extended => u8_at(octets, 0).into(),
+            _ => u16_at(octets, 0),
+        }
+    }
+
+    /// Octets of an IGP's type, and of its length.
+    const fn width(self) -> usize {
+        if matches!(self, Self::Narrow) { 1 } else { 2 }
+    }
+}
+
+/// The sub-TLV with the flags of a prefix: its type, and which bit of its first octet is PNC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlagsSubTlv {
+    pub(crate) shape: Shape,
+    pub(crate) kind: u16,
+    pub(crate) pnc: u8,
+}
+
+impl FlagsSubTlv {
+    /// Whether the flags have a length that they may have: of OSPF whole 32-bit words (RFC 9792 section 2), of IS-IS any;
+    /// without an octet there is nothing to be said by them.
+    pub(crate) fn has_good_length(self, sub: &Tlv<'_>) -> bool {
+        let len = sub.value.left();
+        len > 0 && (self.shape != Shape::Padded || len.is_multiple_of(4))
+    }
+
+    /// Reads the flags among the sub-TLVs `subs` into `found`.
+    pub(crate) fn read<'a>(
+        self,
+        mut subs: Region<'a>,
+        found: &mut Advertisement<'a>,
+        report: &mut Report<'_>,
+    ) {
+        let (width, ospf) = (self.shape.width(), self.shape == Shape::Padded);
+        while subs.left() > 0 {
+            let head = subs;
+            let Some(sub) = subs.next(self.shape, report) else {
+                // Flags that run past their end are flags all the same.
+                if self.shape.kind(head.octets) == self.kind && found.carrier.is_none() {
+                    found.carrier = head.octets.get(2 * width..).map(|octets| Carrier {
+                        offset: head.at + 2 * width,
+                        octets,
+                    });
+                }
+                return;
+            };
+            if sub.kind != self.kind {
+                continue;
+            }
+            let (good, several) = (self.has_good_length(&sub), found.carrier.is_some());
+            if !good && (ospf || !several) {
+                report.push(Rule::PncFlagsLength, sub.length_at, width);
+            }
+            if several {
+                report.push(Rule::PncSeveral, sub.at, width);
+                continue;
+            }
+            let Region { octets, at, .. } = sub.value;
+            if octets.len() < sub.value.left() {
+                continue;
+            }
+            found.carrier = Some(Carrier { offset: at, octets });
+            if found.ignored || !good {
+                continue;
+            }
+            // RFC 9792 section 2: no more words than the bits that are set need.
+            if ospf && octets.len() > 4 && octets.ends_with(&[0; 4]) {
+                report.push(Rule::PncFlagsExcess, sub.length_at, 2);
+            }
+            found.flag_offset = Some(at);
+            found.pnc = u8_at(octets, 0) & self.pnc != 0;
+        }
+    }
+
+    /// Writes the sub-TLV with `flags`, where there are some.
+    pub(crate) fn write(self, w: &mut Writer<'_>, flags: Option<&[u8]>) -> Result<()> {
+        let Some(flags) = flags else { return Ok(()) };
+        match self.shape {
+            Shape::Narrow => w.put(&[self.kind as u8]),
+            _ => w.u16(self.kind),
+        }
+        w.counted(self.shape.width(), "sub-TLV length", |w| {
+            w.put(flags);
+            Ok(())
+        })?;
+        if self.shape == Shape::Padded {
+            w.put(&[0; 3][..flags.len().next_multiple_of(4) - flags.len()]);
+        }
+        Ok(())
     }
 }
 
 /// Writes what fits and counts all, so that one function serves for lengths and for octets.
 pub(crate) struct Writer<'b> {
+    layer: Layer,
     out: &'b mut [u8],
     at: usize,
 }
 
 impl<'b> Writer<'b> {
-    pub(crate) const fn new(out: &'b mut [u8]) -> Self {
-        Self { out, at: 0 }
+    /// What `write` writes into `out`: its length, or how much the buffer lacks.
+    pub(crate) fn emit(
+        layer: Layer,
+        out: &'b mut [u8],
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<usize> {
+        let have = out.len();
+        let mut w = Self { layer, out, at: 0 };
+        write(&mut w)?;
+        if w.at > have {
+            return Err(Error::buffer(layer, w.at, have));
+        }
+        Ok(w.at)
+    }
+
+    /// Octets of what `write` writes.
+    pub(crate) fn count(
+        layer: Layer,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        let out = &mut [];
+        let mut w = Writer { layer, out, at: 0 };
+        write(&mut w)?;
+        Ok(w.at)
     }
 
     pub(crate) const fn at(&self) -> usize {
@@ -145,10 +309,6 @@ impl<'b> Writer<'b> {
         self.at += octets.len();
     }
 
-    pub(crate) fn u8(&mut self, value: u8) {
-        self.put(&[value]);
-    }
-
     pub(crate) fn u16(&mut self, value: u16) {
         self.put(&value.to_be_bytes());
     }
@@ -157,57 +317,50 @@ impl<'b> Writer<'b> {
         self.put(&value.to_be_bytes());
     }
 
-    pub(crate) fn align4(&mut self, from: usize) {
-        while !(self.at - from).is_multiple_of(4) {
-            self.u8(0);
-        }
+    /// The first `len` octets of a prefix's address.
+    pub(crate) fn address(&mut self, prefix: Prefix, len: usize) {
+        self.put(prefix.padded().get(..len).unwrap_or_default());
     }
 
     pub(crate) fn patch(&mut self, at: usize, octets: &[u8]) {
         put(self.out, at, octets);
     }
 
-    /// Sets the 16-bit length field at `at`.
-    pub(crate) fn patch_len16(
+    /// Sets the length field `field`, of one or two octets, at `at`.
+    pub(crate) fn patch_len(
         &mut self,
-        layer: Layer,
         at: usize,
+        width: usize,
         field: &'static str,
         len: usize,
     ) -> Result<()> {
-        let Ok(value) = u16::try_from(len) else {
-            return Err(Error::length(layer, at, field, len, 0, 0xFFFF));
-        };
-        self.patch(at, &value.to_be_bytes());
+        let most = if width == 1 { 0xFF } else { 0xFFFF };
+        if len > most {
+            return Err(Error::length(self.layer, at, field, len, 0, most));
+        }
+        match width {
+            1 => self.patch(at, &[len as u8]),
+            _ => self.patch(at, &(len as u16).to_be_bytes()),
+        }
         Ok(())
     }
 
-    /// Sets the 8-bit length field at `at`.
-    pub(crate) fn patch_len8(
+    /// Writes a length field of one or two octets, and behind it what it counts.
+    pub(crate) fn counted(
         &mut self,
-        layer: Layer,
-        at: usize,
+        width: usize,
         field: &'static str,
-        len: usize,
+        write: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        let Ok(value) = u8::try_from(len) else {
-            return Err(Error::length(layer, at, field, len, 0, 0xFF));
-        };
-        self.patch(at, &[value]);
-        Ok(())
+        let at = self.at;
+        self.at += width;
+        write(self)?;
+        self.patch_len(at, width, field, self.at - at - width)
     }
 
     /// What was written so far from `from` on; empty while only counting.
     pub(crate) fn written(&self, from: usize) -> &[u8] {
         self.out.get(from..self.at).unwrap_or(&[])
-    }
-
-    /// The octets written, or how many the buffer lacks.
-    pub(crate) fn finish(self, layer: Layer) -> Result<usize> {
-        if self.at > self.out.len() {
-            return Err(Error::buffer(layer, self.at, self.out.len()));
-        }
-        Ok(self.at)
     }
 }
 
@@ -233,20 +386,6 @@ pub(crate) fn fletcher(covered: &[u8], field: usize) -> u16 {
     nonzero(x) << 8 | nonzero(y)
 }
 
-/// The Internet checksum (RFC 1071) over `parts`, each taken as if padded to an even number of octets.
-pub(crate) fn internet(parts: &[&[u8]]) -> u16 {
-    let mut sum = 0u64;
-    for part in parts {
-        for pair in part.chunks(2) {
-            sum += u64::from(u8_at(pair, 0)) << 8 | u64::from(u8_at(pair, 1));
-        }
-    }
-    while sum > 0xFFFF {
-        sum = (sum >> 16) + (sum & 0xFFFF);
-    }
-    !(sum as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,12 +407,5 @@ mod tests {
             assert_eq!(sums(&octets), (0, 0), "{field}");
         }
         assert_eq!(fletcher(&[0; 4], 0), 0xFFFF);
-    }
-
-    #[test]
-    fn internet_checksum_of_the_rfc_1071_example() {
-        let octets = [0x00, 0x01, 0xF2, 0x03, 0xF4, 0xF5, 0xF6, 0xF7];
-        assert_eq!(internet(&[&octets]), !0xDDF2);
-        assert_eq!(internet(&[&octets[..2], &octets[2..]]), !0xDDF2);
     }
 }

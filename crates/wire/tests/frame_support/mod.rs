@@ -12,7 +12,7 @@ use fcn_wire::ioam::{
 };
 use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
-use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr, RouteOrigin, UpdateRepr};
+use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
 use fcn_wire::proxy_address::ProxyAddress;
@@ -21,6 +21,11 @@ use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr, PrivateData};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+#[allow(clippy::duplicate_mod, reason = "the fuzz targets have it too")]
+#[path = "../../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
 
 pub const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
 pub const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
@@ -329,23 +334,19 @@ pub fn ospf3() -> Vec<u8> {
 pub fn bgp() -> Vec<u8> {
     let code = Profile::DEFAULT.bgp_pnc_characteristic;
     let pnc = [CharacteristicRepr { code, value: &[] }];
-    let update = UpdateRepr {
-        origin: RouteOrigin::Igp,
-        as_path: &[65001],
-        four_octet_as: true,
+    let nhc = NhcRepr {
+        afi: 2,
+        safi: 1,
         next_hop: SWITCH.into(),
-        local_pref: Some(100),
-        prefixes: &[Prefix::host(RECEIVER.into())],
-        nhc: Some(NhcRepr {
-            afi: 2,
-            safi: 1,
-            next_hop: SWITCH.into(),
-            characteristics: &pnc,
-        }),
+        characteristics: &pnc,
     };
-    let mut out = vec![0; update.buffer_len().unwrap()];
-    update.emit(&mut out).unwrap();
-    out
+    let prefixes = [Prefix::host(RECEIVER.into())];
+    let mut bytes = bgp_update(SWITCH.into(), &prefixes, Some(nhc)).unwrap();
+    // From another AS: 65001 in AS_PATH, which is empty so far.
+    bytes.splice(29..30, [6, 2, 1, 0, 0, 0xFD, 0xE9]);
+    bytes[17] += 6;
+    bytes[22] += 6;
+    bytes
 }
 
 /// A TCP segment from the BGP port.

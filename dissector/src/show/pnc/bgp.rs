@@ -13,7 +13,7 @@ use fcn_wire::pnc::bgp::{self, Attribute, Messages, Nhc, Update, attribute};
 /// The attributes with next hop characteristics, each with where its UPDATE begins.
 fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>)> {
     Messages::new(bytes)
-        .filter_map(|message| Update::new(&message).ok())
+        .filter_map(|message| Update::new_checked(&message).ok())
         .flat_map(|update| {
             update
                 .attributes()
@@ -28,7 +28,7 @@ pub fn extent(message: &Routing<'_>) -> Extent {
     let mut extent = Extent::default();
     for (_, attribute) in attributes(message.bytes) {
         extent.attributes += 1;
-        if let Ok(nhc) = Nhc::new(&attribute) {
+        if let Ok(nhc) = Nhc::new_checked(&attribute) {
             extent.characteristics += nhc.characteristics().count();
         }
     }
@@ -64,7 +64,7 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
         let end = attribute.value_offset + attribute.value.len();
         let whole = message.place(attribute.offset, end - attribute.offset);
         plan.push(Op::Protocol(P::Pnc, whole, Mark::Plain));
-        let read_as = Nhc::new(&attribute);
+        let read_as = Nhc::new_checked(&attribute);
         let code = profile.bgp_pnc_characteristic;
         let name = P::Pnc.def().name;
         match &read_as {

@@ -86,7 +86,8 @@ fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>)
 
 /// The head of an OSPFv3 prefix TLV, which Wireshark knows in some LSAs, from version to version in more.
 fn prefix_tlv(plan: &mut Plan<'_>, message: &Routing<'_>, offset: usize) {
-    let Some(tlv) = ospf3::PrefixTlv::at(message.bytes, offset) else {
+    let bytes = message.bytes.get(offset..).unwrap_or_default();
+    let Ok(tlv) = ospf3::PrefixTlv::new_checked(bytes) else {
         return;
     };
     let head = message.place(offset, ospf3::PrefixTlv::HEAD);

@@ -7,6 +7,10 @@ use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+#[path = "../../../../fcn-gen/src/bgp_update.rs"]
+mod bgp_update;
+use bgp_update::bgp_update;
+
 const START: usize = 77;
 
 /// The steps of a message in as much room as the postdissector lends, how many were lost, and the texts.
@@ -131,23 +135,13 @@ fn update(count: u32, characteristics: u16) -> Vec<u8> {
         .map(|code| bgp::CharacteristicRepr { code, value: &[] })
         .collect();
     let next_hop = Ipv4Addr::LOCALHOST.into();
-    let repr = bgp::UpdateRepr {
-        origin: bgp::RouteOrigin::Igp,
-        as_path: &[64512],
-        four_octet_as: true,
+    let nhc = bgp::NhcRepr {
+        afi: bgp::AFI_IPV4,
+        safi: bgp::SAFI_UNICAST,
         next_hop,
-        local_pref: None,
-        prefixes: &prefixes,
-        nhc: Some(bgp::NhcRepr {
-            afi: bgp::AFI_IPV4,
-            safi: bgp::SAFI_UNICAST,
-            next_hop,
-            characteristics: &codes,
-        }),
+        characteristics: &codes,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    out
+    bgp_update(next_hop, &prefixes, Some(nhc)).unwrap()
 }
 
 fn samples() -> Vec<(Protocol, Vec<u8>)> {

@@ -1,0 +1,337 @@
+//! What OSPFv2 and OSPFv3 share: the LS Update packet, its LSAs, and the walk over the prefixes in them. What differs
+//! stands in `ospf2.rs` and `ospf3.rs`, with the figures.
+
+pub mod ospf2;
+pub mod ospf3;
+
+use super::tlv::{FlagsSubTlv, Region, Shape, Tlv, Writer, fletcher};
+use super::{Advertisement, Inner, Prefix, Report, Walk};
+use crate::error::{Error, Result};
+use crate::finding::Rule;
+use crate::layer::Layer;
+use crate::octets::{ipv4_at, u8_at, u16_at, u32_at};
+use std::net::Ipv4Addr;
+
+const LS_UPDATE: u8 = 4;
+/// Octets of an LSA header.
+pub(super) const LSA_HEADER: usize = 20;
+
+mod field {
+    pub const LENGTH: usize = 2;
+    pub const ROUTER: usize = 4;
+    pub const AREA: usize = 8;
+    /// OSPFv3 alone.
+    pub const INSTANCE: usize = 14;
+}
+
+/// Offsets in an LSA header, the same in both versions from the Link State ID on.
+pub(super) mod lsa_field {
+    pub const OPTIONS: usize = 2;
+    pub const TYPE: usize = 3;
+    pub const LINK_STATE_ID: usize = 4;
+    pub const ADVERTISING_ROUTER: usize = 8;
+    pub const CHECKSUM: usize = 16;
+    pub const LENGTH: usize = 18;
+}
+
+/// An LS Update of OSPF version `V`, from its version octet on. Octets behind its packet length (authentication data,
+/// link-local signalling) are left alone.
+#[derive(Clone, Copy, Debug)]
+pub struct LsUpdate<'a, const V: u8> {
+    bytes: &'a [u8],
+    end: usize,
+}
+
+impl<'a, const V: u8> LsUpdate<'a, V> {
+    const LAYER: Layer = if V == 2 { Layer::Ospf2 } else { Layer::Ospf3 };
+    /// Octets of the packet header, behind which stands the number of LSAs.
+    const HEADER: usize = if V == 2 { 24 } else { 16 };
+
+    /// Whether `bytes` begin with the header of such a packet.
+    #[must_use]
+    pub fn is_at(bytes: &[u8]) -> bool {
+        bytes.starts_with(&[V, LS_UPDATE])
+    }
+
+    /// Reads the header of a packet that is there as a whole.
+    ///
+    /// # Errors
+    /// Not an LS Update of that version, or `bytes` end before it does.
+    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
+        Self::within(bytes, bytes.len())
+    }
+
+    /// The same for a packet of which there were `wire_len` octets on the wire.
+    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+        let (layer, least) = (Self::LAYER, Self::HEADER + 4);
+        if bytes.len() < least {
+            return Err(Error::short(layer, least, bytes.len()));
+        }
+        if u8_at(bytes, 0) != V {
+            let expected = if V == 2 { "2" } else { "3" };
+            let value = u64::from(u8_at(bytes, 0));
+            return Err(Error::value(layer, 0, "Version", value, expected));
+        }
+        if u8_at(bytes, 1) != LS_UPDATE {
+            let value = u64::from(u8_at(bytes, 1));
+            return Err(Error::value(layer, 1, "Type", value, "4 (LS Update)"));
+        }
+        let end = usize::from(u16_at(bytes, field::LENGTH));
+        if end < least || end > wire_len {
+            let (at, field) = (field::LENGTH, "Packet Length");
+            return Err(Error::length(layer, at, field, end, least, wire_len));
+        }
+        Ok(Self { bytes, end })
+    }
+
+    /// All octets behind the header, whatever its length says.
+    pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.len();
+        (Self::is_at(bytes) && end >= Self::HEADER + 4).then_some(Self { bytes, end })
+    }
+
+    /// The advertised prefixes, in their order.
+    #[must_use]
+    pub fn advertisements(&self) -> Walk<'a> {
+        Walk(Inner::Ospf(Advertisements {
+            version: V,
+            area: ipv4_at(self.bytes, field::AREA),
+            v6: V == 3 && ospf3::is_v6(u8_at(self.bytes, field::INSTANCE)),
+            lsas: Lsas {
+                region: Region::new(self.bytes, Self::HEADER + 4, self.end),
+                count_at: Self::HEADER,
+                left: u32_at(self.bytes, Self::HEADER),
+            },
+            tlvs: Region::whole(&[], 0),
+            lsa: &[],
+            lsa_at: 0,
+            wanted: Wanted::default(),
+            seen: false,
+            ignored: false,
+        }))
+    }
+
+    /// Writes the packet but for its checksum; `tail` are the octets of the header behind the area, `lsa` writes one LSA.
+    pub(super) fn write<T>(
+        w: &mut Writer<'_>,
+        (router, area): (Ipv4Addr, Ipv4Addr),
+        tail: &[u8],
+        lsas: &[T],
+        lsa: impl Fn(&mut Writer<'_>, &T) -> Result<()>,
+    ) -> Result<()> {
+        w.put(&[V, LS_UPDATE, 0, 0]);
+        debug_assert_eq!(w.at(), field::ROUTER);
+        w.put(&router.octets());
+        w.put(&area.octets());
+        w.put(tail);
+        debug_assert_eq!(w.at(), Self::HEADER);
+        w.u32(lsas.len() as u32);
+        lsas.iter().try_for_each(|one| lsa(w, one))?;
+        w.patch_len(field::LENGTH, 2, "Packet Length", w.at())
+    }
+}
+
+/// The LSAs of an LS Update.
+#[derive(Clone, Copy, Debug)]
+struct Lsas<'a> {
+    region: Region<'a>,
+    count_at: usize,
+    left: u32,
+}
+
+impl<'a> Lsas<'a> {
+    /// The next LSA: its header, where that begins, and its body. None comes behind one that is broken.
+    fn next(&mut self, report: &mut Report<'_>) -> Option<(&'a [u8], usize, Region<'a>)> {
+        if (self.left == 0) != (self.region.left() == 0) {
+            // More or fewer octets than the number of LSAs says.
+            report.push(Rule::PncMalformed, self.count_at, 4);
+            self.left = 0;
+        }
+        let found = (self.left > 0).then(|| self.lsa(report)).flatten();
+        match found {
+            Some(_) => self.left -= 1,
+            None => {
+                self.region.stop();
+                self.left = 0;
+            }
+        }
+        found
+    }
+
+    fn lsa(&mut self, report: &mut Report<'_>) -> Option<(&'a [u8], usize, Region<'a>)> {
+        let offset = self.region.at;
+        let header = self.region.take(LSA_HEADER, report)?;
+        let len = usize::from(u16_at(header, lsa_field::LENGTH));
+        let length_at = offset + lsa_field::LENGTH;
+        let body = len.checked_sub(LSA_HEADER).unwrap_or(usize::MAX);
+        let body = self.region.sub(body, length_at, 2, report)?;
+        Some((header, offset, body))
+    }
+}
+
+/// Which TLVs of an LSA have prefixes, and what else the walk has to know of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) tlv: u16,
+    /// Octets of the LSA's body before its TLVs.
+    pub(super) head: usize,
+    /// Only the first one counts (RFC 8362).
+    pub(super) single: bool,
+}
+
+/// The prefixes of the LSAs in an LS Update.
+#[derive(Clone, Debug)]
+pub(super) struct Advertisements<'a> {
+    version: u8,
+    area: Ipv4Addr,
+    v6: bool,
+    lsas: Lsas<'a>,
+    tlvs: Region<'a>,
+    lsa: &'a [u8],
+    lsa_at: usize,
+    wanted: Wanted,
+    /// Whether the present LSA has had such a TLV.
+    seen: bool,
+    /// Whether the present LSA is malformed, and to be ignored (RFC 9792 section 2).
+    ignored: bool,
+}
+
+impl<'a> Advertisements<'a> {
+    pub(super) fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
+        loop {
+            while let Some(tlv) = self.tlvs.next(Shape::Padded, report) {
+                if tlv.kind != self.wanted.tlv {
+                    continue;
+                }
+                if core::mem::replace(&mut self.seen, true) && self.wanted.single {
+                    report.push(Rule::PncSeveral, tlv.at, 2);
+                    continue;
+                }
+                if let Some(found) = self.prefix(&tlv, report) {
+                    report.host_only(&found);
+                    return Some(found);
+                }
+            }
+            let (header, offset, mut body) = self.lsas.next(report)?;
+            let wanted = match self.version {
+                2 => ospf2::wanted(header),
+                _ => ospf3::wanted(u16_at(header, lsa_field::OPTIONS)),
+            };
+            if let Some(wanted) = wanted
+                && body.take(wanted.head, report).is_some()
+            {
+                (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
+                (self.wanted, self.seen) = (wanted, false);
+                self.ignored = self.is_malformed();
+            }
+        }
+    }
+
+    const fn flags(&self) -> FlagsSubTlv {
+        match self.version {
+            2 => ospf2::FLAGS,
+            _ => ospf3::FLAGS,
+        }
+    }
+
+    /// Whether flags among the prefixes' sub-TLVs make the present LSA malformed.
+    fn is_malformed(&self) -> bool {
+        let (flags, nobody) = (self.flags(), &mut Report::nowhere());
+        let mut tlvs = self.tlvs;
+        while let Some(tlv) = tlvs.next(Shape::Padded, nobody) {
+            let mut subs = tlv.value;
+            if tlv.kind != self.wanted.tlv || self.head(&mut subs, u8::MAX, nobody).is_none() {
+                continue;
+            }
+            while let Some(sub) = subs.next(Shape::Padded, nobody) {
+                if sub.kind == flags.kind && !flags.has_good_length(&sub) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// What stands in front of a TLV's sub-TLVs: its first octets, and prefix length and address. `None`: it is broken, or
+    /// the prefix is of a family that nobody knows.
+    fn head(
+        &self,
+        value: &mut Region<'a>,
+        most: u8,
+        report: &mut Report<'_>,
+    ) -> Option<(&'a [u8], u8, &'a [u8])> {
+        let at = value.at;
+        let (head, bits_at) = match self.version {
+            2 => (value.take(4, report)?, 1),
+            _ => (value.take(8, report)?, 4),
+        };
+        let bits = u8_at(head, bits_at);
+        if self.version == 2 && u8_at(head, 2) != 0 {
+            // RFC 7684 section 2.1 knows IPv4 unicast alone; how long another family's prefix is cannot be told.
+            return None;
+        }
+        if bits > most {
+            report.push(Rule::PncMalformed, at + bits_at, 1);
+            return None;
+        }
+        let len = match self.version {
+            2 => 4,
+            _ => ospf3::word_octets(bits),
+        };
+        Some((head, bits, value.take(len, report)?))
+    }
+
+    fn prefix(&self, tlv: &Tlv<'a>, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
+        let mut value = tlv.value;
+        let most = if self.v6 { 128 } else { 32 };
+        let (head, bits, address) = self.head(&mut value, most, report)?;
+        let mut found = Advertisement {
+            origin: match self.version {
+                2 => ospf2::origin(self.area, self.lsa, u8_at(head, 0)),
+                _ => ospf3::origin(self.area, self.lsa),
+            },
+            prefix: Prefix::from_octets(self.v6, address, bits),
+            container: self.lsa_at,
+            offset: tlv.at,
+            carrier: None,
+            flag_offset: None,
+            ignored: self.ignored,
+            pnc: false,
+        };
+        self.flags().read(value, &mut found, report);
+        Some(found)
+    }
+}
+
+/// The header of an LSA to be written.
+pub(super) struct LsaHeader {
+    pub(super) age: u16,
+    pub(super) options_and_type: u16,
+    pub(super) link_state_id: u32,
+    pub(super) advertising_router: Ipv4Addr,
+    pub(super) sequence: u32,
+}
+
+impl LsaHeader {
+    /// Writes an LSA: the header, then what `body` writes, then length and checksum.
+    pub(super) fn write(
+        &self,
+        w: &mut Writer<'_>,
+        body: impl FnOnce(&mut Writer<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let start = w.at();
+        w.u16(self.age);
+        w.u16(self.options_and_type);
+        w.u32(self.link_state_id);
+        w.put(&self.advertising_router.octets());
+        w.u32(self.sequence);
+        w.u32(0);
+        body(w)?;
+        w.patch_len(start + lsa_field::LENGTH, 2, "LSA length", w.at() - start)?;
+        // RFC 2328 section 12.1.7: without the age.
+        let covered = lsa_field::OPTIONS;
+        let sum = fletcher(w.written(start + covered), lsa_field::CHECKSUM - covered);
+        w.patch(start + lsa_field::CHECKSUM, &sum.to_be_bytes());
+        Ok(())
+    }
+}
