@@ -17,7 +17,6 @@ pub mod monitor;
 pub mod names;
 pub mod order;
 pub mod output;
-pub mod packed;
 pub mod packet;
 pub mod record;
 pub mod run;

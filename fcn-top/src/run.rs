@@ -246,7 +246,7 @@ fn export(
         ..Wanted::default()
     });
     let selected = selection.of(&tables, words);
-    let rows = selected.ids().collect();
+    let rows = selected.rows.iter().map(|(id, _)| *id).collect();
     let (written, gone) = engine.export_rows(&rows, to).map_err(|why| {
         let denied = why.contains("ermission denied");
         let failure = Failure::failed("cannot export").and(why);

@@ -16,10 +16,8 @@ mod opener;
 pub mod passed;
 pub mod privileges;
 mod stamps;
-mod stash;
 
-use crate::monitor::{Monitor, Observed, RowId};
-use crate::packed::QpRows;
+use crate::monitor::{Monitor, RowId};
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::tables::{Tables, Wanted, Watched};
@@ -349,11 +347,7 @@ impl Engine {
 
 impl Watched for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
-        self.tables_in(wanted, QpRows::new())
-    }
-
-    fn tables_in(&self, wanted: Wanted, mut rows: QpRows) -> Tables {
-        rows.clear();
+        let mut rows = Vec::new();
         // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart.
         let mut next = wanted.qps.then_some(0);
         while let Some(place) = next {
@@ -361,12 +355,13 @@ impl Watched for Engine {
             next = guard.monitor.rows_from(place, ROWS, &mut rows);
             MutexGuard::unlock_fair(guard);
             if let Some((order, most)) = wanted.first
+                && rows.len() > most
                 && (next.is_none() || rows.len() >= most.saturating_add(GATHERED))
             {
-                rows = rows.first(&order, most);
+                rows.sort_by(|(_, a), (_, b)| order.compare(a, b));
+                rows.truncate(most);
             }
         }
-        rows.trim();
         let others = Wanted {
             qps: false,
             ..wanted
@@ -398,16 +393,6 @@ impl Taking<'_> {
     /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> bool {
-        self.take_by(packet, Monitor::observe)
-    }
-
-    /// Takes a packet in by having `observe` show it to the monitor.
-    #[inline]
-    fn take_by(
-        &mut self,
-        packet: &Packet<'_>,
-        observe: impl FnOnce(&mut Monitor, &Packet<'_>) -> Observed,
-    ) -> bool {
         let State {
             monitor,
             keeper,
@@ -437,7 +422,7 @@ impl Taking<'_> {
         if let Some(beat) = beat {
             beat.before(counted.at, monitor);
         }
-        let observed = observe(monitor, &counted);
+        let observed = monitor.observe(&counted);
         *taken += 1;
         if let Some(keeper) = keeper
             && (observed.row.is_some() || observed.flow.is_some())

@@ -1,17 +1,4 @@
-//! Numbers, spans, moments and prefixes as people write them in a filter.
-
-use fcn_wire::pnc::Prefix;
-
-/// An address, or a prefix.
-pub(super) fn prefix(text: &str) -> Option<Prefix> {
-    match text.split_once('/') {
-        Some((address, len)) if len.bytes().all(|b| b.is_ascii_digit()) => {
-            Prefix::new(address.parse().ok()?, len.parse().ok()?)
-        }
-        Some(_) => None,
-        None => text.parse().ok().map(Prefix::host),
-    }
-}
+//! Numbers, spans and moments as people write them in a filter.
 
 /// The number before a k, M, G or T, and what that stands for. In lower case.
 fn prefixed(text: &str) -> (&str, u64) {

@@ -1,6 +1,6 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
-use super::windows::{Step, Windows};
+use super::windows::Windows;
 use crate::record::PointRecord;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
@@ -42,10 +42,10 @@ impl Point {
         }
     }
 
-    /// Counts a notification of it at `at`, which is in `step`.
+    /// Counts a notification of it at `at`.
     #[inline]
-    pub fn count(&mut self, at: u64, step: Step, notification: &Gist) {
-        self.windows.add(step);
+    pub fn count(&mut self, at: u64, notification: &Gist) {
+        self.windows.add(at);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
