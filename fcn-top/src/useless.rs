@@ -1,8 +1,8 @@
 //! Options that would do nothing in this run: refused, so that nobody believes in them. A configuration file may have them for
 //! other runs.
 
-use crate::asked::{Printing, Way};
 use crate::cli::Cli;
+use crate::setup::{Printing, Way};
 use fcn_tool::failure::{Failure, Result};
 
 /// Refuses what was given on the command line and has nothing to act on, where packets are shown in this way.
@@ -66,7 +66,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::way;
+    use crate::setup::way;
     use clap::Parser;
 
     fn refused(words: &str, terminal: bool) -> Option<String> {

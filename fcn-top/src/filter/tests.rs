@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
-use crate::sample;
+use crate::tests::sample;
 use crate::text::Words;
 use fcn_wire::Kind;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
 //!
 //! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
-//! `points.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
+//! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
 pub mod events;
@@ -9,9 +9,9 @@ pub mod flows;
 mod gaps;
 mod interfaces;
 mod notices;
+mod notifiers;
 mod observe;
 pub mod paths;
-mod points;
 pub mod resolve;
 mod row;
 mod rows;
@@ -36,8 +36,8 @@ use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
 use notices::Notices;
+use notifiers::{Aims, Notifiers};
 use paths::Paths;
-use points::{Aims, Points};
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
@@ -68,7 +68,7 @@ pub struct Monitor {
     windows: Windows,
     totals: Totals,
     rows: Rows,
-    points: Points,
+    notifiers: Notifiers,
     flows: Flows,
     resolver: Resolver,
     labels: Labels<FlowKey>,
@@ -94,7 +94,7 @@ impl Monitor {
             windows: Windows::default(),
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
-            points: Points::new(limits.points),
+            notifiers: Notifiers::new(limits.points),
             flows: Flows::new(limits.flows.max(1)),
             resolver: Resolver::new(limits.connections.max(1)),
             labels: Labels::new(limits.connections),
@@ -144,8 +144,8 @@ impl Monitor {
             rows_evicted: self.rows.evicted(),
             flows: self.flows.len() as u64,
             flows_evicted: self.flows.evicted(),
-            points: self.points.len() as u64,
-            points_evicted: self.points.evicted(),
+            points: self.notifiers.len() as u64,
+            points_evicted: self.notifiers.evicted(),
             ..self.totals
         }
     }
@@ -238,7 +238,7 @@ impl Monitor {
                 aims.entry(who).or_default().insert(aim);
             }
         }
-        self.points.records(self.now, self.since(), aims)
+        self.notifiers.records(self.now, self.since(), aims)
     }
 
     /// The hops that IOAM traces tell of, path by path.

@@ -167,7 +167,7 @@ impl Monitor {
         let Self {
             settings,
             rows,
-            points,
+            notifiers,
             totals,
             ..
         } = self;
@@ -196,7 +196,7 @@ impl Monitor {
         };
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
-        let (place, point) = points.entry(hint, who, trusted);
+        let (place, point) = notifiers.entry(hint, who, trusted);
         point.count(at, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
@@ -279,7 +279,7 @@ impl Monitor {
         let list = &self.settings.trust;
         let trusted = || (!list.is_empty()).then(|| access::lists(list, broken.notifier));
         let who = (broken.notifier, broken.origin);
-        let (_, point) = self.points.entry(u32::MAX, who, trusted);
+        let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
         point.count_malformed(packet.at);
         point.blame((findings.as_slice().len() + findings.dropped()) as u64);
         self.totals.malformed += 1;

@@ -161,7 +161,7 @@ fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn written(intervals: bool, tables: &Tables) -> String {
         let mut octets = Vec::new();

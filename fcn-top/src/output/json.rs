@@ -286,7 +286,7 @@ pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn written(document: &Document<'_>, on_one_line: bool) -> String {
         let mut text = Vec::new();

@@ -9,6 +9,7 @@ mod metrics;
 pub mod prometheus;
 pub mod report;
 pub mod schemas;
+pub mod table;
 
 use crate::filter::Filter;
 use crate::monitor::RowId;
@@ -70,7 +71,7 @@ pub(crate) fn most_of(column: &str) -> Option<Order> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     /// Tables that are empty, but for what was read.
     pub(crate) fn nothing() -> Tables {

@@ -472,7 +472,7 @@ fn push(out: &mut String, table: &Table) {
 mod tests {
     use super::*;
     use crate::filter::Filter;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn header() -> Header {
         Header {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::monitor::RowId;
-use crate::sample;
+use crate::tests::sample;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;

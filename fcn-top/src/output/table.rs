@@ -67,8 +67,8 @@ fn table<R: Record>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
     use crate::screen::View;
+    use crate::tests::sample;
 
     #[test]
     fn every_table_is_written_as_json_and_csv() {
