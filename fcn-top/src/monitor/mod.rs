@@ -214,7 +214,7 @@ impl Monitor {
             start,
             step,
             most: if long {
-                steps(|step| step.most)
+                steps(|step| step.most.into())
             } else {
                 Vec::new()
             },

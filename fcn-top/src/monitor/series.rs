@@ -29,21 +29,23 @@ impl Sum for u64 {
 }
 
 /// Notifications in a step, and the most of them in any one millisecond, so that a short burst is seen however long the
-/// step is.
+/// step is. Packed: two octets more in each step would be 13 MB with 100,000 rows, which a screen has no room for in 300 MB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(2))]
 pub struct Bursts {
     /// All of them.
     pub count: u32,
     /// The most in 2^20 ns (1.05 ms) from a whole multiple of that on.
-    pub most: u32,
+    pub most: u16,
 }
 
 impl Sum for Bursts {
     #[inline]
     fn and(self, other: Self) -> Self {
+        let (count, most) = (self.count, self.most);
         Self {
-            count: self.count.saturating_add(other.count),
-            most: self.most.max(other.most),
+            count: count.saturating_add(other.count),
+            most: most.max(other.most),
         }
     }
 }
@@ -52,7 +54,7 @@ impl Sum for Bursts {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     millisecond: u64,
-    count: u32,
+    count: u16,
 }
 
 impl Burst {
@@ -67,7 +69,7 @@ impl Burst {
             (self.millisecond, self.count) = (millisecond, 0);
         }
         let is_running = millisecond == self.millisecond;
-        self.count = self.count.saturating_add(u32::from(is_running));
+        self.count = self.count.saturating_add(u16::from(is_running));
         Bursts {
             count: 1,
             most: if is_running { self.count } else { 1 },

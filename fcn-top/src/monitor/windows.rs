@@ -11,8 +11,8 @@ pub const TENTH: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// Steps that a rate is over.
 const OVER: u64 = 10;
-/// Steps in a ring: at least the one that runs and those that are over, and a power of two, which a place is found by fast.
-const STEPS: usize = (OVER as usize + 1).next_power_of_two();
+/// Steps in a ring: the one that runs, and those that are over.
+const STEPS: usize = OVER as usize + 1;
 
 /// Where a step, counted from the epoch, is in a ring.
 const fn place(step: u64) -> usize {
