@@ -1,5 +1,6 @@
 //! What one prefers: options that may also stand in a configuration file, under the same names. The command line wins.
 
+use crate::columns::near;
 use crate::values::{Count, Net, Size, Span};
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use fcn_tool::failure::Failure;
@@ -188,20 +189,22 @@ impl Preferences {
         let table: toml::Table =
             toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))?;
         for name in table.keys() {
-            let known = || Self::DEFAULTS.iter().map(|(field, _)| key(field));
-            if known().any(|known| known == *name) {
+            let known: Vec<String> = Self::DEFAULTS.iter().map(|(field, _)| key(field)).collect();
+            if known.contains(name) {
                 continue;
             }
             let name: String = name
                 .chars()
                 .map(|c| if c.is_control() { '?' } else { c })
                 .collect();
-            return Err(bad(match nearest(&name, known()) {
-                Some(near) => format!("`{name}` is no option of it; did you mean `{near}`?"),
-                None => format!(
-                    "`{name}` is no option of it; those are in what fcn-top --print-config prints"
-                ),
-            }));
+            return Err(bad(
+                match near(&name.replace('_', "-"), known.iter().map(String::as_str)) {
+                    Some(near) => format!("`{name}` is no option of it; did you mean `{near}`?"),
+                    None => format!(
+                        "`{name}` is no option of it; those are in what fcn-top --print-config prints"
+                    ),
+                },
+            ));
         }
         toml::from_str(text).map_err(|e| bad(e.to_string().trim_end().to_owned()))
     }
@@ -244,38 +247,6 @@ fn usual_path() -> Option<PathBuf> {
     };
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("fcn-top/config.toml"))
-}
-
-/// The known name that shares most with this one: at most two characters to insert, delete or replace.
-fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    const MOST: usize = 2;
-    if name.chars().count() > 60 {
-        return None;
-    }
-    known
-        .map(|known| (distance(name, &known), known))
-        .filter(|(distance, _)| *distance <= MOST)
-        .min()
-        .map(|(_, known)| known)
-}
-
-/// Levenshtein's.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.replace('_', "-").chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (done, c) in from.replace('_', "-").chars().enumerate() {
-        let mut last = done + 1;
-        let mut next = vec![last];
-        for (pair, other) in row.windows(2).zip(&to) {
-            let &[diagonal, above] = pair else { continue };
-            last = (diagonal + usize::from(c != *other))
-                .min(above + 1)
-                .min(last + 1);
-            next.push(last);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Without a screen: what is printed as packets come, and at the end.
 
-use crate::asked::Printing;
-use crate::engine::beat::Beat;
+use crate::engine::intervals::IntervalTimer;
 use crate::engine::{Engine, nanoseconds};
 use crate::monitor::Monitor;
 use crate::output::Selection;
@@ -9,6 +8,7 @@ use crate::output::audit::{Audit, Checked};
 use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
+use crate::setup::Printing;
 use crate::tables::{Tables, Wanted, Watched};
 use crate::text::Words;
 use fcn_tool::console::{Console, say, say_json};
@@ -69,7 +69,7 @@ impl Printer {
         (selection, words): (Selection, Words),
         monitor: &mut Monitor,
         every: Duration,
-    ) -> (Self, Option<Beat<Monitor>>) {
+    ) -> (Self, Option<IntervalTimer<Monitor>>) {
         let (sender, pieces) = sync_channel(WAITING);
         let mut audit = Audit::new(words.clone());
         if printing == Printing::AuditJson {
@@ -92,18 +92,18 @@ impl Printer {
             }));
         }
         let by_interval = matches!(printing, Printing::JsonLines | Printing::CsvIntervals);
-        let beat = by_interval.then(|| intervals(sender, nanoseconds(every)));
-        (printer, beat)
+        let timer = by_interval.then(|| intervals(sender, nanoseconds(every)));
+        (printer, timer)
     }
 
-    /// Prints what comes as it comes, until no more packets do, or `asked` is set; sets `over` then.
+    /// Prints what comes as it comes, until no more packets do, or `interrupted` is set; sets `over` then.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub fn wait(
         &self,
         engine: &Engine,
-        (asked, over): (&AtomicBool, &AtomicBool),
+        (interrupted, over): (&AtomicBool, &AtomicBool),
         console: &mut Console<'_>,
     ) -> Result<Ended> {
         let mut ended = Ended::Well;
@@ -126,7 +126,7 @@ impl Printer {
         loop {
             let runs = engine.runs();
             warnings.tell(engine, console.err);
-            if asked.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
+            if interrupted.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
                 ended = Ended::Interrupted;
             }
             // Behind the last packet there is nothing to wait for: what it had printed has come.
@@ -278,9 +278,9 @@ pub fn lost(engine: &Engine) -> String {
 }
 
 /// Has intervals sent as they end.
-fn intervals(sender: SyncSender<Piece>, every: u64) -> Beat<Monitor> {
+fn intervals(sender: SyncSender<Piece>, every: u64) -> IntervalTimer<Monitor> {
     let mut mark = 0;
-    Beat::new(
+    IntervalTimer::new(
         every,
         Box::new(move |monitor, from, to, over| {
             // So that rates are those of the interval. The last one ends where nothing more is known.

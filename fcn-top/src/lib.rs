@@ -5,7 +5,6 @@
 //! `names` have the words, `filter` and `order` choose. `run.rs` joins all that.
 #![forbid(unsafe_code)]
 
-mod asked;
 pub mod cli;
 pub mod columns;
 pub mod config;
@@ -17,16 +16,17 @@ pub mod monitor;
 pub mod names;
 pub mod order;
 pub mod output;
-pub mod packed;
 pub mod packet;
 pub mod record;
 pub mod run;
 pub mod running;
-#[cfg(test)]
-pub(crate) mod sample;
 pub mod screen;
+mod setup;
 pub mod tables;
+#[cfg(test)]
+mod tests {
+    pub(crate) mod sample;
+}
 pub mod text;
 mod useless;
 pub mod values;
-mod written;

@@ -144,7 +144,7 @@ pub(crate) fn rank(name: &str) -> u8 {
 mod tests {
     use super::*;
     use crate::record::{EventRecord, QpRecord, column_named};
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn an_order_is_read_and_written() {

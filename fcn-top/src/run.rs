@@ -1,6 +1,5 @@
 //! From the command line to the exit code: reads the arguments, opens what packets come from, and has them shown.
 
-use crate::asked::{self, Printing, Way};
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::keeper::Keeper;
@@ -11,13 +10,14 @@ use crate::monitor::Monitor;
 use crate::output::Selection;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
+use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
 use crate::screen::{self, View, Writing};
+use crate::setup::{self, Printing, Way};
 use crate::tables::{Wanted, Watched};
 use crate::text::Words;
 use crate::useless;
-use crate::written;
 use clap::Parser;
 use fcn_tool::console::{Console, conclude, say, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
@@ -54,47 +54,47 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         return Err(inputs::nothing());
     }
     // What is asked for on the command line alone decides about intervals.
-    let way = asked::way(&cli, console.out_is_terminal)?;
+    let way = setup::way(&cli, console.out_is_terminal)?;
     useless::refuse(&cli, way)?;
-    let file = asked::fitting(file, &cli, way);
+    let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
-    let options = asked::screen(&cli, &preferences, way)?;
+    let options = setup::screen(&cli, &preferences, way)?;
     let selection = if way == Way::Screen && options.view != View::Qps {
         // Order and filter are those of another table then, and checked already.
         Selection::default()
     } else {
-        asked::selection(&cli, &preferences, way)?
+        setup::selection(&cli, &preferences, way)?
     };
-    let profile = asked::profile(&preferences)?;
+    let profile = setup::profile(&preferences)?;
     let private = preferences.privacy == Some(true);
     if private && cli.mode.export.is_some() {
         return Err(
             Failure::usage("--export").and("packets hold addresses, and --privacy keeps those in")
         );
     }
-    let settings = asked::settings(&preferences, profile.clone());
-    let checked = asked::checked(&settings);
+    let settings = setup::settings(&preferences, profile.clone());
+    let checked = setup::checked(&settings);
 
     // A port may take rights that are given up below.
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
     let over = Arc::new(AtomicBool::new(false));
     // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
-    let (inputs, asked) = if cli.input.read.is_some() {
-        let asked = (console.catch_interrupt)()?;
-        let stops = [Arc::clone(&asked), Arc::clone(&over)];
-        (inputs::file(&cli, &preferences, &stops)?, asked)
+    let (inputs, interrupted) = if cli.input.read.is_some() {
+        let interrupted = (console.catch_interrupt)()?;
+        let stops = [Arc::clone(&interrupted), Arc::clone(&over)];
+        (inputs::file(&cli, &preferences, &stops)?, interrupted)
     } else {
         let inputs = inputs::live(&cli, &preferences, &profile)?;
         (inputs, (console.catch_interrupt)()?)
     };
-    let words = asked::words(&preferences);
+    let words = setup::words(&preferences);
 
     let mut monitor = Monitor::new(settings);
     let printing = match way {
         Way::Headless(printing) => printing,
         Way::Screen | Way::Daemon => Printing::Nothing,
     };
-    let (printer, beat) = Printer::new(
+    let (printer, timer) = Printer::new(
         printing,
         (selection.clone(), words.clone()),
         &mut monitor,
@@ -108,8 +108,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         span: cli.limits.duration.filter(|_| !inputs.are_live()),
     };
     let engine = Arc::new(Engine::new(monitor, keeper, limits, private));
-    if let Some(beat) = beat {
-        engine.set_beat(beat);
+    if let Some(timer) = timer {
+        engine.set_timer(timer);
     }
     if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way)
         && !cli.mode.quiet
@@ -132,8 +132,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     match way {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
-                let write = |writing: &Writing| written::write(writing, &words);
-                screen::run_with(&*engine, &options, &words, &asked, &write)
+                let write = |writing: &Writing| table::write(writing, &words);
+                screen::run_with(&*engine, &options, &words, &interrupted, &write)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.
@@ -143,20 +143,20 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
                 let mut warnings = Warnings::default();
                 // What a capture has is served until someone stops it.
-                while !asked.load(Ordering::Relaxed) && (engine.runs() || !live) {
+                while !interrupted.load(Ordering::Relaxed) && (engine.runs() || !live) {
                     warnings.tell(&engine, console.err);
                     std::thread::sleep(Duration::from_millis(50));
                 }
             });
             ended?;
-            if !asked.load(Ordering::Relaxed) {
+            if !interrupted.load(Ordering::Relaxed) {
                 captured(&engine)?;
             }
             whole(&engine)
         }
         Way::Headless(_) => {
             let (printed, ended) = feed(&engine, inputs, (&over, deadline), || {
-                printer.wait(&engine, (&asked, &over), console)
+                printer.wait(&engine, (&interrupted, &over), console)
             });
             let how = printed?;
             if let Err(failure) = &ended
@@ -266,7 +266,7 @@ fn export(
         ..Wanted::default()
     });
     let selected = selection.of(&tables, words);
-    let rows = selected.ids().collect();
+    let rows = selected.rows.iter().map(|(id, _)| *id).collect();
     let (written, gone) = engine.export_rows(&rows, to).map_err(|why| {
         let denied = why.contains("ermission denied");
         let failure = Failure::failed("cannot export").and(why);

@@ -2,8 +2,7 @@
 
 use crate::monitor::RowId;
 use crate::order::Order;
-use crate::packed::QpRows;
-use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord};
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use fcn_wire::Kind;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -87,7 +86,7 @@ pub struct Tables {
     /// When the first packet was seen; 0 before it.
     pub started: u64,
     /// What each QP is told.
-    pub qps: QpRows,
+    pub qps: Vec<(RowId, QpRecord)>,
     /// Who tells.
     pub points: Vec<PointRecord>,
     /// What IOAM traces say, hop by hop, path by path.
@@ -108,6 +107,13 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// The row of that name.
+    #[must_use]
+    pub fn qp(&self, id: RowId) -> Option<&QpRecord> {
+        let row = self.qps.iter().find(|(other, _)| *other == id);
+        row.map(|(_, record)| record)
+    }
+
     /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
     #[must_use]
     pub fn dropped(&self) -> (Option<u64>, Option<u64>) {
@@ -140,13 +146,6 @@ pub struct Wanted {
 pub trait Watched {
     /// The tables as they are now.
     fn tables(&self, wanted: Wanted) -> Tables;
-
-    /// The same, with the rows put where others were that are not needed any more: asking the kernel for so much memory four
-    /// times a second takes as long as filling it.
-    fn tables_in(&self, wanted: Wanted, room: QpRows) -> Tables {
-        drop(room);
-        self.tables(wanted)
-    }
 
     /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
     /// returns how many, and how many packets of whatever row had left before.

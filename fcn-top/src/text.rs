@@ -189,7 +189,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::record::{EventRecord, QpRecord, Record};
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn moments_are_in_the_zone_wanted() {

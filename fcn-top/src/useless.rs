@@ -1,8 +1,8 @@
 //! Options that would do nothing in this run: refused, so that nobody believes in them. A configuration file may have them for
 //! other runs.
 
-use crate::asked::{Printing, Way};
 use crate::cli::Cli;
+use crate::setup::{Printing, Way};
 use fcn_tool::failure::{Failure, Result};
 
 /// Refuses what was given on the command line and has nothing to act on, where packets are shown in this way.
@@ -10,80 +10,51 @@ use fcn_tool::failure::{Failure, Result};
 /// # Errors
 /// There is such an option: which, and what it is for.
 pub fn refuse(cli: &Cli, way: Way) -> Result {
-    let (mode, limits, preferred) = (&cli.mode, &cli.limits, &cli.preferences);
-    let captures = cli.input.read.is_none();
-    let screen = way == Way::Screen;
+    let (mode, limits, given) = (&cli.mode, &cli.limits, &cli.preferences);
+    let on = |switch: Option<bool>| switch == Some(true);
+    let is_screen = way == Way::Screen;
     let exports = mode.export.is_some();
-    let by_interval = matches!(
+    let has_intervals = matches!(
         way,
         Way::Headless(Printing::JsonLines | Printing::CsvIntervals)
     );
-    let rows = by_interval
+    let has_rows = has_intervals
         || exports
         || matches!(
             way,
             Way::Headless(Printing::Json | Printing::Csv | Printing::Report)
         );
-    let on = |switch: Option<bool>| switch == Some(true);
-    let interfaces = "capturing on an interface";
-    let printed = "rows: a screen, --report, --json, --jsonl, --csv or --export";
-    for (option, given, used, what) in [
-        ("--buffer", preferred.buffer.is_some(), captures, interfaces),
-        (
-            "--snap-length",
-            preferred.snap_length.is_some(),
-            captures,
-            interfaces,
-        ),
-        (
-            "--no-promiscuous",
-            on(preferred.no_promiscuous),
-            captures,
-            interfaces,
-        ),
-        (
-            "--no-kernel-filter",
-            on(preferred.no_kernel_filter),
-            captures,
-            interfaces,
-        ),
-        (
-            "--keep-privileges",
-            on(preferred.keep_privileges),
-            captures,
-            interfaces,
-        ),
-        (
-            "--keep",
-            preferred.keep.is_some(),
-            screen || exports,
-            "a screen, or --export",
-        ),
-        (
-            "--interval",
-            preferred.interval.is_some(),
-            by_interval,
-            "--jsonl, or --csv",
-        ),
-        ("--sort", preferred.sort.is_some(), screen || rows, printed),
-        ("--where", limits.rows.is_some(), screen || rows, printed),
-        (
-            "--top",
-            limits.top.is_some(),
-            rows || mode.prometheus.is_some(),
-            "--report, --json, --jsonl, --csv, --export or --prometheus",
-        ),
-        ("--view", preferred.view.is_some(), screen, "a screen"),
-        ("--colours", preferred.colours.is_some(), screen, "a screen"),
-        ("--refresh", preferred.refresh.is_some(), screen, "a screen"),
-        (
-            "--resolve",
-            on(preferred.resolve),
-            !on(preferred.privacy),
-            "names, which --privacy masks",
-        ),
+    // Whether there is what an option acts on, and what that is.
+    let capture = (cli.input.read.is_none(), "capturing on an interface");
+    let screen = (is_screen, "a screen");
+    let packets = (is_screen || exports, "a screen, or --export");
+    let intervals = (has_intervals, "--jsonl, or --csv");
+    let rows = (
+        is_screen || has_rows,
+        "rows: a screen, --report, --json, --jsonl, --csv or --export",
+    );
+    let top = (
+        has_rows || mode.prometheus.is_some(),
+        "--report, --json, --jsonl, --csv, --export or --prometheus",
+    );
+    let names = (!on(given.privacy), "names, which --privacy masks");
+    for (option, is_given, (is_used, what)) in [
+        ("--buffer", given.buffer.is_some(), capture),
+        ("--snap-length", given.snap_length.is_some(), capture),
+        ("--no-promiscuous", on(given.no_promiscuous), capture),
+        ("--no-kernel-filter", on(given.no_kernel_filter), capture),
+        ("--keep-privileges", on(given.keep_privileges), capture),
+        ("--keep", given.keep.is_some(), packets),
+        ("--interval", given.interval.is_some(), intervals),
+        ("--sort", given.sort.is_some(), rows),
+        ("--where", limits.rows.is_some(), rows),
+        ("--top", limits.top.is_some(), top),
+        ("--view", given.view.is_some(), screen),
+        ("--colours", given.colours.is_some(), screen),
+        ("--refresh", given.refresh.is_some(), screen),
+        ("--resolve", on(given.resolve), names),
     ] {
-        if given && !used {
+        if is_given && !is_used {
             return Err(Failure::usage(option)
                 .and(format!("it is for {what}"))
                 .and("here it would do nothing: leave it out"));
@@ -95,7 +66,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::way;
+    use crate::setup::way;
     use clap::Parser;
 
     fn refused(words: &str, terminal: bool) -> Option<String> {

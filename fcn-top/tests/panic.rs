@@ -12,7 +12,6 @@ use fcn_tool::failure::{Failure, Result};
 use fcn_top::engine::file::{Choice, FileInput};
 use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, RowId, Settings};
-use fcn_top::packed::QpRows;
 use fcn_top::running::feed;
 use fcn_top::screen::{Options, run};
 use fcn_top::tables::{Tables, Wanted, Watched};
@@ -83,13 +82,9 @@ struct Fragile<'a> {
 
 impl Watched for Fragile<'_> {
     fn tables(&self, wanted: Wanted) -> Tables {
-        self.tables_in(wanted, QpRows::new())
-    }
-
-    fn tables_in(&self, wanted: Wanted, room: QpRows) -> Tables {
         let shown = self.shown.fetch_add(1, Ordering::Relaxed);
         assert!(shown < SHOWN || self.what != "drawing", "{SAID}");
-        self.engine.tables_in(wanted, room)
+        self.engine.tables(wanted)
     }
 
     fn export(&self, _: RowId, _: &Path) -> core::result::Result<(u64, u64), String> {

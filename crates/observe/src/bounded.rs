@@ -4,7 +4,6 @@
 //! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
 //! business.
 
-use crate::fetch::fetch;
 use crate::hashing::Seeded;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -12,8 +11,6 @@ use core::ptr;
 
 /// Of how many entries one leaves when the table is full.
 const BATCH: usize = 16;
-/// Entries that leave one right after the other.
-const TOGETHER: usize = 16;
 /// Fewest chains.
 const MIN_HEADS: usize = 16;
 /// Most entries: every slot has a number of 32 bits, and one number names none.
@@ -57,26 +54,29 @@ pub fn reserve<T>(entries: &mut Vec<T>, limit: usize) {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Entry<K, V> {
-    /// The next one in the chain of its hash.
+/// What a search needs to know of an entry, apart from it: so that it reads few lines of memory, and no other entry.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// When it was touched last.
+    touched: u64,
+    /// 32 bits of its key's hash; the lower ones say which chain it is in.
+    tag: u32,
+    /// The next one in its chain.
     next: u32,
-    key: K,
-    value: V,
 }
 
 /// At most so many values, by key; each with the time at which it was touched last.
 ///
-/// Memory: an entry's key and value, and 20 to 28 octets. Nothing is allocated for an entry once the table is full, but
+/// Memory: an entry's key and value, and 24 to 32 octets. Nothing is allocated for an entry once the table is full, but
 /// 16 octets an entry for as long as a batch is being chosen.
 #[derive(Clone, Debug)]
 pub struct Bounded<K, V> {
     limit: usize,
     /// First entries of the chains: as many as a power of two, none before the first entry.
     heads: Vec<u32>,
-    entries: Vec<Option<Entry<K, V>>>,
-    /// When each of them was touched last. Apart from them, so that those to leave are found quickly.
-    touched: Vec<u64>,
+    entries: Vec<Option<(K, V)>>,
+    /// By slot.
+    links: Vec<Link>,
     /// Slots whose entries have left.
     free: Vec<u32>,
     evicted: u64,
@@ -91,7 +91,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             limit: limit.clamp(1, MAX_LIMIT),
             heads: Vec::new(),
             entries: Vec::new(),
-            touched: Vec::new(),
+            links: Vec::new(),
             free: Vec::new(),
             evicted: 0,
             hasher: Seeded::default(),
@@ -122,16 +122,20 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.evicted
     }
 
-    fn bucket<Q: Hash + ?Sized>(&self, key: &Q) -> usize {
+    fn tag<Q: Hash + ?Sized>(&self, key: &Q) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
+    fn chain(&self, tag: u32) -> usize {
         // The number of heads is a power of two; without any, no number is a good one.
-        self.hasher.hash_one(key) as usize & self.heads.len().wrapping_sub(1)
+        tag as usize & self.heads.len().wrapping_sub(1)
     }
 
     /// Where a search for `key` begins. Whoever knows a key some time before it is asked for can have the caches fetch what
     /// lies [there](Self::head_place), and then [what that leads to](Self::entry_place): else a search waits for both.
     #[must_use]
     pub fn chain_of<Q: Hash + ?Sized>(&self, key: &Q) -> Chain {
-        Chain(self.bucket(key))
+        Chain(self.chain(self.tag(key)))
     }
 
     /// The place in memory that a search reads first.
@@ -147,41 +151,6 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Some((ptr::from_ref(entry).cast(), size_of_val(entry)))
     }
 
-    /// Has what a search reads first fetched from memory.
-    #[inline]
-    pub fn fetch_head(&self, chain: Chain) {
-        if let Some(head) = self.heads.get(chain.0) {
-            fetch(head);
-        }
-    }
-
-    /// Has the place fetched from memory that the `nth` next new entry gets, counted from 0, where an old one has left it.
-    #[inline]
-    pub fn fetch_room(&self, nth: usize) {
-        let slot = (self.free.len().checked_sub(nth + 1)).and_then(|at| self.free.get(at));
-        let entry = slot.and_then(|slot| self.entries.get(*slot as usize));
-        if let Some(entry) = entry {
-            fetch(entry);
-        }
-    }
-
-    /// Has the entry that a search comes to first fetched from memory: where it begins.
-    #[inline]
-    pub fn fetch_first(&self, chain: Chain) {
-        let slot = self.heads.get(chain.0);
-        if let Some(entry) = slot.and_then(|slot| self.entries.get(*slot as usize)) {
-            fetch(entry);
-        }
-    }
-
-    /// The value that a search comes to first, whatever its key.
-    #[inline]
-    #[must_use]
-    pub fn first_in(&self, chain: Chain) -> Option<&V> {
-        let entry = self.entries.get(*self.heads.get(chain.0)? as usize)?;
-        Some(&entry.as_ref()?.value)
-    }
-
     /// Where the value of `key` is kept.
     #[must_use]
     pub fn slot_of<Q>(&self, key: &Q) -> Option<Slot>
@@ -192,12 +161,23 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         if self.is_empty() {
             return None;
         }
-        let mut at = *self.heads.get(self.bucket(key))?;
-        while let Some(Some(entry)) = self.entries.get(at as usize) {
-            if entry.key.borrow() == key {
+        self.slot_tagged(key, self.tag(key))
+    }
+
+    fn slot_tagged<Q>(&self, key: &Q, tag: u32) -> Option<Slot>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut at = *self.heads.get(self.chain(tag))?;
+        while let Some(link) = self.links.get(at as usize) {
+            if link.tag == tag
+                && let Some(Some((other, _))) = self.entries.get(at as usize)
+                && other.borrow() == key
+            {
                 return Some(Slot(at));
             }
-            at = entry.next;
+            at = link.next;
         }
         None
     }
@@ -205,8 +185,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     /// Key and value at `slot`.
     #[must_use]
     pub fn at(&self, slot: Slot) -> Option<(&K, &V)> {
-        let entry = self.entries.get(slot.0 as usize)?.as_ref()?;
-        Some((&entry.key, &entry.value))
+        let (key, value) = self.entries.get(slot.0 as usize)?.as_ref()?;
+        Some((key, value))
     }
 
     /// The value of `key`.
@@ -226,8 +206,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Q: Hash + Eq + ?Sized,
     {
         let slot = self.slot_of(key)?;
-        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
-        Some(&mut entry.value)
+        let (_, value) = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        Some(value)
     }
 
     /// The value of `key`, which counts as touched at `at`.
@@ -237,10 +217,10 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Q: Hash + Eq + ?Sized,
     {
         let slot = self.slot_of(key)?;
-        let touched = self.touched.get_mut(slot.0 as usize)?;
-        *touched = at.max(*touched);
-        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
-        Some(&mut entry.value)
+        let link = self.links.get_mut(slot.0 as usize)?;
+        link.touched = at.max(link.touched);
+        let (_, value) = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        Some(value)
     }
 
     /// The value of `key`, made by `make` if there is none; it counts as touched at `at`.
@@ -260,7 +240,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         make: impl FnOnce() -> V,
     ) -> (Slot, &mut V) {
         let place = match self.at(hint) {
-            Some((there, _)) if *there == key => (hint.0, NONE),
+            Some((there, _)) if *there == key => hint,
             _ => self.place(&key, |_, _, _| ()),
         };
         self.put(place, key, at, make)
@@ -272,8 +252,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             Some((there, _)) if there == key => hint,
             _ => self.slot_of(key)?,
         };
-        let entry = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
-        Some(&mut entry.value)
+        let (_, value) = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
+        Some(value)
     }
 
     /// The same, and where the value is kept; `gone` is told what has left, and where it was.
@@ -288,40 +268,44 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.put(place, key, at, make)
     }
 
-    /// The slot of `key`, made if there is none, and the one behind it where it was made.
-    fn place(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> (u32, u32) {
-        match self.slot_of(key) {
-            Some(Slot(slot)) => (slot, NONE),
-            None => self.make_room(key, gone),
+    /// The slot of `key`, made if there is none.
+    #[inline]
+    fn place(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> Slot {
+        let tag = self.tag(key);
+        match self.slot_tagged(key, tag) {
+            Some(slot) => slot,
+            None => self.make_room(tag, gone),
         }
     }
 
     /// The value in a slot that [`place`](Self::place) has found or made.
     #[inline]
-    fn put(
-        &mut self,
-        (slot, next): (u32, u32),
-        key: K,
-        at: u64,
-        make: impl FnOnce() -> V,
-    ) -> (Slot, &mut V) {
+    fn put(&mut self, slot: Slot, key: K, at: u64, make: impl FnOnce() -> V) -> (Slot, &mut V) {
+        let link = &mut self.links[slot.0 as usize];
+        link.touched = at.max(link.touched);
         // A value that was found is in its place already.
-        let entry = self.entries[slot as usize].get_or_insert_with(|| Entry {
-            next,
-            key,
-            value: make(),
-        });
-        let touched = &mut self.touched[slot as usize];
-        *touched = at.max(*touched);
-        (Slot(slot), &mut entry.value)
+        let entry = &mut self.entries[slot.0 as usize];
+        let (_, value) = entry.get_or_insert_with(|| (key, make()));
+        (slot, value)
     }
 
     /// Every key and value by slot, the lowest first.
     pub fn slots(&self) -> impl Iterator<Item = (Slot, &K, &V)> {
-        let entries = self.entries.iter().zip(0..);
-        entries.filter_map(|(entry, slot)| {
-            let entry = entry.as_ref()?;
-            Some((Slot(slot), &entry.key, &entry.value))
+        self.touched_after(Slot(0), None)
+    }
+
+    /// The same from a slot on, of those that were touched after `at`, where that is asked for.
+    pub fn touched_after(
+        &self,
+        from: Slot,
+        at: Option<u64>,
+    ) -> impl Iterator<Item = (Slot, &K, &V)> {
+        let entries = self.entries.iter().zip(&self.links).zip(0..);
+        let entries = entries.skip(from.0 as usize);
+        entries.filter_map(move |((entry, link), slot)| {
+            let (key, value) = entry.as_ref()?;
+            let is_touched = at.is_none_or(|at| link.touched > at);
+            is_touched.then_some((Slot(slot), key, value))
         })
     }
 
@@ -330,11 +314,12 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.entries
             .iter()
             .flatten()
-            .map(|entry| (&entry.key, &entry.value))
+            .map(|(key, value)| (key, value))
     }
 
-    /// A slot for `key`, which is the first in its chain from now on, and the slot of the one behind it.
-    fn make_room(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> (u32, u32) {
+    /// A slot for a key with that tag, which is the first in its chain from now on.
+    #[cold]
+    fn make_room(&mut self, tag: u32, gone: impl FnMut(Slot, K, V)) -> Slot {
         if self.len() >= self.limit {
             self.evict(gone);
         }
@@ -342,20 +327,32 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         if self.len() * 2 >= self.heads.len() {
             self.spread();
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            reserve(&mut self.entries, self.limit);
-            reserve(&mut self.touched, self.limit);
-            self.entries.push(None);
-            self.touched.push(0);
-            self.entries.len() as u32 - 1
-        });
-        self.touched[slot as usize] = 0;
-        let bucket = self.bucket(key);
-        let next = self
-            .heads
-            .get_mut(bucket)
-            .map_or(NONE, |head| core::mem::replace(head, slot));
-        (slot, next)
+        let link = Link {
+            touched: 0,
+            tag,
+            next: NONE,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.links[slot as usize] = link;
+                slot
+            }
+            None => {
+                reserve(&mut self.entries, self.limit);
+                reserve(&mut self.links, self.limit);
+                self.entries.push(None);
+                self.links.push(link);
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.link(slot);
+        Slot(slot)
+    }
+
+    /// Makes it the first in its chain.
+    fn link(&mut self, slot: u32) {
+        let chain = self.chain(self.links[slot as usize].tag);
+        self.links[slot as usize].next = core::mem::replace(&mut self.heads[chain], slot);
     }
 
     /// Twice as many chains.
@@ -363,10 +360,9 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         let len = (self.heads.len() * 2).max(MIN_HEADS);
         self.heads.clear();
         self.heads.resize(len, NONE);
-        for (slot, entry) in self.entries.iter_mut().enumerate() {
-            if let Some(entry) = entry {
-                let bucket = self.hasher.hash_one(&entry.key) as usize & (len - 1);
-                entry.next = core::mem::replace(&mut self.heads[bucket], slot as u32);
+        for slot in 0..self.entries.len() {
+            if self.entries[slot].is_some() {
+                self.link(slot as u32);
             }
         }
     }
@@ -374,7 +370,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     /// Lets a sixteenth of a full table go, those touched longest ago; among equals, those in the lower slots.
     fn evict(&mut self, mut gone: impl FnMut(Slot, K, V)) {
         // It is called where the table is full: no slot is free.
-        let mut ages: Vec<(u64, u32)> = self.touched.iter().copied().zip(0..).collect();
+        let touched = self.links.iter().map(|link| link.touched);
+        let mut ages: Vec<(u64, u32)> = touched.zip(0..).collect();
         let count = (self.limit / BATCH).max(1).min(ages.len());
         if count < ages.len() {
             ages.select_nth_unstable(count);
@@ -382,43 +379,31 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
         // Slot by slot: memory is faster in that order.
         ages.sort_unstable_by_key(|(_, slot)| *slot);
-        for some in ages.chunks(TOGETHER) {
-            // The chains of several are on their way from memory at once.
-            let chains = |table: &Self, fetch: fn(&Self, Chain)| {
-                for (_, slot) in some {
-                    if let Some(Some(entry)) = table.entries.get(*slot as usize) {
-                        fetch(table, table.chain_of(&entry.key));
-                    }
-                }
-            };
-            chains(self, Self::fetch_head);
-            chains(self, Self::fetch_first);
-            for (_, slot) in some {
-                if let Some(entry) = self.take(*slot) {
-                    self.evicted += 1;
-                    gone(Slot(*slot), entry.key, entry.value);
-                }
+        for (_, slot) in ages {
+            if let Some((key, value)) = self.take(slot) {
+                self.evicted += 1;
+                gone(Slot(slot), key, value);
             }
         }
     }
 
     /// Takes out what is at `slot`.
-    fn take(&mut self, slot: u32) -> Option<Entry<K, V>> {
+    fn take(&mut self, slot: u32) -> Option<(K, V)> {
         let entry = self.entries.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
-        let bucket = self.bucket(&entry.key);
-        let head = self.heads.get_mut(bucket)?;
-        if *head == slot {
-            *head = entry.next;
+        let Link { tag, next, .. } = self.links[slot as usize];
+        let chain = self.chain(tag);
+        if self.heads[chain] == slot {
+            self.heads[chain] = next;
             return Some(entry);
         }
-        let mut at = *head;
-        while let Some(Some(before)) = self.entries.get_mut(at as usize) {
-            if before.next == slot {
-                before.next = entry.next;
+        let mut at = self.heads[chain];
+        while let Some(link) = self.links.get_mut(at as usize) {
+            if link.next == slot {
+                link.next = next;
                 break;
             }
-            at = before.next;
+            at = link.next;
         }
         Some(entry)
     }
@@ -492,7 +477,7 @@ mod tests {
             table.get_or_insert_with(key, 0, || key);
         }
         let chain = table.chain_of(&5);
-        let head = ptr::from_ref(&table.heads[table.bucket(&5)]);
+        let head = ptr::from_ref(&table.heads[chain.0]);
         assert_eq!(table.head_place(chain), Some(head.cast()));
         // Most chains have one entry.
         let first = |key: &u64| {

@@ -5,7 +5,7 @@
 //! which notifications are about the same; `resolve.rs` which QP at the sender is meant, `labels.rs` which flow a WAN FCN
 //! means; `obedience.rs` whether senders obey; `rules.rs` which rules several packets break, `marks.rs` which CE marks do, `routing.rs` those of routing messages; `sightings.rs` which packets are the same, seen at several
 //! places; `translation.rs` which CNPs translate; `broken.rs` what was meant as a notification; `access.rs` who is on a list of prefixes. `bounded.rs`, `table.rs`,
-//! `pairs.rs`, `hashing.rs` and `fetch.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
+//! `pairs.rs` and `hashing.rs` are the tables that it takes: bounded, seeded, and without an allocation for a packet.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -13,7 +13,6 @@ pub mod bounded;
 pub mod broken;
 pub mod connections;
 pub mod data;
-pub mod fetch;
 pub mod hashing;
 pub mod labels;
 pub mod marks;

@@ -14,7 +14,6 @@
 //! after a pause counts to neither side, so that one who has nothing to send does not obey thereby. Nothing is kept of single
 //! packets: about 600 octets a flow, whatever it sends.
 
-use crate::fetch::fetch;
 use core::fmt;
 
 /// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
@@ -514,16 +513,6 @@ impl Obedience {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Has the parts fetched from memory that [`data`](Self::data) touches.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.spread);
-        fetch(&self.bins);
-        if let Some(bins) = &self.bins {
-            fetch(&bins[bin(self.latest.saturating_sub(self.last))]);
-        }
     }
 
     /// Data of so many octets at `at`, sent with that entropy: whatever the network chooses a path by.

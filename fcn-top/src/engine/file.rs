@@ -4,9 +4,7 @@ use super::export::Described;
 use super::kernel_filter::PacketFilter;
 use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
-use crate::monitor::AHEAD;
 use crate::packet::Packet;
-use arrayvec::ArrayVec;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
@@ -192,23 +190,30 @@ impl FileInput {
         })
     }
 
-    /// Takes up to [`BATCH`] packets in; `None`: there are no more, or no more are wanted.
-    fn batch(&mut self, engine: &Engine) -> Result<Option<()>, ReadError> {
+    /// Takes in the packets that come next, `most` at most, each as soon as its time has come; `None`: there are no more, or
+    /// no more are wanted.
+    fn take(
+        &mut self,
+        most: usize,
+        engine: &Engine,
+        stop: &AtomicBool,
+    ) -> Result<Option<()>, ReadError> {
+        let Some(packets) = self.reader.next_some(most)? else {
+            return Ok(None);
+        };
+        self.fate.learn(packets.interfaces(), engine);
         let mut taking = engine.taking();
         let mut more = true;
-        for _ in 0..BATCH / AHEAD {
-            let Some(some) = self.reader.next_some(AHEAD)? else {
-                return Ok(None);
+        for lent in packets.iter() {
+            let Some(packet) = self.fate.pass(&lent, &mut taking) else {
+                continue;
             };
-            if some.interfaces().len() > self.fate.interfaces.len() {
+            if self.fate.mark.is_some() {
                 taking.release();
-                self.fate.learn(some.interfaces(), engine);
+                self.fate.wait(packet.at, stop);
                 taking = engine.taking();
             }
-            let fate = &mut self.fate;
-            let packets: ArrayVec<_, AHEAD> =
-                (some.iter().filter_map(|lent| fate.pass(&lent, &mut taking))).collect();
-            more = taking.take_all(&packets);
+            more = taking.take(&packet);
             if !more {
                 break;
             }
@@ -217,34 +222,13 @@ impl FileInput {
         Ok(more.then_some(()))
     }
 
-    /// Takes a packet in, as soon as its time has come; `None`: there are no more, or no more are wanted.
-    fn single(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<Option<()>, ReadError> {
-        let Some(some) = self.reader.next_some(1)? else {
-            return Ok(None);
-        };
-        self.fate.learn(some.interfaces(), engine);
-        for lent in some.iter() {
-            let passes = self.fate.pass(&lent, &mut engine.taking());
-            if let Some(packet) = passes {
-                self.fate.wait(packet.at, stop);
-                if !engine.taking().take(&packet) {
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(Some(()))
-    }
-
     fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
         // Where reading waits for nobody, packets are taken in many at a time.
         let at_once = self.regular && self.fate.choice.pace.is_none();
+        let most = if at_once { BATCH } else { 1 };
         let mut more = Some(());
         while more.is_some() && !stop.load(Ordering::Relaxed) {
-            more = if at_once {
-                self.batch(engine)?
-            } else {
-                self.single(engine, stop)?
-            };
+            more = self.take(most, engine, stop)?;
         }
         // Interfaces without a packet.
         self.fate.learn(self.reader.interfaces(), engine);

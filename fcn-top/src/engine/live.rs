@@ -5,7 +5,6 @@ use super::export::Described;
 use super::kernel_filter::{PacketFilter, said};
 use super::opener::Opener;
 use super::passed::{ANY, Passed, ifindex};
-use super::stash::Stash;
 use super::{Engine, Input, wall_clock};
 use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
@@ -76,8 +75,6 @@ pub struct LiveInput {
     name: String,
     how: Capturing,
     handle: Option<Handle>,
-    /// Packets that are taken in together.
-    stash: Stash,
     watch: Option<LinkWatch>,
     /// What it is: driver, and how it is captured.
     about: String,
@@ -128,7 +125,6 @@ impl LiveInput {
             name: name.to_owned(),
             how: how.clone(),
             handle,
-            stash: Stash::default(),
             watch,
             about: interface.as_ref().map_or_else(String::new, about),
             number: 0,
@@ -228,7 +224,7 @@ impl LiveInput {
             return Ok(0);
         };
         let (link, filter) = (*link, filter.as_ref());
-        let (stash, passed, snap_len) = (&mut self.stash, &mut self.passed, self.how.snap_len);
+        let (passed, snap_len) = (&mut self.passed, self.how.snap_len);
         let mut taking = engine.taking();
         let mut number = taking.taken();
         let taken = capture.dispatch(Some(MANY), |packet| {
@@ -257,9 +253,8 @@ impl LiveInput {
                 interface,
                 number,
             };
-            stash.put(&packet, &mut taking);
+            taking.take(&packet);
         });
-        stash.hand_over(&mut taking);
         taking.release();
         taken.map_err(said)
     }

@@ -2,13 +2,13 @@
 //! come from, and whoever shows them looks at it through [`Engine`].
 //!
 //! `file.rs` reads captures, `live.rs` interfaces (`opener.rs` waits for
-//! them), `passed.rs` tells apart those captured on together, `kernel_filter.rs` says what the kernel lets through, `beat.rs` cuts
+//! them), `passed.rs` tells apart those captured on together, `kernel_filter.rs` says what the kernel lets through, `intervals.rs` cuts
 //! time into intervals, `keeper.rs` keeps packets and `export.rs` writes them, `privileges.rs` gives up what is not needed
 //! any more.
 
-pub mod beat;
 pub mod export;
 pub mod file;
+pub mod intervals;
 pub mod keeper;
 pub mod kernel_filter;
 pub mod live;
@@ -16,18 +16,16 @@ mod opener;
 pub mod passed;
 pub mod privileges;
 mod stamps;
-mod stash;
 
-use crate::monitor::{Monitor, Observed, RowId};
-use crate::packed::QpRows;
+use crate::monitor::{Monitor, RowId};
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::tables::{Tables, Wanted, Watched};
-use beat::Beat;
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;
 use fcn_tool::failure::Failure;
 use fcn_wire::Severity;
+use intervals::IntervalTimer;
 use keeper::Keeper;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
@@ -86,7 +84,7 @@ pub struct Limits {
 struct State {
     monitor: Monitor,
     keeper: Option<Keeper>,
-    beat: Option<Beat<Monitor>>,
+    timer: Option<IntervalTimer<Monitor>>,
     interfaces: Vec<Described>,
     limits: Limits,
     /// Packets taken in.
@@ -108,7 +106,7 @@ pub struct Engine {
     stopped: Condvar,
     waiters: Mutex<()>,
     /// For each source that lives by the clock, the moment before which it has told everything.
-    told: Mutex<Vec<Arc<AtomicU64>>>,
+    marks: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
     /// What befell interfaces and was not told yet.
     befallen: Mutex<Vec<String>>,
@@ -125,7 +123,7 @@ impl Engine {
         let state = State {
             monitor,
             keeper,
-            beat: None,
+            timer: None,
             interfaces: Vec::new(),
             limits,
             taken: 0,
@@ -138,7 +136,7 @@ impl Engine {
             running: AtomicUsize::new(0),
             stopped: Condvar::new(),
             waiters: Mutex::new(()),
-            told: Mutex::new(Vec::new()),
+            marks: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
             befallen: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
@@ -146,9 +144,9 @@ impl Engine {
         }
     }
 
-    /// Has `beat` called at the end of each interval.
-    pub fn set_beat(&self, beat: Beat<Monitor>) {
-        self.state.lock().beat = Some(beat);
+    /// Has `timer` called at the end of each interval.
+    pub fn set_timer(&self, timer: IntervalTimer<Monitor>) {
+        self.state.lock().timer = Some(timer);
     }
 
     /// Makes an interface known; returns its number.
@@ -230,31 +228,31 @@ impl Engine {
     /// it was taken in.
     pub fn mark(&self) -> Arc<AtomicU64> {
         let mark = Arc::new(AtomicU64::new(0));
-        self.told.lock().push(Arc::clone(&mark));
+        self.marks.lock().push(Arc::clone(&mark));
         mark
     }
 
     /// Moves time on where no packets come. Does not wait: where packets come, they move it on.
     pub fn tick(&self) {
-        let told = self.told.lock();
+        let marks = self.marks.lock();
         let moment = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
             BY_THE_CLOCK => wall_clock().saturating_sub(GRACE),
             moment => moment,
         };
-        let Some(told) = told.iter().map(moment).min() else {
+        let Some(until) = marks.iter().map(moment).min() else {
             return;
         };
         let Some(mut guard) = self.state.try_lock() else {
             return;
         };
-        let State { monitor, beat, .. } = &mut *guard;
-        if let Some(beat) = beat {
-            beat.quiet_until(told.saturating_sub(GRACE), monitor);
+        let State { monitor, timer, .. } = &mut *guard;
+        if let Some(timer) = timer {
+            timer.quiet_until(until.saturating_sub(GRACE), monitor);
         }
-        if told > 0 && !guard.enough {
+        if until > 0 && !guard.enough {
             // Rates are told of the end of an interval, which time must not have left behind by then.
-            let end = guard.beat.as_ref().map_or(u64::MAX, Beat::end);
-            guard.monitor.advance(told.min(end));
+            let end = guard.timer.as_ref().map_or(u64::MAX, IntervalTimer::end);
+            guard.monitor.advance(until.min(end));
         }
     }
 
@@ -273,13 +271,13 @@ impl Engine {
     /// Whether what comes is captured now, as far as can be told: on an interface, and in a pipe where its last packet was
     /// fresh or none has come.
     pub fn is_fresh(&self) -> bool {
-        let told = self.told.lock();
+        let marks = self.marks.lock();
         let now = wall_clock();
         let fresh = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
             BY_THE_CLOCK => true,
             moment => now.abs_diff(moment) < FRESH,
         };
-        !told.is_empty() && (self.taken() == 0 || told.iter().all(fresh))
+        !marks.is_empty() && (self.taken() == 0 || marks.iter().all(fresh))
     }
 
     /// What befell interfaces since this was asked for last.
@@ -313,9 +311,9 @@ impl Engine {
     /// Ends the interval that runs. To be called once, behind the last packet.
     pub fn finish(&self) {
         let mut guard = self.state.lock();
-        let State { monitor, beat, .. } = &mut *guard;
-        if let Some(mut beat) = beat.take() {
-            beat.finish(monitor);
+        let State { monitor, timer, .. } = &mut *guard;
+        if let Some(mut timer) = timer.take() {
+            timer.finish(monitor);
         }
     }
 
@@ -349,11 +347,7 @@ impl Engine {
 
 impl Watched for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
-        self.tables_in(wanted, QpRows::new())
-    }
-
-    fn tables_in(&self, wanted: Wanted, mut rows: QpRows) -> Tables {
-        rows.clear();
+        let mut rows = Vec::new();
         // Rows are many: packets are taken in between, so that rows may be of moments a few milliseconds apart.
         let mut next = wanted.qps.then_some(0);
         while let Some(place) = next {
@@ -361,12 +355,13 @@ impl Watched for Engine {
             next = guard.monitor.rows_from(place, ROWS, &mut rows);
             MutexGuard::unlock_fair(guard);
             if let Some((order, most)) = wanted.first
+                && rows.len() > most
                 && (next.is_none() || rows.len() >= most.saturating_add(GATHERED))
             {
-                rows = rows.first(&order, most);
+                rows.sort_by(|(_, a), (_, b)| order.compare(a, b));
+                rows.truncate(most);
             }
         }
-        rows.trim();
         let others = Wanted {
             qps: false,
             ..wanted
@@ -398,20 +393,10 @@ impl Taking<'_> {
     /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> bool {
-        self.take_by(packet, Monitor::observe)
-    }
-
-    /// Takes a packet in by having `observe` show it to the monitor.
-    #[inline]
-    fn take_by(
-        &mut self,
-        packet: &Packet<'_>,
-        observe: impl FnOnce(&mut Monitor, &Packet<'_>) -> Observed,
-    ) -> bool {
         let State {
             monitor,
             keeper,
-            beat,
+            timer,
             limits,
             taken,
             until,
@@ -434,10 +419,10 @@ impl Taking<'_> {
                 return false;
             }
         }
-        if let Some(beat) = beat {
-            beat.before(counted.at, monitor);
+        if let Some(timer) = timer {
+            timer.before(counted.at, monitor);
         }
-        let observed = observe(monitor, &counted);
+        let observed = monitor.observe(&counted);
         *taken += 1;
         if let Some(keeper) = keeper
             && (observed.row.is_some() || observed.flow.is_some())
@@ -530,7 +515,7 @@ mod tests {
         let engine = Engine::new(monitor, None, Limits::default(), false);
         let rates = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&rates);
-        engine.set_beat(Beat::new(
+        engine.set_timer(IntervalTimer::new(
             SECOND,
             Box::new(move |monitor, _, to, _| {
                 monitor.advance(to);

@@ -1,11 +1,4 @@
-//! Numbers, spans, moments and prefixes as people write them in a filter.
-
-use fcn_wire::pnc::Prefix;
-
-/// An address, or a prefix.
-pub(super) fn prefix(text: &str) -> Option<Prefix> {
-    text.parse().ok()
-}
+//! Numbers, spans and moments as people write them in a filter.
 
 /// The number before a k, M, G or T, and what that stands for. In lower case.
 fn prefixed(text: &str) -> (&str, u64) {

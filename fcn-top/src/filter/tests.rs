@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
-use crate::sample;
+use crate::tests::sample;
 use crate::text::Words;
 use fcn_wire::Kind;
 use proptest::prelude::*;
@@ -278,7 +278,7 @@ fn every_column_can_be_asked_for_its_own_value() {
         }
     }
     let tables = sample::tables();
-    let rows: Vec<QpRecord> = tables.qps.iter().map(|(_, row)| row).collect();
+    let rows: Vec<QpRecord> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
     all(&rows);
     all::<PointRecord>(&tables.points);
     all::<HopRecord>(&tables.hops);

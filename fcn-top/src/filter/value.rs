@@ -1,12 +1,13 @@
 //! What a test compares with: values read as a column needs them, and the comparing.
 
-use super::numbers::{moment, part, prefix, scaled, span, whole};
+use super::numbers::{moment, part, scaled, span, whole};
 use super::words;
 use crate::columns::near;
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds};
 use crate::text::Words;
 use core::fmt;
+use fcn_observe::access::prefix;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
 use std::cmp::Ordering;

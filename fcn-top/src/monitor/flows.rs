@@ -11,7 +11,6 @@ mod steps;
 pub use flow::{Flow, PART};
 
 use fcn_observe::FlowKey;
-use fcn_observe::bounded::Chain;
 use fcn_observe::sightings::{Look, Place};
 use fcn_observe::{Bounded, Pairs, pairs};
 use fcn_wire::Rule;
@@ -104,34 +103,6 @@ impl Flows {
     /// the rule about marks that it shows broken.
     pub fn notified(&mut self, at: u64, key: &FlowKey, notified: &Notified) -> Option<Rule> {
         self.table.get_mut(key)?.notified(at, notified)
-    }
-
-    /// Where a flow is looked for.
-    #[must_use]
-    pub fn look(&self, key: &FlowKey) -> Chain {
-        self.table.chain_of(key)
-    }
-
-    /// Has that place fetched from memory.
-    pub fn fetch_head(&self, chain: Chain) {
-        self.table.fetch_head(chain);
-    }
-
-    /// Has the room fetched from memory that the `nth` next new flow gets, counted from 0.
-    pub fn fetch_room(&self, nth: usize) {
-        self.table.fetch_room(nth);
-    }
-
-    /// Has the entry that is looked at first fetched from memory: where it begins.
-    pub fn fetch_first(&self, chain: Chain) {
-        self.table.fetch_first(chain);
-    }
-
-    /// Has the flow that is looked for there fetched from memory.
-    pub fn fetch(&self, chain: Chain) {
-        if let Some(flow) = self.table.first_in(chain) {
-            flow.fetch();
-        }
     }
 
     /// The flow called `key`.

@@ -3,8 +3,6 @@
 //! A histogram of 38 buckets an octave. Few rows see more than a few octaves, so only those that occur have counters:
 //! `hdrhistogram` would take 6 KB for each row whose gaps reach a second, a hundred thousand times.
 
-use fcn_observe::fetch::fetch;
-
 /// Buckets in an octave: enough for their middle to be within 1 % of what is in them.
 const BUCKETS: u64 = 38;
 /// One, as the mantissa of a gap has it.
@@ -81,16 +79,6 @@ impl Gaps {
         *count += 1;
         if *count == u16::MAX {
             self.halve();
-        }
-    }
-
-    /// Has the counter of a gap fetched, where there is one.
-    #[inline]
-    pub fn fetch_counter(&self, gap: u64) {
-        let (octave, bucket) = place(gap);
-        let at = (self.has & ((1 << octave) - 1)).count_ones() as usize;
-        if let Some(count) = self.octaves.get(at).and_then(|counts| counts.get(bucket)) {
-            fetch(count);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where packets come from, and how many of which sort.
 
-use super::windows::{Step, Windows};
+use super::windows::Windows;
 use crate::packet::Packet;
 use crate::record::InterfaceRecord;
 use std::sync::Arc;
@@ -84,9 +84,9 @@ impl Interfaces {
         &mut self.list[place]
     }
 
-    /// Counts a packet, which is in `step`.
+    /// Counts a packet.
     #[inline]
-    pub fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort) {
+    pub fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
         let interface = match self.list.get_mut(packet.interface as usize) {
             Some(interface) => interface,
             None => self.entry(packet.interface),
@@ -95,7 +95,7 @@ impl Interfaces {
             *count += 1;
         }
         interface.octets += packet.wire_len as u64;
-        interface.windows.add(step);
+        interface.windows.add(packet.at);
     }
 
     /// Whether there are several.

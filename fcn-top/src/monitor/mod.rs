@@ -1,7 +1,7 @@
 //! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
 //!
 //! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
-//! `points.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
+//! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
 pub mod events;
@@ -9,9 +9,9 @@ pub mod flows;
 mod gaps;
 mod interfaces;
 mod notices;
+mod notifiers;
 mod observe;
 pub mod paths;
-mod points;
 pub mod resolve;
 mod row;
 mod rows;
@@ -21,11 +21,10 @@ mod settings;
 mod tests;
 mod windows;
 
-pub use observe::{AHEAD, Ahead, Observed};
+pub use observe::Observed;
 pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
-use crate::packed::QpRows;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
@@ -37,8 +36,8 @@ use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
 use notices::Notices;
+use notifiers::{Aims, Notifiers};
 use paths::Paths;
-use points::{Aims, Points};
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
@@ -69,7 +68,7 @@ pub struct Monitor {
     windows: Windows,
     totals: Totals,
     rows: Rows,
-    points: Points,
+    notifiers: Notifiers,
     flows: Flows,
     resolver: Resolver,
     labels: Labels<FlowKey>,
@@ -95,7 +94,7 @@ impl Monitor {
             windows: Windows::default(),
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
-            points: Points::new(limits.points),
+            notifiers: Notifiers::new(limits.points),
             flows: Flows::new(limits.flows.max(1)),
             resolver: Resolver::new(limits.connections.max(1)),
             labels: Labels::new(limits.connections),
@@ -145,59 +144,69 @@ impl Monitor {
             rows_evicted: self.rows.evicted(),
             flows: self.flows.len() as u64,
             flows_evicted: self.flows.evicted(),
-            points: self.points.len() as u64,
-            points_evicted: self.points.evicted(),
+            points: self.notifiers.len() as u64,
+            points_evicted: self.notifiers.evicted(),
             ..self.totals
         }
     }
 
     /// The rows kept, in no particular order.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
-        self.rows.iter().map(|(id, row)| (id, self.record(row)))
+        self.rows
+            .iter()
+            .map(|(id, key, row)| (id, self.record(key, row)))
     }
 
     /// Adds rows to `rows`, at most so many, from a place on; returns the place from which on there are more. Places begin
     /// with 0, and a row keeps its own for as long as it is kept.
-    pub fn rows_from(&self, place: u32, most: usize, rows: &mut QpRows) -> Option<u32> {
+    pub fn rows_from(
+        &self,
+        place: u32,
+        most: usize,
+        rows: &mut Vec<(RowId, QpRecord)>,
+    ) -> Option<u32> {
         let mut behind = self.rows.from(place);
         rows.extend(
             behind
                 .by_ref()
                 .take(most)
-                .map(|(id, row)| (id, self.record(row))),
+                .map(|(id, key, row)| (id, self.record(key, row))),
         );
-        behind.next().map(|(id, _)| id.place())
+        behind.next().map(|(id, ..)| id.place())
     }
 
     /// One row; `None` where it has had to go.
     #[must_use]
     pub fn row(&self, id: RowId) -> Option<QpRecord> {
-        self.rows.get(id).map(|row| self.record(row))
+        (self.rows.get(id)).map(|(key, row)| self.record(key, row))
     }
 
     /// The rows kept and the notifications that each has counted: much cheaper than [`rows`](Self::rows).
     pub fn row_totals(&self) -> impl Iterator<Item = (RowId, u64)> {
-        self.rows.iter().map(|(id, row)| (id, row.total()))
+        self.rows.iter().map(|(id, _, row)| (id, row.total()))
     }
 
     /// The data flow that a row is about, where it is known.
     #[must_use]
     pub fn flow_of_row(&self, id: RowId) -> Option<FlowKey> {
-        let row = self.rows.get(id)?;
-        self.flow_of(row.key(), row.told())
+        let (key, row) = self.rows.get(id)?;
+        self.flow_of(key, row.told(key))
     }
 
     /// One row over time; `None` where it has had to go.
     #[must_use]
     pub fn detail(&self, id: RowId) -> Option<Detail> {
-        let row = self.rows.get(id)?;
-        let flow = self.flow_of(row.key(), row.told());
+        let (key, row) = self.rows.get(id)?;
+        let flow = self.flow_of(key, row.told(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
         let none = series::Series::new();
         let data = flow.map_or(&none, flows::Flow::series);
         let (start, step, notifications, data) = row.series().side_by_side(data, self.now);
-        let steps = |of: fn(&series::Told) -> u32| -> Vec<f32> {
-            notifications.iter().map(|told| of(told) as f32).collect()
+        let steps = |count: fn(&series::Bursts) -> u32| -> Vec<f32> {
+            notifications
+                .iter()
+                .map(|step| count(step) as f32)
+                .collect()
         };
         // Steps shorter than a millisecond tell more themselves.
         let long = step >= 1 << series::Burst::SHIFT;
@@ -205,11 +214,11 @@ impl Monitor {
             start,
             step,
             most: if long {
-                steps(|told| told.most.into())
+                steps(|step| step.most.into())
             } else {
                 Vec::new()
             },
-            notifications: steps(|told| told.count),
+            notifications: steps(|step| step.count),
             data: data
                 .iter()
                 .map(|part| *part as f32 * flows::PART as f32)
@@ -222,14 +231,14 @@ impl Monitor {
     pub fn points(&self) -> impl Iterator<Item = PointRecord> {
         // Counted now, as what has been learnt since may have shown two rows to be about one flow.
         let mut aims = Aims::default();
-        for (_, row) in self.rows.iter() {
-            let aim = row.key().aim(self.flow_of(row.key(), row.told()));
+        for (_, key, row) in self.rows.iter() {
+            let aim = key.aim(self.flow_of(key, row.told(key)));
             for notifier in row.notifiers() {
                 let who = (notifier.address, notifier.origin);
                 aims.entry(who).or_default().insert(aim);
             }
         }
-        self.points.records(self.now, self.since(), aims)
+        self.notifiers.records(self.now, self.since(), aims)
     }
 
     /// The hops that IOAM traces tell of, path by path.
@@ -284,24 +293,20 @@ impl Monitor {
     /// The tables that are wanted, as they are now.
     #[must_use]
     pub fn tables(&self, wanted: Wanted) -> Tables {
-        fn all<T>(wanted: bool, items: impl Iterator<Item = T>) -> Vec<T> {
-            if wanted { items.collect() } else { Vec::new() }
+        fn all<T, I: Iterator<Item = T>>(wanted: bool, items: impl FnOnce() -> I) -> Vec<T> {
+            if wanted {
+                items().collect()
+            } else {
+                Vec::new()
+            }
         }
         Tables {
             now: self.now,
             started: self.started(),
-            qps: if wanted.qps {
-                self.rows().collect()
-            } else {
-                QpRows::new()
-            },
-            points: if wanted.points {
-                self.points().collect()
-            } else {
-                Vec::new()
-            },
-            hops: all(wanted.hops, self.hops()),
-            events: all(wanted.events, self.events()),
+            qps: all(wanted.qps, || self.rows()),
+            points: all(wanted.points, || self.points()),
+            hops: all(wanted.hops, || self.hops()),
+            events: all(wanted.events, || self.events()),
             rules: self.rules(),
             interfaces: self.interfaces(),
             totals: self.totals(),
@@ -321,7 +326,9 @@ impl Monitor {
     pub fn tables_since(&self, mark: u64) -> Tables {
         let rows = self.rows.used_since(mark);
         Tables {
-            qps: rows.map(|(id, row)| (id, self.record(row))).collect(),
+            qps: rows
+                .map(|(id, key, row)| (id, self.record(key, row)))
+                .collect(),
             ..self.tables(Wanted::default())
         }
     }
@@ -335,9 +342,8 @@ impl Monitor {
     }
 
     /// The row with all that is known of it.
-    fn record(&self, row: &Row) -> QpRecord {
-        let mut record = row.record(self.now, self.since());
-        let key = row.key();
+    fn record(&self, key: &RowKey, row: &Row) -> QpRecord {
+        let mut record = row.record(key, self.now, self.since());
         if self.settings.per_interface {
             record.interface = self.interfaces.name(key.interface());
         } else if self.interfaces.are_several() {
@@ -347,7 +353,7 @@ impl Monitor {
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
         }
-        let Some(key) = self.flow_of(key, row.told()) else {
+        let Some(key) = self.flow_of(key, row.told(key)) else {
             return record;
         };
         record.sender = record.sender.or(Some(key.sender));

@@ -3,13 +3,9 @@
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
 use super::notices::About;
-use super::rows;
-use super::windows::Step;
 use super::{Monitor, RowId};
 use crate::packet::Packet;
-use arrayvec::ArrayVec;
 use fcn_observe::RowKey;
-use fcn_observe::bounded::Chain;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
@@ -45,171 +41,15 @@ pub struct Observed {
     pub data: bool,
 }
 
-/// No row.
-const NOWHERE: u32 = u32::MAX;
-
-/// Packets looked at together.
-pub const AHEAD: usize = 16;
-
-/// Packets that were looked at before they are taken in, so that what they need from memory is on its way: all at once,
-/// where one by one each would be waited for.
-pub struct Ahead<'a> {
-    profile: &'a Profile,
-    frames: ArrayVec<Frame<'a>, AHEAD>,
-    /// What notifications say.
-    gists: ArrayVec<Option<Gist>, AHEAD>,
-    /// Their rows.
-    rows: ArrayVec<Option<Guess>, AHEAD>,
-    /// What is none.
-    data: ArrayVec<Option<DataPacket<'a>>, AHEAD>,
-}
-
-/// A notification's row.
-#[derive(Clone, Copy, Debug)]
-struct Guess {
-    key: RowKey,
-    /// Where it may be.
-    slot: u32,
-}
-
-impl<'a> Ahead<'a> {
-    /// None yet.
-    #[must_use]
-    #[inline]
-    pub fn new(profile: &'a Profile) -> Self {
-        Self {
-            profile,
-            frames: ArrayVec::new(),
-            gists: ArrayVec::new(),
-            rows: ArrayVec::new(),
-            data: ArrayVec::new(),
-        }
-    }
-}
-
 impl Monitor {
-    /// The numbers by which messages are known: what [`Ahead`] needs.
-    #[must_use]
-    pub const fn profile(&self) -> &Profile {
-        &self.settings.profile
-    }
-
     /// Takes in a packet.
     pub fn observe(&mut self, packet: &Packet<'_>) -> Observed {
         // A copy of a few octets, so that the frame does not borrow the monitor.
         let profile = self.settings.profile.clone();
-        let frame = Frame::parse(packet.bytes, packet.wire_len, packet.link, &profile);
-        let gist = Gist::of(&frame);
-        let guess = gist.as_ref().map(|gist| Guess {
-            key: self.key_of(packet, gist),
-            slot: NOWHERE,
-        });
-        let data = data_of(gist.as_ref(), &frame);
-        self.take(packet, &frame, gist.as_ref().zip(guess), data.as_ref())
-    }
-
-    /// What a notification's row is called.
-    #[inline]
-    fn key_of(&self, packet: &Packet<'_>, notification: &Gist) -> RowKey {
-        let interface = self.settings.per_interface.then_some(packet.interface);
-        RowKey::of(notification, interface)
-    }
-
-    /// Looks at packets, [`AHEAD`] at most, that [`observe_ahead`](Self::observe_ahead) will take in next.
-    pub fn look_ahead<'a>(&self, packets: &[Packet<'a>], ahead: &mut Ahead<'a>) {
-        ahead.frames.clear();
-        ahead.gists.clear();
-        ahead.rows.clear();
-        ahead.data.clear();
-        // One thing at a time for all of them: what was just written can be read fast only a while later.
-        for packet in packets.iter().take(AHEAD) {
-            // Large: made in its place, not moved there.
-            ahead.frames.push(Frame::empty(ahead.profile));
-            let Some(frame) = ahead.frames.last_mut() else {
-                return;
-            };
-            frame.renew(packet.bytes, packet.wire_len, packet.link);
-        }
-        for frame in &ahead.frames {
-            let gist = Gist::of(frame);
-            ahead.data.push(data_of(gist.as_ref(), frame));
-            ahead.gists.push(gist);
-        }
-        let mut looks: ArrayVec<rows::Look, AHEAD> = ArrayVec::new();
-        for (packet, gist) in packets.iter().zip(&ahead.gists) {
-            let guess = gist.as_ref().map(|gist| {
-                let key = self.key_of(packet, gist);
-                let look = self.rows.look(&key);
-                self.rows.fetch_place(look);
-                looks.push(look);
-                Guess { key, slot: NOWHERE }
-            });
-            ahead.rows.push(guess);
-        }
-        let flows = self.look_for_flows(ahead);
-        for (nth, chain) in flows.iter().enumerate() {
-            self.flows.fetch_first(*chain);
-            self.flows.fetch_room(nth);
-        }
-        for (guess, look) in ahead.rows.iter_mut().flatten().zip(looks) {
-            guess.slot = self.rows.guess(look);
-            self.rows.fetch(guess.slot);
-        }
-        for chain in flows {
-            self.flows.fetch(chain);
-        }
-        // What is found by reading the rows, which are on their way by now.
-        for (packet, guess) in packets.iter().zip(&ahead.rows) {
-            if let Some(guess) = guess {
-                self.rows.fetch_at(guess.slot, packet.at);
-            }
-        }
-    }
-
-    /// Looks for the flows that packets are data of or notifications about, as far as those say it themselves.
-    #[inline]
-    fn look_for_flows(&self, ahead: &Ahead<'_>) -> ArrayVec<Chain, AHEAD> {
-        let mut chains = ArrayVec::new();
-        for (data, guess) in ahead.data.iter().zip(&ahead.rows) {
-            let flow = match guess {
-                Some(_) if self.flows.is_empty() => None,
-                Some(guess) => guess.key.flow(|_| None, |_, _| None),
-                None => data.as_ref().map(DataPacket::flow),
-            };
-            if let Some(flow) = flow {
-                let chain = self.flows.look(&flow);
-                self.flows.fetch_head(chain);
-                chains.push(chain);
-            }
-        }
-        chains
-    }
-
-    /// Takes in the packet that was the `place`th of those looked at.
-    #[inline]
-    pub fn observe_ahead(
-        &mut self,
-        packet: &Packet<'_>,
-        ahead: &Ahead<'_>,
-        place: usize,
-    ) -> Observed {
-        let Some(frame) = ahead.frames.get(place) else {
-            return self.observe(packet);
-        };
-        let gist = ahead.gists.get(place).and_then(Option::as_ref);
-        let guess = ahead.rows.get(place).copied().flatten();
-        let data = ahead.data.get(place).and_then(Option::as_ref);
-        self.take(packet, frame, gist.zip(guess), data)
-    }
-
-    /// Takes in the packet of that frame, and the notification that it is, with its row, or the data.
-    fn take(
-        &mut self,
-        packet: &Packet<'_>,
-        frame: &Frame<'_>,
-        gist: Option<(&Gist, Guess)>,
-        data: Option<&DataPacket<'_>>,
-    ) -> Observed {
+        // Large: made in its place, not moved there.
+        let mut frame = Frame::empty(&profile);
+        frame.renew(packet.bytes, packet.wire_len, packet.link);
+        let frame = &frame;
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
         let icrc = if self.settings.verify_icrc {
@@ -222,14 +62,13 @@ impl Monitor {
         findings.clear();
         // Asked for only where there is something to say: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
-        let step = Step::of(packet.at);
         let copies = self.totals.copies;
-        let (sort, observed) = if let Some(gist) = gist {
-            let observed = self.notified((packet, step), frame, gist, icrc, &mut findings);
+        let (sort, observed) = if let Some(gist) = Gist::of(frame) {
+            let observed = self.notified(packet, frame, &gist, icrc, &mut findings);
             (Sort::Notification, observed)
-        } else if let Some(data) = data {
+        } else if let Some(data) = DataPacket::of(frame) {
             frame.check(icrc, &mut findings);
-            let observed = self.data(packet, frame, data, &mut findings);
+            let observed = self.data(packet, frame, &data, &mut findings);
             (Sort::Data, observed)
         } else {
             let session = self.routing.hear_frame(frame, &mut findings);
@@ -253,7 +92,7 @@ impl Monitor {
             self.complain(packet, frame, &findings, bad);
         }
         self.findings = Some(findings);
-        self.count(packet, step, sort, is_copy);
+        self.count(packet, sort, is_copy);
         observed
     }
 
@@ -272,12 +111,12 @@ impl Monitor {
 
     /// Counts a packet of a link type that is not read.
     pub fn count_unread(&mut self, packet: &Packet<'_>) {
-        self.count(packet, Step::of(packet.at), Sort::Undecodable, false);
+        self.count(packet, Sort::Undecodable, false);
     }
 
     #[inline]
-    fn count(&mut self, packet: &Packet<'_>, step: Step, sort: Sort, is_copy: bool) {
-        self.interfaces.count(packet, step, sort);
+    fn count(&mut self, packet: &Packet<'_>, sort: Sort, is_copy: bool) {
+        self.interfaces.count(packet, sort);
         let totals = &mut self.totals;
         totals.packets += 1;
         totals.octets += packet.wire_len as u64;
@@ -286,7 +125,7 @@ impl Monitor {
         }
         match sort {
             // Counted by kind, already.
-            Sort::Notification => self.windows.add(step),
+            Sort::Notification => self.windows.add(packet.at),
             Sort::Data => totals.data += 1,
             Sort::Other => totals.other += 1,
             Sort::Cut => totals.cut += 1,
@@ -296,13 +135,15 @@ impl Monitor {
 
     fn notified(
         &mut self,
-        (packet, step): (&Packet<'_>, Step),
+        packet: &Packet<'_>,
         frame: &Frame<'_>,
-        (notification, Guess { key, slot }): (&Gist, Guess),
+        notification: &Gist,
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
         let at = packet.at;
+        let interface = self.settings.per_interface.then_some(packet.interface);
+        let key = RowKey::of(notification, interface);
         let several = self.is_several(packet);
         let earlier = several.then(|| {
             let identity = self.sightings.notification(notification, frame);
@@ -331,11 +172,11 @@ impl Monitor {
         let Self {
             settings,
             rows,
-            points,
+            notifiers,
             totals,
             ..
         } = self;
-        let (id, row) = rows.entry(key, slot, notification);
+        let (id, row) = rows.entry(key, notification);
         if several {
             row.seen_on(packet.interface);
         }
@@ -346,7 +187,7 @@ impl Monitor {
                 ..Observed::default()
             };
         }
-        let counted = row.count((at, step), notification, settings.flow_rate);
+        let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
             return Observed {
                 row: Some(id),
@@ -360,8 +201,8 @@ impl Monitor {
         };
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
-        let (place, point) = points.entry(hint, who, trusted);
-        point.count(at, step, notification);
+        let (place, point) = notifiers.entry(hint, who, trusted);
+        point.count(at, notification);
         if let Some(notifier) = counted.notifier {
             notifier.point = place;
         }
@@ -443,7 +284,7 @@ impl Monitor {
         let list = &self.settings.trust;
         let trusted = || (!list.is_empty()).then(|| access::lists(list, broken.notifier));
         let who = (broken.notifier, broken.origin);
-        let (_, point) = self.points.entry(u32::MAX, who, trusted);
+        let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
         point.count_malformed(packet.at);
         point.blame((findings.as_slice().len() + findings.dropped()) as u64);
         self.totals.malformed += 1;
@@ -578,15 +419,6 @@ impl Monitor {
             self.notices.finding(&about, finding);
         }
         self.notices.left_out(&about, findings);
-    }
-}
-
-/// The data in a frame that is no notification.
-#[inline]
-fn data_of<'a>(gist: Option<&Gist>, frame: &Frame<'a>) -> Option<DataPacket<'a>> {
-    match gist {
-        Some(_) => None,
-        None => DataPacket::of(frame),
     }
 }
 

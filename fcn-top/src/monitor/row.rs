@@ -1,14 +1,11 @@
 //! One row: what one sender's QP or flow is told by one kind of notification.
-//!
-//! A row takes 768 octets, and a notification touches five or six cache lines of it. Where rows are kept is in
-//! `rows.rs`.
+//! Where rows are kept is in `rows.rs`.
 
 use super::gaps::Gaps;
-use super::series::{Burst, Series, Told};
-use super::windows::{Step, Windows};
+use super::series::{Burst, Bursts, Series};
+use super::windows::Windows;
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
-use fcn_observe::fetch::fetch;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_wire::{Gist, Kind, Origin, Qp};
@@ -45,24 +42,6 @@ impl Notifier {
     }
 }
 
-/// How deep a queue was, where that is known. IOAM has no deepest one: all ones say that a node does not tell (RFC 9197
-/// section 4.4.2), so that one more fits into 32 bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Depth(u32);
-
-impl Depth {
-    const fn of(depth: Option<u32>) -> Self {
-        match depth {
-            Some(depth) => Self(depth.saturating_add(1)),
-            None => Self(0),
-        }
-    }
-
-    const fn get(self) -> Option<u32> {
-        self.0.checked_sub(1)
-    }
-}
-
 /// What a row has to say about a notification that it has counted.
 #[derive(Debug)]
 pub struct Counted<'a> {
@@ -73,24 +52,20 @@ pub struct Counted<'a> {
 }
 
 /// What one sender's QP or flow is told by one kind of notification.
-///
-/// The fields that every notification touches come first and lie in as few cache lines as they can: with many rows,
-/// fetching those is what a notification costs.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Row {
-    key: RowKey,
     total: u64,
     last_seen: u64,
-    generation: u32,
+    serial: u32,
     main: Notifier,
     burst: Burst,
     windows: Windows,
     first_seen: u64,
     gaps: Gaps,
-    queue: Depth,
-    queue_max: Depth,
-    series: Series<Told>,
+    queue: Option<u32>,
+    queue_max: Option<u32>,
+    series: Series<Bursts>,
     rare: Option<Box<Rare>>,
 }
 
@@ -112,22 +87,21 @@ struct Rare {
 }
 
 impl Row {
-    /// A row for `notification`, not counted yet; the `generation` of its place.
+    /// A row for `notification`, not counted yet; the `serial`th of all.
     #[must_use]
-    pub fn new(key: RowKey, notification: &Gist, generation: u32) -> Self {
+    pub fn new(notification: &Gist, serial: u32) -> Self {
         Self {
-            key,
             total: 0,
             last_seen: 0,
-            generation,
+            serial,
             main: Notifier::of(notification),
             gaps: Gaps::default(),
             burst: Burst::default(),
             series: Series::new(),
             windows: Windows::default(),
             first_seen: u64::MAX,
-            queue: Depth::default(),
-            queue_max: Depth::default(),
+            queue: None,
+            queue_max: None,
             rare: None,
         }
     }
@@ -136,14 +110,9 @@ impl Row {
         self.rare.get_or_insert_default()
     }
 
-    /// Counts a notification about this row at `at`, which is in `step`; the limit on one notifier's is `rate` a second, 0 for none.
+    /// Counts a notification about this row at `at`; the limit on one notifier's is `rate` a second, 0 for none.
     #[inline]
-    pub fn count(
-        &mut self,
-        (at, step): (u64, Step),
-        notification: &Gist,
-        rate: u32,
-    ) -> Counted<'_> {
+    pub fn count(&mut self, at: u64, notification: &Gist, rate: u32) -> Counted<'_> {
         if self.total > 0 {
             self.gaps.add(at.abs_diff(self.last_seen));
         }
@@ -153,8 +122,8 @@ impl Row {
             self.first_seen = self.first_seen.min(at);
         }
         self.last_seen = self.last_seen.max(at);
-        self.windows.add(step);
-        self.series.add(at, self.burst.tell(at));
+        self.windows.add(at);
+        self.series.add(at, self.burst.count(at));
         if notification.sender != Some(notification.told) {
             self.rare().told = Some(notification.told);
         }
@@ -164,7 +133,7 @@ impl Row {
             rare.level_max = rare.level_max.max(rare.level);
         }
         if notification.kind == Kind::FastCnp2 {
-            self.queue = Depth::of(notification.deepest_queue);
+            self.queue = notification.deepest_queue;
             self.queue_max = self.queue_max.max(self.queue);
         }
         let limited = Duties::of(notification.kind).is_some();
@@ -187,15 +156,6 @@ impl Row {
         }
     }
 
-    /// Has the parts fetched from memory that [`count`](Self::count) is going to touch, whenever it is.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.total);
-        fetch(&self.main);
-        self.windows.fetch();
-        fetch(&self.gaps);
-    }
-
     /// Takes in that a notification was seen on that interface, be it counted or not.
     pub fn seen_on(&mut self, interface: u32) {
         self.rare().seen_on |= 1 << interface.min(u64::BITS - 1);
@@ -207,24 +167,11 @@ impl Row {
         (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
     }
 
-    /// Has the parts fetched that it touches at `at` only. Reads the row.
-    #[inline]
-    pub fn fetch_at(&self, at: u64) {
-        self.gaps.fetch_counter(at.abs_diff(self.last_seen));
-        self.series.fetch_step(at);
-    }
-
     /// Counts findings about a notification of this row.
     pub fn blame(&mut self, findings: u64, icrc_bad: bool) {
         let rare = self.rare();
         rare.findings += findings;
         rare.icrc_bad += u64::from(icrc_bad);
-    }
-
-    /// What it is about.
-    #[must_use]
-    pub const fn key(&self) -> &RowKey {
-        &self.key
     }
 
     /// Notifications.
@@ -233,22 +180,22 @@ impl Row {
         self.total
     }
 
-    /// Where the last one was sent.
+    /// Where the last one was sent, in the row of that key.
     #[must_use]
-    pub fn told(&self) -> IpAddr {
+    pub fn told(&self, key: &RowKey) -> IpAddr {
         let told = self.rare.as_ref().and_then(|rare| rare.told);
-        told.unwrap_or_else(|| self.key.told_or_sender())
+        told.unwrap_or_else(|| key.told_or_sender())
     }
 
-    /// How often its place was given to another row before.
+    /// How many rows there were before it, whether they are kept or not.
     #[must_use]
-    pub const fn generation(&self) -> u32 {
-        self.generation
+    pub const fn serial(&self) -> u32 {
+        self.serial
     }
 
     /// Notifications over time.
     #[must_use]
-    pub const fn series(&self) -> &Series<Told> {
+    pub const fn series(&self) -> &Series<Bursts> {
         &self.series
     }
 
@@ -264,10 +211,10 @@ impl Row {
         (span > 0).then(|| self.total.saturating_sub(1) as f64 * 1e9 / span as f64)
     }
 
-    /// The row as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
+    /// The row of that key as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
     /// know.
     #[must_use]
-    pub fn record(&self, now: u64, since: u64) -> QpRecord {
+    pub fn record(&self, key: &RowKey, now: u64, since: u64) -> QpRecord {
         // Of several with the same count, the one that came first.
         let main = self.notifiers().fold(&self.main, |most, other| {
             if other.total > most.total {
@@ -278,23 +225,23 @@ impl Row {
         });
         let none = Rare::default();
         let rare = self.rare.as_deref().unwrap_or(&none);
-        let (qp, qp_side) = self.key.qp().unzip();
+        let (qp, qp_side) = key.qp().unzip();
         let [gap_p50, gap_p90, gap_p99] = self.gaps.percentiles([50, 90, 99]);
         let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
         let sender_qp = number(QpSide::Sender);
         QpRecord {
-            sender: self.key.sender(),
+            sender: key.sender(),
             qp: qp.map(Qp::get),
             qp_side,
-            kind: self.key.kind(),
+            kind: key.kind(),
             origin: main.origin,
             notifier: main.address,
             notifiers: 1 + rare.others.len() as u32 + u32::from(rare.beyond > 0),
-            told: self.told(),
-            flow_label: self.key.flow_label(),
+            told: self.told(key),
+            flow_label: key.flow_label(),
             sender_qp,
             sender_qp_from: sender_qp.map(|_| Resolved::Packet),
-            receiver: self.key.receiver(),
+            receiver: key.receiver(),
             receiver_qp: number(QpSide::Receiver),
             interface: None,
             rate_now: self.windows.rate_now(now, since),
@@ -309,8 +256,8 @@ impl Row {
             gap_p99,
             level: rare.level,
             level_max: rare.level_max,
-            queue: self.queue.get(),
-            queue_max: self.queue_max.get(),
+            queue: self.queue,
+            queue_max: self.queue_max,
             ce_share: None,
             data_rate: None,
             data_packets: None,
@@ -344,29 +291,5 @@ impl Rare {
             }
         };
         others.get_mut(place)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_is_small_and_what_is_touched_lies_together() {
-        assert_eq!(size_of::<Row>(), 768);
-        let lines = [
-            core::mem::offset_of!(Row, main),
-            core::mem::offset_of!(Row, windows),
-            core::mem::offset_of!(Row, gaps),
-        ];
-        assert_eq!(lines, [64, 128, 256]);
-    }
-
-    #[test]
-    fn a_queue_may_be_empty_or_unknown() {
-        for depth in [None, Some(0), Some(1), Some(u32::MAX - 1)] {
-            assert_eq!(Depth::of(depth).get(), depth);
-        }
-        assert!(Depth::of(Some(0)) > Depth::of(None));
     }
 }

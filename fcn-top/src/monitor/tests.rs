@@ -669,7 +669,7 @@ proptest! {
         let (mut gone, mut gone_rows) = (0, 0);
         for (i, (qp, fast)) in steps.iter().enumerate() {
             if !rows.contains_key(&(*qp, *fast)) && rows.len() >= limit {
-                for _ in 0..rows.len().div_ceil(16) {
+                for _ in 0..(limit / 16).max(1) {
                     let oldest = rows.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key).unwrap();
                     gone += rows.remove(&oldest).unwrap().1;
                     gone_rows += 1;

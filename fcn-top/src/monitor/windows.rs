@@ -5,7 +5,6 @@
 //! a second late: a hundred tenths would be half as much again as all else that a row has. Time is the packets'.
 
 use super::series::Sum;
-use fcn_observe::fetch::fetch;
 
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;
@@ -15,37 +14,13 @@ const OVER: u64 = 10;
 /// Steps in a ring: the one that runs, and those that are over.
 const STEPS: usize = OVER as usize + 1;
 
-/// The tenth of a second that a moment is in. Worked out once for whatever counts a packet, as divisions are in it.
-#[derive(Clone, Copy, Debug)]
-pub struct Step(Place);
-
-impl Step {
-    /// The tenth that `at`, in nanoseconds since the epoch, is in.
-    #[inline]
-    #[must_use]
-    pub const fn of(at: u64) -> Self {
-        Self(Place::of(at / TENTH))
-    }
-}
-
-/// A step, counted from the epoch, and where it is in a ring.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    number: u64,
-    at: usize,
-}
-
-impl Place {
-    #[inline]
-    const fn of(number: u64) -> Self {
-        let at = (number % STEPS as u64) as usize;
-        Self { number, at }
-    }
+/// Where a step, counted from the epoch, is in a ring.
+const fn place(step: u64) -> usize {
+    (step % STEPS as u64) as usize
 }
 
 /// Sums over the latest steps of one length.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub struct Ring<N> {
     /// The latest step that something was counted in.
     latest: u64,
@@ -57,7 +32,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
     /// Adds `amount` in the tenth of a second that `at` is in.
     #[inline]
     pub fn add_at(&mut self, at: u64, amount: N) {
-        self.add(Place::of(at / TENTH), amount);
+        self.add(at / TENTH, amount);
     }
 
     /// What was added a second in the last ten tenths that are over, or in those since `since`.
@@ -66,22 +41,15 @@ impl<N: Sum + Into<u64>> Ring<N> {
         self.rate(TENTH, OVER, now, since)
     }
 
-    /// Has the parts fetched from memory that [`add_at`](Self::add_at) touches.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.latest);
-        fetch(&self.counts[STEPS - 1]);
-    }
-
     /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
     #[inline]
-    fn add(&mut self, step: Place, amount: N) -> u64 {
-        if step.number > self.latest {
-            self.roll(step.number);
+    fn add(&mut self, step: u64, amount: N) -> u64 {
+        if step > self.latest {
+            self.roll(step);
         }
-        let ago = self.latest - step.number;
+        let ago = self.latest - step;
         if ago <= OVER
-            && let Some(count) = self.counts.get_mut(step.at)
+            && let Some(count) = self.counts.get_mut(place(step))
         {
             *count = count.and(amount);
         }
@@ -95,7 +63,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
             self.counts = [N::default(); STEPS];
         } else {
             for number in self.latest + 1..=step {
-                if let Some(count) = self.counts.get_mut(Place::of(number).at) {
+                if let Some(count) = self.counts.get_mut(place(number)) {
                     *count = N::default();
                 }
             }
@@ -105,7 +73,7 @@ impl<N: Sum + Into<u64>> Ring<N> {
 
     fn count(&self, step: u64) -> N {
         let has = step <= self.latest && self.latest - step <= OVER;
-        let count = self.counts.get(Place::of(step).at).filter(|_| has);
+        let count = self.counts.get(place(step)).filter(|_| has);
         count.copied().unwrap_or_default()
     }
 
@@ -126,20 +94,8 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 }
 
-impl Ring<u32> {
-    /// Sum of the latest steps: all but the oldest one, whose place is behind the latest one's.
-    fn latest_sum(&self) -> u32 {
-        let sum = |sum: u32, count: &u32| sum.saturating_add(*count);
-        let (behind, before) = self.counts.split_at(Place::of(self.latest + 1).at);
-        let before = before.iter().skip(1).fold(0, sum);
-        behind.iter().fold(before, sum)
-    }
-}
-
-/// Counts by time. Packets of several interfaces need not come in order. What every count touches comes first, and is as
-/// long as a cache line.
+/// Counts by time. Packets of several interfaces need not come in order.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub struct Windows {
     tenths: Ring<u32>,
     /// Sum of the latest ten tenths, the running one included.
@@ -150,17 +106,18 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Counts one in `step`. One from longer ago than the rings reach counts in none of them.
+    /// Counts one at `at`, in nanoseconds since the epoch. One from longer ago than the rings reach counts in none of them.
     #[inline]
-    pub fn add(&mut self, Step(step): Step) {
-        if step.number > self.tenths.latest {
-            self.begin(step.number);
+    pub fn add(&mut self, at: u64) {
+        let step = at / TENTH;
+        if step > self.tenths.latest {
+            self.begin(step);
         }
         let ago = self.tenths.add(step, 1);
         self.sum = self.sum.saturating_add(u32::from(ago < OVER));
         self.peak = self.peak.max(self.sum);
         if ago > 0 {
-            self.settle(step.number, 1);
+            self.settle(step, 1);
         }
     }
 
@@ -170,19 +127,14 @@ impl Windows {
         let latest = self.tenths.latest;
         self.settle(latest, self.tenths.count(latest));
         self.tenths.roll(step);
-        self.sum = self.tenths.latest_sum();
+        let sum = self.tenths.sum((step + 1).saturating_sub(OVER)..step);
+        self.sum = u32::try_from(sum).unwrap_or(u32::MAX);
     }
 
     /// Counts what a tenth had in its second.
     #[cold]
     fn settle(&mut self, step: u64, count: u32) {
-        self.seconds.add(Place::of(step / OVER), count);
-    }
-
-    /// Has the part fetched from memory that [`add`](Self::add) touches, a cache line.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.tenths);
+        self.seconds.add(step / OVER, count);
     }
 
     /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
@@ -224,7 +176,7 @@ mod tests {
     fn counted(times: impl IntoIterator<Item = u64>) -> Windows {
         let mut windows = Windows::default();
         for at in times {
-            windows.add(Step::of(at));
+            windows.add(at);
         }
         windows
     }
@@ -236,7 +188,7 @@ mod tests {
                 let mut windows = Windows::default();
                 let mut at = begin;
                 while at < begin + 3 * SECOND {
-                    windows.add(Step::of(at));
+                    windows.add(at);
                     let known = |after| (at >= begin + after).then_some(rate);
                     let is = |found: Option<f64>, after| {
                         (found.is_none() || (found.unwrap() - rate).abs() < 1e-6)
@@ -257,7 +209,7 @@ mod tests {
         let mut windows = Windows::default();
         for second in 0..30 {
             let at = START + 137 * MILLISECOND + second * SECOND;
-            windows.add(Step::of(at));
+            windows.add(at);
             if second > 0 {
                 for later in [0, TENTH, SECOND - 1] {
                     assert_eq!(windows.rate_1s(at + later, START), Some(1.0), "{second}");
@@ -311,14 +263,14 @@ mod tests {
     #[test]
     fn one_that_comes_late_counts_in_its_own_step() {
         let mut windows = counted([5 * SECOND]);
-        windows.add(Step::of(4 * SECOND + 5 * TENTH));
-        windows.add(Step::of(0));
+        windows.add(4 * SECOND + 5 * TENTH);
+        windows.add(0);
         assert_eq!(windows.rate_1s(5 * SECOND + TENTH, 0), Some(2.0));
         assert_eq!(windows.rate_1s(5 * SECOND + 6 * TENTH, 0), Some(1.0));
         assert_eq!(windows.rate_10s(10 * SECOND, 0), Some(0.3));
         assert_eq!(windows.peak(), 2.0);
-        windows.add(Step::of(u64::MAX));
-        windows.add(Step::of(0));
+        windows.add(u64::MAX);
+        windows.add(0);
         assert_eq!(windows.rate_now(u64::MAX, 0), Some(0.0));
     }
 
@@ -328,7 +280,7 @@ mod tests {
             times.sort_unstable();
             let (mut windows, mut peak) = (Windows::default(), 0);
             for (i, at) in times.iter().enumerate() {
-                windows.add(Step::of(*at));
+                windows.add(*at);
                 let within = |unit: u64, steps: std::ops::Range<u64>| {
                     let ago = |t: &u64| at / unit - t / unit;
                     times[..=i].iter().filter(|t| steps.contains(&ago(t))).count()

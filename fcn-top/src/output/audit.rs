@@ -277,7 +277,7 @@ impl Audit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     const ALL: Checked = Checked {
         trust: true,

@@ -39,8 +39,8 @@ impl<W: Write> Csv<W> {
     /// Where they go cannot be written.
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
         self.heading()?;
-        for (_, row) in selection.of(tables, words).rows() {
-            self.line([], Some(&row), tables.dropped(), words)?;
+        for (_, row) in selection.of(tables, words).rows {
+            self.line([], Some(row), tables.dropped(), words)?;
         }
         self.flush()
     }
@@ -63,13 +63,12 @@ impl<W: Write> Csv<W> {
         self.intervals = Some(intervals);
         self.heading()?;
         let dropped = counts.dropped;
-        let mut rows = counts.into_rows().peekable();
-        if rows.peek().is_none() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
+        if counts.rows.is_empty() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
             // Where all was lost, that is told nevertheless.
             self.line([from, to, 0], None, dropped, words)?;
         }
-        for (count, row) in rows {
-            self.line([from, to, count], Some(&row), dropped, words)?;
+        for (count, row) in counts.rows {
+            self.line([from, to, count], Some(row), dropped, words)?;
         }
         self.flush()
     }
@@ -162,7 +161,7 @@ fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn written(intervals: bool, tables: &Tables) -> String {
         let mut octets = Vec::new();

@@ -3,11 +3,11 @@
 
 use super::Selection;
 use crate::monitor::RowId;
-use crate::packed::QpRows;
 use crate::record::{Cell, QpRecord, Record};
 use crate::tables::Tables;
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
+use rustc_hash::FxHashMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufWriter, Write};
@@ -100,8 +100,8 @@ pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words)
         "interfaces": records(&tables.interfaces, words),
     });
     Document::new(rest, move || {
-        let rows = selected.clone().into_rows();
-        Box::new(rows.map(|(_, row)| record(&row, words)))
+        let rows = selected.rows.clone().into_iter();
+        Box::new(rows.map(|(_, row)| record(row, words)))
     })
 }
 
@@ -129,21 +129,17 @@ impl Intervals {
         words: &Words,
         all: bool,
     ) -> Counts<'t> {
-        let since: Vec<u64> = (tables.qps.iter())
-            .map(|(id, row)| self.since(id, row.total))
+        let since: FxHashMap<RowId, u64> = (tables.qps.iter())
+            .map(|(id, row)| (*id, self.since(*id, row.total)))
+            .filter(|(_, count)| all || *count > 0)
             .collect();
         let unlimited = Selection {
             top: None,
             ..selection.clone()
         };
-        let mut rows: Vec<(u64, u32)> = (unlimited.of(tables, words).places.into_iter())
-            .map(|place| {
-                (
-                    since.get(place as usize).copied().unwrap_or_default(),
-                    place,
-                )
-            })
-            .filter(|(count, _)| all || *count > 0)
+        let rows = unlimited.of(tables, words).rows.into_iter();
+        let mut rows: Vec<(u64, &QpRecord)> = rows
+            .filter_map(|(id, row)| Some((*since.get(id)?, row)))
             .collect();
         if selection.order.is_none() {
             // Stable: what is equal stays in the order of the totals.
@@ -161,7 +157,6 @@ impl Intervals {
         };
         self.dropped = dropped;
         Counts {
-            all: &tables.qps,
             rows,
             by_kind,
             dropped: (since(dropped.0, before.0), since(dropped.1, before.1)),
@@ -205,9 +200,9 @@ impl Intervals {
             "totals": totals(tables),
         });
         Document::new(rest, move || {
-            let rows = counts.clone().into_rows();
+            let rows = counts.rows.clone().into_iter();
             Box::new(rows.map(|(count, row)| {
-                let mut row = record(&row, words);
+                let mut row = record(row, words);
                 if let Value::Object(members) = &mut row {
                     members.insert("count".to_owned(), json!(count));
                 }
@@ -220,23 +215,12 @@ impl Intervals {
 /// Notifications in an interval.
 #[derive(Clone)]
 pub(crate) struct Counts<'t> {
-    all: &'t QpRows,
-    /// Row by row, where each stands among all.
-    rows: Vec<(u64, u32)>,
+    /// Row by row.
+    pub rows: Vec<(u64, &'t QpRecord)>,
     /// All of them, by kind.
     by_kind: [u64; Kind::ALL.len()],
     /// Packets that were lost meanwhile.
     pub dropped: Dropped,
-}
-
-impl<'t> Counts<'t> {
-    /// Row by row.
-    pub fn into_rows(self) -> impl Iterator<Item = (u64, QpRecord)> + 't {
-        (self.rows.into_iter()).filter_map(move |(count, place)| {
-            let (_, row) = self.all.get(place as usize)?;
-            Some((count, row))
-        })
-    }
 }
 
 /// 0 stands for a moment that has not come.
@@ -302,7 +286,7 @@ pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn written(document: &Document<'_>, on_one_line: bool) -> String {
         let mut text = Vec::new();
@@ -385,14 +369,12 @@ mod tests {
         let line = parsed(&intervals.line(2, 3, &tables, &selection, &words, true));
         assert_eq!(counts(&line), [0, 0, 0, 0]);
         // Two more for one row; another has gone, having counted one more; a new one came.
-        let mut rows: Vec<_> = tables.qps.iter().collect();
-        rows[0].1.total += 2;
+        tables.qps[0].1.total += 2;
         tables.totals.notifications[0] += 2;
-        let (_, mut new) = rows.pop().unwrap();
+        let (_, mut new) = tables.qps.pop().unwrap();
         new.total = 4;
         tables.totals.notifications[4] += 5;
-        rows.push((RowId(10), new));
-        tables.qps = rows.into();
+        tables.qps.push((RowId(10), new));
         let line = parsed(&intervals.line(3, 4, &tables, &selection, &words, false));
         assert_eq!(counts(&line), [4, 2]);
         assert_eq!(line["notifications"]["wan_fcn"], 5);

@@ -9,12 +9,12 @@ mod metrics;
 pub mod prometheus;
 pub mod report;
 pub mod schemas;
+pub mod table;
 
 use crate::filter::Filter;
 use crate::monitor::RowId;
-use crate::order::{Order, SortKey};
-use crate::packed::QpRows;
-use crate::record::{Cell, QpRecord, Record, column_named};
+use crate::order::Order;
+use crate::record::{QpRecord, column_named};
 use crate::tables::Tables;
 use crate::text::Words;
 use std::cmp::Ordering;
@@ -33,42 +33,10 @@ pub struct Selection {
 /// Rows to be written.
 #[derive(Clone, Debug)]
 pub struct Selected<'t> {
-    all: &'t QpRows,
-    /// Where they stand among all, in their order.
-    places: Vec<u32>,
+    /// In their order.
+    pub rows: Vec<&'t (RowId, QpRecord)>,
     /// How many passed the filter.
     pub matched: usize,
-}
-
-impl<'t> Selected<'t> {
-    /// The rows, in their order.
-    pub fn into_rows(self) -> impl Iterator<Item = (RowId, QpRecord)> + 't {
-        (self.places.into_iter()).filter_map(move |place| self.all.get(place as usize))
-    }
-
-    /// The rows, in their order.
-    pub fn rows(&self) -> impl Iterator<Item = (RowId, QpRecord)> {
-        let places = self.places.iter();
-        places.filter_map(|place| self.all.get(*place as usize))
-    }
-
-    /// Their names, in their order.
-    pub fn ids(&self) -> impl Iterator<Item = RowId> {
-        let places = self.places.iter();
-        places.filter_map(|place| self.all.id(*place as usize))
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
 }
 
 impl Selection {
@@ -76,31 +44,19 @@ impl Selection {
     #[must_use]
     pub fn of<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
-        let mut rows: Vec<(SortKey, RowId, u32)> = (tables.qps.iter().zip(0..))
-            .filter(|((_, row), _)| self.filter.matches_shown(row, words))
-            .map(|((id, row), place)| {
-                let cell = order.map_or(Cell::None, |order| row.cell(order.column));
-                (SortKey::of(cell), id, place)
-            })
+        let all = tables.qps.iter();
+        let mut rows: Vec<_> = all
+            .filter(|(_, row)| self.filter.matches_shown(row, words))
             .collect();
         let matched = rows.len();
         // The row's number makes one order of what is equal, so that the same input gives the same output.
-        let compare = |a: &(SortKey, RowId, u32), b: &(SortKey, RowId, u32)| -> Ordering {
+        let compare = |(a, row): &&(RowId, QpRecord), (b, other): &&(RowId, QpRecord)| {
             let equal = Ordering::Equal;
-            (order.map_or(equal, |order| order.compare_keys(&a.0, &b.0))).then(a.1.cmp(&b.1))
+            (order.map_or(equal, |order| order.compare(row, other))).then(a.cmp(b))
         };
-        if let Some(top) = self.top.filter(|top| *top < rows.len()) {
-            if top > 0 {
-                rows.select_nth_unstable_by(top - 1, compare);
-            }
-            rows.truncate(top);
-        }
         rows.sort_unstable_by(compare);
-        Selected {
-            all: &tables.qps,
-            places: rows.iter().map(|(.., place)| *place).collect(),
-            matched,
-        }
+        rows.truncate(self.top.unwrap_or(usize::MAX));
+        Selected { rows, matched }
     }
 }
 
@@ -115,7 +71,7 @@ pub(crate) fn most_of(column: &str) -> Option<Order> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     /// Tables that are empty, but for what was read.
     pub(crate) fn nothing() -> Tables {
@@ -137,7 +93,10 @@ mod tests {
         let words = Words::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
             let selected = selection.of(&tables, &words);
-            (selected.ids().map(|id| id.0).collect(), selected.matched)
+            (
+                selected.rows.iter().map(|(id, _)| id.0).collect(),
+                selected.matched,
+            )
         };
         let mut selection = Selection::default();
         assert_eq!(ids(&selection), (vec![2, 1, 5, 9], 4));

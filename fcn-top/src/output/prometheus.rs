@@ -223,8 +223,8 @@ impl Exposition {
         };
         let selected = selection.of(tables, &self.words);
         let mut used = FxHashSet::default();
-        let rows: Vec<(String, QpRecord)> = (selected.rows())
-            .map(|(_, row)| (self.row_labels(&row), row))
+        let rows: Vec<(String, &QpRecord)> = (selected.rows.iter())
+            .map(|(_, row)| (self.row_labels(row), row))
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();

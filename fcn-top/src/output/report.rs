@@ -205,15 +205,14 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         (matched, all) if matched < all => writeln!(
             out,
             " ({} of {} rows, {} of them pass the filter)",
-            selected.len(),
+            selected.rows.len(),
             grouped(all as u64),
             grouped(matched as u64)
         ),
         (_, all) if all > top => writeln!(out, " ({top} of {} rows)", grouped(all as u64)),
         _ => writeln!(out),
     };
-    let records: Vec<_> = selected.rows().map(|(_, row)| row).collect();
-    let records: Vec<_> = records.iter().collect();
+    let records: Vec<_> = selected.rows.iter().map(|(_, row)| row).collect();
     // Rows that differ in nothing else are told apart by where they were seen.
     let mut keys = HashSet::new();
     let by_interface = !records.iter().all(|row| {
@@ -475,7 +474,7 @@ fn push(out: &mut String, table: &Table) {
 mod tests {
     use super::*;
     use crate::filter::Filter;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn header() -> Header {
         Header {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::output::json::{AUDIT, INTERVAL, SNAPSHOT, VERSION};
     use crate::output::{Selection, csv, json};
-    use crate::sample;
+    use crate::tests::sample;
     use crate::text::Words;
     use std::fs;
     use std::path::Path;

@@ -12,7 +12,6 @@ use super::theme::{Theme, Tone};
 use super::{Colours, Effect, Options, View};
 use crate::monitor::RowId;
 use crate::order::Order;
-use crate::packed::QpRows;
 use crate::record::{
     EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record, column_named,
 };
@@ -67,7 +66,7 @@ macro_rules! with_table {
             $crate::screen::View::Qps | $crate::screen::View::Flow => {
                 #[allow(dead_code, reason = "not every body names the type")]
                 type $line = ($crate::monitor::RowId, $crate::record::QpRecord);
-                let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps);
+                let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps[..]);
                 $body
             }
             $crate::screen::View::Points => {
@@ -183,19 +182,19 @@ impl<'a> App<'a> {
             // The rows in order are of another moment, or of none.
             self.sheets
                 .qps
-                .arrange(&self.moments.live().qps, self.words);
+                .arrange(&self.moments.live().qps[..], self.words);
         }
         self.moments.keep(&self.sheets.qps.lines);
         if !live {
             self.sheets
                 .qps
-                .arrange(&self.moments.shown().qps, self.words);
+                .arrange(&self.moments.shown().qps[..], self.words);
         }
     }
 
     /// Lets go of rows that the next update brings anyway, for the room that they take; nothing can be drawn until then.
-    pub(super) fn let_go(&mut self) -> QpRows {
-        self.moments.let_go()
+    pub(super) fn let_go(&mut self) {
+        self.moments.let_go();
     }
 
     /// Takes what all input has come to an end with, where it has.
@@ -257,7 +256,7 @@ impl<'a> App<'a> {
     }
 
     pub(super) fn choose_first(&mut self) {
-        let lines = &self.moments.shown().qps;
+        let lines = &self.moments.shown().qps[..];
         if !lines.is_empty() {
             self.sheets.qps.choose(0, lines);
         }

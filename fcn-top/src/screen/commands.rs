@@ -189,7 +189,7 @@ impl App<'_> {
                 return;
             }
         };
-        let record = self.moments.shown().qps.find(row);
+        let record = self.moments.shown().qp(row);
         let name = match record.map(|record| (record.qp, record.flow_label)) {
             Some((Some(qp), _)) => format!("fcn-top-qp-{qp:#x}.pcapng"),
             Some((None, Some(label))) => format!("fcn-top-label-{label:#07x}.pcapng"),
@@ -218,7 +218,7 @@ impl App<'_> {
                 let (sheets, shown) = (&self.sheets, self.moments.shown());
                 let records = match view {
                     View::Qps | View::Flow => Records::Qps(
-                        picked(&sheets.qps, &shown.qps)
+                        picked(&sheets.qps, &shown.qps[..])
                             .map(|line| line.into_owned().1)
                             .collect(),
                     ),

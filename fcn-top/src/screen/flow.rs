@@ -60,7 +60,7 @@ impl App<'_> {
     pub(super) fn draw_flow(&self, area: Rect, buffer: &mut Buffer) {
         let tables = self.moments.shown();
         let row = self.flow_row();
-        let Some(record) = row.and_then(|row| tables.qps.find(row)) else {
+        let Some(record) = row.and_then(|row| tables.qp(row)) else {
             let text = match (row, self.moments.mode()) {
                 (None, _) => "Choose a QP (1, arrows) and press Enter: this view tells of one.",
                 (Some(_), Mode::Live) => {

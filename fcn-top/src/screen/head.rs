@@ -336,7 +336,7 @@ impl App<'_> {
 
     fn flow_place(&self) -> Option<usize> {
         let sheet = &self.sheets.qps;
-        let line = sheet.line(sheet.at, &self.moments.shown().qps)?;
+        let line = sheet.line(sheet.at, &self.moments.shown().qps[..])?;
         (sheet.chosen.as_ref() == Some(&line.key())).then_some(sheet.at)
     }
 }

@@ -3,7 +3,6 @@
 use super::fit::Side;
 use super::theme::Tone;
 use crate::monitor::RowId;
-use crate::packed::QpRows;
 use crate::record::{
     Answer, Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
     Resolved,
@@ -102,7 +101,7 @@ pub(super) trait Line: Clone + 'static {
     fn tone(&self, id: &str) -> Tone;
 }
 
-/// Lines of a table, in the order that they come in: as they are, or packed.
+/// Lines of a table, in the order that they come in.
 pub(super) trait Lines<L: Line> {
     /// How many there are.
     fn count(&self) -> usize;
@@ -128,23 +127,6 @@ impl<L: Line> Lines<L> for [L] {
 
     fn at(&self, place: usize) -> Option<Cow<'_, L>> {
         self.get(place).map(Cow::Borrowed)
-    }
-}
-
-impl Lines<(RowId, QpRecord)> for QpRows {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn at(&self, place: usize) -> Option<Cow<'_, (RowId, QpRecord)>> {
-        self.get(place).map(Cow::Owned)
-    }
-
-    fn place_of(&self, key: &Key) -> Option<usize> {
-        match key {
-            Key::Qp(row) => self.position(*row),
-            _ => None,
-        }
     }
 }
 

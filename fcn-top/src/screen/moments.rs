@@ -1,7 +1,6 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
 use crate::monitor::RowId;
-use crate::packed::QpRows;
 use crate::record::EventRecord;
 use crate::tables::Tables;
 use std::collections::VecDeque;
@@ -118,17 +117,14 @@ impl Moments {
     /// Remembers the moment that is now, with those QP rows first that `first` numbers.
     pub(super) fn keep(&mut self, first: &[u32]) {
         let live = &self.live;
-        let row = |&at: &u32| live.qps.get(at as usize);
-        let mut qps: QpRows = first.iter().filter_map(row).take(KEPT_ROWS).collect();
+        let row = |&at: &u32| live.qps.get(at as usize).cloned();
+        let mut qps: Vec<_> = first.iter().filter_map(row).take(KEPT_ROWS).collect();
         if qps.len() < KEPT_ROWS && qps.len() < live.qps.len() {
-            let have: std::collections::HashSet<RowId> = qps.ids().collect();
-            let more = (live.qps.ids().enumerate())
-                .filter(|(_, id)| !have.contains(id))
-                .filter_map(|(place, _)| live.qps.get(place));
+            let have: std::collections::HashSet<RowId> = qps.iter().map(|(id, _)| *id).collect();
+            let more = live.qps.iter().filter(|(id, _)| !have.contains(id));
             let room = KEPT_ROWS - qps.len();
-            qps.extend(more.take(room));
+            qps.extend(more.take(room).cloned());
         }
-        qps.tighten();
         let tables = Tables {
             now: live.now,
             started: live.started,
@@ -217,7 +213,7 @@ impl Moments {
     /// Lets go of the rows of now where others stand still: there may be many, and none of them is shown.
     pub(super) fn spare(&mut self) {
         if matches!(self.shown, Shown::Still { whole: true, .. }) {
-            self.live.qps = QpRows::new();
+            self.live.qps = Vec::new();
         }
     }
 
@@ -248,8 +244,8 @@ impl Moments {
     }
 
     /// Lets go of what the next update replaces anyway, so that it is not there twice.
-    pub(super) fn let_go(&mut self) -> QpRows {
-        std::mem::take(&mut self.live.qps)
+    pub(super) fn let_go(&mut self) {
+        self.live.qps = Vec::new();
     }
 }
 

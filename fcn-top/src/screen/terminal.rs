@@ -165,8 +165,8 @@ impl Screen {
                 // What has ended does not change any more.
                 let ended = watched.ended();
                 if ended.is_none() || shown != Some(wanted) || !app.has_ended() {
-                    let room = app.let_go();
-                    app.update(watched.tables_in(wanted, room));
+                    app.let_go();
+                    app.update(watched.tables(wanted));
                 }
                 app.ended(ended);
                 shown = Some(wanted);

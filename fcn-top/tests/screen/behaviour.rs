@@ -78,7 +78,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     let words = Words::default();
     let mut app = App::new(&Options::default(), &words);
     let mut tables = incast(20);
-    let (_, one) = tables.qps.get(0).unwrap();
+    let one = tables.qps[0].1.clone();
     tables.qps = (0..1000)
         .map(|i| {
             (

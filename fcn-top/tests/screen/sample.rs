@@ -46,7 +46,7 @@ pub fn incast(second: u64) -> Tables {
     Tables {
         now,
         started: START,
-        qps: qps(now).into(),
+        qps: qps(now),
         points: points(now),
         hops: hops(now),
         events: events(now),
@@ -64,9 +64,7 @@ pub fn incast(second: u64) -> Tables {
 
 /// Changes rows of tables.
 pub fn change(tables: &mut Tables, act: impl FnOnce(&mut Vec<(RowId, QpRecord)>)) {
-    let mut rows = tables.qps.iter().collect();
-    act(&mut rows);
-    tables.qps = rows.into();
+    act(&mut tables.qps);
 }
 
 fn qps(now: u64) -> Vec<(RowId, QpRecord)> {

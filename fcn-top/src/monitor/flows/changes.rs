@@ -2,7 +2,6 @@
 //! [`fcn_observe::obedience`].
 
 use super::steps::Steps;
-use fcn_observe::fetch::fetch;
 use fcn_observe::rules::of_window;
 
 /// A millisecond.
@@ -75,13 +74,6 @@ impl Changes {
             pending: Pending::default(),
             sums: Sums::default(),
         }
-    }
-
-    /// Has the parts fetched from memory that [`data`](Self::data) touches.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.pending.at);
-        fetch(&self.sums.measured);
     }
 
     /// Data of so many octets at `at`; `last` is when there was some before. Neither goes back.

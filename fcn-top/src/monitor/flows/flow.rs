@@ -4,7 +4,6 @@ use super::changes::Changes;
 use super::{Data, Notified};
 use crate::monitor::series::Series;
 use crate::monitor::windows::Ring;
-use fcn_observe::fetch::fetch;
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::Look;
 use fcn_observe::{Obedience, Verdict};
@@ -14,10 +13,7 @@ use fcn_wire::Rule;
 pub const PART: u64 = 64;
 
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
-///
-/// In this order, data touches the fewest cache lines.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub struct Flow {
     first: u64,
     last: u64,
@@ -75,17 +71,6 @@ impl Flow {
             .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
         rule
-    }
-
-    /// Has every part fetched from memory that [`data`](Self::data) is going to touch.
-    #[inline]
-    pub(super) fn fetch(&self) {
-        fetch(&self.first);
-        fetch(&self.octets);
-        self.octets_by_time.fetch();
-        self.changes.fetch();
-        self.obedience.fetch();
-        self.series.fetch();
     }
 
     pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {

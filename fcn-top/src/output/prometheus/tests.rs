@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::monitor::RowId;
-use crate::sample;
+use crate::tests::sample;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -91,7 +91,7 @@ fn a_page_is_as_committed() {
 #[test]
 fn the_number_of_series_is_bounded() {
     let mut tables = sample::tables();
-    let (point, row) = (tables.points[0].clone(), tables.qps.get(0).unwrap().1);
+    let (point, row) = (tables.points[0].clone(), tables.qps[0].1.clone());
     let interface = tables.interfaces[0].clone();
     for i in 0..2_000u32 {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + i));
@@ -104,7 +104,7 @@ fn the_number_of_series_is_bounded() {
             sender: Some(address),
             ..row.clone()
         };
-        tables.qps.push(RowId(100 + u64::from(i)), &row);
+        tables.qps.push((RowId(100 + u64::from(i)), row));
         tables.interfaces.push(interface.clone());
     }
     let samples = page_of(&tables);

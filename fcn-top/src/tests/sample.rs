@@ -156,7 +156,7 @@ pub(crate) fn tables() -> Tables {
     Tables {
         now: after(10_000),
         started: START,
-        qps: rows().into(),
+        qps: rows(),
         points: points(),
         hops: hops(),
         events: events(),

@@ -67,14 +67,14 @@ fn table<R: Record>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
     use crate::screen::View;
+    use crate::tests::sample;
 
     #[test]
     fn every_table_is_written_as_json_and_csv() {
         let folder = tempfile::tempdir().unwrap();
         let tables = sample::tables();
-        let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row).collect();
+        let qps: Vec<_> = tables.qps.iter().map(|(_, row)| row.clone()).collect();
         for (number, records) in [
             Records::Qps(qps),
             Records::Points(tables.points.clone()),

@@ -4,7 +4,7 @@
 pub type AtEnd<T> = Box<dyn FnMut(&mut T, u64, u64, bool) + Send>;
 
 /// Says when an interval is over. All times are nanoseconds since the epoch.
-pub struct Beat<T> {
+pub struct IntervalTimer<T> {
     every: u64,
     /// The interval that runs; empty before the first packet.
     from: u64,
@@ -12,7 +12,7 @@ pub struct Beat<T> {
     at_end: AtEnd<T>,
 }
 
-impl<T> Beat<T> {
+impl<T> IntervalTimer<T> {
     /// Intervals of `every` nanoseconds, at least one.
     #[must_use]
     pub fn new(every: u64, at_end: AtEnd<T>) -> Self {
@@ -83,7 +83,7 @@ mod tests {
         ended: Ended,
     }
 
-    fn beat(every: u64) -> (Beat<Count>, Count) {
+    fn timer(every: u64) -> (IntervalTimer<Count>, Count) {
         let at_end = Box::new(|count: &mut Count, from, to, _| {
             count.ended.push((from, to, count.now));
             count.now = 0;
@@ -92,17 +92,17 @@ mod tests {
             now: 0,
             ended: Vec::new(),
         };
-        (Beat::new(every, at_end), count)
+        (IntervalTimer::new(every, at_end), count)
     }
 
     fn of(every: u64, times: &[u64]) -> Ended {
-        let (mut beat, mut count) = beat(every);
+        let (mut timer, mut count) = timer(every);
         for at in times {
-            beat.before(*at, &mut count);
+            timer.before(*at, &mut count);
             count.now += 1;
         }
-        beat.finish(&mut count);
-        beat.finish(&mut count);
+        timer.finish(&mut count);
+        timer.finish(&mut count);
         count.ended
     }
 
@@ -123,24 +123,24 @@ mod tests {
 
     #[test]
     fn quiet_ends_an_interval_and_begins_an_empty_one() {
-        let (mut beat, mut count) = beat(10);
-        beat.quiet_until(0, &mut count);
-        beat.before(5, &mut count);
+        let (mut timer, mut count) = timer(10);
+        timer.quiet_until(0, &mut count);
+        timer.before(5, &mut count);
         count.now += 1;
-        beat.quiet_until(9, &mut count);
-        beat.quiet_until(10, &mut count);
-        beat.quiet_until(35, &mut count);
-        beat.before(36, &mut count);
+        timer.quiet_until(9, &mut count);
+        timer.quiet_until(10, &mut count);
+        timer.quiet_until(35, &mut count);
+        timer.before(36, &mut count);
         count.now += 1;
-        beat.finish(&mut count);
+        timer.finish(&mut count);
         assert_eq!(count.ended, [(0, 10, 1), (10, 20, 0), (30, 40, 1)]);
     }
 
     #[test]
     fn where_time_is_known_the_first_interval_waits_for_no_packet() {
-        let (mut beat, mut count) = beat(10);
+        let (mut timer, mut count) = timer(10);
         for at in [0, 23, 29, 30, 45] {
-            beat.quiet_until(at, &mut count);
+            timer.quiet_until(at, &mut count);
         }
         assert_eq!(count.ended, [(20, 30, 0), (30, 40, 0)]);
     }

@@ -1,6 +1,6 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
-use super::windows::{Step, Windows};
+use super::windows::Windows;
 use crate::record::PointRecord;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 /// A notifier.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct Notifier {
     address: IpAddr,
     origin: Origin,
     trusted: Option<bool>,
@@ -25,7 +25,7 @@ pub struct Point {
     last_seen: u64,
 }
 
-impl Point {
+impl Notifier {
     fn new(address: IpAddr, origin: Origin, trusted: Option<bool>) -> Self {
         Self {
             address,
@@ -42,10 +42,10 @@ impl Point {
         }
     }
 
-    /// Counts a notification of it at `at`, which is in `step`.
+    /// Counts a notification of it at `at`.
     #[inline]
-    pub fn count(&mut self, at: u64, step: Step, notification: &Gist) {
-        self.windows.add(step);
+    pub fn count(&mut self, at: u64, notification: &Gist) {
+        self.windows.add(at);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
@@ -112,8 +112,8 @@ pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, Seeded>, Seeded>;
 
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
-pub struct Points {
-    table: Bounded<(IpAddr, u8), Point>,
+pub struct Notifiers {
+    table: Bounded<(IpAddr, u8), Notifier>,
     /// Counts notifications, instead of a clock.
     tick: u64,
 }
@@ -122,7 +122,7 @@ const fn key(address: IpAddr, origin: Origin) -> (IpAddr, u8) {
     (address, origin as u8)
 }
 
-impl Points {
+impl Notifiers {
     /// At most `limit` notifiers; 0 counts as 1.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -140,22 +140,22 @@ impl Points {
         hint: u32,
         (address, origin): (IpAddr, Origin),
         trusted: impl FnOnce() -> Option<bool>,
-    ) -> (u32, &mut Point) {
+    ) -> (u32, &mut Notifier) {
         self.tick += 1;
-        let (slot, point) =
+        let (slot, notifier) =
             self.table
                 .get_or_insert_near(Slot::new(hint), key(address, origin), self.tick, || {
-                    Point::new(address, origin, trusted())
+                    Notifier::new(address, origin, trusted())
                 });
-        (slot.get(), point)
+        (slot.get(), notifier)
     }
 
     /// The notifiers kept, as they are shown at `now`, where packets were watched `since`.
     pub fn records(&self, now: u64, since: u64, aims: Aims) -> impl Iterator<Item = PointRecord> {
-        let points = self.table.iter();
-        points.map(move |(_, point)| {
-            let flows = aims.get(&(point.address, point.origin));
-            point.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
+        let notifiers = self.table.iter();
+        notifiers.map(move |(_, notifier)| {
+            let flows = aims.get(&(notifier.address, notifier.origin));
+            notifier.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
         })
     }
 
