@@ -19,7 +19,7 @@
 //!
 //! RoCEv2's port is assigned, yet any client may happen to take it, and then answers come to it from the ports of others.
 //! RoCEv2 comes from a port from 49152 on, by which it is spread over paths, and CNPs from port 0, too: these are taken
-//! at their word. From any other port it has to [prove](Evidence::proves_roce) itself; what fails is others'. What goes to
+//! at their word. From any other port it has to [prove](proves_roce) itself; what fails is others'. What goes to
 //! another port than the assigned one, which was chosen for it, need not. A kernel's filter may let more through than this.
 
 use crate::bth::{BTH_LEN, Bth, Opcode};
@@ -49,11 +49,11 @@ pub const WAN_FCN_LONGEST: usize = 8;
 /// has.
 const FIRST_DYNAMIC_PORT: u16 = 0xC000;
 
-/// Whether RoCEv2 has to prove itself where it comes from that port.
+/// Whether what comes from port `from` to that of RoCEv2 has to [prove](proves_roce) that it is RoCEv2.
 #[inline]
 #[must_use]
-pub const fn must_prove_roce(from: u16, profile: &Profile) -> bool {
-    profile.rocev2_port == ROCEV2_PORT && from != 0 && from < FIRST_DYNAMIC_PORT
+pub const fn must_prove_roce(from: u16, rocev2_port: u16) -> bool {
+    from != 0 && from < FIRST_DYNAMIC_PORT && rocev2_port == ROCEV2_PORT
 }
 
 /// What keeps a SIP connection alive (RFC 5626 section 4.4.1): as an FCN it would have reserved bits that no node sets.
@@ -105,31 +105,6 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether what goes to RoCEv2's port shows what it is: by a Fast CNP option in front of it, by all that a CNP has
-    /// (either CNP: prototypes send InfiniBand's), or by the ICRC in any reading. Where that cannot be told, as the capture has
-    /// cut it off, a transport header that is one will do.
-    ///
-    /// The ICRC is asked for last: its cost grows with the payload. Senders pay it that use the ports of others.
-    pub fn proves_roce(&self, has_fast_cnp: bool, icrc: impl FnOnce() -> Verdict) -> bool {
-        if has_fast_cnp {
-            return true;
-        }
-        let Ok(bth) = Bth::new_checked(self.payload) else {
-            return false;
-        };
-        let is_clean = bth.version() == 0 && bth.reserved6() == 0 && bth.reserved7() == 0;
-        let is_cnp = matches!(bth.opcode(), Opcode::CNP | Opcode::IB_CNP)
-            && self.payload.len() == CNP_LEN
-            && self.payload_len == CNP_LEN
-            && self.payload[BTH_LEN..CNP_BODY_LEN] == [0; RESERVED_LEN];
-        is_clean && is_cnp
-            || match icrc() {
-                Verdict::Good(_) => true,
-                Verdict::Bad { .. } => false,
-                Verdict::Unchecked => is_clean && bth.opcode().name().is_some(),
-            }
-    }
-
     fn wan_fcn(&self) -> Claim {
         match self.payload_len {
             _ if self.payload == SIP_KEEP_ALIVE => Claim::Others,
@@ -161,6 +136,37 @@ impl Evidence<'_> {
             Claim::Broken
         }
     }
+}
+
+/// Whether a datagram to RoCEv2's port shows that it is RoCEv2, of which `payload` was captured: by a Fast CNP option in
+/// front of it, by all that a CNP has (RoCEv2's, or InfiniBand's, which prototypes send), or by its ICRC in any reading. Where
+/// that cannot be told, as the capture has cut it off, a transport header without anything odd will do.
+///
+/// The ICRC is asked for last: what it costs grows with the payload. Only those pay it who send from the ports of others.
+#[must_use]
+pub fn proves_roce(
+    payload: &[u8],
+    payload_len: usize,
+    has_fast_cnp: bool,
+    icrc: impl FnOnce() -> Verdict,
+) -> bool {
+    if has_fast_cnp {
+        return true;
+    }
+    let Ok(bth) = Bth::new_checked(payload) else {
+        return false;
+    };
+    let is_clean = bth.version() == 0 && bth.reserved6() == 0 && bth.reserved7() == 0;
+    let is_cnp = matches!(bth.opcode(), Opcode::CNP | Opcode::IB_CNP)
+        && payload.len() == CNP_LEN
+        && payload_len == CNP_LEN
+        && payload[BTH_LEN..CNP_BODY_LEN] == [0; RESERVED_LEN];
+    is_clean && is_cnp
+        || match icrc() {
+            Verdict::Good(_) => true,
+            Verdict::Bad { .. } => false,
+            Verdict::Unchecked => is_clean && bth.opcode().name().is_some(),
+        }
 }
 
 /// [`Claim::Broken`] where the five-tuple is RoCEv2's, in front of reserved bits that are 0 as far as captured.
@@ -207,18 +213,15 @@ mod tests {
         packet
     }
 
-    fn evidence(ports: (u16, u16), payload: &[u8]) -> Evidence<'_> {
-        Evidence {
+    fn claim(ports: (u16, u16), payload: &[u8], profile: &Profile) -> Claim {
+        let seen = Evidence {
             ports,
             payload,
             payload_len: payload.len(),
             outer: Family::V4,
             outer_len: 28 + payload.len(),
-        }
-    }
-
-    fn claim(ports: (u16, u16), payload: &[u8], profile: &Profile) -> Claim {
-        evidence(ports, payload).claim(profile)
+        };
+        seen.claim(profile)
     }
 
     /// A notification about `quoted` bytes of a packet of RoCEv2 over IPv4.
@@ -317,19 +320,21 @@ mod tests {
 
     #[test]
     fn roce_from_the_ports_of_others_has_to_prove_itself() {
-        let mut other = Profile::DEFAULT;
-        other.set("rocev2_port=4799").unwrap();
-        for (from, must) in [(0, false), (1, true), (53, true), (0xBFFF, true), (0xC000, false)] {
-            assert_eq!(must_prove_roce(from, &Profile::DEFAULT), must, "{from}");
-            assert!(!must_prove_roce(from, &other));
+        for (from, must) in [
+            (0, false),
+            (1, true),
+            (53, true),
+            (0xBFFF, true),
+            (0xC000, false),
+        ] {
+            assert_eq!(must_prove_roce(from, 4791), must, "{from}");
+            assert!(!must_prove_roce(from, 4799));
         }
         const BAD: Verdict = Verdict::Bad {
             found: 1,
             expected: 2,
         };
-        let proves = |bytes: &[u8], verdict| {
-            evidence((53, 4791), bytes).proves_roce(false, || verdict)
-        };
+        let proves = |bytes: &[u8], verdict| proves_roce(bytes, bytes.len(), false, || verdict);
         let mut data = [0; 40];
         (data[0], data[2]) = (0x04, 0xFF);
         assert!(proves(&data, Verdict::Good(None)));
@@ -343,8 +348,7 @@ mod tests {
             assert!(proves(&data, Verdict::Good(None)), "{at}");
         }
         assert!(!proves(&data[..11], Verdict::Unchecked));
-        let option = |bytes| evidence((53, 4791), bytes).proves_roce(true, || BAD);
-        assert!(option(&data) && option(&[]));
+        assert!(proves_roce(&data, 40, true, || BAD) && proves_roce(&[], 0, true, || BAD));
         // A CNP is known by its content.
         let mut cnp = [0; CNP_LEN];
         for opcode in [0x80, 0x81] {

@@ -3,7 +3,7 @@
 //! It locates and bounds; what a layer says is read by the views of the other modules, and what a message means is
 //! `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
 
-use crate::claim::{Claim, Evidence, must_prove_roce};
+use crate::claim::{Claim, Evidence, must_prove_roce, proves_roce};
 use crate::error::{Error, ErrorKind};
 use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{
@@ -169,20 +169,17 @@ impl Datagram<'_> {
         self.start + 8
     }
 
-    const fn evidence(&self) -> Evidence<'_> {
-        Evidence {
+    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    #[must_use]
+    pub fn claim(&self, profile: &Profile) -> Claim {
+        let seen = Evidence {
             ports: (self.source_port, self.destination_port),
             payload: self.payload,
             payload_len: self.payload_len,
             outer: Family::of(self.ip.source),
             outer_len: self.ip.end - self.ip.start,
-        }
-    }
-
-    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
-    #[must_use]
-    pub fn claim(&self, profile: &Profile) -> Claim {
-        self.evidence().claim(profile)
+        };
+        seen.claim(profile)
     }
 
     /// Whether the checksum has whoever receives the datagram drop it: it is wrong, or 0 over IPv6 (RFC 768, RFC 8200
@@ -449,7 +446,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether the innermost datagram is RoCEv2: by its destination port, and where it comes from the port of others, by
-    /// what it [shows](Evidence::proves_roce).
+    /// what it [shows](proves_roce).
     #[inline]
     #[must_use]
     pub const fn is_roce(&self) -> bool {
@@ -461,8 +458,9 @@ impl<'a> Frame<'a> {
     fn proves_roce(&mut self, datagram: &Datagram<'_>) -> bool {
         let has_fast_cnp = self.options.fast_cnp != Noted::NONE.fast_cnp;
         let mut verdict = None;
-        let proved = (datagram.evidence())
-            .proves_roce(has_fast_cnp, || *verdict.insert(self.verdict(datagram)));
+        let proved = proves_roce(datagram.payload, datagram.payload_len, has_fast_cnp, || {
+            *verdict.insert(self.verdict(datagram))
+        });
         self.icrc = verdict;
         proved
     }
@@ -1109,7 +1107,7 @@ impl Walk {
         };
         frame.upper = Upper::Udp(datagram);
         frame.roce = datagram.destination_port == frame.profile.rocev2_port
-            && (!must_prove_roce(datagram.source_port, frame.profile)
+            && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
                 || frame.proves_roce(&datagram));
         Self::payload(frame, Layer::Payload, end)
     }

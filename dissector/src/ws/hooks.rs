@@ -6,15 +6,18 @@
 use super::draw::{Canvas, draw};
 use super::notes::{self, Notes};
 use super::{addresses, bytes, compat, guard, memory, register, room, routing, source, sys, taps};
+use crate::locate::Known;
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan, at};
-use crate::show::{self, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene, Told};
+use crate::show::{self, Heard, MessageAt, OptionNoted, OptionsAt, RoceAt, Scene, Told};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use fcn_observe::FlowKey;
-use fcn_wire::bth::Bth;
+use fcn_observe::broken::Broken;
+use fcn_wire::bth::{Bth, Opcode};
+use fcn_wire::claim::must_prove_roce;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;
 use fcn_wire::{Claim, Frame, Profile};
@@ -84,7 +87,7 @@ unsafe fn is_plain(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, new
             && !new.quoted
             && bytes(new.ds)
                 .get(new.start)
-                .is_some_and(|opcode| *opcode != CNP_OPCODE)
+                .is_some_and(|opcode| !CNP_OPCODES.contains(opcode))
             && compat::frame_tvb(pinfo) == new.ds
             && !compat::is_true(sys::have_tap_listener(register::expert_tap()))
             && !notes::any(pinfo)
@@ -126,17 +129,10 @@ pub unsafe extern "C" fn roce(
 ) -> c_int {
     // SAFETY: Wireshark calls with live pointers.
     unsafe {
-        let port = (*pinfo).destport;
+        let (port, from) = ((*pinfo).destport, (*pinfo).srcport);
         if port != (*pinfo).match_uint {
-            // RoCEv2 goes *to* the port. What comes from it is whose it is without us: whoever would have been asked before
-            // InfiniBand is asked from here.
-            if register::is_asked_first(port, (*pinfo).match_uint) {
-                let done = register::try_udp_port(port, tvb, pinfo, tree);
-                if done != 0 {
-                    return done;
-                }
-            }
-            return call_original(&register::ROCE, tvb, pinfo, tree, data);
+            // RoCEv2 goes *to* the port.
+            return leave(port, tvb, pinfo, tree, data);
         }
         let (ds, start) = source(tvb);
         let new = Note {
@@ -150,6 +146,9 @@ pub unsafe extern "C" fn roce(
             port: port as u16,
             returned: false,
         };
+        if must_prove_roce(from as u16, new.port) && !is_roce(pinfo, &new) {
+            return leave(from, tvb, pinfo, tree, data);
+        }
         let mut noted = ptr::null_mut();
         let mut chain = None;
         if !is_plain(pinfo, tree, &new) {
@@ -175,6 +174,45 @@ pub unsafe extern "C" fn roce(
             columns(pinfo, &new);
         }
         done
+    }
+}
+
+/// Leaves what is no RoCEv2 to whose it is without us: whoever is at its other port would have been asked before InfiniBand,
+/// or is asked after it.
+unsafe fn leave(
+    other: u32,
+    tvb: *mut sys::tvbuff_t,
+    pinfo: *mut sys::packet_info,
+    tree: *mut sys::proto_tree,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are Wireshark's own.
+    unsafe {
+        if register::is_asked_first(other, (*pinfo).match_uint) {
+            let done = register::try_udp_port(other, tvb, pinfo, tree);
+            if done != 0 {
+                return done;
+            }
+        }
+        call_original(&register::ROCE, tvb, pinfo, tree, data)
+    }
+}
+
+/// Whether a packet that comes from the port of others shows that it is RoCEv2.
+unsafe fn is_roce(pinfo: *mut sys::packet_info, seen: &Note) -> bool {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let bytes = bytes(seen.ds);
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let fast = option_noted(pinfo, seen);
+        let profile = register::profile(seen.port);
+        guard(|| {
+            show::is_roce(
+                &scene(bytes, wire_len, &profile, seen),
+                &roce_at(seen, fast),
+            )
+        })
+        .unwrap_or(false)
     }
 }
 
@@ -255,7 +293,9 @@ unsafe fn say_quotation(pinfo: *mut sys::packet_info, seen: &Note, hop_by_hop: b
     }
 }
 
-const CNP_OPCODE: u8 = fcn_wire::bth::Opcode::CNP.0;
+const CNP_OPCODE: u8 = Opcode::CNP.0;
+/// With InfiniBand's, which prototypes send.
+const CNP_OPCODES: [u8; 2] = [CNP_OPCODE, Opcode::IB_CNP.0];
 
 unsafe fn set_columns(pinfo: *mut sys::packet_info, protocol: P, text: &ColumnText) {
     let name = match protocol {
@@ -476,10 +516,12 @@ pub unsafe extern "C" fn post(
         } else if !tree.is_null() {
             add_protocols(pinfo, tree, &*all);
         }
+        let mut is_told = false;
         for seen in (*all).iter().filter(|_| tapped || shown) {
             let Some(gist) = said(pinfo, &seen) else {
                 continue;
             };
+            is_told = true;
             let number = (*pinfo).num;
             let mut told = Told::alone(gist);
             let mut is_copy = false;
@@ -491,10 +533,16 @@ pub unsafe extern "C" fn post(
             }
             // What is seen at several places counts once.
             if tapped && !is_copy {
-                taps::queue(pinfo, told);
+                taps::queue(pinfo, Heard::Told(told));
             }
             if shown {
                 add_summary(pinfo, tree, &seen, &told);
+            }
+        }
+        if tapped && !is_told {
+            let mut broken = (*all).iter().filter_map(|seen| broken(pinfo, &seen));
+            if let Some(broken) = broken.next() {
+                taps::queue(pinfo, Heard::Malformed(broken));
             }
         }
         if shown {
@@ -502,6 +550,30 @@ pub unsafe extern "C" fn post(
         }
     }
     0
+}
+
+/// What a note was meant as, where it cannot be read as a notification and is nobody else's.
+unsafe fn broken(pinfo: *mut sys::packet_info, seen: &Note) -> Option<Broken> {
+    // SAFETY: the pointers are live.
+    unsafe {
+        let here = bytes(seen.ds);
+        let (known, place) = match seen.kind {
+            _ if seen.quoted => return None,
+            // Most packets are no CNP: look before anything is searched.
+            NoteKind::Roce if !CNP_OPCODES.contains(here.get(seen.start)?) => return None,
+            NoteKind::Broken(_) if !is_plain_udp(pinfo) => return None,
+            NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.start),
+            NoteKind::Options { .. } | NoteKind::MacControl | NoteKind::Void => return None,
+            NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
+                (Known::Udp, seen.start.checked_sub(UDP_HEADER_LEN)?)
+            }
+        };
+        let wire_len = sys::tvb_reported_length(seen.ds) as usize;
+        let profile = profile_of(pinfo, seen);
+        let (source, _) = seen.addresses?;
+        guard(|| show::broken(&scene(here, wire_len, &profile, seen), place, known, source))
+            .flatten()
+    }
 }
 
 /// What a note says, where it is a notification and not the quotation of one.
@@ -512,22 +584,13 @@ unsafe fn said(pinfo: *mut sys::packet_info, seen: &Note) -> Option<Gist> {
     // SAFETY: the pointers are live.
     unsafe {
         let here = bytes(seen.ds);
-        let profile = match seen.kind {
+        match seen.kind {
             // Most packets are no CNP: look before anything is searched.
-            NoteKind::Roce if here.get(seen.start) == Some(&CNP_OPCODE) => {
-                register::profile(seen.port)
-            }
-            // Decode As may have brought these from any port.
-            NoteKind::Proxy => Profile {
-                proxy_cn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
-            },
-            NoteKind::Wan => Profile {
-                wan_fcn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
-            },
+            NoteKind::Roce if here.get(seen.start) == Some(&CNP_OPCODE) => {}
+            NoteKind::Proxy | NoteKind::Wan => {}
             _ => return None,
-        };
+        }
+        let profile = profile_of(pinfo, seen);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
         let options = counterpart(pinfo, seen, |kind| {
             matches!(kind, NoteKind::Options { fast: true, .. })
@@ -747,17 +810,7 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
         let (ops, store) = (room(pinfo, size.0, Op::Close), room(pinfo, size.1, 0));
         let bytes = bytes(seen.ds);
         let wire_len = sys::tvb_reported_length(seen.ds) as usize;
-        let profile = match seen.kind {
-            NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
-                proxy_cn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
-            },
-            NoteKind::Wan | NoteKind::Broken(_) => Profile {
-                wan_fcn_port: seen.port,
-                ..register::profile(Profile::DEFAULT.rocev2_port)
-            },
-            _ => register::profile(port_of(pinfo, seen)),
-        };
+        let profile = profile_of(pinfo, seen);
         let fast = match seen.kind {
             NoteKind::Roce => option_noted(pinfo, seen),
             _ => OptionNoted::No,
@@ -808,6 +861,23 @@ unsafe fn add(pinfo: *mut sys::packet_info, tree: *mut sys::proto_tree, seen: &N
             };
             draw(canvas, &plan);
         }
+    }
+}
+
+/// The code points for what was noted: Decode As may have brought it from any port.
+unsafe fn profile_of(pinfo: *mut sys::packet_info, seen: &Note) -> Profile {
+    let usual = register::profile(Profile::DEFAULT.rocev2_port);
+    match seen.kind {
+        NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
+            proxy_cn_port: seen.port,
+            ..usual
+        },
+        NoteKind::Wan | NoteKind::Broken(_) => Profile {
+            wan_fcn_port: seen.port,
+            ..usual
+        },
+        // SAFETY: the pointers are live.
+        _ => register::profile(unsafe { port_of(pinfo, seen) }),
     }
 }
 
@@ -1071,14 +1141,31 @@ unsafe fn show_wan_fcn(
 ) -> c_int {
     // SAFETY: the pointers are live; what is lent to the plan lives as long as the packet.
     unsafe {
+        let (ds, start) = source(tvb);
+        let lengths = (
+            sys::tvb_captured_length(tvb) as usize,
+            sys::tvb_reported_length(tvb) as usize,
+        );
         let (ops, store) = (room(pinfo, 32, Op::Close), room(pinfo, 2048, 0));
-        let payload = bytes(tvb);
-        let reported = sys::tvb_reported_length(tvb) as usize;
+        let bytes = bytes(ds);
+        let wire_len = sys::tvb_reported_length(ds) as usize;
         let ends = addresses(pinfo);
         let quoted = compat::in_error(pinfo);
+        // Decode As may have brought the message here from any port.
+        let profile = Profile {
+            wan_fcn_port: (*pinfo).destport as u16,
+            ..register::profile(Profile::DEFAULT.rocev2_port)
+        };
         let planned = guard(|| {
             let mut plan = Plan::new(ops, store).quoting(quoted);
-            let info = show::wan_fcn(&mut plan, payload, reported, ends);
+            let scene = Scene {
+                bytes,
+                wire_len,
+                profile: &profile,
+                check_icrc: false,
+                quoted,
+            };
+            let info = show::wan_fcn(&mut plan, &scene, start, lengths, ends);
             (plan, info)
         });
         let Some((plan, info)) = planned else {
@@ -1091,6 +1178,6 @@ unsafe fn show_wan_fcn(
             tvb,
         };
         draw(canvas, &plan);
-        accepted(payload.len())
+        accepted(lengths.0)
     }
 }

@@ -402,25 +402,115 @@ const CODE_POINTS: [CodePoint; 4] = [
 /// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
 /// changed.
 pub unsafe extern "C" fn applied() {
-    // Each refusal sets one to its default, or all.
+    // Each refusal sets one to its default.
     for _ in 0..=CODE_POINTS.len() {
         let Some(text) = super::guard(refusal).flatten() else {
-            return;
+            break;
         };
-        // SAFETY: two texts that end with a NUL, as the format says.
-        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+        say(&text);
+    }
+    for port in &PORTS {
+        // SAFETY: Wireshark calls this between packets.
+        if let Some(text) = unsafe { port_refusal(port) } {
+            say(&text);
+        }
+    }
+}
+
+fn say(text: &CStr) {
+    // SAFETY: two texts that end with a NUL, as the format says.
+    unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// A message's port, which Wireshark itself keeps as a preference.
+struct Port {
+    module: &'static CStr,
+    /// Its name in a profile.
+    name: &'static str,
+    default: u16,
+    handle: Handle,
+}
+
+static PORTS: [Port; 2] = [
+    Port {
+        module: c"proxycn",
+        name: "proxy_cn_port",
+        default: Profile::DEFAULT.proxy_cn_port,
+        handle: Handle::new(ptr::null_mut()),
+    },
+    Port {
+        module: c"wanfcn",
+        name: "wan_fcn_port",
+        default: Profile::DEFAULT.wan_fcn_port,
+        handle: Handle::new(ptr::null_mut()),
+    },
+];
+
+impl Port {
+    /// Whether the preference names `port`.
+    unsafe fn has(&self, port: u16) -> bool {
+        // SAFETY: texts that end with a NUL; what is null is a preference that is not there yet.
+        unsafe {
+            let range = sys::prefs_get_range_value(self.module.as_ptr(), UDP_PORT.as_ptr());
+            !range.is_null() && compat::is_true(sys::value_is_in_range(range, port.into()))
+        }
+    }
+}
+
+/// Gives the first port back that `of` must not have, takes the default one, and says why. Wireshark has set the
+/// preference by now, as it does for all ports.
+unsafe fn port_refusal(of: &Port) -> Option<CString> {
+    let [proxy, wan] = &PORTS;
+    let other = if of.name == wan.name { proxy } else { wan };
+    // SAFETY: Wireshark keeps preferences and tables; it calls between packets.
+    unsafe {
+        let (port, text) = (0..=u16::MAX)
+            .filter(|port| of.has(*port))
+            .find_map(|port| {
+                // Another than this, unless the preference says the same.
+                let theirs = match other.default {
+                    _ if other.has(port) => port,
+                    default if default != port => default,
+                    _ => 1,
+                };
+                let (proxy_cn_port, wan_fcn_port) = if of.name == wan.name {
+                    (theirs, port)
+                } else {
+                    (port, theirs)
+                };
+                let chosen = Profile {
+                    proxy_cn_port,
+                    wan_fcn_port,
+                    rocev2_port: ROCE_PORT.load(Ordering::Relaxed) as u16,
+                    ..Profile::DEFAULT
+                };
+                super::guard(|| {
+                    let error = (chosen.validate_ports().err())
+                        .filter(|error| error.name() == Some(of.name) && !compat::is_on(&FORCE))?;
+                    let (module, default) = (of.module.to_string_lossy(), of.default);
+                    CString::new(format!(
+                        "Preference {module}.udp.port: {error}. The default, {default}, is used."
+                    ))
+                    .ok()
+                })
+                .flatten()
+                .map(|text| (port, text))
+            })?;
+        sys::dissector_reset_uint(UDP_PORT.as_ptr(), port.into());
+        let handle = of.handle.load(Ordering::Relaxed);
+        sys::dissector_add_uint(UDP_PORT.as_ptr(), of.default.into(), handle);
+        Some(text)
     }
 }
 
 /// Sets the first code point that is refused to its default, and says why.
 fn refusal() -> Option<CString> {
-    let said = |preference: &str, error: &ProfileError, then: &str| {
-        CString::new(format!("Preference {preference}: {error}. {then}")).ok()
-    };
     let reset = |(preference, _, place, default): CodePoint, error: &ProfileError| {
         place.store(default, Ordering::Relaxed);
-        let then = format!("The default, {default:#x} ({default}), is used.");
-        said(preference, error, &then)
+        CString::new(format!(
+            "Preference {preference}: {error}. The default, {default:#x} ({default}), is used."
+        ))
+        .ok()
     };
     // Whether the values agree is looked at when all of them are there.
     let mut chosen = Profile {
@@ -436,14 +526,7 @@ fn refusal() -> Option<CString> {
     chosen.force = compat::is_on(&FORCE);
     let error = chosen.validate().err()?;
     let point = (CODE_POINTS.into_iter()).find(|point| Some(point.1) == error.name())?;
-    if point.2.load(Ordering::Relaxed) != point.3 {
-        return reset(point, &error);
-    }
-    // Another one has taken its value.
-    for (_, _, place, default) in CODE_POINTS {
-        place.store(default, Ordering::Relaxed);
-    }
-    said(point.0, &error, "All code points have their defaults now.")
+    reset(point, &error)
 }
 
 fn register_preferences() {
@@ -477,7 +560,7 @@ fn register_preferences() {
             &PROXY_OPTION,
         ),
     ];
-    let modules = [P::Roce, P::FastCnp, P::ProxyCn].map(|p| {
+    let modules = [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn].map(|p| {
         // SAFETY: the protocol was registered just now.
         (p, unsafe {
             sys::prefs_register_protocol(protocol(p), Some(applied))
@@ -534,6 +617,8 @@ unsafe extern "C" fn handoff() {
         );
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
+        PORTS[0].handle.store(proxy, Ordering::Relaxed);
+        PORTS[1].handle.store(wan, Ordering::Relaxed);
         let post = sys::create_dissector_handle(Some(hooks::post), protocol(P::Roce));
         sys::register_postdissector(post);
         INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! The tap: one record for each notification, for statistics of ours and of Wireshark's.
+//! The tap: one record for each notification, one that cannot be read among them, for statistics of ours and of Wireshark's.
 
 use super::{compat, scratch, sys};
-use crate::show::Told;
+use crate::show::Heard;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 
@@ -34,11 +34,11 @@ pub unsafe fn is_heard() -> bool {
 ///
 /// # Safety
 /// Called by the postdissector: that one runs even where an exception has ended the dissection.
-pub unsafe fn queue(pinfo: *mut sys::packet_info, told: Told) {
+pub unsafe fn queue(pinfo: *mut sys::packet_info, heard: Heard) {
     // SAFETY: `pinfo` is live; the packet's pool outlasts the taps.
     unsafe {
-        let place = scratch::<Told>(pinfo, 1);
-        place[0].write(told);
+        let place = scratch::<Heard>(pinfo, 1);
+        place[0].write(heard);
         // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
         let quoted = compat::in_error(pinfo);
         compat::set_in_error(pinfo, false);
@@ -51,7 +51,7 @@ pub unsafe fn queue(pinfo: *mut sys::packet_info, told: Told) {
 ///
 /// # Safety
 /// `data` comes from this tap.
-pub unsafe fn record(data: *const c_void) -> Told {
+pub unsafe fn record(data: *const c_void) -> Heard {
     // SAFETY: `queue` wrote it.
-    unsafe { data.cast::<Told>().read() }
+    unsafe { data.cast::<Heard>().read() }
 }

@@ -83,7 +83,12 @@ fn talks() -> Vec<Talk> {
         ("dns", 53, Some(dns(1)), Some(dns(0x81))),
         ("ntp", 123, Some(ntp(0x23)), Some(ntp(0x24))),
         // RFC 1350: block 1.
-        ("tftp", 69, None, Some([&[0, 3, 0, 1][..], &[7; 60]].concat())),
+        (
+            "tftp",
+            69,
+            None,
+            Some([&[0, 3, 0, 1][..], &[7; 60]].concat()),
+        ),
         // What keeps a translation of addresses alive, a probe without anything, and something or other.
         ("data", 40_000, Some(vec![0xFF]), Some(vec![0xFF])),
         ("udp", 40_000, None, Some(Vec::new())),
