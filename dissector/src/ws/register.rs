@@ -9,7 +9,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
 use fcn_wire::finding::{Rule, Severity};
-use fcn_wire::profile::ProfileError;
+use fcn_wire::profile::{ProfileError, VXLAN_PORT};
 use std::ffi::CString;
 
 /// How many protocols there are.
@@ -446,6 +446,9 @@ static PORTS: [Port; 2] = [
     },
 ];
 
+/// Who has VXLAN's port.
+static VXLAN: Handle = Handle::new(ptr::null_mut());
+
 impl Port {
     /// Whether the preference names `port`.
     unsafe fn has(&self, port: u16) -> bool {
@@ -496,7 +499,17 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
                 .flatten()
                 .map(|text| (port, text))
             })?;
+        // Wireshark has forgotten who had it.
+        let owner = match port {
+            VXLAN_PORT => VXLAN.load(Ordering::Relaxed),
+            _ if other.has(port) => other.handle.load(Ordering::Relaxed),
+            _ if u32::from(port) == ROCE_PORT.load(Ordering::Relaxed) => ROCE.original(),
+            _ => ptr::null_mut(),
+        };
         sys::dissector_reset_uint(UDP_PORT.as_ptr(), port.into());
+        if !owner.is_null() {
+            sys::dissector_add_uint(UDP_PORT.as_ptr(), port.into(), owner);
+        }
         let handle = of.handle.load(Ordering::Relaxed);
         sys::dissector_add_uint(UDP_PORT.as_ptr(), of.default.into(), handle);
         Some(text)
@@ -617,6 +630,11 @@ unsafe extern "C" fn handoff() {
         );
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        if !table.is_null() {
+            let vxlan = sys::dissector_get_uint_handle(table, VXLAN_PORT.into());
+            VXLAN.store(vxlan, Ordering::Relaxed);
+        }
         PORTS[0].handle.store(proxy, Ordering::Relaxed);
         PORTS[1].handle.store(wan, Ordering::Relaxed);
         let post = sys::create_dissector_handle(Some(hooks::post), protocol(P::Roce));
