@@ -351,7 +351,8 @@ mod tests {
             });
             prop_assert_eq!(lost, 0);
             let (_, lost, _) = planned((32, 2048), |plan| {
-                wan_fcn(plan, &scene(&packet, quoted), at, (packet.len() - at, packet.len() - at), addresses(&packet));
+                let len = packet.len() - at;
+                wan_fcn(plan, &scene(packet, quoted), at, (len, len), addresses(packet));
             });
             prop_assert_eq!(lost, 0);
         }
