@@ -628,7 +628,7 @@ fn a_preference_out_of_range_is_refused_and_said() {
         ),
         (
             "fastcnp.option1_type:0x9f",
-            "fastcnp.option2_type: fast_cnp_option2 = 0x9f is refused: fast_cnp_option1 has",
+            "fastcnp.option1_type: fast_cnp_option1 = 0x9f is refused: fast_cnp_option2 has",
         ),
         (
             "proxycn.option_type:0x12",
@@ -638,10 +638,133 @@ fn a_preference_out_of_range_is_refused_and_said() {
             "pnc.bgp_characteristic:5",
             "pnc.bgp_characteristic: bgp_pnc_characteristic = 5 is refused",
         ),
+        (
+            "fcn.rate_window:0",
+            "\"rate_window\": 0 is refused: 1 to 1000000 microseconds",
+        ),
+        (
+            "fcn.rate_window:1000001",
+            "\"rate_window\": 1000001 is refused",
+        ),
     ] {
         let (shown, said) = run(preference);
         assert!(said.contains(name), "{said}");
         assert_eq!(shown, usual, "{preference}");
+    }
+}
+
+#[test]
+fn ports_of_others_are_refused_and_stay_theirs() {
+    let Some(tshark) = with_plugin() else { return };
+    let count = |name: &str, filter: &str, preferences: &[&str]| {
+        let mut command = tshark.command();
+        command.arg("-r").arg(capture(name)).args(["-Y", filter]);
+        for preference in preferences {
+            command.args(["-o", preference]);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout).lines().count(), text(&output.stderr))
+    };
+    let (wan, proxy, vxlan) = ("formats-wan-fcn", "formats-proxy-cn", "wan-fcn-vxlan");
+    let usual = |name, filter| count(name, filter, &[]).0;
+    for (preference, said, kept) in [
+        (
+            "wanfcn.udp.port:1021",
+            "wanfcn.udp.port: wan_fcn_port = 1021 is refused: proxy_cn_port has",
+            [(wan, "wanfcn"), (proxy, "proxycn")],
+        ),
+        (
+            "proxycn.udp.port:4789",
+            "proxycn.udp.port: proxy_cn_port = 4789 is refused: VXLAN has",
+            [(proxy, "proxycn"), (vxlan, "vxlan")],
+        ),
+        (
+            "wanfcn.udp.port:0",
+            "wanfcn.udp.port: wan_fcn_port = 0 is refused: 0 is no port",
+            [(wan, "wanfcn"), (proxy, "proxycn")],
+        ),
+        (
+            "proxycn.udp.port:4791",
+            "proxycn.udp.port: proxy_cn_port = 4791 is refused: rocev2_port has",
+            [(proxy, "proxycn"), (vxlan, "rocev2")],
+        ),
+    ] {
+        for (name, filter) in kept {
+            let (found, errors) = count(name, filter, &[preference]);
+            assert!(errors.contains(said), "{preference}: {errors}");
+            assert!(found > 0, "{preference}");
+            assert_eq!(found, usual(name, filter), "{preference}: {filter}");
+        }
+    }
+    // They may change places, or be forced.
+    let swapped = ["wanfcn.udp.port:1021", "proxycn.udp.port:1022"];
+    let forced = ["wanfcn.udp.port:1021", "rocev2.force:TRUE"];
+    for preferences in [swapped, forced] {
+        let (_, errors) = count(wan, "wanfcn", &preferences);
+        assert!(!errors.contains("refused"), "{errors}");
+    }
+}
+
+/// Who is told drops them: the Info column says so, and the statistics count them apart.
+#[test]
+fn what_is_dropped_for_its_checksum_says_so() {
+    let Some(tshark) = with_plugin() else { return };
+    for (name, which) in [
+        ("formats-wan-fcn", "wanfcn"),
+        ("formats-proxy-cn", "proxycn"),
+    ] {
+        let good = packets(&capture(name))[1].bytes.clone();
+        let mut bad = good.clone();
+        // Behind Ethernet, IPv6, and the ports and length of UDP.
+        bad[14 + 40 + 6] ^= 1;
+        let file = TempCapture::new(
+            &format!("checksum-{which}"),
+            [&good, &bad].into_iter().map(|b| (b.as_slice(), b.len())),
+        );
+        let shown = decode(&tshark, file.path(), &[]);
+        let says: Vec<bool> = (shown.lines())
+            .map(|line| line.ends_with(" [UDP checksum incorrect]"))
+            .collect();
+        assert_eq!(says, [false, true], "{shown}");
+        assert_eq!(matches(&tshark, file.path(), "fcn"), BTreeSet::from([1]));
+        let tree = decode(&tshark, file.path(), &["-q", "-z", "fcn,tree"]);
+        let malformed = tree.lines().find(|line| line.starts_with("Malformed"));
+        let columns: Vec<&str> = malformed.unwrap().split_whitespace().collect();
+        assert_eq!(columns[3], "1", "{tree}");
+    }
+}
+
+#[test]
+fn options_that_run_past_their_header_make_no_notification() {
+    let Some(tshark) = with_plugin() else { return };
+    // A Fast CNP whose padding claims too much, and one whose option does.
+    let good = packets(&capture("formats-fast-cnp"))[1].bytes.clone();
+    let option = 14 + 40 + 2;
+    let with = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        bytes
+    };
+    assert_eq!((good[option], good[option + 18]), (0x9E, 1));
+    let frames = [good.clone(), with(option + 19, 200), with(option + 1, 200)];
+    let file = TempCapture::new("overrun", frames.iter().map(|b| (b.as_slice(), b.len())));
+    let found = |filter| matches(&tshark, file.path(), filter);
+    assert_eq!(found("fcn"), BTreeSet::from([1]));
+    assert_eq!(found("fcn.packet.length"), BTreeSet::from([2]));
+    assert_eq!(found("fastcnp.malformed"), BTreeSet::from([3]));
+    assert_eq!(found("rocev2.icrc.bad"), BTreeSet::new());
+    for (bytes, rule) in
+        frames
+            .iter()
+            .zip([None, Some(Rule::PacketLength), Some(Rule::FastCnpMalformed)])
+    {
+        let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT);
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::On, &mut findings);
+        let broken: Vec<Rule> = findings.into_iter().map(|finding| finding.rule).collect();
+        assert_eq!(broken, rule.into_iter().collect::<Vec<_>>());
+        assert_eq!(Gist::of(&frame).is_some(), rule.is_none());
     }
 }
 

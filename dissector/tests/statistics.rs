@@ -4,11 +4,12 @@
 mod common;
 
 use common::{Packet, TempCapture, captures, decode, matches, packets, with_plugin};
+use fcn_observe::broken::Broken;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::QpRecord;
-use fcn_wire::Profile;
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::notification::{Gist, Origin, Subject};
+use fcn_wire::{Findings, IcrcCheck, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ const POINT: &str = "By congestion point";
 const RECEIVER: &str = "By receiver, or who speaks for it";
 const SUBJECT: &str = "By QP or flow";
 const LEVEL: &str = "By congestion level";
+const MALFORMED: &str = "Malformed, by sender";
 const DEEPEST: &str = "Deepest queue on the path";
 const OTHERS: &str = "others (beyond the first 1000)";
 
@@ -217,8 +219,29 @@ const ALL: [&str; 7] = [
     "endpoints,fcn",
 ];
 
-fn assert_counts(said: &str, gists: &[Known], which: &str) {
+/// The lines of what was meant as a notification and cannot be read, by who sent it.
+fn malformed(packets: &[Packet]) -> Counts {
+    let mut lines = Counts::from([(MALFORMED.to_owned(), 0)]);
+    for packet in packets {
+        let profile = Profile::DEFAULT;
+        let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::Off, &mut findings);
+        if let Some(broken) = Broken::of(&frame, &findings) {
+            *lines.get_mut(MALFORMED).unwrap() += 1;
+            *lines.entry(broken.notifier.to_string()).or_default() += 1;
+        }
+    }
+    lines
+}
+
+fn assert_counts(said: &str, gists: &[Known], malformed: Counts, which: &str) {
     let mut printed = printed_tree(said);
+    assert_eq!(
+        printed.remove(MALFORMED),
+        Some(malformed),
+        "{which}\n{said}"
+    );
     for (heading, lines) in expected_tree(gists) {
         let shown = printed.remove(heading);
         assert_eq!(shown, Some(lines), "{which}: {heading}\n{said}");
@@ -241,18 +264,22 @@ fn assert_counts(said: &str, gists: &[Known], which: &str) {
 #[test]
 fn every_capture_is_counted_as_fcn_wire_counts_it() {
     let Some(tshark) = with_plugin() else { return };
-    let mut total = 0;
+    let (mut total, mut broken) = (0, 0);
     for path in captures() {
-        let (gists, has_fragments) = gists(&packets(&path));
+        let packets = packets(&path);
+        let (gists, has_fragments) = gists(&packets);
         // Wireshark puts these together: below.
         if has_fragments {
             continue;
         }
         total += gists.len();
         let said = decode(&tshark, &path, &ALL);
-        assert_counts(&said, &gists, &path.display().to_string());
+        let malformed = malformed(&packets);
+        broken += malformed[MALFORMED];
+        assert_counts(&said, &gists, malformed, &path.display().to_string());
     }
     assert!(total > 200, "{total}");
+    assert!(broken > 20, "{broken}");
 }
 
 /// What the simulator says that it has sent: what passes several vantage points once, as the one that has seen most of it.
@@ -340,7 +367,12 @@ fn a_filter_of_the_statistics_own_chooses_what_is_counted() {
         for name in &named {
             arguments.extend(["-z", name]);
         }
-        assert_counts(&decode(&tshark, &path, &arguments), &chosen, filter);
+        assert_counts(
+            &decode(&tshark, &path, &arguments),
+            &chosen,
+            malformed(&[]),
+            filter,
+        );
     }
 }
 
@@ -404,7 +436,8 @@ fn messages_in_fragments_and_cut_ones_count_once() {
         .collect();
     let (gists, _) = self::gists(&as_packets);
     assert!(gists.len() > whole.len());
-    assert_counts(&decode(&tshark, file.path(), &ALL), &gists, "cut");
+    let said = decode(&tshark, file.path(), &ALL);
+    assert_counts(&said, &gists, malformed(&as_packets), "cut");
 }
 
 /// The attack's flows that receivers and switches tell alike have one line each, and one row.

@@ -32,7 +32,7 @@ impl Broken {
                     Family::Cnp | Family::FastCnp | Family::ProxyCn | Family::WanFcn => {
                         (info.severity == Severity::Error).then_some(info.family)
                     }
-                    Family::Roce => {
+                    Family::Roce | Family::Packet => {
                         (info.severity == Severity::Error && is_fast()).then_some(info.family)
                     }
                     _ => None,

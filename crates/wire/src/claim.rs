@@ -1,6 +1,6 @@
-//! Whose a UDP datagram is that goes to the port of proxy notifications or of FCNs in the WAN.
+//! Whose a UDP datagram is that goes to RoCEv2's port, or to that of proxy notifications or of FCNs in the WAN.
 //!
-//! Both ports are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
+//! The last two are experimental, and below 1024: NFS and RPC clients bind them, RADIUS, SIP or a tunnel meet them by chance.
 //! So a datagram is ours only when it goes *to* the port and its content leaves no doubt; one that comes *from* the
 //! port to another never is. What doubt remains is decided for the other protocol. Every tool asks here.
 //!
@@ -16,10 +16,17 @@
 //!
 //! A broken one is no [`Notification`](crate::Notification), and no role acts on it; [`Frame::check`](crate::Frame::check) names its
 //! findings. A port other than the default was chosen for this: there, whatever is not ours is broken.
+//!
+//! RoCEv2's port is assigned, yet any client may happen to take it, and then answers come to it from the ports of others.
+//! RoCEv2 comes from a port from 49152 on, by which it is spread over paths, and CNPs from port 0, too: these are taken
+//! at their word. From any other port it has to [prove](proves_roce) itself; what fails is others'. What goes to
+//! another port than the assigned one, which was chosen for it, need not. A kernel's filter may let more through than this.
 
-use crate::frame::Datagram;
+use crate::bth::{BTH_LEN, Bth, Opcode};
+use crate::cnp::{CNP_BODY_LEN, CNP_LEN, RESERVED_LEN};
+use crate::icrc::Verdict;
 use crate::octets::{u8_at, u16_at};
-use crate::profile::Profile;
+use crate::profile::{Profile, ROCEV2_PORT};
 use crate::proxy_cn::{Agreement, Family, ProxyCn};
 use crate::wan_fcn::{WAN_FCN_LEN, WanFcn};
 
@@ -37,6 +44,17 @@ pub enum Claim {
 /// Longest UDP payload that is taken for a broken FCN. Whatever else takes such a port (RPC, RADIUS, DNS, SIP) has longer
 /// messages; the one or two octets that keep a translation of addresses alive are left alone, too.
 pub const WAN_FCN_LONGEST: usize = 8;
+
+/// First of the source ports that RoCEv2 is sent from for its paths' sake: the dynamic ones (RFC 6335), which no protocol
+/// has.
+const FIRST_DYNAMIC_PORT: u16 = 0xC000;
+
+/// Whether what comes from port `from` to that of RoCEv2 has to [prove](proves_roce) that it is RoCEv2.
+#[inline]
+#[must_use]
+pub const fn must_prove_roce(from: u16, rocev2_port: u16) -> bool {
+    from != 0 && from < FIRST_DYNAMIC_PORT && rocev2_port == ROCEV2_PORT
+}
 
 /// What keeps a SIP connection alive (RFC 5626 section 4.4.1): as an FCN it would have reserved bits that no node sets.
 const SIP_KEEP_ALIVE: [u8; WAN_FCN_LEN] = *b"\r\n\r\n";
@@ -120,6 +138,37 @@ impl Evidence<'_> {
     }
 }
 
+/// Whether a datagram to RoCEv2's port shows that it is RoCEv2, of which `payload` was captured: by a Fast CNP option in
+/// front of it, by all that a CNP has (RoCEv2's, or InfiniBand's, which prototypes send), or by its ICRC in any reading. Where
+/// that cannot be told, as the capture has cut it off, a transport header without anything odd will do.
+///
+/// The ICRC is asked for last: what it costs grows with the payload. Only those pay it who send from the ports of others.
+#[must_use]
+pub fn proves_roce(
+    payload: &[u8],
+    payload_len: usize,
+    has_fast_cnp: bool,
+    icrc: impl FnOnce() -> Verdict,
+) -> bool {
+    if has_fast_cnp {
+        return true;
+    }
+    let Ok(bth) = Bth::new_checked(payload) else {
+        return false;
+    };
+    let is_clean = bth.version() == 0 && bth.reserved6() == 0 && bth.reserved7() == 0;
+    let is_cnp = matches!(bth.opcode(), Opcode::CNP | Opcode::IB_CNP)
+        && payload.len() == CNP_LEN
+        && payload_len == CNP_LEN
+        && payload[BTH_LEN..CNP_BODY_LEN] == [0; RESERVED_LEN];
+    is_clean && is_cnp
+        || match icrc() {
+            Verdict::Good(_) => true,
+            Verdict::Bad { .. } => false,
+            Verdict::Unchecked => is_clean && bth.opcode().name().is_some(),
+        }
+}
+
 /// [`Claim::Broken`] where the five-tuple is RoCEv2's, in front of reserved bits that are 0 as far as captured.
 fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
     let is_roce = |family: Family| {
@@ -146,25 +195,9 @@ fn parses(packet: &[u8]) -> bool {
     first >> 4 != 4 || header >= 20 && usize::from(u16_at(packet, 2)) >= header
 }
 
-impl Datagram<'_> {
-    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
-    #[must_use]
-    pub fn claim(&self, profile: &Profile) -> Claim {
-        let seen = Evidence {
-            ports: (self.source_port, self.destination_port),
-            payload: self.payload,
-            payload_len: self.payload_len,
-            outer: Family::of(self.ip.source),
-            outer_len: self.ip.end - self.ip.start,
-        };
-        seen.claim(profile)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Frame, LinkType};
     use proptest::prelude::*;
 
     /// An IPv4 packet with a UDP datagram.
@@ -181,9 +214,14 @@ mod tests {
     }
 
     fn claim(ports: (u16, u16), payload: &[u8], profile: &Profile) -> Claim {
-        let packet = udp(ports, payload);
-        let frame = Frame::parse(&packet, packet.len(), LinkType::RawIp, profile);
-        frame.datagram().unwrap().claim(profile)
+        let seen = Evidence {
+            ports,
+            payload,
+            payload_len: payload.len(),
+            outer: Family::V4,
+            outer_len: 28 + payload.len(),
+        };
+        seen.claim(profile)
     }
 
     /// A notification about `quoted` bytes of a packet of RoCEv2 over IPv4.
@@ -278,6 +316,52 @@ mod tests {
         let mut tcp = good.clone();
         (tcp[3], tcp[8]) = (99, 6);
         assert_eq!(of(&tcp), Claim::Others);
+    }
+
+    #[test]
+    fn roce_from_the_ports_of_others_has_to_prove_itself() {
+        for (from, must) in [
+            (0, false),
+            (1, true),
+            (53, true),
+            (0xBFFF, true),
+            (0xC000, false),
+        ] {
+            assert_eq!(must_prove_roce(from, 4791), must, "{from}");
+            assert!(!must_prove_roce(from, 4799));
+        }
+        const BAD: Verdict = Verdict::Bad {
+            found: 1,
+            expected: 2,
+        };
+        let proves = |bytes: &[u8], verdict| proves_roce(bytes, bytes.len(), false, || verdict);
+        let mut data = [0; 40];
+        (data[0], data[2]) = (0x04, 0xFF);
+        assert!(proves(&data, Verdict::Good(None)));
+        assert!(!proves(&data, BAD));
+        // Cut off, so that nobody can tell.
+        assert!(proves(&data, Verdict::Unchecked));
+        for (at, value) in [(0, 0x3F), (1, 1), (4, 1), (8, 1)] {
+            let mut data = data;
+            data[at] = value;
+            assert!(!proves(&data, Verdict::Unchecked), "{at}");
+            assert!(proves(&data, Verdict::Good(None)), "{at}");
+        }
+        assert!(!proves(&data[..11], Verdict::Unchecked));
+        assert!(proves_roce(&data, 40, true, || BAD) && proves_roce(&[], 0, true, || BAD));
+        // A CNP is known by its content.
+        let mut cnp = [0; CNP_LEN];
+        for opcode in [0x80, 0x81] {
+            cnp[0] = opcode;
+            assert!(proves(&cnp, BAD));
+        }
+        for (at, value) in [(1, 1), (4, 1), (8, 1), (12, 1), (27, 1), (0, 0x82)] {
+            let mut cnp = cnp;
+            cnp[at] = value;
+            assert!(!proves(&cnp, BAD), "{at}");
+        }
+        assert!(!proves(&cnp[..31], BAD));
+        assert!(!proves(&[&cnp[..], &[0]].concat(), BAD));
     }
 
     proptest! {

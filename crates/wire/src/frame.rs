@@ -3,7 +3,7 @@
 //! It locates and bounds; what a layer says is read by the views of the other modules, and what a message means is
 //! `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Evidence, must_prove_roce, proves_roce};
 use crate::error::{Error, ErrorKind};
 use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{
@@ -13,6 +13,7 @@ use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::profile::{Profile, VXLAN_PORT};
+use crate::proxy_cn::Family;
 use arrayvec::ArrayVec;
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{
@@ -168,6 +169,19 @@ impl Datagram<'_> {
         self.start + 8
     }
 
+    /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
+    #[must_use]
+    pub fn claim(&self, profile: &Profile) -> Claim {
+        let seen = Evidence {
+            ports: (self.source_port, self.destination_port),
+            payload: self.payload,
+            payload_len: self.payload_len,
+            outer: Family::of(self.ip.source),
+            outer_len: self.ip.end - self.ip.start,
+        };
+        seen.claim(profile)
+    }
+
     /// Whether the checksum has whoever receives the datagram drop it: it is wrong, or 0 over IPv6 (RFC 768, RFC 8200
     /// section 8.1). One that cannot be told, as a part was not captured, is not; nor is the sum of the pseudo-header alone,
     /// which a sender's hardware has yet to complete, in captures at the sender.
@@ -229,6 +243,8 @@ struct Noted {
     fast_cnp: u8,
     /// Where that option begins in its header.
     offset: u16,
+    /// Whether an option runs past its header: whoever is to read the packet drops it (RFC 8200 section 4.2).
+    overrun: bool,
 }
 
 impl Noted {
@@ -236,6 +252,7 @@ impl Noted {
         first: MAX_LAYERS as u8,
         fast_cnp: MAX_LAYERS as u8,
         offset: 0,
+        overrun: false,
     };
 }
 
@@ -249,6 +266,9 @@ pub struct Frame<'a> {
     ip: Option<Ip>,
     options: Noted,
     upper: Upper<'a>,
+    roce: bool,
+    /// The verdict on its ICRC, where that had to prove it.
+    icrc: Option<Verdict>,
     end: End,
     /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
     /// the carrier.
@@ -280,6 +300,8 @@ impl<'a> Frame<'a> {
             ip: None,
             options: Noted::NONE,
             upper: Upper::Other,
+            roce: false,
+            icrc: None,
             end: End::Complete,
             overlong: None,
         }
@@ -295,6 +317,8 @@ impl<'a> Frame<'a> {
         self.ip = None;
         self.options = Noted::NONE;
         self.upper = Upper::Other;
+        self.roce = false;
+        self.icrc = None;
         self.end = End::Complete;
         self.overlong = None;
         self.walk(link);
@@ -421,11 +445,24 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the innermost datagram is RoCEv2, by its destination port.
+    /// Whether the innermost datagram is RoCEv2: by its destination port, and where it comes from the port of others, by
+    /// what it [shows](proves_roce).
+    #[inline]
     #[must_use]
-    pub fn is_roce(&self) -> bool {
-        self.datagram()
-            .is_some_and(|datagram| datagram.destination_port == self.profile.rocev2_port)
+    pub const fn is_roce(&self) -> bool {
+        self.roce
+    }
+
+    /// Whether `datagram`, of the innermost packet, shows that it is RoCEv2.
+    #[inline(never)]
+    fn proves_roce(&mut self, datagram: &Datagram<'_>) -> bool {
+        let has_fast_cnp = self.options.fast_cnp != Noted::NONE.fast_cnp;
+        let mut verdict = None;
+        let proved = proves_roce(datagram.payload, datagram.payload_len, has_fast_cnp, || {
+            *verdict.insert(self.verdict(datagram))
+        });
+        self.icrc = verdict;
+        proved
     }
 
     /// Notes the options header located last, whether it has a Fast CNP option, and whether an option runs past it; what
@@ -437,6 +474,7 @@ impl<'a> Frame<'a> {
             mut first,
             mut fast_cnp,
             mut offset,
+            mut overrun,
         } = self.options;
         first = first.min(place);
         let mut fast = |at: usize| {
@@ -452,18 +490,22 @@ impl<'a> Frame<'a> {
                 Ok(option) if option.is_padding() => {}
                 Ok(option) if profile.is_fast_cnp(option.kind) => fast(option.offset),
                 Ok(_) => {}
-                Err(e) => overlong(self, e.at(start)),
+                Err(e) => {
+                    overrun = true;
+                    overlong(self, e.at(start));
+                }
             }
         }
         // One that runs past its header is no less meant to be one; a type without a length is the end of the header.
-        let overrun = options.failed_at().filter(|at| at + 2 <= bytes.len());
-        if let Some(at) = overrun.filter(|at| profile.is_fast_cnp(u8_at(bytes, *at))) {
+        let failed = options.failed_at().filter(|at| at + 2 <= bytes.len());
+        if let Some(at) = failed.filter(|at| profile.is_fast_cnp(u8_at(bytes, *at))) {
             fast(at);
         }
         self.options = Noted {
             first,
             fast_cnp,
             offset,
+            overrun,
         };
     }
 
@@ -494,15 +536,27 @@ impl<'a> Frame<'a> {
         Some((self.options_header(header)?, self.options.offset.into()))
     }
 
-    /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] where there is none, or not all of the packet.
+    /// Whether an option of the innermost IP packet runs past its header.
+    #[inline]
+    pub(crate) const fn has_overrunning_option(&self) -> bool {
+        self.options.overrun
+    }
+
+    /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] where there is none, or not all of the packet, or
+    /// where a length field contradicts the packet.
     #[must_use]
     pub fn verify_icrc(&self) -> Verdict {
-        let Some(datagram) = self.datagram().filter(|datagram| datagram.is_whole()) else {
-            return Verdict::Unchecked;
-        };
-        // An option that runs past its header leaves it clear where the packet ends.
+        match (self.icrc, self.datagram()) {
+            (Some(verdict), _) if self.roce => verdict,
+            (None, Some(datagram)) if self.roce => self.verdict(datagram),
+            _ => Verdict::Unchecked,
+        }
+    }
+
+    fn verdict(&self, datagram: &Datagram<'_>) -> Verdict {
+        // What options of packets around it say is their business.
         let unclear = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
-        if unclear.is_some() || !self.is_roce() {
+        if unclear.is_some() || self.options.overrun || !datagram.is_whole() {
             return Verdict::Unchecked;
         }
         let end = datagram.payload_at() + datagram.payload_len;
@@ -1043,7 +1097,7 @@ impl Walk {
         if header.destination_port() == VXLAN_PORT {
             return self.vxlan(frame);
         }
-        frame.upper = Upper::Udp(Datagram {
+        let datagram = Datagram {
             ip,
             start,
             source_port: header.source_port(),
@@ -1051,7 +1105,11 @@ impl Walk {
             checksum: header.checksum(),
             payload: self.here(frame),
             payload_len: end - self.at,
-        });
+        };
+        frame.upper = Upper::Udp(datagram);
+        frame.roce = datagram.destination_port == frame.profile.rocev2_port
+            && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
+                || frame.proves_roce(&datagram));
         Self::payload(frame, Layer::Payload, end)
     }
 

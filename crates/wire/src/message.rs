@@ -33,7 +33,7 @@ pub struct FastCnpMessage<'a> {
     pub option: Ipv6Option<'a>,
     /// The option, read.
     pub parsed: Result<FastCnp<'a>>,
-    /// The CNP, where a whole one follows.
+    /// The CNP, where a whole one follows that is read: not behind an option that runs past its header.
     pub cnp: Option<Cnp<'a>>,
     /// The transport header, where RoCEv2 follows and that much was captured.
     pub bth: Option<Bth<'a>>,
@@ -97,12 +97,14 @@ impl<'a> Frame<'a> {
     fn udp_message(&self, datagram: &Datagram<'a>) -> Message<'a> {
         let (port, payload) = (datagram.destination_port, datagram.payload);
         let profile = self.profile();
-        if port == profile.rocev2_port {
+        // Whoever is told drops a packet with an option that runs past its header (RFC 8200 section 4.2).
+        let is_read = !self.has_overrunning_option();
+        if self.is_roce() {
             let Ok(bth) = Bth::new_checked(payload) else {
                 return Message::Other;
             };
             let whole = datagram.is_whole().then_some(payload);
-            if let Some(Ok(cnp)) = whole.map(Cnp::new_checked) {
+            if let Some(Ok(cnp)) = whole.filter(|_| is_read).map(Cnp::new_checked) {
                 return Message::Cnp(cnp);
             }
             let roce = whole.and_then(|payload| Roce::new_checked(payload).ok());
@@ -111,7 +113,8 @@ impl<'a> Frame<'a> {
                 None => Message::Roce(bth, roce),
             };
         }
-        if datagram.claim(profile) != Claim::Ours || self.has_bad_checksum(datagram) {
+        let is_ours = datagram.claim(profile) == Claim::Ours;
+        if !is_ours || !is_read || self.has_bad_checksum(datagram) {
             return Message::Other;
         }
         if port == profile.proxy_cn_port {
@@ -132,7 +135,7 @@ impl<'a> Frame<'a> {
             option,
             parsed,
             cnp: roce
-                .filter(|datagram| datagram.is_whole())
+                .filter(|datagram| datagram.is_whole() && !self.has_overrunning_option())
                 .and_then(|datagram| Cnp::new_checked(datagram.payload).ok()),
             bth: roce.and_then(|datagram| Bth::new_checked(datagram.payload).ok()),
         })
@@ -207,6 +210,9 @@ impl<'a> Frame<'a> {
         if let Some(at) = self.contradicting_length().filter(|_| self.is_ours()) {
             findings.push(Rule::PacketLength, at, 2);
         }
+        if self.has_overrunning_option() && self.is_ours() {
+            self.check_foreign_overrun(findings);
+        }
         let Some(datagram) = self.datagram() else {
             return;
         };
@@ -218,6 +224,21 @@ impl<'a> Frame<'a> {
         };
         if datagram.claim(profile) != Claim::Others && self.has_bad_checksum(datagram) {
             findings.push(rule, datagram.start + 6, 2);
+        }
+    }
+
+    /// Names an option that runs past its header, where its type is none that has a rule of its own.
+    #[cold]
+    fn check_foreign_overrun(&self, findings: &mut Findings) {
+        let profile = self.profile();
+        for header in self.options_headers() {
+            let mut options = header.options();
+            options.by_ref().for_each(drop);
+            if let Some((at, kind)) = overrunning(&header, &options)
+                && rule_of_overrun(kind, profile).is_none()
+            {
+                findings.push(Rule::PacketLength, header.start + at, 1);
+            }
         }
     }
 
@@ -274,10 +295,10 @@ impl<'a> Frame<'a> {
                         }
                     }
                 }
-                if let Some((at, kind)) = overrunning(&header, &options) {
-                    // The length field, or the type where the header ends behind it.
-                    let at = (at + 1).min(header.bytes.len() - 1);
-                    check_overrun(kind, at, profile, findings);
+                if let Some((at, kind)) = overrunning(&header, &options)
+                    && let Some(rule) = rule_of_overrun(kind, profile)
+                {
+                    findings.push(rule, at, 1);
                 }
             });
         }
@@ -327,7 +348,7 @@ impl<'a> Frame<'a> {
     fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
         let profile = self.profile();
         let (port, payload) = (datagram.destination_port, datagram.payload);
-        if port != profile.rocev2_port && datagram.claim(profile) == Claim::Others {
+        if !self.is_roce() && datagram.claim(profile) == Claim::Others {
             return;
         }
         if !datagram.is_whole() {
@@ -342,7 +363,7 @@ impl<'a> Frame<'a> {
             return;
         }
         findings.within(datagram.payload_at(), |findings| {
-            if port == profile.rocev2_port {
+            if self.is_roce() {
                 check_roce(payload, findings);
                 if icrc == IcrcCheck::On {
                     check_icrc(self.verify_icrc(), payload.len(), findings);
@@ -394,20 +415,21 @@ fn read_fast_cnp<'a>(
     }
 }
 
-/// Place and type of the option on which the walk over `header` has ended.
+/// Where the length is of the option on which the walk over `header` has ended (the type, where the header ends behind it),
+/// and its type.
 fn overrunning(header: &OptionsHeader<'_>, options: &Options<'_>) -> Option<(usize, u8)> {
     let offset = options.failed_at()?;
-    Some((offset, *header.bytes.get(offset)?))
+    let kind = *header.bytes.get(offset)?;
+    Some(((offset + 1).min(header.bytes.len() - 1), kind))
 }
 
-/// Names an option of ours, of type `kind`, that runs past its header, as the octet at `at` says.
-fn check_overrun(kind: u8, at: usize, profile: &Profile, findings: &mut Findings) {
-    if profile.is_fast_cnp(kind) {
-        findings.push(Rule::FastCnpMalformed, at, 1);
-    } else if kind == profile.proxy_address_option {
-        findings.push(Rule::ProxyAddressLength, at, 1);
-    } else if kind == profile.ioam_option {
-        findings.push(Rule::IoamMalformed, at, 1);
+/// The rule that an option of ours, of type `kind`, breaks by running past its header.
+fn rule_of_overrun(kind: u8, profile: &Profile) -> Option<Rule> {
+    match kind {
+        _ if profile.is_fast_cnp(kind) => Some(Rule::FastCnpMalformed),
+        _ if kind == profile.proxy_address_option => Some(Rule::ProxyAddressLength),
+        _ if kind == profile.ioam_option => Some(Rule::IoamMalformed),
+        _ => None,
     }
 }
 

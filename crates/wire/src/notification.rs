@@ -333,7 +333,7 @@ fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
     let datagram = frame.datagram().filter(|_| frame.is_roce())?;
     let bth = Bth::new_checked(datagram.payload).ok()?;
     let is_cnp = bth.opcode() == Opcode::CNP && datagram.payload_len == CNP_LEN;
-    (is_cnp && !datagram.is_whole()).then(|| bth.dest_qp())
+    (is_cnp && !frame.has_overrunning_option() && !datagram.is_whole()).then(|| bth.dest_qp())
 }
 
 fn kind_of(message: &FastCnpMessage<'_>) -> Option<Kind> {

@@ -172,20 +172,30 @@ impl Profile {
         if self.force {
             return Ok(());
         }
-        let refuse = |name: &'static str, value: &dyn fmt::Display, why: &str| {
-            Err(ProfileError {
-                name: Some(name),
-                text: format!(
-                    "{name} = {value} is refused: {why}; with force = true it is taken, for negative testing"
-                ),
-            })
-        };
-        let ours = [
-            ("fast_cnp_option1", self.fast_cnp_option1, FAST),
-            ("fast_cnp_option2", self.fast_cnp_option2, FAST),
-            ("proxy_address_option", self.proxy_address_option, PROXY),
+        let usual = Self::DEFAULT;
+        let mut ours = [
+            (
+                "fast_cnp_option1",
+                self.fast_cnp_option1,
+                usual.fast_cnp_option1,
+                FAST,
+            ),
+            (
+                "fast_cnp_option2",
+                self.fast_cnp_option2,
+                usual.fast_cnp_option2,
+                FAST,
+            ),
+            (
+                "proxy_address_option",
+                self.proxy_address_option,
+                usual.proxy_address_option,
+                PROXY,
+            ),
         ];
-        for (i, (name, value, (bits, why))) in ours.into_iter().enumerate() {
+        // Of two that are equal, the one that was changed is refused.
+        ours.sort_by_key(|(_, value, usual, _)| value != usual);
+        for (i, (name, value, _, (bits, why))) in ours.into_iter().enumerate() {
             let shown = format_args!("{value:#04x}");
             if value >> 5 != bits {
                 return refuse(name, &shown, why);
@@ -193,12 +203,12 @@ impl Profile {
             if let Some((_, owner)) = (ASSIGNED_OPTIONS.iter()).find(|(kind, _)| *kind == value) {
                 return refuse(name, &shown, &format!("{owner} has that option type"));
             }
-            if let Some((other, ..)) = ours[..i].iter().find(|(_, kind, _)| *kind == value) {
+            if let Some((other, ..)) = ours[..i].iter().find(|(_, kind, ..)| *kind == value) {
                 return refuse(name, &shown, &format!("{other} has the same value"));
             }
         }
         let ioam = self.ioam_option;
-        if ioam < 2 || ours.iter().any(|(_, kind, _)| *kind == ioam) {
+        if ioam < 2 || ours.iter().any(|(_, kind, ..)| *kind == ioam) {
             return refuse(
                 "ioam_option",
                 &format_args!("{ioam:#04x}"),
@@ -212,6 +222,22 @@ impl Profile {
                 "draft-he-rtgwg-wan-fcn section 5 wants a system port (1 to 1023)",
             );
         }
+        self.validate_ports()?;
+        if self.bgp_pnc_characteristic <= 5 {
+            return refuse(
+                "bgp_pnc_characteristic",
+                &self.bgp_pnc_characteristic,
+                "0 is reserved and 1 to 5 are assigned to other characteristics",
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that the ports are ports, nobody else's, and not the same.
+    ///
+    /// # Errors
+    /// The first one that is not, with the reason.
+    pub fn validate_ports(&self) -> Result<(), ProfileError> {
         let usual = Self::DEFAULT;
         let mut ports = [
             ("rocev2_port", self.rocev2_port, usual.rocev2_port),
@@ -231,13 +257,6 @@ impl Profile {
                 return refuse(name, port, &format!("{other} has the same value"));
             }
         }
-        if self.bgp_pnc_characteristic <= 5 {
-            return refuse(
-                "bgp_pnc_characteristic",
-                &self.bgp_pnc_characteristic,
-                "0 is reserved and 1 to 5 are assigned to other characteristics",
-            );
-        }
         Ok(())
     }
 
@@ -253,6 +272,15 @@ impl Default for Profile {
     fn default() -> Self {
         Self::DEFAULT
     }
+}
+
+fn refuse(name: &'static str, value: &dyn fmt::Display, why: &str) -> Result<(), ProfileError> {
+    Err(ProfileError {
+        name: Some(name),
+        text: format!(
+            "{name} = {value} is refused: {why}; with force = true it is taken, for negative testing"
+        ),
+    })
 }
 
 fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
@@ -327,6 +355,7 @@ mod tests {
         for bad in [
             "fast_cnp_option1=0x1E",
             "fast_cnp_option1=0xBE",
+            "fast_cnp_option1=0x9F",
             "fast_cnp_option2=0x9E",
             "proxy_address_option=0x3E",
             "proxy_address_option=1",

@@ -108,6 +108,14 @@ fn moved(values: &Values) -> Values {
     }
 }
 
+/// From a port of RoCEv2's senders, whose packets are RoCEv2 whatever is wrong with them.
+fn spread(values: Values) -> Values {
+    Values {
+        port: values.port | 0xC000,
+        ..values
+    }
+}
+
 fn every_wrong(by: u16) -> [Wrong; 5] {
     [
         Wrong::Icrc(by),
@@ -191,7 +199,7 @@ proptest! {
     fn what_was_wrong_stays_wrong_by_as_much(values in values(), by in 1..=0xFFFEu16) {
         let rules = swapped().build();
         for wrong in every_wrong(by) {
-            let values = Values { wrong, ..values };
+            let values = Values { wrong, ..spread(values) };
             for (name, old, new) in both(&values, &moved(&values)) {
                 let (out, _) = apply(&rules, &old);
                 same(&format!("{name}, {wrong:?}"), &out, &new);
@@ -203,7 +211,7 @@ proptest! {
     #[test]
     fn repair_makes_right_what_was_wrong(values in values(), by in 1..=0xFFFEu16) {
         // What is right by no reading is repaired by the default one.
-        let values = Values { reading: Reading::default(), ..values };
+        let values = Values { reading: Reading::default(), ..spread(values) };
         let rules = swapped().repair().build();
         for wrong in every_wrong(by).into_iter().chain([Wrong::Nothing]) {
             let broken = Values { wrong, ..values };
@@ -278,6 +286,30 @@ fn everything() -> Rules {
         .unwrap()
         .addresses(prefix(NEW6, 64), 1)
         .rules(12)
+}
+
+#[test]
+fn answers_of_others_to_the_rocev2_port_keep_their_octets() {
+    // What has a wrong ICRC for RoCEv2 and the source port of DNS.
+    let data = |port| {
+        let values = Values {
+            wrong: Wrong::Icrc(7),
+            port,
+            ..Values::default()
+        };
+        let (_, packet) = (packets(&values).into_iter())
+            .find(|(name, _)| name == "data_v4")
+            .unwrap();
+        ethernet("data_v4", &packet)
+    };
+    let rules = swapped().add_psn(1).add_udp_source(0..=0xFFFF, 1).unwrap();
+    for rules in [rules.clone().build(), rules.repair().build()] {
+        let (theirs, ours) = (data(53), data(0xC053));
+        // Source port, and all behind the UDP checksum, which covers the addresses.
+        let kept = |packet: &[u8]| [&packet[34..36], &packet[42..]].concat();
+        assert_eq!(kept(&apply(&rules, &theirs).0), kept(&theirs));
+        assert_ne!(kept(&apply(&rules, &ours).0), kept(&ours));
+    }
 }
 
 #[test]

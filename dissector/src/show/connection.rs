@@ -2,6 +2,7 @@
 
 use core::fmt;
 use fcn_observe::FlowKey;
+use fcn_observe::broken::Broken;
 use fcn_wire::Qp;
 use fcn_wire::notification::{Gist, Side, Subject};
 use std::net::IpAddr;
@@ -21,6 +22,15 @@ impl fmt::Display for End {
             None => write!(f, "{}", self.address),
         }
     }
+}
+
+/// What a packet tells the statistics.
+#[derive(Clone, Copy, Debug)]
+pub enum Heard {
+    /// A notification.
+    Told(Told),
+    /// What was meant as one, and cannot be read.
+    Malformed(Broken),
 }
 
 /// A notification, and what is known beside what it says.

@@ -1,6 +1,6 @@
 //! Options headers: the Fast CNP options in their place, the proxy address option, and the Fast CNP as a whole.
 
-use super::roce::{FAST, OptionNoted, RoceAt, cnp_part};
+use super::roce::{FAST, OptionNoted, RoceAt, around, cnp_part};
 use super::{Scene, ioam};
 use crate::locate::Known;
 use crate::names::{F, P};
@@ -256,6 +256,12 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
         {
             plan.expert_of_all(finding.rule, at(base + finding.offset, finding.len));
         }
+    }
+    if place.roce_noted.is_none()
+        && let Some((start, frame)) = &packet.found
+    {
+        // Wireshark may have given up before it came to UDP.
+        around(plan, *start, frame);
     }
     if packet.found.is_none() && roce.is_none() && place.addresses.is_some() && !scene.quoted {
         // A tunnel follows, or something that is no IP packet at all.

@@ -1,6 +1,6 @@
 //! Which lines of a statistic a notification counts in, and how many lines there may be.
 
-use super::connection::Told;
+use super::connection::{Heard, Told};
 use crate::plan::ColumnText;
 use fcn_wire::Qp;
 use fcn_wire::notification::{Origin, Side, Subject};
@@ -28,16 +28,19 @@ pub enum Group {
     Subject,
     /// Congestion level.
     Level,
+    /// Who sends what cannot be read.
+    Malformed,
 }
 
 impl Group {
     /// Every group, in the order of the statistic.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Kind,
         Self::CongestionPoint,
         Self::Receiver,
         Self::Subject,
         Self::Level,
+        Self::Malformed,
     ];
 
     /// Its heading.
@@ -48,6 +51,7 @@ impl Group {
             Self::Receiver => c"By receiver, or who speaks for it",
             Self::Subject => c"By QP or flow",
             Self::Level => c"By congestion level",
+            Self::Malformed => c"Malformed, by sender",
         }
     }
 }
@@ -60,6 +64,7 @@ pub const DEEPEST_QUEUE: &core::ffi::CStr = c"Deepest queue on the path";
 pub struct Listed {
     points: HashSet<IpAddr>,
     receivers: HashSet<IpAddr>,
+    malformed: HashSet<IpAddr>,
     subjects: HashSet<Aim>,
 }
 
@@ -76,23 +81,22 @@ pub struct CountedIn {
 }
 
 impl Listed {
-    /// The lines that a notification counts in, one a group at most.
-    pub fn lines(&mut self, told: &Told) -> [Option<CountedIn>; 4] {
-        let gist = &told.gist;
-        let line = |group, text: core::fmt::Arguments<'_>| {
-            let text = ColumnText::new(text);
-            Some(CountedIn { group, text })
+    /// The lines that a packet counts in, one a group at most.
+    pub fn lines(&mut self, heard: &Heard) -> [Option<CountedIn>; 4] {
+        let told = match heard {
+            Heard::Told(told) => told,
+            Heard::Malformed(broken) => {
+                let known = &mut self.malformed;
+                let by = of_address(Group::Malformed, known, broken.notifier);
+                return [Some(by), None, None, None];
+            }
         };
+        let gist = &told.gist;
         let (group, known) = match gist.origin {
             Origin::Switch => (Group::CongestionPoint, &mut self.points),
             Origin::Receiver | Origin::Proxy | Origin::IngressPe | Origin::Ambiguous => {
                 (Group::Receiver, &mut self.receivers)
             }
-        };
-        let notifier = if has_line(known, gist.notifier) {
-            line(group, format_args!("{}", gist.notifier))
-        } else {
-            line(group, format_args!("{OTHERS}"))
         };
         let subject = if has_line(&mut self.subjects, aim(told)) {
             line(Group::Subject, format_args!("{}", AimText(told)))
@@ -100,12 +104,26 @@ impl Listed {
             line(Group::Subject, format_args!("{OTHERS}"))
         };
         [
-            line(Group::Kind, format_args!("{}", gist.kind.id())),
-            notifier,
-            subject,
+            Some(line(Group::Kind, format_args!("{}", gist.kind.id()))),
+            Some(of_address(group, known, gist.notifier)),
+            Some(subject),
             gist.level
-                .and_then(|level| line(Group::Level, format_args!("level {level}"))),
+                .map(|level| line(Group::Level, format_args!("level {level}"))),
         ]
+    }
+}
+
+fn line(group: Group, text: core::fmt::Arguments<'_>) -> CountedIn {
+    let text = ColumnText::new(text);
+    CountedIn { group, text }
+}
+
+/// The line of an address, or that of those that have none of their own.
+fn of_address(group: Group, known: &mut HashSet<IpAddr>, address: IpAddr) -> CountedIn {
+    if has_line(known, address) {
+        line(group, format_args!("{address}"))
+    } else {
+        line(group, format_args!("{OTHERS}"))
     }
 }
 
@@ -176,7 +194,7 @@ mod tests {
 
     fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
         known
-            .lines(&Told::alone(*gist))
+            .lines(&Heard::Told(Told::alone(*gist)))
             .iter()
             .flatten()
             .map(|line| line.text.as_str().to_owned())
@@ -206,7 +224,7 @@ mod tests {
             ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
         );
         let groups: Vec<Group> = known
-            .lines(&Told::alone(wan))
+            .lines(&Heard::Told(Told::alone(wan)))
             .iter()
             .flatten()
             .map(|l| l.group)

@@ -13,7 +13,7 @@ mod roce;
 mod summary;
 mod wan_fcn;
 
-pub use connection::Told;
+pub use connection::{Heard, Told};
 pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
@@ -25,8 +25,12 @@ pub use wan_fcn::wan_fcn;
 use crate::locate::{Known, ip_header};
 use crate::plan::Plan;
 use fast_cnp::MAX_SHOWN;
+use fcn_observe::broken::Broken;
 use fcn_wire::Profile;
+use fcn_wire::claim::proves_roce;
 use fcn_wire::frame::{Frame, LinkType};
+use fcn_wire::icrc::Verdict;
+use fcn_wire::{Findings, IcrcCheck, Rule};
 use std::net::IpAddr;
 
 /// Room for steps and texts of a RoCEv2 packet.
@@ -119,6 +123,41 @@ pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
     let source = place.addresses.map(|(source, _)| source);
     let (_, frame) = scene.frame_of_payload(place.payload, source)?;
     Some(frame)
+}
+
+/// What the packet was meant as that has what is `known` at `place`, where it cannot be read as a notification.
+pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> Option<Broken> {
+    let frame = scene.frame(scene.ip_header(place, known, source)?);
+    let mut findings = Findings::new();
+    frame.check(IcrcCheck::Off, &mut findings);
+    Broken::of(&frame, &findings)
+}
+
+/// The word behind the Info column's text where the checksum of UDP has whoever is told drop the message.
+fn checksum_remark(frame: Option<&Frame<'_>>) -> &'static str {
+    let mut findings = Findings::new();
+    if let Some(frame) = frame {
+        frame.check_around(&mut findings);
+    }
+    if findings.has(Rule::ProxyCnChecksum) || findings.has(Rule::WanFcnChecksum) {
+        " [UDP checksum incorrect]"
+    } else {
+        ""
+    }
+}
+
+/// Whether a packet at RoCEv2's port, from the port of others, shows that it is RoCEv2.
+pub fn is_roce(scene: &Scene<'_>, place: &RoceAt) -> bool {
+    match frame(scene, place) {
+        Some(frame) => frame.is_roce(),
+        // Reassembled, so that its headers are not in front of it.
+        None => proves_roce(
+            scene.slice(place.payload, place.captured),
+            place.reported,
+            place.option_noted != OptionNoted::No,
+            || Verdict::Unchecked,
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -326,7 +365,8 @@ mod tests {
             });
             prop_assert_eq!(lost, 0);
             let (_, lost, _) = planned((32, 2048), |plan| {
-                wan_fcn(plan, &packet[at..], packet.len() - at, addresses(packet));
+                let len = packet.len() - at;
+                wan_fcn(plan, &scene(packet, quoted), at, (len, len), addresses(packet));
             });
             prop_assert_eq!(lost, 0);
         }

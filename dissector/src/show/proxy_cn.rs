@@ -1,6 +1,6 @@
 //! Congestion notification to the proxy node.
 
-use super::{Ends, Scene};
+use super::{Ends, Scene, checksum_remark};
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::claim::Evidence;
@@ -180,10 +180,11 @@ pub fn proxy_cn(
             },
         ),
         None => ColumnText::new(format_args!(
-            "Proxy notification, sender {}, flow to {}, level {}",
+            "Proxy notification, sender {}, flow to {}, level {}{}",
             tuple.source,
             tuple.destination,
-            message.level()
+            message.level(),
+            checksum_remark(frame.as_ref())
         )),
     };
     let version = invoking.first().map(|octet| octet >> 4);

@@ -1,6 +1,6 @@
 //! Fast CNP in the WAN.
 
-use super::Ends;
+use super::{Ends, Scene, checksum_remark};
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::finding::{Findings, Rule};
@@ -29,15 +29,18 @@ fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
     ))
 }
 
-/// Plans the message in `payload`, of which there were `reported` octets on the wire; gives the Info column's text.
+/// Plans the message whose UDP payload begins at `start` of the data source, `captured` octets of `reported`; gives the Info
+/// column's text.
 ///
-/// Offsets are counted from the start of the payload.
+/// The plan's offsets are counted from the start of the payload.
 pub fn wan_fcn(
     plan: &mut Plan<'_>,
-    payload: &[u8],
-    reported: usize,
+    scene: &Scene<'_>,
+    start: usize,
+    (captured, reported): (usize, usize),
     addresses: Option<(IpAddr, IpAddr)>,
 ) -> ColumnText {
+    let payload = scene.slice(start, captured);
     plan.push(Op::Goto(Anchor::Root));
     plan.push(Op::Protocol(P::WanFcn, at(0, payload.len()), Mark::Plain));
     let message = match WanFcn::new_checked(payload) {
@@ -86,12 +89,14 @@ pub fn wan_fcn(
     if reported != WAN_FCN_LEN {
         return malformed(reported, addresses);
     }
+    let frame = scene.frame_of_payload(start, addresses.map(|(source, _)| source));
+    let remark = checksum_remark(frame.as_ref().map(|(_, frame)| frame));
     match addresses {
         Some((source, destination)) => ColumnText::new(format_args!(
-            "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level_said}"
+            "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level_said}{remark}"
         )),
         None => ColumnText::new(format_args!(
-            "WAN FCN, flow label {label:#07x}, level {level_said}"
+            "WAN FCN, flow label {label:#07x}, level {level_said}{remark}"
         )),
     }
 }

@@ -31,7 +31,10 @@ static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
 /// In microseconds.
-static WINDOW: AtomicU32 = AtomicU32::new(1000);
+static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
+const DEFAULT_WINDOW: u32 = 1000;
+/// What a window's steps hold is counted in 32 bits: at 400 Gbit/s, that of a second and no more.
+const LONGEST_WINDOW: u32 = 1_000_000;
 
 /// The memory, locked. One that a panic of ours left behind is dropped: what it knows may be half of what it should.
 fn locked() -> MutexGuard<'static, Option<Box<Memory>>> {
@@ -158,11 +161,20 @@ fn settings() -> (Settings, Option<ColumnText>) {
     };
     let (trusted, able) = (list("trusted", &TRUSTED), list("able", &ABLE));
     let domain = list("domain", &DOMAIN);
+    let asked = WINDOW.load(Ordering::Relaxed);
+    let is_allowed = (1..=LONGEST_WINDOW).contains(&asked);
+    let window = if is_allowed { asked } else { DEFAULT_WINDOW };
+    if !is_allowed {
+        wrong = Some(ColumnText::new(format_args!(
+            "FCN preference \"rate_window\": {asked} is refused: 1 to {LONGEST_WINDOW} microseconds. The default, \
+             {DEFAULT_WINDOW}, is used."
+        )));
+    }
     let mut settings = Settings::new(
         trusted,
         able,
         FLOW_RATE_LIMIT.load(Ordering::Relaxed),
-        u64::from(WINDOW.load(Ordering::Relaxed)) * 1000,
+        u64::from(window) * 1000,
     );
     settings.domain = domain;
     (settings, wrong)
@@ -250,7 +262,7 @@ pub unsafe fn register_preferences() {
             (
                 c"rate_window",
                 c"Window for the data rate (microseconds)",
-                c"How long before and after a notification the flow's data rate is measured (default 1000)",
+                c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)",
                 &WINDOW,
             ),
         ] {

@@ -6,7 +6,7 @@ use super::packet::{Call, Packet, Tree, Tvb, callbacks};
 use super::seen::{Note, NoteKind, set_columns};
 use super::{guard, notes, preferences};
 use crate::names::P;
-use crate::plan::{Op, Plan};
+use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, Scene};
 use core::ffi::c_int;
 use fcn_wire::wan_fcn::WAN_FCN_LEN;
@@ -82,63 +82,72 @@ pub fn show_broken<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
     };
 }
 
-/// Shows the notification to the proxy node in `tvb`, and dissects what it quotes if asked to.
-fn show_proxy_cn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>, with_quoted: bool) -> c_int {
+/// Shows what `work` plans of the message in `tvb`, and names it in the columns. Gives the tree that it leaves open, and what
+/// else `work` told beside the Info column's text.
+fn show_message<'p, T>(
+    packet: Packet<'p>,
+    tree: Tree<'p>,
+    tvb: Tvb<'p>,
+    (protocol, profile): (P, Profile),
+    work: impl FnOnce(&mut Plan<'p>, &Scene<'_>, usize, (usize, usize)) -> (ColumnText, T),
+) -> Option<(Tree<'p>, T)> {
     let (ds, start) = tvb.source();
     let lengths = (tvb.captured(), tvb.reported());
     let (ops, store) = (packet.room(64, Op::Close), packet.room(4096, 0));
-    let ends = packet.addresses();
-    let quoted = packet.is_quoted();
-    // Decode As may have brought the message here from any port.
-    let profile = Profile {
-        proxy_cn_port: packet.ports().1 as u16,
-        ..preferences::profile(Profile::DEFAULT.rocev2_port)
-    };
     let scene = Scene {
         bytes: ds.bytes(),
         wire_len: ds.reported(),
         profile: &profile,
         check_icrc: false,
-        quoted,
+        quoted: packet.is_quoted(),
     };
-    let planned = guard(|| {
-        let mut plan = Plan::new(ops, store).quoting(quoted);
-        let shown = show::proxy_cn(&mut plan, &scene, start, lengths, ends);
-        (plan, shown)
+    let (plan, (info, told)) = guard(|| {
+        let mut plan = Plan::new(ops, store).quoting(scene.quoted);
+        let told = work(&mut plan, &scene, start, lengths);
+        (plan, told)
+    })?;
+    set_columns(packet, protocol, &info);
+    Some((draw(packet, tree, tvb, &plan), told))
+}
+
+/// Shows the notification to the proxy node in `tvb`, and dissects what it quotes if asked to.
+fn show_proxy_cn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>, with_quoted: bool) -> c_int {
+    // Decode As may have brought the message here from any port.
+    let profile = Profile {
+        proxy_cn_port: packet.ports().1 as u16,
+        ..preferences::profile(Profile::DEFAULT.rocev2_port)
+    };
+    let of = (P::ProxyCn, profile);
+    let shown = show_message(packet, tree, tvb, of, |plan, scene, start, lengths| {
+        let shown = show::proxy_cn(plan, scene, start, lengths, packet.addresses());
+        (shown.info, (shown.invoking, shown.missing))
     });
-    let Some((plan, shown)) = planned else {
+    let Some((open, (invoking, missing))) = shown else {
         return 0;
     };
-    set_columns(packet, P::ProxyCn, &shown.info);
-    let open = draw(packet, tree, tvb, &plan);
     if with_quoted {
-        if let Some((at, ipv6)) = shown.invoking {
+        if let Some((at, ipv6)) = invoking {
             packet.dissect_quoted(tvb, at, open, handles::invoking(ipv6));
         }
-        if let Some(need) = shown.missing {
+        if let Some(need) = missing {
             tvb.demand(need);
         }
     }
-    accepted(lengths.0)
+    accepted(tvb.captured())
 }
 
 /// Shows the FCN in `tvb`.
 fn show_wan_fcn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>) -> c_int {
-    let (ops, store) = (packet.room(32, Op::Close), packet.room(2048, 0));
-    let payload = tvb.bytes();
-    let (reported, ends) = (tvb.reported(), packet.addresses());
-    let quoted = packet.is_quoted();
-    let planned = guard(|| {
-        let mut plan = Plan::new(ops, store).quoting(quoted);
-        let info = show::wan_fcn(&mut plan, payload, reported, ends);
-        (plan, info)
-    });
-    let Some((plan, info)) = planned else {
-        return 0;
+    let profile = Profile {
+        wan_fcn_port: packet.ports().1 as u16,
+        ..preferences::profile(Profile::DEFAULT.rocev2_port)
     };
-    set_columns(packet, P::WanFcn, &info);
-    draw(packet, tree, tvb, &plan);
-    accepted(payload.len())
+    let of = (P::WanFcn, profile);
+    let shown = show_message(packet, tree, tvb, of, |plan, scene, start, lengths| {
+        let info = show::wan_fcn(plan, scene, start, lengths, packet.addresses());
+        (info, ())
+    });
+    shown.map_or(0, |_| accepted(tvb.captured()))
 }
 
 /// What a dissector returns that took a message of `len` octets. 0 would mean that it refused it, so that Wireshark would

@@ -7,11 +7,15 @@ use super::packet::{Call, Packet, Tree, callbacks};
 use super::seen::{Note, NoteKind};
 use super::wrappers::take_plain;
 use super::{guard, ids, memory, routing, taps};
+use crate::locate::Known;
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{Mark, Op, Plan, at};
-use crate::show::{self, MessageAt, OptionNoted, ROCE_ROOM, SUMMARY_ROOM, Told, options_room};
+use crate::show::{
+    self, Heard, MessageAt, OptionNoted, ROCE_ROOM, SUMMARY_ROOM, Told, options_room,
+};
 use core::ffi::c_int;
+use fcn_observe::broken::Broken;
 use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Gist;
@@ -62,10 +66,12 @@ fn finish(call: Call<'_>) -> c_int {
     } else if !tree.is_none() {
         add_protocols(packet, tree, all);
     }
+    let mut is_told = false;
     for seen in all.iter().filter(|_| tapped || shown) {
         let Some(gist) = gist(packet, &seen) else {
             continue;
         };
+        is_told = true;
         let number = packet.number();
         let mut told = Told::alone(gist);
         let mut is_copy = false;
@@ -77,10 +83,16 @@ fn finish(call: Call<'_>) -> c_int {
         }
         // What is seen at several places counts once.
         if tapped && !is_copy {
-            taps::queue(packet, told);
+            taps::queue(packet, Heard::Told(told));
         }
         if shown {
             add_summary(packet, tree, &seen, &told);
+        }
+    }
+    if tapped && !is_told {
+        let broken = all.iter().find_map(|seen| broken(packet, &seen));
+        if let Some(broken) = broken {
+            taps::queue(packet, Heard::Malformed(broken));
         }
     }
     if shown {
@@ -96,6 +108,23 @@ fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
     if let Some(Some(text)) = guard(|| show::quotation(&seen.scene(&profile), &place)) {
         packet.append_info(text.as_c_str());
     }
+}
+
+/// What a note was meant as, where it cannot be read as a notification and is nobody else's.
+fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
+    let (known, place) = match seen.kind {
+        _ if seen.quoted => return None,
+        NoteKind::Roce if !seen.is_any_cnp() => return None,
+        NoteKind::Broken(_) if !packet.is_plain_udp() => return None,
+        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.start),
+        NoteKind::Options { .. } | NoteKind::MacControl | NoteKind::Void => return None,
+        NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
+            (Known::Udp, seen.start.checked_sub(UDP_HEADER_LEN)?)
+        }
+    };
+    let profile = seen.profile(packet);
+    let (source, _) = seen.addresses?;
+    guard(|| show::broken(&seen.scene(&profile), place, known, source)).flatten()
 }
 
 /// What a note says, where it is a notification and not the quotation of one.

@@ -1,12 +1,14 @@
 //! Code points and switches as preferences.
 
 use super::compat::{self, BoolPreference};
+use super::handles::{Handle, ROCE, ROCE_PORT, UDP_PORT};
 use super::{ids, sys};
 use crate::names::P;
 use core::ffi::CStr;
+use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use fcn_wire::Profile;
-use fcn_wire::profile::ProfileError;
+use fcn_wire::profile::{ProfileError, VXLAN_PORT};
 use std::ffi::CString;
 
 /// Preferences, which Wireshark writes between packets.
@@ -72,25 +74,128 @@ const CODE_POINTS: [CodePoint; 4] = [
 /// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
 /// changed.
 unsafe extern "C" fn applied() {
-    // Each refusal sets one to its default, or all.
+    // Each refusal sets one to its default.
     for _ in 0..=CODE_POINTS.len() {
         let Some(text) = super::guard(refusal).flatten() else {
-            return;
+            break;
         };
-        // SAFETY: two texts that end with a NUL, as the format says.
-        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+        say(&text);
+    }
+    for port in &PORTS {
+        // SAFETY: Wireshark calls this between packets.
+        if let Some(text) = unsafe { port_refusal(port) } {
+            say(&text);
+        }
+    }
+}
+
+fn say(text: &CStr) {
+    // SAFETY: two texts that end with a NUL, as the format says.
+    unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// A message's port, which Wireshark itself keeps as a preference.
+pub struct Port {
+    module: &'static CStr,
+    /// Its name in a profile.
+    name: &'static str,
+    default: u16,
+    pub handle: Handle,
+}
+
+pub static PORTS: [Port; 2] = [
+    Port {
+        module: c"proxycn",
+        name: "proxy_cn_port",
+        default: Profile::DEFAULT.proxy_cn_port,
+        handle: Handle::new(ptr::null_mut()),
+    },
+    Port {
+        module: c"wanfcn",
+        name: "wan_fcn_port",
+        default: Profile::DEFAULT.wan_fcn_port,
+        handle: Handle::new(ptr::null_mut()),
+    },
+];
+
+/// Who has VXLAN's port.
+pub static VXLAN: Handle = Handle::new(ptr::null_mut());
+
+impl Port {
+    /// Whether the preference names `port`.
+    unsafe fn has(&self, port: u16) -> bool {
+        // SAFETY: texts that end with a NUL; what is null is a preference that is not there yet.
+        unsafe {
+            let range = sys::prefs_get_range_value(self.module.as_ptr(), UDP_PORT.as_ptr());
+            !range.is_null() && compat::is_true(sys::value_is_in_range(range, port.into()))
+        }
+    }
+}
+
+/// Gives the first port back that `of` must not have, takes the default one, and says why. Wireshark has set the
+/// preference by now, as it does for all ports.
+unsafe fn port_refusal(of: &Port) -> Option<CString> {
+    let [proxy, wan] = &PORTS;
+    let other = if of.name == wan.name { proxy } else { wan };
+    // SAFETY: Wireshark keeps preferences and tables; it calls between packets.
+    unsafe {
+        let (port, text) = (0..=u16::MAX)
+            .filter(|port| of.has(*port))
+            .find_map(|port| {
+                // Another than this, unless the preference says the same.
+                let theirs = match other.default {
+                    _ if other.has(port) => port,
+                    default if default != port => default,
+                    _ => 1,
+                };
+                let (proxy_cn_port, wan_fcn_port) = if of.name == wan.name {
+                    (theirs, port)
+                } else {
+                    (port, theirs)
+                };
+                let chosen = Profile {
+                    proxy_cn_port,
+                    wan_fcn_port,
+                    rocev2_port: ROCE_PORT.load(Ordering::Relaxed) as u16,
+                    ..Profile::DEFAULT
+                };
+                super::guard(|| {
+                    let error = (chosen.validate_ports().err())
+                        .filter(|error| error.name() == Some(of.name) && !compat::is_on(&FORCE))?;
+                    let (module, default) = (of.module.to_string_lossy(), of.default);
+                    CString::new(format!(
+                        "Preference {module}.udp.port: {error}. The default, {default}, is used."
+                    ))
+                    .ok()
+                })
+                .flatten()
+                .map(|text| (port, text))
+            })?;
+        // Wireshark has forgotten who had it.
+        let owner = match port {
+            VXLAN_PORT => VXLAN.load(Ordering::Relaxed),
+            _ if other.has(port) => other.handle.load(Ordering::Relaxed),
+            _ if u32::from(port) == ROCE_PORT.load(Ordering::Relaxed) => ROCE.original(),
+            _ => ptr::null_mut(),
+        };
+        sys::dissector_reset_uint(UDP_PORT.as_ptr(), port.into());
+        if !owner.is_null() {
+            sys::dissector_add_uint(UDP_PORT.as_ptr(), port.into(), owner);
+        }
+        let handle = of.handle.load(Ordering::Relaxed);
+        sys::dissector_add_uint(UDP_PORT.as_ptr(), of.default.into(), handle);
+        Some(text)
     }
 }
 
 /// Sets the first code point that is refused to its default, and says why.
 fn refusal() -> Option<CString> {
-    let said = |preference: &str, error: &ProfileError, then: &str| {
-        CString::new(format!("Preference {preference}: {error}. {then}")).ok()
-    };
     let reset = |(preference, _, place, default): CodePoint, error: &ProfileError| {
         place.store(default, Ordering::Relaxed);
-        let then = format!("The default, {default:#x} ({default}), is used.");
-        said(preference, error, &then)
+        CString::new(format!(
+            "Preference {preference}: {error}. The default, {default:#x} ({default}), is used."
+        ))
+        .ok()
     };
     // Whether the values agree is looked at when all of them are there.
     let mut chosen = Profile {
@@ -106,14 +211,7 @@ fn refusal() -> Option<CString> {
     chosen.force = compat::is_on(&FORCE);
     let error = chosen.validate().err()?;
     let point = (CODE_POINTS.into_iter()).find(|point| Some(point.1) == error.name())?;
-    if point.2.load(Ordering::Relaxed) != point.3 {
-        return reset(point, &error);
-    }
-    // Another one has taken its value.
-    for (_, _, place, default) in CODE_POINTS {
-        place.store(default, Ordering::Relaxed);
-    }
-    said(point.0, &error, "All code points have their defaults now.")
+    reset(point, &error)
 }
 
 /// Registers them.
@@ -160,7 +258,7 @@ pub fn register() {
             &CHARACTERISTIC,
         ),
     ];
-    let modules = [P::Roce, P::FastCnp, P::ProxyCn, P::Pnc].map(|p| {
+    let modules = [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc].map(|p| {
         // SAFETY: the protocol was registered just now.
         (p, unsafe {
             sys::prefs_register_protocol(ids::protocol(p), Some(applied))

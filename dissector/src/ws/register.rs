@@ -9,6 +9,7 @@ use super::ids::{
     ANCHOR_IDS, Anchors, EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS,
     PROTOCOL_IDS, RULE_IDS, expert, protocol,
 };
+use super::preferences::{PORTS, VXLAN};
 use super::{
     memory, messages, post, preferences, routing, statistics, sys, tables, taps, wrappers,
 };
@@ -18,6 +19,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicI32, Ordering};
 use fcn_wire::Profile;
 use fcn_wire::finding::{Rule, Severity};
+use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
 
 /// A text that Wireshark keeps for as long as it runs.
@@ -218,6 +220,13 @@ unsafe extern "C" fn handoff() {
         );
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
         sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
+        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
+        if !table.is_null() {
+            let vxlan = sys::dissector_get_uint_handle(table, VXLAN_PORT.into());
+            VXLAN.store(vxlan, Ordering::Relaxed);
+        }
+        PORTS[0].handle.store(proxy, Ordering::Relaxed);
+        PORTS[1].handle.store(wan, Ordering::Relaxed);
         let post = sys::create_dissector_handle(Some(post::post), protocol(P::Roce));
         sys::register_postdissector(post);
         INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);

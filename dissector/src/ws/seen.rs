@@ -7,10 +7,11 @@ use crate::names::P;
 use crate::plan::ColumnText;
 use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
 use fcn_wire::Profile;
+use fcn_wire::bth::Opcode;
 use std::net::IpAddr;
 
 /// The first octet of a CNP. Most packets are none: look before anything is searched.
-const CNP_OPCODE: u8 = fcn_wire::bth::Opcode::CNP.0;
+const CNP_OPCODE: u8 = Opcode::CNP.0;
 
 /// What a wrapper saw.
 #[derive(Clone, Copy)]
@@ -71,6 +72,13 @@ impl<'p> Note<'p> {
     /// Whether it is a CNP of either kind.
     pub fn is_cnp(&self) -> bool {
         self.kind == NoteKind::Roce && self.ds.bytes().get(self.start) == Some(&CNP_OPCODE)
+    }
+
+    /// Whether it is a CNP, or InfiniBand's own, which prototypes send.
+    pub fn is_any_cnp(&self) -> bool {
+        let opcode = self.ds.bytes().get(self.start);
+        self.kind == NoteKind::Roce
+            && opcode.is_some_and(|opcode| [CNP_OPCODE, Opcode::IB_CNP.0].contains(opcode))
     }
 
     /// Whether it is an options header with a Fast CNP option.

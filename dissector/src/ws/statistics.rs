@@ -1,7 +1,7 @@
 //! The tree of statistics: `tshark -z fcn,tree`, and in Wireshark's menu Statistics.
 
 use super::{compat, guard, sys, taps};
-use crate::show::{DEEPEST_QUEUE, Group, Listed};
+use crate::show::{DEEPEST_QUEUE, Group, Heard, Listed};
 use core::ffi::{c_int, c_void};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -73,8 +73,8 @@ unsafe extern "C" fn count(
     _flags: sys::tap_flags_t,
 ) -> sys::tap_packet_status {
     // SAFETY: the record is this tap's.
-    let told = unsafe { taps::record(data) };
-    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&told));
+    let heard = unsafe { taps::record(data) };
+    let lines = with_open(|open| open.entry(tree.addr()).or_default().lines(&heard));
     for line in lines.into_iter().flatten().flatten() {
         // SAFETY: the tree is live; both texts end with a NUL and are copied.
         unsafe {
@@ -82,7 +82,9 @@ unsafe extern "C" fn count(
             tick(tree, line.text.as_c_str().as_ptr(), heading, false);
         }
     }
-    if let Some(depth) = told.gist.deepest_queue {
+    if let Heard::Told(told) = heard
+        && let Some(depth) = told.gist.deepest_queue
+    {
         // SAFETY: as above.
         unsafe {
             sys::stats_tree_manip_node_int(

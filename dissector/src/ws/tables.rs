@@ -6,6 +6,7 @@
 use super::{compat, guard, ids, sys, taps};
 use crate::names::P;
 use crate::plan::ColumnText;
+use crate::show::Heard;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -25,7 +26,9 @@ pub fn register() {
 /// The two ends of the connection that a record is about: the sender first.
 unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
     // SAFETY: the record is this tap's.
-    let told = unsafe { taps::record(data) };
+    let Heard::Told(told) = (unsafe { taps::record(data) }) else {
+        return None;
+    };
     guard(|| {
         told.ends()
             .map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}"))))

@@ -1,8 +1,8 @@
-//! The tap: one record for each notification, for statistics of ours and of Wireshark's.
+//! The tap: one record for each notification, one that cannot be read among them, for statistics of ours and of Wireshark's.
 
 use super::packet::Packet;
 use super::{compat, sys};
-use crate::show::Told;
+use crate::show::Heard;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 
@@ -30,8 +30,8 @@ pub fn is_heard() -> bool {
 
 /// Puts a notification before the listeners, who see it when the packet is done. Called by the postdissector: that one runs
 /// even where an exception has ended the dissection.
-pub fn queue(packet: Packet<'_>, told: Told) {
-    let record = packet.scratch(1)[0].write(told);
+pub fn queue(packet: Packet<'_>, heard: Heard) {
+    let record = packet.scratch(1)[0].write(heard);
     // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
     let quoted = packet.is_quoted();
     packet.set_quoted(false);
@@ -44,7 +44,7 @@ pub fn queue(packet: Packet<'_>, told: Told) {
 ///
 /// # Safety
 /// `data` comes from this tap.
-pub unsafe fn record(data: *const c_void) -> Told {
+pub unsafe fn record(data: *const c_void) -> Heard {
     // SAFETY: `queue` wrote it.
-    unsafe { data.cast::<Told>().read() }
+    unsafe { data.cast::<Heard>().read() }
 }

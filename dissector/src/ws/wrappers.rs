@@ -2,7 +2,7 @@
 //! return (an exception jumps over the wrapper); what is to be added to the tree is added by the postdissector.
 
 use super::handles::{self, DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL, ROCE};
-use super::packet::{Call, callbacks};
+use super::packet::{Call, Packet, callbacks};
 use super::seen::{Note, NoteKind};
 use super::{guard, ids, memory, notes, preferences};
 use crate::show;
@@ -11,6 +11,7 @@ use core::ffi::c_int;
 use fcn_observe::FlowKey;
 use fcn_wire::Profile;
 use fcn_wire::bth::Bth;
+use fcn_wire::claim::must_prove_roce;
 use std::net::IpAddr;
 
 callbacks! {
@@ -47,7 +48,7 @@ fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
     call.tree.is_none()
         && !new.quoted
         && new.captured > 0
-        && !new.is_cnp()
+        && !new.is_any_cnp()
         && call.packet.frame_tvb() == Some(new.ds)
         && !ids::is_expert_heard()
         && !notes::any(call.packet)
@@ -70,19 +71,15 @@ pub fn take_plain<'p>(call: Call<'p>) -> Option<Note<'p>> {
 }
 
 fn before_roce(call: Call<'_>) -> c_int {
-    let (packet, (_, port)) = (call.packet, call.packet.ports());
+    let (packet, (from, port)) = (call.packet, call.packet.ports());
     if port != packet.matched() {
-        // RoCEv2 goes *to* the port. What comes from it is whose it is without us: whoever would have been asked before
-        // InfiniBand is asked from here.
-        if handles::is_asked_first(port, packet.matched()) {
-            let done = call.try_udp_port(port);
-            if done != 0 {
-                return done;
-            }
-        }
-        return call.original(&ROCE);
+        // RoCEv2 goes *to* the port.
+        return leave(call, port);
     }
     let new = Note::new(call, NoteKind::Roce, port as u16);
+    if must_prove_roce(from as u16, new.port) && !is_roce(packet, &new) {
+        return leave(call, from);
+    }
     let mut noted = None;
     let mut chain = None;
     if !is_plain(call, &new) {
@@ -116,6 +113,25 @@ fn before_roce(call: Call<'_>) -> c_int {
         new.set_columns(packet);
     }
     done
+}
+
+/// Leaves what is no RoCEv2 to whose it is without us: whoever is at its other port would have been asked before InfiniBand,
+/// or is asked after it.
+fn leave(call: Call<'_>, other: u32) -> c_int {
+    if handles::is_asked_first(other, call.packet.matched()) {
+        let done = call.try_udp_port(other);
+        if done != 0 {
+            return done;
+        }
+    }
+    call.original(&ROCE)
+}
+
+/// Whether a packet that comes from the port of others shows that it is RoCEv2.
+fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
+    let place = seen.roce_at(seen.option_noted(packet));
+    let profile = preferences::profile(seen.port);
+    guard(|| show::is_roce(&seen.scene(&profile), &place)).unwrap_or(false)
 }
 
 /// The flow of a data packet that begins with its transport header, as it seems: tunnels are not looked for.

@@ -226,7 +226,9 @@ impl Walk<'_, '_> {
             Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
             Layer::Udp => {
                 let destination = u16_at(bytes, start + udp::DESTINATION);
-                if destination == frame.profile().rocev2_port || destination == VXLAN_PORT {
+                // Of what is quoted nothing may be left that shows what it was.
+                let is_quoted = self.quotes > 0 && destination == frame.profile().rocev2_port;
+                if destination == VXLAN_PORT || frame.is_roce() || is_quoted {
                     self.udp_source(start);
                 }
             }
@@ -256,7 +258,7 @@ impl Walk<'_, '_> {
     fn datagram(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
         let (profile, port) = (frame.profile(), datagram.destination_port);
         let (at, payload) = (datagram.payload_at(), datagram.payload);
-        if port == profile.rocev2_port {
+        if frame.is_roce() {
             self.roce(at, payload, datagram.payload_len);
             return;
         }

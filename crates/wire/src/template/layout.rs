@@ -150,7 +150,7 @@ impl Layout {
                 "17, for RoCEv2 is carried by UDP",
             ));
         };
-        if !frame.is_roce() {
+        if datagram.destination_port != frame.profile().rocev2_port {
             let port = u64::from(datagram.destination_port);
             return Err(Error::value(
                 Layer::Udp,

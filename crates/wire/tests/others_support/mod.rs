@@ -12,16 +12,22 @@ pub struct Other {
     pub bytes: Vec<u8>,
 }
 
-/// Calls and answers, both ways, over IPv4 and IPv6, with either port of ours at the client's side.
+/// Calls and answers, both ways, over IPv4 and IPv6, with each port of ours at the client's side.
 pub fn frames() -> Vec<Other> {
     let mut frames = Vec::new();
+    let rocev2_port = Profile::DEFAULT.rocev2_port;
     for client in [
         Profile::DEFAULT.proxy_cn_port,
         Profile::DEFAULT.wan_fcn_port,
+        rocev2_port,
     ] {
         for ipv6 in [false, true] {
             for (index, (protocol, server, to_server, to_client)) in talks().into_iter().enumerate()
             {
+                // Wireshark asks whoever has the lower port first, and its InfiniBand takes all that it is asked about.
+                if client == rocev2_port && (server > rocev2_port || protocol == "data") {
+                    continue;
+                }
                 let number = index as u8 + 1;
                 let both = [
                     ("to", (client, server), to_server),
@@ -76,6 +82,13 @@ fn talks() -> Vec<Talk> {
         ("vxlan", 4789, Some(vxlan), None),
         ("dns", 53, Some(dns(1)), Some(dns(0x81))),
         ("ntp", 123, Some(ntp(0x23)), Some(ntp(0x24))),
+        // RFC 1350: block 1.
+        (
+            "tftp",
+            69,
+            None,
+            Some([&[0, 3, 0, 1][..], &[7; 60]].concat()),
+        ),
         // What keeps a translation of addresses alive, a probe without anything, and something or other.
         ("data", 40_000, Some(vec![0xFF]), Some(vec![0xFF])),
         ("udp", 40_000, None, Some(Vec::new())),
