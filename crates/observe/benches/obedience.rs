@@ -7,7 +7,9 @@ use fcn_observe::obedience::Answer;
 use labelled::{GAPS, Labelled, Sender};
 
 /// None that anything was tried on.
-const FLOWS: core::ops::Range<u64> = 7_000_000..7_010_000;
+const FLOWS: core::ops::Range<u64> = 9_000_000..9_010_000;
+/// Of those made apart.
+const APART: core::ops::Range<u64> = 9_000_000..9_006_000;
 
 #[derive(Clone, Copy, Default)]
 struct Count {
@@ -20,8 +22,8 @@ impl Count {
     fn add(&mut self, flow: &Labelled) {
         match flow.verdict.answer {
             Answer::Unclear => self.unclear += 1,
-            answer if answer == flow.sender.truth() => self.right += 1,
-            _ => self.wrong += 1,
+            _ if flow.is_wrong() => self.wrong += 1,
+            _ => self.right += 1,
         }
     }
 
@@ -40,16 +42,13 @@ impl Count {
 
 fn main() {
     let (mut senders, mut gaps) = (
-        [Count::default(); Sender::ALL.len()],
+        [Count::default(); Sender::TOGETHER.len()],
         [Count::default(); GAPS.len()],
     );
     let (mut alone, mut all) = (Count::default(), Count::default());
-    for number in FLOWS {
-        let flow = labelled::flow(number);
-        if flow.seen.0 < 1_000 || flow.seen.1 < 20 {
-            continue;
-        }
-        let place = Sender::ALL.iter().position(|s| *s == flow.sender);
+    let counts = |flow: &Labelled| flow.seen.0 >= 1_000 && flow.seen.1 >= 20;
+    for flow in FLOWS.map(labelled::flow).filter(counts) {
+        let place = Sender::TOGETHER.iter().position(|s| *s == flow.sender);
         senders[place.unwrap_or(0)].add(&flow);
         if place < Some(Sender::ALONE) {
             alone.add(&flow);
@@ -62,7 +61,7 @@ fn main() {
         "{:34} {:>6} {:>8} {:>8} {:>8}",
         "", "flows", "right %", "wrong %", "unclear %"
     );
-    for (sender, count) in Sender::ALL.iter().zip(senders) {
+    for (sender, count) in Sender::TOGETHER.iter().zip(senders) {
         count.print(sender.about());
     }
     for (gap, count) in GAPS.iter().zip(gaps) {
@@ -70,4 +69,13 @@ fn main() {
     }
     alone.print("the first ten kinds of senders");
     all.print("all");
+    println!("made apart:");
+    let mut apart = [Count::default(); Sender::APART.len()];
+    for flow in APART.map(labelled::apart).filter(counts) {
+        let place = Sender::APART.iter().position(|s| *s == flow.sender);
+        apart[place.unwrap_or(0)].add(&flow);
+    }
+    for (sender, count) in Sender::APART.iter().zip(apart) {
+        count.print(sender.about());
+    }
 }

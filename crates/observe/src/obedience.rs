@@ -11,19 +11,23 @@
 //! - *Path.* Does the entropy (UDP source port, flow label) change soon after notifications, rather than at other times?
 //!
 //! Data is spread evenly over the time since the last earlier stamp, so that bins need not hold whole packets; what was sent
-//! after a pause counts to neither side, so that one who has nothing to send does not obey thereby. Nothing is kept of single
-//! packets: about 600 octets a flow, whatever it sends.
+//! after a long pause counts to neither side. Shape is seen twice: by the time that passed, and by busy time, in which a gap that
+//! stands out is no longer than a usual one. Only less by both is an answer, and only as much by both is none: a message may
+//! end soon after the notification that it caused, and one that is slowed down may hide it among times with nothing to send.
+//! Nothing is kept of single packets: about 700 octets a flow, whatever it sends.
 
 use core::fmt;
 
 /// Octaves of four that the time since a notification is divided into; the first ends at [`FIRST`], the last has no end.
-const BINS: usize = 13;
+const BINS: usize = 11;
 /// Where the first bin ends, as a power of two of nanoseconds: about a microsecond.
 const FIRST: u32 = 10;
 /// Stamps in a batch of data, whose rate is compared between quiet and notified times.
 const BATCH: u16 = 16;
 /// A gap so many times as long as the longest of late (which fades by a 16th a stamp) is a pause, not a rate.
-const PAUSE: u64 = 8;
+const PAUSE: f32 = 8.0;
+/// A gap so many times as long as the median of late stands out: slowing down to half makes none.
+const STANDS_OUT: f32 = 2.0;
 /// Stamps after which it is known what a pause is.
 const KNOWN: u8 = 64;
 /// Sums over more notifications than this are halved, so that what was long ago fades, and single-precision sums stay exact.
@@ -115,8 +119,6 @@ pub enum Evidence {
     },
     /// Time stamps are too coarse for the time between notifications.
     Coarse,
-    /// Slower after single notifications only.
-    Once,
     /// It paused after notifications, which may be the end of what there was to send.
     Pauses,
     /// More data after notifications, and less than that until the next one.
@@ -157,48 +159,33 @@ impl Evidence {
             Self::NeverQuiet => [7, 0, 0, 0],
             Self::Varies { less, chance } => [8, part(less), part(chance), 0],
             Self::Coarse => [9, 0, 0, 0],
-            Self::Once => [10, 0, 0, 0],
-            Self::Pauses => [11, 0, 0, 0],
-            Self::FallsBack { less, from, to } => [12, part(less), from, to],
-            Self::TooLate { less, from, to } => [13, part(less), from, to],
+            Self::Pauses => [10, 0, 0, 0],
+            Self::FallsBack { less, from, to } => [11, part(less), from, to],
+            Self::TooLate { less, from, to } => [12, part(less), from, to],
         }
     }
 
     /// Back from [`to_numbers`](Self::to_numbers).
     #[must_use]
-    pub const fn of_numbers([which, a, b, c]: [u64; 4]) -> Self {
-        const fn part(number: u64) -> f32 {
-            f32::from_bits(number as u32)
-        }
+    pub const fn of_numbers([which, a, from, to]: [u64; 4]) -> Self {
+        let part = f32::from_bits(a as u32);
+        let (less, most) = (part, part);
         match which {
-            1 => Self::Slower {
-                less: part(a),
-                from: b,
-                to: c,
-            },
-            2 => Self::SlowerThanQuiet { less: part(a) },
+            1 => Self::Slower { less, from, to },
+            2 => Self::SlowerThanQuiet { less },
             3 => Self::OtherPath { after: a as u32 },
-            4 => Self::Steady { most: part(a) },
-            5 => Self::SteadySinceQuiet { most: part(a) },
+            4 => Self::Steady { most },
+            5 => Self::SteadySinceQuiet { most },
             6 => Self::TooFew,
             7 => Self::NeverQuiet,
-            8 => Self::Varies {
-                less: part(a),
-                chance: part(b),
-            },
+            8 => {
+                let chance = f32::from_bits(from as u32);
+                Self::Varies { less, chance }
+            }
             9 => Self::Coarse,
-            10 => Self::Once,
-            11 => Self::Pauses,
-            12 => Self::FallsBack {
-                less: part(a),
-                from: b,
-                to: c,
-            },
-            13 => Self::TooLate {
-                less: part(a),
-                from: b,
-                to: c,
-            },
+            10 => Self::Pauses,
+            11 => Self::FallsBack { less, from, to },
+            12 => Self::TooLate { less, from, to },
             _ => Self::NoData,
         }
     }
@@ -248,27 +235,23 @@ impl fmt::Display for Percent {
 
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let less_data =
+            |less, from, to| format!("{} less data {}", Percent(less), Window(from, to));
         match *self {
             Self::Slower { less, from, to } => {
-                let (less, window) = (Percent(less), Window(from, to));
-                write!(
-                    f,
-                    "{less} less data {window} after notifications than around that"
-                )
+                let less = less_data(less, from, to);
+                write!(f, "{less} after notifications than around that")
             }
             Self::FallsBack { less, from, to } => {
-                let (less, window) = (Percent(less), Window(from, to));
+                let less = less_data(less, from, to);
                 write!(
                     f,
-                    "{less} less data {window} after notifications, but more before that: falling back from a rise is no answer"
+                    "{less} after notifications, but more before that: falling back from a rise is no answer"
                 )
             }
             Self::TooLate { less, from, to } => {
-                let (less, window) = (Percent(less), Window(from, to));
-                write!(
-                    f,
-                    "{less} less data {window} after notifications, too late for an answer"
-                )
+                let less = less_data(less, from, to);
+                write!(f, "{less} after notifications, too late for an answer")
             }
             Self::SlowerThanQuiet { less } => write!(
                 f,
@@ -304,7 +287,6 @@ impl fmt::Display for Evidence {
                 f,
                 "time stamps are too coarse for the time between notifications"
             ),
-            Self::Once => write!(f, "slower after single notifications, not after the others"),
             Self::Pauses => write!(
                 f,
                 "pauses after notifications, which may be the end of what there was to send"
@@ -329,7 +311,29 @@ pub struct Verdict {
 struct Part {
     octets: f32,
     time: f32,
+    /// The same without what makes gaps stand out.
+    busy: f32,
     stamps: u16,
+}
+
+impl Part {
+    #[inline]
+    fn add(&mut self, time: u64, pace: Pace) {
+        let time = time as f32;
+        self.octets += pace.rate * time;
+        self.time += time;
+        self.busy += pace.busy * time;
+    }
+}
+
+/// How data is spread over the time since the stamp before.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Octets a nanosecond.
+    rate: f32,
+    /// The part of the time that is busy.
+    busy: f32,
+    paused: bool,
 }
 
 /// Over notifications: how much more was in a bin than around it, in octets a nanosecond.
@@ -337,6 +341,8 @@ struct Part {
 struct Sums {
     count: f32,
     more: f32,
+    /// By busy time, to the scale of `more`.
+    more_busy: f32,
     squares: f32,
     around: f32,
     stamps: f32,
@@ -369,22 +375,12 @@ impl Class {
         if !value.is_finite() {
             return;
         }
-        if self.count >= KEPT {
-            for part in [
-                &mut self.count,
-                &mut self.sum,
-                &mut self.squares,
-                &mut self.octets,
-                &mut self.time,
-            ] {
-                *part /= 2.0;
-            }
-        }
-        self.count += 1.0;
-        self.sum += value;
-        self.squares += value * value;
-        self.octets += batch.octets;
-        self.time += batch.time;
+        let kept = if self.count >= KEPT { 0.5 } else { 1.0 };
+        self.count = kept * self.count + 1.0;
+        self.sum = kept * self.sum + value;
+        self.squares = kept * self.squares + value * value;
+        self.octets = kept * self.octets + batch.octets;
+        self.time = kept * self.time + batch.time;
     }
 
     /// Logarithm of the rate over all its time.
@@ -442,15 +438,19 @@ pub struct Obedience {
     turned: bool,
     turned_behind: bool,
     turned_next: bool,
+    turned_ever: bool,
     /// Whether there was data, and whether it was notified.
     begun: bool,
     /// Stamps seen, as far as it takes to know what a pause is.
     stamps: u8,
-    /// The longest gap of late.
-    longest: u64,
+    /// The longest gap of late, and the median.
+    longest: f32,
+    usual: f32,
     packets: u32,
     stamped: u32,
     batch: Batch,
+    /// Rate before the last notification, by busy time.
+    before_busy: f32,
     /// The last notification that data was seen behind of.
     last: u64,
     /// Notifications since data was spread: the first and the last of them.
@@ -466,13 +466,12 @@ pub struct Obedience {
     turns: (u64, u64),
     /// First pause in the present gap, since the notification.
     pause: u64,
-    /// Rate before it.
+    /// Rate before the last notification.
     before: f32,
     measured: u32,
     /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
     turned_early: u32,
     turned_late: u32,
-    turned_ever: bool,
     /// Notifications with a pause before the next one, and where in that time it began, 0 to 1.
     pauses: f32,
     paused_at: f32,
@@ -568,26 +567,41 @@ impl Obedience {
     fn settle(&mut self) {
         let (from, to) = (self.spread, self.latest);
         let length = to - from;
-        let paused = self.stamps >= KNOWN && length > self.longest.saturating_mul(PAUSE);
+        let long = length as f32;
+        let paused = self.stamps >= KNOWN && long > self.longest * PAUSE;
         self.stamps = self.stamps.saturating_add(1);
         self.stamped = self.stamped.saturating_add(1);
-        self.longest = length.max(self.longest - self.longest / 16);
-        let rate = if paused {
-            0.0
+        self.longest = long.max(self.longest * (15.0 / 16.0));
+        if self.usual == 0.0 {
+            self.usual = long;
+        }
+        let busy = if long > self.usual * STANDS_OUT {
+            self.usual / long
         } else {
-            self.octets as f32 / length as f32
+            1.0
+        };
+        self.usual *= if long > self.usual {
+            17.0 / 16.0
+        } else {
+            16.0 / 17.0
+        };
+        let pace = Pace {
+            rate: self.octets as f32 / long,
+            busy,
+            paused,
         };
         let mut start = from;
         if let Some((first, last)) = self.waiting
             && first < to
         {
             let first = first.max(from);
-            self.add(from, first, rate, paused, false);
+            self.add(from, first, pace, false);
             self.close(first);
             let last_before = if last < to { last.max(first) } else { first };
-            if last_before > first && rate > 0.0 {
+            if last_before > first && !paused {
                 // In between, the rate was this.
-                self.before = rate;
+                self.before = pace.rate;
+                self.before_busy = pace.rate / busy;
             }
             self.waiting = (last >= to).then_some((last, last));
             self.last = last_before;
@@ -597,16 +611,16 @@ impl Obedience {
             self.turned = false;
             self.turned_next = true;
         }
-        self.add(start, to, rate, paused, true);
+        self.add(start, to, pace, true);
     }
 
-    /// Adds data at `rate` between two times, which no notification lies between; `whole` where a stamp ends it.
-    fn add(&mut self, from: u64, to: u64, rate: f32, paused: bool, whole: bool) {
+    /// Adds data between two times, which no notification lies between; `whole` where a stamp ends it.
+    fn add(&mut self, from: u64, to: u64, pace: Pace, whole: bool) {
         let (a, b) = (from - self.last.min(from), to - self.last.min(to));
         if whole && self.turned && self.bins.is_some() {
             self.turns = (if self.turns.0 == 0 { b } else { self.turns.0 }, b);
         }
-        if paused {
+        if pace.paused {
             if self.bins.is_some() && self.pause == 0 {
                 self.pause = a.max(1);
             }
@@ -618,15 +632,12 @@ impl Obedience {
             let (mut number, end) = (bin(a), bin(b));
             while number < end {
                 let (_, to) = bounds(number);
-                let part = &mut bins[number].part;
-                part.octets += rate * (to - at) as f32;
-                part.time += (to - at) as f32;
+                bins[number].part.add(to - at, pace);
                 at = to;
                 number += 1;
             }
             let part = &mut bins[end].part;
-            part.octets += rate * (b - at) as f32;
-            part.time += (b - at) as f32;
+            part.add(b - at, pace);
             part.stamps = part.stamps.saturating_add(stamps);
         }
         let times = if self.bins.is_none() {
@@ -647,8 +658,7 @@ impl Obedience {
             };
         }
         let part = &mut self.batch.part;
-        part.octets += rate * (to - from) as f32;
-        part.time += (to - from) as f32;
+        part.add(to - from, pace);
         part.stamps += stamps;
         if part.stamps >= BATCH {
             let batch = core::mem::take(part);
@@ -677,10 +687,11 @@ impl Obedience {
             return;
         };
         let length = at.saturating_sub(self.last).max(1);
-        let (mut octets, mut time, mut stamps) = (0.0, 0.0, 0);
+        let (mut octets, mut time, mut busy, mut stamps) = (0.0, 0.0, 0.0, 0);
         for Bin { part, .. } in bins.iter() {
             octets += part.octets;
             time += part.time;
+            busy += part.busy;
             stamps += u32::from(part.stamps);
         }
         if stamps > 0 {
@@ -699,7 +710,14 @@ impl Obedience {
             _ => {}
         }
         if time > 0.0 {
-            let rate = octets / time;
+            // What is around a bin: the rest of that time, and the time before, where that is known.
+            let between = |rest: f32, before: f32| {
+                if before > 0.0 {
+                    f32::midpoint(rest, before)
+                } else {
+                    rest
+                }
+            };
             for (number, Bin { part, sums }) in bins.iter_mut().enumerate() {
                 let (from, to) = bounds(number);
                 if from >= length {
@@ -710,15 +728,14 @@ impl Obedience {
                 if !whole && part.time < 0.15 * time || rest < 0.1 * time {
                     continue;
                 }
-                let rest = (octets - part.octets).max(0.0) / rest;
-                let around = if self.before > 0.0 {
-                    f32::midpoint(rest, self.before)
-                } else {
-                    rest
-                };
-                sums.add(part.octets / part.time - around, around, part.stamps);
+                let others = (octets - part.octets).max(0.0);
+                let around = between(others / rest, self.before);
+                let around_busy = between(others / (busy - part.busy), self.before_busy);
+                let more_busy = part.octets / part.busy / around_busy - 1.0;
+                sums.add(part, around, more_busy * around);
             }
-            self.before = rate;
+            self.before = octets / time;
+            self.before_busy = octets / busy;
         }
         self.typical = if self.typical == 0 {
             length
@@ -739,23 +756,18 @@ impl Obedience {
 }
 
 impl Sums {
-    fn add(&mut self, more: f32, around: f32, stamps: u16) {
-        if self.count >= KEPT {
-            for part in [
-                &mut self.count,
-                &mut self.more,
-                &mut self.squares,
-                &mut self.around,
-                &mut self.stamps,
-            ] {
-                *part /= 2.0;
-            }
+    fn add(&mut self, part: &Part, around: f32, more_busy: f32) {
+        let more = part.octets / part.time - around;
+        let kept = if self.count >= KEPT { 0.5 } else { 1.0 };
+        self.count = kept * self.count + 1.0;
+        self.more = kept * self.more + more;
+        self.more_busy *= kept;
+        if more_busy.is_finite() {
+            self.more_busy += more_busy;
         }
-        self.count += 1.0;
-        self.more += more;
-        self.squares += more * more;
-        self.around += around;
-        self.stamps += f32::from(stamps);
+        self.squares = kept * self.squares + more * more;
+        self.around = kept * self.around + around;
+        self.stamps = kept * self.stamps + f32::from(part.stamps);
         self.lowest = self.lowest.min(more);
     }
 }
@@ -766,6 +778,8 @@ struct Shape {
     bin: usize,
     /// Part less, without the lowest.
     less: f64,
+    /// Part less by busy time.
+    less_busy: f64,
     /// Spread of single notifications, and standard error of `less`.
     spread: f64,
     error: f64,
@@ -773,8 +787,6 @@ struct Shape {
     stamps: f64,
     /// Notifications.
     count: f64,
-    /// The lowest of single ones.
-    lowest: f64,
 }
 
 /// What must be excluded for a flow not to obey; less is allowed for in [`Answer::DoesNotObey`], as no answer is for certain.
@@ -832,11 +844,11 @@ impl Obedience {
             all[number] = Some(Shape {
                 bin: number,
                 less: -mean,
+                less_busy: -f64::from(sums.more_busy) / f64::from(sums.count) / around,
                 spread,
                 error: (spread / n.sqrt()).max(random),
                 stamps: stamps / f64::from(sums.count),
                 count: f64::from(sums.count),
-                lowest,
             });
         }
         all.into_iter().flatten()
@@ -866,33 +878,34 @@ impl Obedience {
         // Shape.
         let mut steady: Option<f64> = None;
         let mut open = false;
-        let mut once = false;
         let mut most: Option<Shape> = None;
         let mut suspect: Option<Shape> = None;
         let mut too_late: Option<Shape> = None;
         let mut before_steady = false;
-        // Notified during bursts, whose ends are no answers.
-        let mut bursts = false;
         let falls_back = self.falls_back();
+        // Stamps before a bin, and less in all the time before it: packets may be too sparse for single bins.
+        let (mut stamps, mut less_before) = (0.0, 0.0);
         for shape in self.shapes() {
-            bursts |= shape.less < -0.3 && shape.spread > 1.0 || shape.less < -2.0;
+            let (from, to) = bounds(shape.bin);
+            let sure = shape.is_sure();
+            let as_before = less_before < 0.1 * shape.less * from as f64;
+            let unanswered = before_steady || sure && stamps >= 1.5 && as_before;
+            stamps += shape.stamps;
+            less_before += shape.less * (to - from) as f64;
             if shape.stamps < 0.5 {
                 continue;
             }
-            let sure = shape.is_sure();
-            if before_steady && bounds(shape.bin).0 >= LATEST {
+            if unanswered && from >= LATEST {
                 if sure {
                     too_late = Some(shape);
                 }
+                open |= !before_steady;
                 continue;
             }
             let apart = shape.less / shape.spread.max(1e-9);
-            let late = before_steady
-                && !(shape.less >= 0.03
-                    && apart > 2.0
-                    && shape.count > 0.25 * f64::from(self.gaps))
-                || apart < 0.35;
-            if sure && !late && !bursts && falls_back.is_none() {
+            let seldom = shape.count <= 0.25 * f64::from(self.gaps);
+            let late = before_steady && (apart <= 1.5 || seldom) || apart < 0.25;
+            if sure && !late && shape.less_busy >= 0.4 * shape.less && falls_back.is_none() {
                 if most.is_none_or(|most| shape.less > most.less) {
                     most = Some(shape);
                 }
@@ -902,10 +915,7 @@ impl Obedience {
                 suspect = Some(shape);
             }
             if shape.stamps >= 3.0 {
-                let bound = shape.less + 2.0 * shape.error;
-                once |= shape.stamps >= 8.0
-                    && shape.lowest < -0.25
-                    && -shape.lowest > 6.0 * shape.spread.max(0.01);
+                let bound = (shape.less + 2.0 * shape.error).max(shape.less_busy);
                 if bound < MOST {
                     steady = Some(steady.unwrap_or(0.0).max(bound));
                 } else {
@@ -924,15 +934,13 @@ impl Obedience {
             let (a, b) = (quiet.variance(), notified.variance());
             let spread = a.max(b).sqrt();
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
-            if less > 0.1 && less > 1.2 * spread && less > 4.0 * error {
+            if too_late.is_none() && less > 0.1 && less > 1.2 * spread && less > 4.0 * error {
                 let less = (1.0 - (-less).exp()) as f32;
                 return (Obeys, Evidence::SlowerThanQuiet { less });
             }
             faster = less < -0.1 && -less > 4.0 * error;
             let bound = less + 2.0 * error;
-            let over_time = quiet.rate() - notified.rate();
-            let most = less.max(over_time);
-            if most > 0.08 && most > 4.0 * error || most > 0.2 && most > 2.0 * error {
+            if less > 0.08 && less > 4.0 * error || less > 0.2 && less > 2.0 * error {
                 open = true;
             } else if bound < 0.28 {
                 since_quiet = Some(bound);
@@ -975,20 +983,12 @@ impl Obedience {
             }
             too_late = Some(shape);
         }
-        if once {
-            return (Unclear, Evidence::Once);
-        }
         if self.pauses > 0.5 * self.gaps && self.paused_at < 0.25 * self.pauses {
             return (Unclear, Evidence::Pauses);
         }
         if let Some(shape) = suspect {
-            return (
-                Unclear,
-                Evidence::Varies {
-                    less: shape.less as f32,
-                    chance: (3.0 * shape.error) as f32,
-                },
-            );
+            let (less, chance) = (shape.less as f32, (3.0 * shape.error) as f32);
+            return (Unclear, Evidence::Varies { less, chance });
         }
         if open {
             let evidence = too_late.map_or(Evidence::TooFew, |shape| {
@@ -1027,7 +1027,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Evidence; 14] = [
+    const ALL: [Evidence; 13] = [
         Evidence::NoData,
         Evidence::Slower {
             less: 0.415,
@@ -1045,7 +1045,6 @@ mod tests {
             chance: 0.2,
         },
         Evidence::Coarse,
-        Evidence::Once,
         Evidence::Pauses,
         Evidence::FallsBack {
             less: 0.42,
@@ -1104,7 +1103,7 @@ mod tests {
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
         assert!(size_of::<Obedience>() <= 264, "{}", size_of::<Obedience>());
-        assert!(all <= 720, "{all}");
+        assert!(all <= 736, "{all}");
     }
 
     proptest! {

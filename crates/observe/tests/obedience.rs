@@ -21,34 +21,58 @@ fn is_unclear(flow: &Labelled) -> bool {
     flow.verdict.answer == Answer::Unclear
 }
 
-fn is_wrong(flow: &Labelled) -> bool {
-    ![Answer::Unclear, flow.sender.truth()].contains(&flow.verdict.answer)
-}
-
 #[test]
 fn verdicts_are_seldom_wrong_and_seldom_missing() {
     let flows = flows(50_000..50_780);
     let all: Vec<_> = flows.iter().collect();
-    assert!(part(&all, is_wrong) <= 0.02, "{}", part(&all, is_wrong));
+    assert!(
+        part(&all, Labelled::is_wrong) <= 0.02,
+        "{}",
+        part(&all, Labelled::is_wrong)
+    );
     // Behind a shared queue, and of who speeds up, more remains unclear: the benchmark says how much.
     let alone: Vec<_> = flows
         .iter()
-        .filter(|flow| Sender::ALL[..Sender::ALONE].contains(&flow.sender))
+        .filter(|flow| Sender::TOGETHER[..Sender::ALONE].contains(&flow.sender))
         .collect();
     assert!(alone.len() > 500, "{}", alone.len());
-    assert!(part(&alone, is_wrong) <= 0.01, "{}", part(&alone, is_wrong));
+    assert!(
+        part(&alone, Labelled::is_wrong) <= 0.01,
+        "{}",
+        part(&alone, Labelled::is_wrong)
+    );
     let unclear = part(&alone, is_unclear);
     assert!(unclear < 0.2, "{unclear}");
 }
 
 #[test]
+fn senders_made_apart_are_seldom_judged_wrongly() {
+    let flows: Vec<_> = (50_000..50_600)
+        .map(labelled::apart)
+        .filter(|flow| flow.seen.0 >= 1_000 && flow.seen.1 >= 20)
+        .collect();
+    for sender in Sender::APART {
+        let one: Vec<_> = flows.iter().filter(|flow| flow.sender == sender).collect();
+        assert!(one.len() > 30, "{sender:?}: {}", one.len());
+        // Behind a full queue its share of the line is seen, whoever slows down; and with less than 90 packets a second an
+        // answer after 30 ms may be the next packet.
+        let hard = [Sender::Crosses, Sender::TooLate].contains(&sender);
+        let most = if hard { 0.15 } else { 0.02 };
+        let wrong = part(&one, Labelled::is_wrong);
+        assert!(wrong <= most, "{sender:?}: {wrong}");
+    }
+}
+
+#[test]
 fn who_cuts_a_little_behind_a_queue_is_not_accused() {
-    let kinds = Sender::ALL.len();
-    let place = Sender::ALL.iter().position(|one| *one == Sender::Shares);
+    let kinds = Sender::TOGETHER.len();
+    let place = Sender::TOGETHER
+        .iter()
+        .position(|one| *one == Sender::Shares);
     let flows = flows((60_000..61_300).filter(|n| Some(*n as usize % kinds) == place));
     let shares: Vec<_> = flows.iter().collect();
     assert!(shares.len() > 30, "{}", shares.len());
-    assert_eq!(part(&shares, is_wrong), 0.0);
+    assert_eq!(part(&shares, Labelled::is_wrong), 0.0);
     assert!(part(&shares, is_unclear) < 0.5);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each flow is drawn from its number alone: a sender, how it answers, when it is notified, and how it was captured.
 
+mod apart;
 mod queue;
 
 use fcn_node::reaction_point::dcqcn::{Dcqcn, Params};
@@ -71,11 +72,23 @@ pub enum Sender {
     Pushes,
     /// Never slows down: it speeds up when notified, and falls back.
     Rises,
+    /// Never slows down: messages with think times, notified by what they congest themselves.
+    Thinks,
+    /// The same, but halves.
+    ThinksHalves,
+    /// Halves by longer pauses between bursts, as a rate limiter does.
+    Limits,
+    /// Slows down to 60 to 90 % for part of the time, packets at random.
+    Slightly,
+    /// Halves after 30 to 300 ms, packets that sparse.
+    TooLate,
+    /// DCQCN of many parameters, behind a queue with cross traffic.
+    Crosses,
 }
 
 impl Sender {
-    /// All of them.
-    pub const ALL: [Self; 13] = [
+    /// Those that [`flow`] draws from.
+    pub const TOGETHER: [Self; 13] = [
         Self::Dcqcn,
         Self::Halves,
         Self::Sinks,
@@ -91,6 +104,16 @@ impl Sender {
         Self::Rises,
     ];
 
+    /// Those that [`apart`] draws from.
+    pub const APART: [Self; 6] = [
+        Self::Thinks,
+        Self::ThinksHalves,
+        Self::Limits,
+        Self::Slightly,
+        Self::TooLate,
+        Self::Crosses,
+    ];
+
     /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
     pub const ALONE: usize = 10;
 
@@ -103,7 +126,11 @@ impl Sender {
             | Self::Partly
             | Self::Late
             | Self::Shares
-            | Self::Detours => Answer::Obeys,
+            | Self::Detours
+            | Self::ThinksHalves
+            | Self::Limits
+            | Self::Slightly
+            | Self::Crosses => Answer::Obeys,
             _ => Answer::DoesNotObey,
         }
     }
@@ -125,6 +152,12 @@ impl Sender {
             Self::Varies => "never, rate varies by itself",
             Self::Pushes => "never, shares a queue with DCQCN",
             Self::Rises => "speeds up, and falls back",
+            Self::Thinks => "never, messages and think times",
+            Self::ThinksHalves => "halves, messages and think times",
+            Self::Limits => "halves, bursts of a rate limiter",
+            Self::Slightly => "60 to 90 % in part, at random",
+            Self::TooLate => "halves after 30 to 300 ms",
+            Self::Crosses => "DCQCN, behind a shared queue",
         }
     }
 }
@@ -145,6 +178,8 @@ enum Notified {
 pub struct Labelled {
     /// How its sender answers.
     pub sender: Sender,
+    /// Whether it slows down by less than a fifth, so that not to obey is no wrong answer.
+    pub small: bool,
     /// Time between notifications, in nanoseconds.
     #[allow(dead_code, reason = "for the benchmark's table")]
     pub gap: f64,
@@ -159,11 +194,29 @@ pub const GAPS: [f64; 12] = [
     20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6,
 ];
 
+impl Labelled {
+    /// Whether the answer is one, and a wrong one.
+    pub fn is_wrong(&self) -> bool {
+        match self.verdict.answer {
+            Answer::Unclear => false,
+            Answer::DoesNotObey if self.small => false,
+            answer => answer != self.sender.truth(),
+        }
+    }
+}
+
+/// The flow of that number of senders made apart.
+pub fn apart(number: u64) -> Labelled {
+    let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    let sender = Sender::APART[(number % Sender::APART.len() as u64) as usize];
+    apart::flow(sender, r)
+}
+
 /// The flow of that number.
 pub fn flow(number: u64) -> Labelled {
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(number));
     let r = &mut random;
-    let sender = Sender::ALL[(number % Sender::ALL.len() as u64) as usize];
+    let sender = Sender::TOGETHER[(number % Sender::TOGETHER.len() as u64) as usize];
     if let Sender::Shares | Sender::Pushes = sender {
         return queue::flow(sender, r);
     }
@@ -400,6 +453,7 @@ pub fn flow(number: u64) -> Labelled {
     }
     Labelled {
         sender,
+        small: false,
         gap,
         verdict: judged.verdict(),
         seen,

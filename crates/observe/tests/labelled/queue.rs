@@ -109,6 +109,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
     let nearest = |a: &f64, b: &f64| (a / gap).ln().abs().total_cmp(&(b / gap).ln().abs());
     Labelled {
         sender,
+        small: false,
         gap: GAPS.into_iter().min_by(nearest).unwrap_or(gap),
         verdict: judged.verdict(),
         seen,
