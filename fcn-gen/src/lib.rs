@@ -3,6 +3,7 @@
 
 mod bgp_update;
 pub mod cli;
+mod commands;
 pub mod compare;
 pub mod describe;
 pub mod extcap;

@@ -1,6 +1,5 @@
 //! What is changed in frames, done by fcn-wire: once for all loops, and for each loop.
 
-use crate::cli;
 use crate::left_out::Reason;
 use crate::rules::{self, Vary};
 use fcn_link::capture_file::MAX_PACKET;
@@ -34,7 +33,7 @@ impl Rewriting {
     ///
     /// # Errors
     /// The options contradict each other.
-    pub fn of(options: &cli::Rewriting, own: [Option<[u8; 6]>; 2]) -> failure::Result<Self> {
+    pub fn of(options: &rules::Rewriting, own: [Option<[u8; 6]>; 2]) -> failure::Result<Self> {
         let side = |own| {
             let rules = rules::rules(options, own)?;
             Ok((rules::variation(&rules, &options.vary)?, rules))

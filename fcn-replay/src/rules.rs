@@ -1,6 +1,6 @@
 //! Changes as people write them on the command line, and fcn-wire's rules for them.
 
-use crate::cli::Rewriting;
+use clap::Args;
 use fcn_tool::failure::{self, Failure};
 use fcn_tool::quantity;
 use fcn_wire::Qp;
@@ -10,6 +10,66 @@ use std::str::FromStr;
 
 /// Source MAC address where neither the capture nor the command line nor the interface has one: locally administered.
 const SOMEONE: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+
+/// What is changed.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Rewriting")]
+pub struct Rewriting {
+    /// Destination MAC address of all frames
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub dst_mac: Option<[u8; 6]>,
+    /// Source MAC address of all frames
+    #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
+    pub src_mac: Option<[u8; 6]>,
+    /// Another MAC address for one of the capture; may be given several times, as all that has OLD=NEW
+    #[arg(long, value_name = "OLD=NEW", value_parser = macs)]
+    pub map_mac: Vec<Pair<[u8; 6]>>,
+    /// Set the outermost tag's VLAN, take all tags off, map one VLAN, or put a tag in front
+    #[arg(long, value_name = "ID|none|OLD=NEW|push:ID")]
+    pub vlan: Vec<Vlan>,
+    /// Other IPv4 or IPv6 addresses, by prefix: wherever they occur, in options, five-tuples and quoted packets, too
+    #[arg(long, value_name = "PREFIX=PREFIX", value_parser = prefixes)]
+    pub map_ip: Vec<Pair<Prefix>>,
+    /// UDP source ports of RoCEv2 and VXLAN
+    #[arg(long, value_name = "PORT|OLD=NEW|+N")]
+    pub udp_source: Vec<Port>,
+    /// Another QP number for one of the capture
+    #[arg(long, value_name = "OLD=NEW", value_parser = qps)]
+    pub map_qp: Vec<Pair<Qp>>,
+    /// Add to all QP numbers
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub add_qp: Option<i32>,
+    /// Add to all PSNs
+    #[arg(long, value_name = "N")]
+    pub add_psn: Option<u32>,
+    /// Set all IPv6 flow labels
+    #[arg(long, value_name = "LABEL", value_parser = label)]
+    pub flow_label: Option<u32>,
+    /// Make checksums and ICRC right that were wrong in the capture; those that were right always stay so
+    #[arg(long)]
+    pub repair: bool,
+    /// Let something move on with every loop: psn, flow (the UDP source port) or qp, each =STEP, address=PREFIX[+STEP]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub vary: Vec<Vary>,
+}
+
+impl Rewriting {
+    /// Whether frames with an Ethernet header are changed, leaving loops aside.
+    #[must_use]
+    pub const fn changes_anything(&self) -> bool {
+        self.dst_mac.is_some()
+            || self.src_mac.is_some()
+            || !self.map_mac.is_empty()
+            || !self.vlan.is_empty()
+            || !self.map_ip.is_empty()
+            || !self.udp_source.is_empty()
+            || !self.map_qp.is_empty()
+            || self.add_qp.is_some()
+            || self.add_psn.is_some()
+            || self.flow_label.is_some()
+            || self.repair
+    }
+}
 
 /// What a value becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

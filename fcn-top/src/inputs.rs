@@ -3,8 +3,9 @@
 use crate::cli::Cli;
 use crate::config::Preferences;
 use crate::engine::file::{Choice, FileInput};
+use crate::engine::handle::Capturing;
 use crate::engine::kernel_filter::PacketFilter;
-use crate::engine::live::{Capturing, LiveInput};
+use crate::engine::live::LiveInput;
 use crate::engine::passed::ANY;
 use crate::engine::privileges;
 use crate::engine::{Engine, Input};

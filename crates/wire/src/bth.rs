@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
-use crate::icrc::ICRC_LEN;
+use crate::header::ICRC_LEN;
 use crate::layer::Layer;
 use crate::octets::{put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
 use core::fmt;

@@ -108,3 +108,6 @@ pub mod icmp {
     /// Type and code of ICMPv6's Parameter Problem about an option that is not known (RFC 4443 section 3.4).
     pub const UNRECOGNISED_OPTION: [u8; 2] = [4, 2];
 }
+
+/// Octets of the ICRC.
+pub const ICRC_LEN: usize = 4;

@@ -15,8 +15,7 @@ use crc32fast::Hasher;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// Octets of the ICRC.
-pub const ICRC_LEN: usize = 4;
+pub use crate::header::ICRC_LEN;
 
 /// How the ICRC treats IPv6 extension headers between the IPv6 header and UDP. No specification says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]

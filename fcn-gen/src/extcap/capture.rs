@@ -4,8 +4,8 @@
 use super::controls::{AT_ONCE, COUNT, PACE, RATE, SEED, UNTIL_STOPPED, VANTAGE};
 use super::{FILTER, Interface, NO_FILTER};
 use crate::cli;
+use crate::commands;
 use crate::pace::{Pacer, unread};
-use crate::run;
 use crate::scenario::{Source, builtin};
 use crate::write::{self, Output, Request};
 use fcn_tool::console::Console;
@@ -35,7 +35,7 @@ pub fn capture(
             return Err(Failure::usage(NO_FILTER));
         }
         if builtin::kind(interface.scenario) == "stress" {
-            return run::act(wish.stress(fifo), console);
+            return commands::act(wish.stress(fifo), console);
         }
         let (request, speed) = (wish.request()?, wish.speed()?);
         let file = pipe;

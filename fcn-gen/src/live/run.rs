@@ -9,9 +9,8 @@ use crate::gallery;
 use crate::gallery_truth::EPOCH;
 use crate::json_lines;
 use crate::pending::Pending;
-use crate::run::source;
 use crate::scenario::model::Simulation;
-use crate::scenario::{Play, Scenario};
+use crate::scenario::{self, Play, Scenario};
 use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
 use crate::write::{self, vantage_name};
 use fcn_link::backend::SlotCount;
@@ -54,7 +53,7 @@ type Lines = Vec<(&'static str, String)>;
 /// The scenario is none, the link cannot be opened or fails, nothing was sent, or someone stopped it.
 pub fn run(options: Run, console: &mut Console<'_>) -> Result {
     let request = write::Request {
-        source: source(&options.chosen.scenario),
+        source: scenario::Source::named(&options.chosen.scenario),
         sets: options.chosen.sets.clone(),
         seed: options.seed,
         // Whole frames are sent, whatever a capture would keep of them.

@@ -3,8 +3,9 @@
 use super::addresses;
 use super::error::{Refusal, refuse};
 use super::faults;
-use super::flows::{self, Maker};
+use super::flows::Maker;
 use super::model::Simulation;
+use super::pairs;
 use super::qps;
 use super::roles::Roles;
 use super::schema::File;
@@ -37,7 +38,7 @@ pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     }
     let topology = Topology::of(file)?;
     let addresses = addresses::assign(&topology)?;
-    let pairs = flows::pairs(file, &topology)?;
+    let pairs = pairs::pairs(file, &topology)?;
     let roles = Roles::new(file, &topology, &addresses, &pairs)?;
     let flows = Maker::new(file, &roles).flows(&pairs)?;
     if flows.is_empty() {

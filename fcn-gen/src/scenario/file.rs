@@ -12,7 +12,7 @@ use super::stress;
 use crate::gallery::{self, ALL_FAMILIES};
 use crate::stress::Stress;
 use fcn_wire::Profile;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Largest scenario file: 4 MiB.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -31,6 +31,21 @@ pub enum Source {
         /// The TOML.
         text: String,
     },
+}
+
+impl Source {
+    /// The scenario meant: one of ours by its name, or a file where it is written like one or there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let path = Path::new(name);
+        let is_builtin = builtin::text(name).is_some();
+        let like_a_file = name.contains('/') || name.ends_with(".toml") || path.is_file();
+        if !is_builtin && like_a_file {
+            Self::File(path.to_owned())
+        } else {
+            Self::Builtin(name.to_owned())
+        }
+    }
 }
 
 /// A scenario, ready.

@@ -1,11 +1,10 @@
 //! Flows: who sends to whom, and the numbers of each connection, drawn from the seed where the file says none.
 
 use super::error::{Refusal, refuse};
-use super::limits;
 use super::model::{Flow, IoamTrace, Mechanism, NodeId, ProxyKnownBy};
+use super::pairs::Pair;
 use super::roles::Roles;
-use super::schema::{File, FlowKeys, Pairs, Patterns, TraceKind, WIDEST};
-use super::topology::{Paths, Topology};
+use super::schema::{File, TraceKind, WIDEST};
 use crate::units::{Ps, Rate};
 use core::num::NonZeroU64;
 use fcn_wire::Qp;
@@ -24,125 +23,6 @@ const PORTS: u32 = 0xC000;
 /// DSCP and class of lossless RDMA traffic, as NICs come configured.
 const DSCP: u8 = 26;
 const PRIORITY: u8 = 3;
-
-/// A flow before its numbers are known.
-pub(super) struct Pair<'a> {
-    keys: &'a FlowKeys,
-    /// The entry's number in its array.
-    entry: usize,
-    name: String,
-    pub from: NodeId,
-    pub to: NodeId,
-    /// Nodes on the way, both hosts included.
-    pub path: Vec<NodeId>,
-    /// Whether its entry makes just this one.
-    alone: bool,
-    /// Number within its entry, from 0.
-    index: u64,
-}
-
-impl Pair<'_> {
-    /// The path of a key of its entry.
-    fn key(&self, key: &str) -> String {
-        format!("flow.{}.{key}", self.entry)
-    }
-}
-
-/// Every flow's ends and way.
-pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<Pair<'a>>, Refusal> {
-    let mut paths = Paths::new(topology);
-    let mut names = HashSet::new();
-    let mut all = Vec::new();
-    let mut on_the_way = 0;
-    for (entry, keys) in file.flow.iter().enumerate() {
-        let at = |key: &str| format!("flow.{entry}.{key}");
-        if let Some(name) = &keys.name {
-            limits::name(name, || at("name"))?;
-        }
-        let alone = single(&keys.from) && single(&keys.to) && keys.count.is_none();
-        let ends = ends(keys, topology, at)?;
-        let copies = keys.count.map_or(1, |count| count.0);
-        let flows = all.len() + ends.len().saturating_mul(copies as usize);
-        limits::at_most(flows, limits::FLOWS, "flows", || at("to"))?;
-        let mut index = 0;
-        for (from, to) in ends {
-            let (sender, receiver) = (topology.name(from), topology.name(to));
-            let Some(path) = paths.path(from, to) else {
-                refuse!(
-                    at("to"),
-                    "there is no way from `{sender}` to `{receiver}`; link their switches"
-                );
-            };
-            on_the_way += path.len() * copies as usize;
-            let what = "nodes on the ways of all flows";
-            limits::at_most(on_the_way, limits::ON_THE_WAY, what, || at("to"))?;
-            for copy in 1..=copies {
-                let name = match &keys.name {
-                    Some(name) if alone => name.clone(),
-                    Some(name) => format!("{name}{}", index + 1),
-                    None if keys.count.is_none() => format!("{sender}-{receiver}"),
-                    None => format!("{sender}-{receiver}-{copy}"),
-                };
-                if !names.insert(name.clone()) {
-                    let path = at(if keys.name.is_some() { "name" } else { "from" });
-                    refuse!(
-                        path,
-                        "there are two flows `{name}`; give them names that differ"
-                    );
-                }
-                all.push(Pair {
-                    keys,
-                    entry,
-                    name,
-                    from,
-                    to,
-                    path: path.clone(),
-                    alone,
-                    index,
-                });
-                index += 1;
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn single(patterns: &Patterns) -> bool {
-    matches!(patterns.as_slice(), [one] if !one.contains('*'))
-}
-
-fn ends(
-    keys: &FlowKeys,
-    topology: &Topology<'_>,
-    at: impl Fn(&str) -> String,
-) -> Result<Vec<(NodeId, NodeId)>, Refusal> {
-    let from = topology.find(&keys.from, &at("from"), Some(true))?;
-    let to = topology.find(&keys.to, &at("to"), Some(true))?;
-    let mut ends: Vec<_> = match keys.pairs.unwrap_or(Pairs::All) {
-        Pairs::Each if from.len() != to.len() => {
-            let (from, to) = (from.len(), to.len());
-            refuse!(
-                at("to"),
-                "pairs = \"each\" wants as many receivers as senders; there are {to} and {from}"
-            );
-        }
-        Pairs::Each => from.into_iter().zip(to).collect(),
-        Pairs::All => {
-            let pairs = from.len().saturating_mul(to.len());
-            limits::at_most(pairs, limits::FLOWS + limits::HOSTS, "flows", || at("to"))?;
-            let pairs_of = |from: &NodeId| to.iter().map(|to| (*from, *to)).collect::<Vec<_>>();
-            from.iter().flat_map(pairs_of).collect()
-        }
-    };
-    ends.retain(|(from, to)| from != to);
-    if ends.is_empty() {
-        refuse!(
-            at("to"),
-            "sender and receiver are the same host; a flow needs two"
-        );
-    }
-    Ok(ends)
-}
 
 /// IPv6 unless the file says otherwise, or the proxies can only be known for IPv4.
 fn default_family(file: &File) -> u8 {

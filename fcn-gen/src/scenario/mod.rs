@@ -12,6 +12,7 @@ mod file;
 mod flows;
 mod limits;
 pub mod model;
+mod pairs;
 mod qps;
 mod roles;
 mod schema;

@@ -2,12 +2,12 @@
 
 use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
-use super::flows::Pair;
 use super::limits;
 use super::model::{
     Edge, Host, LinkId, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch,
     Thresholds, Tunnel,
 };
+use super::pairs::Pair;
 use super::schema::{
     Ability, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys, TunnelKind,
 };

@@ -3,8 +3,8 @@
 //!
 //! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the first PSN, modulo 2²⁴.
 
+use super::hash::mix;
 use super::outcome::SAMPLES;
-use super::route::mix;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_node::reaction_point::FlowId;

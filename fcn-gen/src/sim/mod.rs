@@ -7,6 +7,7 @@ mod connection;
 mod event;
 mod foreign;
 mod frames;
+mod hash;
 mod host;
 mod ledger;
 mod management;

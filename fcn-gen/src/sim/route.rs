@@ -1,6 +1,7 @@
 //! Which way: shortest paths between switches, all of equal length kept for ECMP, and the tunnels between provider edges.
 
 use super::frames::Path;
+use super::hash::mix;
 use crate::scenario::model::{NodeKind, Simulation, Tunnel};
 use std::collections::VecDeque;
 
@@ -15,14 +16,6 @@ pub struct Routes {
     place: Vec<Option<usize>>,
     /// By edge (as place) and destination switch: the tunnel to take.
     tunnels: Vec<Vec<Option<u32>>>,
-}
-
-/// A hash that spreads well and stays the same for ever (SplitMix64's finaliser).
-pub const fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// The port of `node` on link `link`.

@@ -3,9 +3,9 @@
 use super::connection::{entropy, psn};
 use super::event::Event;
 use super::frames::{HOPS, Path};
+use super::hash::mix;
 use super::outcome::SwitchTruth;
 use super::packet::{CE, ECT0, MAC_CONTROL, NONE, Octets, Packet, What};
-use super::route::mix;
 use super::{State, World};
 use crate::scenario::model::{self, NodeKind, Thresholds};
 use crate::units::Ps;

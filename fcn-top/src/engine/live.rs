@@ -2,7 +2,8 @@
 //! to come back.
 
 use super::export::Described;
-use super::kernel_filter::{PacketFilter, said};
+use super::handle::{Capturing, GATHER, Handle, open};
+use super::kernel_filter::said;
 use super::opener::Opener;
 use super::passed::{ANY, Passed, ifindex};
 use super::{Engine, Input, wall_clock};
@@ -13,8 +14,7 @@ use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
 use fcn_observe::sightings;
 use fcn_tool::failure::Failure;
-use fcn_wire::{LinkType, Profile, Severity};
-use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
+use fcn_wire::{LinkType, Severity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,10 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The link type of all interfaces together that says which one each packet passed.
-const LINUX_SLL2: Linktype = Linktype(276);
-/// How long the kernel may gather packets before it hands them over, in milliseconds.
-const GATHER: i32 = 10;
 /// The same in nanoseconds, with what the machine may be late: packets older than that have come, if none are waiting.
 const ON_ITS_WAY: u64 = 30_000_000;
 /// How long an interface without packets is waited for before something else is looked at.
@@ -46,29 +42,6 @@ const RETRYING: Duration = Duration::from_millis(250);
 const MANY: usize = 4_096;
 /// Packets that are still taken in at the end, at most.
 const LAST: usize = 1 << 20;
-
-/// How to capture.
-#[derive(Clone, Debug)]
-pub struct Capturing {
-    /// Octets of the ring that the kernel puts packets into.
-    pub buffer: u64,
-    /// Octets kept of each packet.
-    pub snap_len: u32,
-    /// Whether packets for others are wanted.
-    pub promiscuous: bool,
-    /// Which packets.
-    pub filter: PacketFilter,
-    /// Code points.
-    pub profile: Profile,
-}
-
-/// An open handle.
-pub struct Handle {
-    capture: Capture<Active>,
-    link: LinkType,
-    /// What packets have to pass here, behind the kernel's filter.
-    filter: Option<BpfProgram>,
-}
 
 /// An interface that packets are captured on.
 pub struct LiveInput {
@@ -456,41 +429,6 @@ impl Input for LiveInput {
 /// Nothing is waiting: all that was captured before `now` has come.
 fn tell(told: &Arc<AtomicU64>, now: u64) {
     told.fetch_max(now.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
-}
-
-/// Opens an interface that is up.
-pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
-    let mut capture = Capture::from_device(name)
-        .map_err(said)?
-        // All interfaces together cannot be made promiscuous, and libpcap complains.
-        .promisc(how.promiscuous && name != ANY)
-        .snaplen(i32::try_from(how.snap_len).unwrap_or(i32::MAX))
-        .buffer_size(i32::try_from(how.buffer).unwrap_or(i32::MAX))
-        .timeout(GATHER)
-        .precision(Precision::Nano)
-        .open()
-        .map_err(said)?
-        .setnonblock()
-        .map_err(said)?;
-    // Says on which interface each packet was seen, so that what passes several counts once; old libpcaps do not know it, and
-    // the monitor tells what that means.
-    if name == ANY {
-        capture.set_datalink(LINUX_SLL2).unwrap_or_default();
-    }
-    let number = capture.get_datalink().0;
-    let link = u32::try_from(number)
-        .ok()
-        .and_then(LinkType::from_pcap)
-        .ok_or_else(|| format!("its link type {number} is none that is read here"))?;
-    let filter = how
-        .filter
-        .install(&mut capture, link, &how.profile)
-        .map_err(|said| format!("--filter: {said}"))?;
-    Ok(Handle {
-        capture,
-        link,
-        filter,
-    })
 }
 
 /// What the interface of that kernel's number is called.

@@ -8,6 +8,7 @@
 
 pub mod export;
 pub mod file;
+pub mod handle;
 pub mod intervals;
 pub mod keeper;
 pub mod kernel_filter;

@@ -1,6 +1,6 @@
 //! An interface that is not up cannot be opened yet. A thread of its own waits for it, and alone keeps the right to open it.
 
-use super::live::{Capturing, Handle, open};
+use super::handle::{Capturing, Handle, open};
 use super::privileges;
 use fcn_link::interface::Interface;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};

@@ -1,0 +1,148 @@
+//! The commands: has the work done that the command line asks for, and prints what comes of it.
+
+use crate::cli::{self, Cli, Command};
+use crate::compare::{self, Over, Question};
+use crate::describe;
+use crate::live;
+use crate::pending::Pending;
+use crate::plot;
+use crate::scenario::{self, Source, builtin};
+use crate::write::{self, Output, Request};
+use clap::Parser;
+use fcn_tool::console::{Console, say, say_json, usage};
+use fcn_tool::failure::{Failure, Result};
+use fcn_tool::progress::Progress;
+use std::ffi::OsString;
+use std::fs;
+
+/// Does what `args` ask for.
+pub(crate) fn act(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
+    match Cli::try_parse_from(args) {
+        Ok(cli) => dispatch(cli.command, console),
+        Err(error) => usage(&error, console),
+    }
+}
+
+fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
+    match command {
+        Command::List(options) => list(&options, console),
+        Command::Show(options) => show(&options, console),
+        Command::Write(options) => write(options, console),
+        Command::Run(options) => live::run(*options, console),
+        Command::Compare(options) => compare(options, console),
+    }
+}
+
+fn list(options: &cli::List, console: &mut Console<'_>) -> Result {
+    if options.json {
+        say_json(
+            console.out,
+            &describe::list_json(
+                builtin::list().map(|(name, about)| (name, about, builtin::kind(name))),
+            ),
+        )
+    } else {
+        say(console.out, &describe::list(builtin::list()))
+    }
+}
+
+fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
+    let cli::Chosen {
+        scenario: name,
+        sets,
+    } = &options.chosen;
+    let source = Source::named(name);
+    let scenario = scenario::load(&source, sets).map_err(|error| Failure::bad_scenario(&error))?;
+    if options.toml {
+        return say(console.out, &toml(&source)?);
+    }
+    if options.json {
+        say_json(console.out, &describe::show_json(&scenario, (name, sets)))
+    } else {
+        say(console.out, &describe::show(&scenario, (name, sets)))
+    }
+}
+
+/// The scenario's file, as it is.
+fn toml(source: &Source) -> Result<String> {
+    match source {
+        Source::Builtin(name) => Ok(builtin::text(name).unwrap_or_default().to_owned()),
+        Source::File(path) => {
+            fs::read_to_string(path).map_err(|error| Failure::io("read", path, &error))
+        }
+        Source::Text { text, .. } => Ok(text.clone()),
+    }
+}
+
+fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
+    let to_stdout = options.output == *"-";
+    write::check_truth(options.truth.as_deref(), None)?;
+    if to_stdout && console.out_is_terminal {
+        return Err(Failure::usage("a capture is nothing for a terminal")
+            .and("standard output")
+            .and("redirect it into a file or a program, or name a file with -o"));
+    }
+    let request = Request {
+        source: Source::named(&options.chosen.scenario),
+        sets: options.chosen.sets,
+        seed: options.seed,
+        snap_len: options.snap_len,
+        truth: options.truth,
+    };
+    let stop = (console.catch_interrupt)()?;
+    let bar = Progress::new(
+        options.chosen.scenario,
+        console.err_is_terminal && !options.quiet,
+    );
+    let output = if to_stdout {
+        Output::Writer(&mut *console.out)
+    } else {
+        Output::File(options.output)
+    };
+    let report = write::write(&request, output, &stop, &|now, of| {
+        bar.at(now.as_nanos(), of.as_nanos());
+    })?;
+    drop(bar);
+    if options.quiet && !options.json {
+        return Ok(());
+    }
+    let text = if options.json {
+        report.json().map_err(|error| {
+            Failure::failed("cannot write the report as JSON").and(error.to_string())
+        })?
+    } else {
+        report.text()
+    };
+    // Where the capture is on standard output, nothing else is.
+    say(if to_stdout { console.err } else { console.out }, &text)
+}
+
+fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
+    let question = Question {
+        source: Source::named(&options.chosen.scenario),
+        sets: options.chosen.sets,
+        mechanisms: compare::mechanisms(&options.mechanisms)?,
+        seeds: options.seeds,
+        over: options.over.as_deref().map(Over::read).transpose()?,
+    };
+    if let Some(svg) = &options.svg {
+        write::no_stdout("--svg", svg)?;
+    }
+    let stop = (console.catch_interrupt)()?;
+    let drawing = options.svg.as_deref().map(Pending::create).transpose()?;
+    let bar = Progress::new(
+        options.chosen.scenario,
+        console.err_is_terminal && !options.quiet,
+    );
+    let comparison =
+        compare::compare(&question, &stop, &|done, of| bar.at(done as u64, of as u64))?;
+    drop(bar);
+    if let Some(drawing) = drawing {
+        drawing.finish(plot::svg(&comparison)?.as_bytes())?;
+    }
+    if options.json {
+        say_json(console.out, &compare::json(&comparison))
+    } else {
+        say(console.out, &compare::text(&comparison))
+    }
+}
