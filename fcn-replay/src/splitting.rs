@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn flows_take_turns_and_stay_where_they_are() {
         let mut splitting = Splitting::new(None, 2);
-        let flows: Vec<Vec<u8>> = (0..6).map(|qp| packet(A, B, (700, 4791), qp)).collect();
+        let flows: Vec<Vec<u8>> = (0..6).map(|qp| packet(A, B, (50_700, 4791), qp)).collect();
         let queues: Vec<usize> = flows.iter().map(|f| job(&mut splitting, f)).collect();
         assert_eq!(queues, [0, 1, 0, 1, 0, 1]);
         for _ in 0..3 {
