@@ -177,6 +177,8 @@ fn main() {
                 .map(|path| format!("-I{}", path.display())),
         )
         .default_enum_style(bindgen::EnumVariation::Consts)
+        // Only its address is handed on; later versions' have an array of no length, whose accessors are not fit for use.
+        .opaque_type("epan_range")
         .prepend_enum_name(false)
         .generate_comments(false)
         .layout_tests(false)

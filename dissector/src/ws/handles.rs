@@ -82,7 +82,9 @@ pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
 pub fn is_asked_first(other: u32, roce: u32) -> bool {
-    roce == ROCE_PORT.load(Ordering::Relaxed) && (other < roce) != is_chosen_udp_port(other)
+    other != roce
+        && roce == ROCE_PORT.load(Ordering::Relaxed)
+        && (other < roce) != is_chosen_udp_port(other)
 }
 
 /// Whether a user has chosen what dissects UDP port `port`, by Decode As or by a preference.

@@ -45,6 +45,13 @@ pub fn frames() -> Vec<Other> {
             }
         }
     }
+    // From RoCEv2's port to itself: whoever is asked for the one port is asked for the other.
+    let bytes = frame((rocev2_port, rocev2_port), &[6; 64], false, 99);
+    frames.push(Other {
+        name: "RoCEv2's port to itself".to_owned(),
+        protocol: "infiniband",
+        bytes,
+    });
     frames
 }
 
