@@ -1,6 +1,6 @@
 //! What a picture costs: update and drawing at 200 × 50 with 10,000 QPs, and the share of a core at four a second.
 
-use fcn_top::monitor::RowId;
+use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
 use fcn_top::screen::{App, Options};
 use fcn_top::tables::Tables;

@@ -7,6 +7,17 @@ use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// Names a row for as long as it is kept: the number is not used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId(pub u64);
+
+impl RowId {
+    /// The row's place: its own for as long as it is kept, below the number of rows that were ever kept at a time.
+    pub(crate) const fn place(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 /// The state of an interface that packets captured on all interfaces together passed: nobody watches it.
 pub const PASSED: &str = "passed";
 

@@ -1,7 +1,7 @@
 //! What a screen or a report shows at one moment: copied out of the monitor, so that it goes on meanwhile.
 
-use crate::monitor::RowId;
 use crate::order::Order;
+use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use fcn_wire::Kind;
 use serde::Serialize;

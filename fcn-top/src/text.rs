@@ -1,8 +1,10 @@
 //! How values are written out for people: numbers with their units, short enough for a column; addresses masked or named
 //! where that is asked for; nothing in it that a terminal would act on.
 
+mod clean;
 mod units;
 
+pub use clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
@@ -167,21 +169,6 @@ impl Words {
         }
         let _ = write!(text, "{}", at.strftime(behind));
         text
-    }
-}
-
-/// A text with every character replaced that a terminal would act on: control characters, and those that turn the direction
-/// of writing round.
-#[must_use]
-pub fn clean(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if text.chars().any(acts) {
-        Cow::Owned(text.replace(acts, "\u{fffd}"))
-    } else {
-        Cow::Borrowed(text)
     }
 }
 

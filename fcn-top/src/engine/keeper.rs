@@ -3,8 +3,8 @@
 //!
 //! They stand in pieces of a sixteenth of the room, and leave piece by piece, so that keeping a packet is a copy.
 
-use crate::monitor::RowId;
 use crate::packet::Packet;
+use crate::record::RowId;
 use fcn_observe::FlowKey;
 use std::collections::VecDeque;
 use std::mem::size_of;

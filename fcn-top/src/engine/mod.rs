@@ -18,9 +18,10 @@ pub mod passed;
 pub mod privileges;
 mod stamps;
 
-use crate::monitor::{Monitor, RowId};
+use crate::monitor::Monitor;
 use crate::packet::Packet;
 use crate::record::EventRecord;
+use crate::record::RowId;
 use crate::tables::{Tables, Wanted, Watched};
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;

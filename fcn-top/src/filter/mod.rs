@@ -14,7 +14,8 @@ use crate::columns::Rates;
 use crate::record::{Column, Record};
 use crate::text::Words;
 use core::fmt;
-use value::{Operator, Sought, Value};
+use value::{Sought, Value};
+use words::Operator;
 
 /// The language, for people.
 pub const LANGUAGE: &str = "\

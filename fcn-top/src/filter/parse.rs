@@ -1,6 +1,7 @@
 //! The tree of tests that a filter is.
 
-use super::value::{Operator, Sought, Value};
+use super::value::{Sought, Value};
+use super::words::Operator;
 use super::words::{Placed, Token, cut};
 use super::{FilterError, MAX_DEPTH, Node};
 use crate::columns::{self, Rates};

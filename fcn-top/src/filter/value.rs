@@ -2,6 +2,7 @@
 
 use super::numbers::{moment, part, scaled, span, whole};
 use super::words;
+use super::words::{Operator, short};
 use crate::columns::near;
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds};
@@ -10,51 +11,8 @@ use core::fmt;
 use fcn_observe::access::prefix;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
-use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-
-/// How a column is compared with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
-    Is,
-    IsNot,
-    Less,
-    AtMost,
-    More,
-    AtLeast,
-    Contains,
-}
-
-impl Operator {
-    pub(super) const fn sign(self) -> &'static str {
-        match self {
-            Self::Is => "=",
-            Self::IsNot => "!=",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::More => ">",
-            Self::AtLeast => ">=",
-            Self::Contains => "~",
-        }
-    }
-
-    /// Whether it is a question of more or less.
-    const fn is_order(self) -> bool {
-        matches!(self, Self::Less | Self::AtMost | Self::More | Self::AtLeast)
-    }
-
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Is | Self::Contains => ordering.is_eq(),
-            Self::IsNot => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::AtMost => ordering.is_le(),
-            Self::More => ordering.is_gt(),
-            Self::AtLeast => ordering.is_ge(),
-        }
-    }
-}
 
 /// What is looked for in any column.
 #[derive(Clone, Debug, PartialEq)]
@@ -352,20 +310,6 @@ fn known(column: &Column, name: String) -> Result<String, String> {
             names.join(", ")
         ),
     })
-}
-
-/// A text for a message: not longer than a message bears.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 40;
-    let mut short: String = text
-        .chars()
-        .take(MOST)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
-    if text.chars().nth(MOST).is_some() {
-        short.push('…');
-    }
-    short
 }
 
 /// Whether the text of a cell has `text` in it, which is in lower case.

@@ -1,7 +1,49 @@
 //! A filter cut into words, and where each of them begins.
 
-use super::value::Operator;
 use super::{FilterError, MAX_LEN};
+use core::cmp::Ordering;
+
+/// How a column is compared with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Is,
+    IsNot,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    Contains,
+}
+
+impl Operator {
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Is => "=",
+            Self::IsNot => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::More => ">",
+            Self::AtLeast => ">=",
+            Self::Contains => "~",
+        }
+    }
+
+    /// Whether it is a question of more or less.
+    pub(super) const fn is_order(self) -> bool {
+        matches!(self, Self::Less | Self::AtMost | Self::More | Self::AtLeast)
+    }
+
+    pub(super) fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Is | Self::Contains => ordering.is_eq(),
+            Self::IsNot => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::AtMost => ordering.is_le(),
+            Self::More => ordering.is_gt(),
+            Self::AtLeast => ordering.is_ge(),
+        }
+    }
+}
 
 /// A word of the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +70,7 @@ impl Token {
             Self::Or => "or".to_owned(),
             Self::Not => "not".to_owned(),
             Self::Operator(operator) => operator.sign().to_owned(),
-            Self::Word(text) | Self::Quoted(text) => super::value::short(text),
+            Self::Word(text) | Self::Quoted(text) => short(text),
         }
     }
 }
@@ -118,4 +160,18 @@ pub(super) fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.chars().any(|c| c.is_whitespace() || is_sign(c))
         && keyword(text).is_none()
+}
+
+/// A text for a message: not longer than a message bears.
+pub(super) fn short(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut short: String = text
+        .chars()
+        .take(MOST)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push('…');
+    }
+    short
 }

@@ -25,6 +25,7 @@ pub use observe::Observed;
 pub use row::NOTIFIERS;
 pub use settings::{Limits, Settings};
 
+use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::{Detail, Tables, Totals, Wanted};
 use events::Log;
@@ -43,17 +44,6 @@ use row::Row;
 use rows::Rows;
 use std::net::IpAddr;
 use windows::Windows;
-
-/// Names a row for as long as it is kept: the number is not used again for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RowId(pub u64);
-
-impl RowId {
-    /// The row's place: its own for as long as it is kept, below the number of rows that were ever kept at a time.
-    pub(crate) const fn place(self) -> u32 {
-        self.0 as u32
-    }
-}
 
 /// Who is told to slow down, by whom, how often, and whether it obeys.
 ///

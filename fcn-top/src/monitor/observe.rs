@@ -1,10 +1,11 @@
 //! One packet: what it is, and who is to be told of it.
 
+use super::Monitor;
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
 use super::notices::About;
-use super::{Monitor, RowId};
 use crate::packet::Packet;
+use crate::record::RowId;
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;

@@ -1,7 +1,7 @@
 //! The rows: found by key, named by [`RowId`], bounded. What one row holds is in `row.rs`.
 
-use super::RowId;
 use super::row::Row;
+use crate::record::RowId;
 use fcn_observe::{Bounded, RowKey, Slot};
 use fcn_wire::Gist;
 

@@ -1,7 +1,8 @@
 //! Tests of the monitor as a whole, by packets made here.
 
-use super::{Limits, Monitor, Observed, RowId, Settings};
+use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
+use crate::record::RowId;
 use crate::record::{QpRecord, QpSide, Resolved};
 use crate::tables::Wanted;
 use fcn_observe::RowKey;

@@ -2,7 +2,7 @@
 //! member changes its meaning or goes.
 
 use super::Selection;
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::record::{Cell, QpRecord, Record};
 use crate::tables::Tables;
 use crate::text::Words;

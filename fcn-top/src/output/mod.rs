@@ -12,8 +12,8 @@ pub mod schemas;
 pub mod table;
 
 use crate::filter::Filter;
-use crate::monitor::RowId;
 use crate::order::Order;
+use crate::record::RowId;
 use crate::record::{QpRecord, column_named};
 use crate::tables::Tables;
 use crate::text::Words;

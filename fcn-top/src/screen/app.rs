@@ -10,8 +10,8 @@ use super::picker::Over;
 use super::sheet::Sheet;
 use super::theme::{Theme, Tone};
 use super::{Colours, Effect, Options, View};
-use crate::monitor::RowId;
 use crate::order::Order;
+use crate::record::RowId;
 use crate::record::{
     EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record, column_named,
 };
@@ -65,7 +65,7 @@ macro_rules! with_table {
         match $app.view {
             $crate::screen::View::Qps | $crate::screen::View::Flow => {
                 #[allow(dead_code, reason = "not every body names the type")]
-                type $line = ($crate::monitor::RowId, $crate::record::QpRecord);
+                type $line = ($crate::record::RowId, $crate::record::QpRecord);
                 let ($sheet, $lines) = (&mut sheets.qps, &moments.shown().qps[..]);
                 $body
             }

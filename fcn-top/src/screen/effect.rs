@@ -1,7 +1,7 @@
 //! What the screen asks its caller to do: it writes no files itself.
 
 use super::View;
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::Format;
 use super::app::{App, with_table};
 use super::line::Line;
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::text::clean;
 use crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;

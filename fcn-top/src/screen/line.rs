@@ -2,7 +2,7 @@
 
 use super::fit::Side;
 use super::theme::Tone;
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::record::{
     Answer, Column, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide, Record,
     Resolved,

@@ -1,7 +1,7 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
-use crate::monitor::RowId;
 use crate::record::EventRecord;
+use crate::record::RowId;
 use crate::tables::Tables;
 use std::collections::VecDeque;
 use std::rc::Rc;

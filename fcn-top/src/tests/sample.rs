@@ -1,6 +1,6 @@
 //! Tables made by hand, for tests of whatever shows tables; and the comparison with texts as committed.
 
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::record::{
     Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
     Resolved,

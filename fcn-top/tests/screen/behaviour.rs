@@ -3,8 +3,8 @@
 use super::sample::{SECOND, START, change, incast};
 use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
-use fcn_top::monitor::RowId;
 use fcn_top::record::QpRecord;
+use fcn_top::record::RowId;
 use fcn_top::screen::{App, Effect, Format, Options, Records, View};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;

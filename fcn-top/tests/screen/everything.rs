@@ -2,7 +2,7 @@
 
 use super::sample::{empty, incast};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use fcn_top::monitor::RowId;
+use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, InterfaceRecord, QpRecord};
 use fcn_top::screen::{App, Options, View};
 use fcn_top::tables::{Detail, Tables};

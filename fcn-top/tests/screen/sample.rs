@@ -1,6 +1,6 @@
 //! Tables as they would be during an incast: eight senders, one receiver, switches between them.
 
-use fcn_top::monitor::RowId;
+use fcn_top::record::RowId;
 use fcn_top::record::{
     Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
     Resolved,

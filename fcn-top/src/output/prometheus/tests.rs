@@ -1,7 +1,7 @@
 //! Pages checked by the rules of the format, series that are bounded and never go back, and the page over HTTP.
 
 use super::*;
-use crate::monitor::RowId;
+use crate::record::RowId;
 use crate::tests::sample;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
