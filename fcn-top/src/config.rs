@@ -80,7 +80,7 @@ preferences! {
     domain: Vec<Net> = "[]";
     /// Notifications a second, of each kind but CNPs, that one notifier may send about one flow; 0: any [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
-    flow_rate: Count = "20000";
+    flow_rate: u32 = "20000";
     /// Tell interfaces apart: a row each
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     per_interface: bool = "false";

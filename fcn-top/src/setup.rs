@@ -147,9 +147,7 @@ pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
         trust: prefixes(&preferences.trust),
         able: prefixes(&preferences.able),
         domain: prefixes(&preferences.domain),
-        flow_rate: preferences.flow_rate.map_or(usual.flow_rate, |rate| {
-            u32::try_from(rate.0).unwrap_or(u32::MAX)
-        }),
+        flow_rate: preferences.flow_rate.unwrap_or(usual.flow_rate),
     }
 }
 

@@ -93,7 +93,8 @@ impl FileTransmit {
         self.seen_at = seen_at;
     }
 
-    /// Describes the interfaces up to `number`, as far as the file has not yet. All of them are Ethernet, as the frames are.
+    /// Describes the interfaces up to `number`, as far as the file has not yet, and those that are known already: whoever
+    /// reads packets one by one is to know of several places before the first. All of them are Ethernet, as the frames are.
     #[inline]
     fn require(&mut self, number: u32) -> Result<(), Error> {
         if (number as usize) < self.writer.interfaces() {
@@ -101,7 +102,8 @@ impl FileTransmit {
         }
         let known = self.seen_at.0.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
-        for there in self.writer.interfaces()..=number as usize {
+        let needed = known.len().max(number as usize + 1);
+        for there in self.writer.interfaces()..needed {
             let seen = known.get(there);
             self.writer.interface(&Interface {
                 name: seen.map_or("", |seen| &seen.name),

@@ -165,7 +165,9 @@ pub fn proves_roce(
         || match icrc() {
             Verdict::Good(_) => true,
             Verdict::Bad { .. } => false,
-            Verdict::Unchecked => is_clean && bth.opcode().name().is_some(),
+            Verdict::Unchecked => {
+                payload.len() < payload_len && is_clean && bth.opcode().name().is_some()
+            }
         }
 }
 
@@ -339,15 +341,17 @@ mod tests {
         (data[0], data[2]) = (0x04, 0xFF);
         assert!(proves(&data, Verdict::Good(None)));
         assert!(!proves(&data, BAD));
-        // Cut off, so that nobody can tell.
-        assert!(proves(&data, Verdict::Unchecked));
+        // Cut off, so that nobody can tell; what is all there can be told.
+        let cut = |bytes: &[u8]| proves_roce(bytes, bytes.len() + 1, false, || Verdict::Unchecked);
+        assert!(cut(&data));
+        assert!(!proves(&data, Verdict::Unchecked));
         for (at, value) in [(0, 0x3F), (1, 1), (4, 1), (8, 1)] {
             let mut data = data;
             data[at] = value;
-            assert!(!proves(&data, Verdict::Unchecked), "{at}");
+            assert!(!cut(&data), "{at}");
             assert!(proves(&data, Verdict::Good(None)), "{at}");
         }
-        assert!(!proves(&data[..11], Verdict::Unchecked));
+        assert!(!cut(&data[..11]));
         assert!(proves_roce(&data, 40, true, || BAD) && proves_roce(&[], 0, true, || BAD));
         // A CNP is known by its content.
         let mut cnp = [0; CNP_LEN];

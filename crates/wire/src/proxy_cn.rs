@@ -243,6 +243,9 @@ impl<'a> ProxyCn<'a> {
         }
         if self.agreement == Agreement::None {
             findings.push(Rule::ProxyCnFamily, at, 1);
+        } else if five_tuple_of(invoking).is_none() {
+            // Without the whole IP header nothing vouches for the addresses: no notification, but malformed.
+            findings.push(Rule::ProxyCnMalformed, at, invoking.len());
         }
         if !tuple_agrees(&self.five_tuple(), invoking) {
             findings.push(Rule::ProxyCnTuple, 0, at);

@@ -101,6 +101,8 @@ fn reaction(rows: &[Row]) -> String {
         .iter()
         .filter_map(|row| Some((row.mechanism, figure.spread(row.played.as_ref().ok()?))))
         .collect();
+    let runs = rows.iter().filter_map(|row| row.played.as_ref().ok());
+    let seeds = runs.map(Vec::len).max().unwrap_or(0);
     let baseline = played.iter().find(|(m, _)| *m == Mechanism::Cnp);
     let (untold, others): (Vec<_>, Vec<_>) = played
         .iter()
@@ -113,7 +115,7 @@ fn reaction(rows: &[Row]) -> String {
         .map(|(m, _)| m.id())
         .collect();
     let mut text = match baseline {
-        Some((_, Some(baseline))) => against(baseline, &others),
+        Some((_, Some(baseline))) => against(baseline, &others, seeds),
         Some((_, None)) => absolute("Receiver CNPs slowed no sender down", &others),
         None => absolute("Receiver CNPs were not played", &others),
     };
@@ -140,7 +142,7 @@ fn reaction(rows: &[Row]) -> String {
     text
 }
 
-fn against(baseline: &Spread, others: &[(Mechanism, Spread)]) -> String {
+fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> String {
     let base = show(Unit::Nanoseconds, baseline.median);
     if others.is_empty() {
         return format!(
@@ -150,7 +152,9 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)]) -> String {
     let parts: Vec<String> = others
         .iter()
         .map(|(mechanism, time)| {
-            let words = if time.is_apart_from(baseline) {
+            let words = if time.seeds.min(baseline.seeds) < seeds {
+                format!("reacted with {} of {seeds} seeds", time.seeds)
+            } else if time.is_apart_from(baseline) {
                 format!(
                     "reacted {}",
                     Against::of(time.median, baseline.median).words()
@@ -350,11 +354,11 @@ mod tests {
     }
 
     #[test]
-    fn the_median_over_seeds_counts_where_the_ranges_do_not_overlap() {
+    fn the_median_over_seeds_counts_where_the_ranges_are_well_apart() {
         let rows = [
-            row(Mechanism::Cnp, &[Some(9_500), Some(10_000), Some(90_000)]),
-            row(Mechanism::FastCnp, &[Some(8_000), Some(1), Some(9_000)]),
-            row(Mechanism::Proxy, &[Some(8_000), Some(1), Some(9_501)]),
+            row(Mechanism::Cnp, &[Some(9_500), Some(10_000), Some(11_000)]),
+            row(Mechanism::FastCnp, &[Some(8_000), Some(7_900), Some(8_100)]),
+            row(Mechanism::Proxy, &[Some(8_000), Some(7_000), Some(9_400)]),
         ];
         let text = sentence(&rows);
         assert!(

@@ -5,6 +5,17 @@ use super::sentence::{listed, sentence};
 use super::{Comparison, Group};
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
+/// How a figure went on, by a drift that is a share of the greater half.
+fn change(drift: f64) -> String {
+    let grown = 1.0 / (1.0 - drift);
+    match drift {
+        ..0.0 => format!("fell by {:.0} %", -drift * 100.0),
+        _ if grown < 2.0 => format!("grew by {:.0} %", (grown - 1.0) * 100.0),
+        1.0.. => "began".to_owned(),
+        _ => format!("grew to {grown:.1} times"),
+    }
+}
+
 /// The comparison for people.
 #[must_use]
 pub fn text(comparison: &Comparison) -> String {
@@ -18,7 +29,7 @@ pub fn text(comparison: &Comparison) -> String {
                 let unsettled = row.unsettled();
                 let changes: Vec<String> = unsettled
                     .iter()
-                    .map(|(what, drift)| format!("{what} changed by {:+.0} %", drift * 100.0))
+                    .map(|(what, drift)| format!("{what} {}", change(*drift)))
                     .collect();
                 if !changes.is_empty() {
                     part += &format!(
@@ -144,7 +155,7 @@ mod tests {
         }
         let text = text(&comparison);
         assert!(
-            text.contains("\nNot settled: cnp: from the earlier to the later half of the time counted goodput changed by -22 %"),
+            text.contains("\nNot settled: cnp: from the earlier to the later half of the time counted goodput fell by 22 %"),
             "{text}"
         );
         assert!(text.contains("of these told twice"), "{text}");
