@@ -658,7 +658,8 @@ fn ports_of_others_are_refused_and_stay_theirs() {
     let Some(tshark) = with_plugin() else { return };
     let count = |name: &str, filter: &str, preferences: &[&str]| {
         let mut command = tshark.command();
-        command.arg("-r").arg(capture(name)).args(["-Y", filter]);
+        command.arg("-r").arg(tshark.inside(&capture(name)));
+        command.args(["-Y", filter]);
         for preference in preferences {
             command.args(["-o", preference]);
         }
