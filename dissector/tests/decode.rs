@@ -594,16 +594,13 @@ fn a_preference_out_of_range_is_refused_and_said() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-fast-cnp");
     let run = |preference: &str| {
-        let mut command = tshark.command();
-        command
-            .arg("-r")
-            .arg(&path)
-            .args(["-Y", "fastcnp", "-o", preference]);
-        let output = command.output().unwrap();
+        let output = tshark.run(&path, &["-Y", "fastcnp", "-o", preference]);
+        let output = output.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
     };
     let (usual, _) = run("fastcnp.option1_type:0x9e");
+    assert!(!usual.is_empty());
     for (preference, name) in [
         (
             "fastcnp.option1_type:0x19e",
@@ -657,13 +654,11 @@ fn a_preference_out_of_range_is_refused_and_said() {
 fn ports_of_others_are_refused_and_stay_theirs() {
     let Some(tshark) = with_plugin() else { return };
     let count = |name: &str, filter: &str, preferences: &[&str]| {
-        let mut command = tshark.command();
-        command.arg("-r").arg(tshark.inside(&capture(name)));
-        command.args(["-Y", filter]);
+        let mut arguments = vec!["-Y", filter];
         for preference in preferences {
-            command.args(["-o", preference]);
+            arguments.extend(["-o", preference]);
         }
-        let output = command.output().unwrap();
+        let output = tshark.run(&capture(name), &arguments).unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout).lines().count(), text(&output.stderr))
     };
