@@ -89,17 +89,6 @@ unsafe extern "C" fn applied() {
     }
 }
 
-/// Gives refused ports back once more: later Wiresharks set the preference behind the callback that says so.
-///
-/// # Safety
-/// Called by Wireshark before it reads a file.
-pub unsafe fn give_ports_back() {
-    for port in &PORTS {
-        // SAFETY: passed on.
-        unsafe { port_refusal(port) };
-    }
-}
-
 fn say(text: &CStr) {
     // SAFETY: two texts that end with a NUL, as the format says.
     unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };

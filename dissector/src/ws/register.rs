@@ -253,7 +253,6 @@ unsafe extern "C" fn hook_again() {
             sys::proto_get_id_by_filter_name(c"_ws.expert".as_ptr()),
             Ordering::Relaxed,
         );
-        preferences::give_ports_back();
         hook();
         routing::hook(routing::When::Again);
     }
