@@ -1,4 +1,4 @@
-//! Checksums of 16-bit words (RFC 1071): computed, and patched where words change (RFC 1624).
+//! Checksums of 16-bit words (RFC 1071): computed, and patched where words change (RFC 1624); Fletcher's, which routing has.
 
 use crate::ipv6_ext::next_header;
 use core::ops::Range;
@@ -20,19 +20,29 @@ pub(crate) fn of(parts: &[&[u8]]) -> u16 {
     finish(add(Sum16BitWords::new(), parts))
 }
 
+/// The words of the pseudo-header (RFC 768, RFC 8200 section 8.1) of `len` octets of `protocol` between two addresses.
+fn pseudo_header([source, destination]: [&[u8]; 2], protocol: u8, len: usize) -> Sum16BitWords {
+    Sum16BitWords::new()
+        .add_slice(source)
+        .add_slice(destination)
+        .add_4bytes((len as u32).to_be_bytes())
+        .add_2bytes([0, protocol])
+}
+
 /// The checksum of `len` octets of `protocol` between two addresses, of which `parts` are given as for [`of`].
 pub(crate) fn of_transport(
-    [source, destination]: [&[u8]; 2],
+    addresses: [&[u8]; 2],
     protocol: u8,
     len: usize,
     parts: &[&[u8]],
 ) -> u16 {
-    let words = Sum16BitWords::new()
-        .add_slice(source)
-        .add_slice(destination)
-        .add_4bytes((len as u32).to_be_bytes())
-        .add_2bytes([0, protocol]);
+    let words = pseudo_header(addresses, protocol, len);
     sent(protocol, finish(add(words, parts)))
+}
+
+/// The sum of the pseudo-header alone: what stands for the checksum where a sender's hardware has yet to complete it.
+pub(crate) fn of_pseudo_header(addresses: [&[u8]; 2], protocol: u8, len: usize) -> u16 {
+    !finish(pseudo_header(addresses, protocol, len))
 }
 
 /// The checksum as `protocol` sends it. RFC 768: 0 says that there is none.
@@ -104,5 +114,51 @@ impl Summed {
         field.map_or(0, |field| {
             u16::from_ne_bytes(core::mem::replace(field, new.to_ne_bytes()))
         })
+    }
+}
+
+/// Fletcher checksum of ISO 8473, as LSPs and LSAs have it: the value for the two octets at `field` of `covered`, which
+/// are taken as 0 for it.
+pub(crate) fn fletcher(covered: &[u8], field: usize) -> u16 {
+    let (mut c0, mut c1) = (0i64, 0i64);
+    for (i, octet) in covered.iter().enumerate() {
+        let value = if i == field || i == field + 1 {
+            0
+        } else {
+            i64::from(*octet)
+        };
+        c0 = (c0 + value) % 255;
+        c1 = (c1 + c0) % 255;
+    }
+    // Octets behind the first checksum octet; messages are at most 64 KiB long.
+    let behind = covered.len() as i64 - field as i64 - 1;
+    let x = (behind * c0 - c1).rem_euclid(255);
+    let y = (c1 - (behind + 1) * c0).rem_euclid(255);
+    // 0 would mean that there is no checksum; 255 is the same number modulo 255.
+    let nonzero = |v: i64| if v == 0 { 255 } else { v as u16 };
+    nonzero(x) << 8 | nonzero(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Verifies as a receiver does: both sums over everything are 0 modulo 255.
+    fn sums(octets: &[u8]) -> (u32, u32) {
+        octets.iter().fold((0, 0), |(c0, c1), octet| {
+            let c0 = (c0 + u32::from(*octet)) % 255;
+            (c0, (c1 + c0) % 255)
+        })
+    }
+
+    #[test]
+    fn fletcher_makes_both_sums_vanish() {
+        let mut octets: Vec<u8> = (0..=200u8).map(|i| i.wrapping_mul(37)).collect();
+        for field in [0, 1, 14, 100, 199] {
+            let value = fletcher(&octets, field);
+            octets[field..field + 2].copy_from_slice(&value.to_be_bytes());
+            assert_eq!(sums(&octets), (0, 0), "{field}");
+        }
+        assert_eq!(fletcher(&[0; 4], 0), 0xFFFF);
     }
 }

@@ -8,8 +8,7 @@ use crate::checksum;
 use crate::cnp::CnpRepr;
 use crate::error::{Error, Result};
 use crate::fast_cnp::FastCnpRepr;
-use crate::frame::ETHERTYPE_MPLS;
-use crate::header::{ethernet, icmp, ipv4, ipv6, routing, tcp, udp};
+use crate::header::{ethernet, fragment, icmp, ipv4, ipv6, routing, tcp, udp};
 use crate::icrc::{self, ICRC_LEN, Policy};
 use crate::ioam::IoamOption;
 use crate::ipv6_ext::{ExtHeaders, OptionsWriter, last_segment_at, next_header};
@@ -20,13 +19,10 @@ use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::ProxyCnRepr;
 use crate::wan_fcn::WanFcnRepr;
-use etherparse::EtherType;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Octets behind the Ethernet header of the shortest frame, without FCS.
 const SHORTEST: usize = 46;
-/// Octets of an IPv6 Fragment header.
-const FRAGMENT_LEN: usize = 8;
 /// IPv4's flags: don't fragment.
 const DONT_FRAGMENT: [u8; 2] = [0x40, 0];
 /// TTL and hop limit unless told otherwise.
@@ -408,7 +404,7 @@ impl Part<'_> {
                 measured.map_or(0, |writer| writer.len())
             }
             Self::SegmentRouting { segments, .. } => routing::SEGMENTS + 16 * segments.len(),
-            Self::Fragment { .. } => FRAGMENT_LEN,
+            Self::Fragment { .. } => fragment::LEN,
             Self::Udp { .. } => udp::LEN,
             Self::Tcp { .. } => tcp::LEN,
             Self::Icmpv6 { .. } => icmp::LEN,
@@ -446,7 +442,7 @@ impl Part<'_> {
                 put(out, ethernet::DESTINATION, &destination);
                 put(out, ethernet::SOURCE, &source);
                 let ether_type = match next.ether_type {
-                    0..1536 => u16_len(Layer::Ethernet, inner)?,
+                    0..ethernet::LEAST_TYPE => u16_len(Layer::Ethernet, inner)?,
                     ether_type => ether_type.to_be_bytes(),
                 };
                 put(out, ethernet::TYPE, &ether_type);
@@ -460,7 +456,7 @@ impl Part<'_> {
                 within(Layer::Vlan, "PCP", priority.into(), 7, "0 to 7")?;
                 within(Layer::Vlan, "VID", id.into(), 0x0FFF, "0 to 4095")?;
                 put(out, 0, &(u16::from(priority) << 13 | id).to_be_bytes());
-                put(out, 2, &next.ether_type.to_be_bytes());
+                put(out, ethernet::TAG_TYPE, &next.ether_type.to_be_bytes());
                 Announced {
                     ether_type: tag_type(service),
                     protocol: next_header::NONE,
@@ -478,7 +474,7 @@ impl Part<'_> {
                     | u32::from(ttl);
                 put(out, 0, &entry.to_be_bytes());
                 Announced {
-                    ether_type: ETHERTYPE_MPLS,
+                    ether_type: ethernet::MPLS,
                     protocol: next_header::MPLS,
                 }
             }
@@ -563,8 +559,8 @@ impl Part<'_> {
             Self::Fragment { offset, more, id } => {
                 let field = offset & 0xFFF8 | u16::from(more);
                 put(out, 0, &[next.protocol, 0]);
-                put(out, 2, &field.to_be_bytes());
-                put(out, 4, &id.to_be_bytes());
+                put(out, fragment::OFFSET, &field.to_be_bytes());
+                put(out, fragment::IDENTIFICATION, &id.to_be_bytes());
                 Announced::ip(next_header::FRAGMENT)
             }
             Self::RawExtension(number, raw) => {
@@ -593,13 +589,13 @@ impl Part<'_> {
                 window,
                 ..
             } => {
-                put(out, 0, &source.to_be_bytes());
-                put(out, 2, &destination.to_be_bytes());
-                put(out, 4, &sequence.to_be_bytes());
-                put(out, 8, &acknowledgement.to_be_bytes());
+                put(out, tcp::SOURCE, &source.to_be_bytes());
+                put(out, tcp::DESTINATION, &destination.to_be_bytes());
+                put(out, tcp::SEQUENCE, &sequence.to_be_bytes());
+                put(out, tcp::ACKNOWLEDGEMENT, &acknowledgement.to_be_bytes());
                 // Data offset 5; the flag ACK.
-                put(out, 12, &[0x50, 0x10 | u8::from(push) << 3]);
-                put(out, 14, &window.to_be_bytes());
+                put(out, tcp::DATA_OFFSET, &[0x50, 0x10 | u8::from(push) << 3]);
+                put(out, tcp::WINDOW, &window.to_be_bytes());
                 put(out, tcp::CHECKSUM, &[0; 4]);
                 Announced::ip(next_header::TCP)
             }
@@ -610,7 +606,7 @@ impl Part<'_> {
                 Announced::ip(next_header::ICMPV6)
             }
             Self::Vxlan { vni } => {
-                put(out, 0, &[0x08, 0, 0, 0]);
+                put(out, 0, &[udp::VXLAN_FLAG, 0, 0, 0]);
                 put_u24(out, 4, vni);
                 put(out, 7, &[0]);
                 next
@@ -696,9 +692,9 @@ fn write_options<'w>(
 /// The tag protocol identifier: IEEE 802.1ad's service tag, or 802.1Q's customer tag.
 pub(crate) const fn tag_type(service: bool) -> u16 {
     if service {
-        EtherType::PROVIDER_BRIDGING.0
+        ethernet::SERVICE_TAG
     } else {
-        EtherType::VLAN_TAGGED_FRAME.0
+        ethernet::TAG
     }
 }
 

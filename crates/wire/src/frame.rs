@@ -1,25 +1,21 @@
 //! `Frame`: finds the layers in a captured frame: tags, labels, tunnels, IP with its extension headers, UDP.
 //!
-//! It locates and bounds; what a layer says is read by the views of the other modules, and what a message means is
-//! `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
+//! It locates and bounds (in `frame/walk.rs`); what a layer says is read by the views of the other modules, and what a
+//! message means is `message.rs`'s business. Works on octets alone, allocates nothing, and reads each header once.
 
-use crate::claim::{Claim, Evidence, must_prove_roce, proves_roce};
-use crate::error::{Error, ErrorKind};
+mod walk;
+
+use crate::checksum;
+use crate::claim::{Claim, Evidence, proves_roce};
+use crate::error::Error;
+use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, Verdict};
-use crate::ipv6_ext::{
-    ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, last_segment_at, next_header, read_header,
-};
+use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
-use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
-use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
-use crate::profile::{Profile, VXLAN_PORT};
+use crate::octets::{put, u8_at};
+use crate::profile::Profile;
 use crate::proxy_cn::Family;
 use arrayvec::ArrayVec;
-use etherparse::checksum::Sum16BitWords;
-use etherparse::{
-    EtherType, Ethernet2HeaderSlice, Ipv4HeaderSlice, Ipv6HeaderSlice, SingleVlanHeaderSlice,
-    UdpHeaderSlice,
-};
 use std::net::IpAddr;
 
 /// Most layers located in one frame; what lies deeper is left unread and said so.
@@ -27,15 +23,6 @@ pub const MAX_LAYERS: usize = 40;
 /// Most IP headers inside one another.
 pub const MAX_TUNNELS: usize = 6;
 const _: () = assert!(MAX_LAYERS < 1 << 8 && MAX_OPTIONS_HEADER < 1 << 16);
-
-/// EtherType of MPLS with a unicast label.
-pub const ETHERTYPE_MPLS: u16 = 0x8847;
-/// EtherType of MPLS with an upstream-assigned label.
-pub const ETHERTYPE_MPLS_UPSTREAM: u16 = 0x8848;
-/// What a Linux cooked capture says instead of an EtherType where LLC follows.
-const LINUX_802_2: u16 = 4;
-/// TCP port of BGP.
-pub const BGP_PORT: u16 = 179;
 
 /// What a capture says its packets begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,7 +153,7 @@ impl Datagram<'_> {
     /// First octet of the payload in the frame.
     #[must_use]
     pub const fn payload_at(&self) -> usize {
-        self.start + 8
+        self.start + udp::LEN
     }
 
     /// Whether it is a notification to a proxy node or an FCN in the WAN, where it goes to the port of either.
@@ -193,26 +180,32 @@ impl Datagram<'_> {
         if !self.is_whole() {
             return false;
         }
-        let len = (8 + self.payload_len) as u32;
-        let pseudo = match (self.ip.source, self.ip.destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => Sum16BitWords::new()
-                .add_4bytes(source.octets())
-                .add_4bytes(destination.octets()),
-            (IpAddr::V6(source), IpAddr::V6(destination)) => Sum16BitWords::new()
-                .add_16bytes(source.octets())
-                .add_16bytes(destination.octets()),
-            _ => return false,
+        match (self.ip.source, self.ip.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                self.is_wrong_between([&source.octets(), &destination.octets()])
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                self.is_wrong_between([&source.octets(), &destination.octets()])
+            }
+            _ => false,
         }
-        .add_4bytes(len.to_be_bytes())
-        .add_2bytes([0, next_header::UDP]);
-        let whole = pseudo
-            .clone()
-            .add_2bytes(self.source_port.to_be_bytes())
-            .add_2bytes(self.destination_port.to_be_bytes())
-            .add_2bytes((len as u16).to_be_bytes())
-            .add_2bytes(self.checksum.to_be_bytes())
-            .add_slice(self.payload);
-        whole.ones_complement() != 0 && !pseudo.ones_complement().to_be() != self.checksum
+    }
+
+    /// Whether the checksum is neither that of the datagram between `addresses` nor the sum of its pseudo-header.
+    fn is_wrong_between(&self, addresses: [&[u8]; 2]) -> bool {
+        let len = udp::LEN + self.payload_len;
+        let mut header = [0; udp::LEN];
+        put(&mut header, udp::SOURCE, &self.source_port.to_be_bytes());
+        put(
+            &mut header,
+            udp::DESTINATION,
+            &self.destination_port.to_be_bytes(),
+        );
+        put(&mut header, udp::LENGTH, &(len as u16).to_be_bytes());
+        let right =
+            checksum::of_transport(addresses, next_header::UDP, len, &[&header, self.payload]);
+        self.checksum != right
+            && self.checksum != checksum::of_pseudo_header(addresses, next_header::UDP, len)
     }
 }
 
@@ -321,21 +314,7 @@ impl<'a> Frame<'a> {
         self.icrc = None;
         self.end = End::Complete;
         self.overlong = None;
-        self.walk(link);
-    }
-
-    /// Finds the layers. Apart from [`parse`](Self::parse), so that a frame is made where the caller wants it, and not moved.
-    fn walk(&mut self, link: LinkType) {
-        let mut walk = Walk {
-            at: 0,
-            limit: self.wire_len,
-            tunnels: 0,
-        };
-        let mut next = walk.link(self, link);
-        // Each round locates at least one layer or is the last, and `push` ends the walk at MAX_LAYERS.
-        while let Ok(here) = next {
-            next = walk.step(self, here);
-        }
+        walk::locate(self, link);
     }
 
     /// The captured octets.
@@ -389,10 +368,15 @@ impl<'a> Frame<'a> {
         }
         let datagram = self.datagram()?;
         // 0: the carrier's end was taken for the packet's, with whatever pads it.
-        let stated = ip.start + if ip.source.is_ipv4() { 2 } else { 4 };
+        let length = if ip.source.is_ipv4() {
+            ipv4::LENGTH
+        } else {
+            ipv6::LENGTH
+        };
+        let stated = ip.start + length;
         let short = datagram.payload_at() + datagram.payload_len < ip.end
             && self.bytes.get(stated..stated + 2) != Some(&[0, 0]);
-        short.then_some(datagram.start + 4)
+        short.then_some(datagram.start + udp::LENGTH)
     }
 
     /// Whether the innermost packet is one that the rules are about: RoCEv2, a message of ours, well-formed or not, or a
@@ -591,536 +575,8 @@ impl<'a> OptionsHeader<'a> {
     }
 }
 
-/// What stands where the walk has come to.
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    Ethernet,
-    /// What an EtherType says.
-    EtherType(EtherType),
-    Mpls,
-    /// IP of either version.
-    Ip,
-}
-
-/// Where the walk is. What it finds is the frame's; this is small and stays in registers, and so is handed by value to
-/// whatever is called seldom.
-#[derive(Clone, Copy)]
-struct Walk {
-    /// First octet not yet located.
-    at: usize,
-    /// Octet behind what the carrier holds on the wire.
-    limit: usize,
-    tunnels: usize,
-}
-
-/// The walk is over, and its frame says why.
-#[derive(Clone, Copy)]
-struct Stopped;
-
-type Step = Result<Next, Stopped>;
-
-/// Where something has turned out wrong.
-impl Walk {
-    /// A layer needs `need` octets from here on, more than there are.
-    #[cold]
-    fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> Stopped {
-        let (want, have) = (self.at + need, frame.bytes.len());
-        if want <= self.limit {
-            let need = want;
-            frame.end = End::Cut { layer, need, have };
-        } else {
-            let room = self.limit.saturating_sub(self.at);
-            frame.end = End::Malformed(Error::short(layer, need, room).at(self.at));
-        }
-        Stopped
-    }
-
-    /// An extension header ends too late: cut where the wire had more than was captured, else malformed.
-    #[cold]
-    fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> Stopped {
-        let have = frame.bytes.len();
-        let ErrorKind::Short { need, .. } = e.kind else {
-            return malformed(frame, e);
-        };
-        let (layer, end) = (e.layer, e.offset + need);
-        if end <= self.limit && end > have {
-            let need = end;
-            frame.end = End::Cut { layer, need, have };
-            return Stopped;
-        }
-        let room = self.limit.saturating_sub(e.offset);
-        malformed(frame, Error::short(layer, need, room).at(e.offset))
-    }
-
-    #[cold]
-    fn value(
-        self,
-        frame: &mut Frame<'_>,
-        layer: Layer,
-        field: &'static str,
-        value: u8,
-        expected: &'static str,
-    ) -> Stopped {
-        let error = Error::value(layer, self.at, field, u64::from(value), expected);
-        malformed(frame, error)
-    }
-}
-
-#[cold]
-fn malformed(frame: &mut Frame<'_>, error: Error) -> Stopped {
-    frame.end = End::Malformed(error);
-    Stopped
-}
-
-#[cold]
-fn fragment(frame: &mut Frame<'_>, offset: usize, more: bool) -> Stopped {
-    frame.end = End::Fragment { offset, more };
-    Stopped
-}
-
 /// A length field claims too much; the first one counts.
 #[cold]
 fn overlong(frame: &mut Frame<'_>, error: Error) {
     frame.overlong.get_or_insert(error);
-}
-
-impl Walk {
-    #[inline]
-    fn step<'a>(&mut self, frame: &mut Frame<'a>, next: Next) -> Step {
-        let number = match next {
-            Next::Ethernet => self.ethernet(frame)?,
-            Next::EtherType(number) => number,
-            Next::Mpls => return self.mpls(frame),
-            Next::Ip => match self.array::<1>(frame, Layer::Ipv4)?[0] >> 4 {
-                4 => EtherType::IPV4,
-                6 => EtherType::IPV6,
-                version => {
-                    return Err(self.value(frame, Layer::Ipv4, "version", version, "4 or 6"));
-                }
-            },
-        };
-        self.ether_type(frame, number)
-    }
-
-    /// The octets from here on as far as carrier and capture go.
-    #[inline]
-    fn here<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
-        let end = self.limit.min(frame.bytes.len());
-        frame.bytes.get(self.at..end).unwrap_or_default()
-    }
-
-    /// The first `N` octets from here on.
-    #[inline]
-    fn array<'a, const N: usize>(
-        &self,
-        frame: &mut Frame<'a>,
-        layer: Layer,
-    ) -> Result<&'a [u8; N], Stopped> {
-        match self.here(frame).first_chunk() {
-            Some(octets) => Ok(octets),
-            None => Err(self.short(frame, layer, N)),
-        }
-    }
-
-    /// The octets from here on, of which a header takes `need`, or the header has none.
-    #[inline]
-    fn have<'a>(
-        &self,
-        frame: &mut Frame<'a>,
-        layer: Layer,
-        need: usize,
-    ) -> Result<&'a [u8], Stopped> {
-        let here = self.here(frame);
-        if here.len() < need || self.at > frame.bytes.len() {
-            return Err(self.short(frame, layer, need));
-        }
-        Ok(here)
-    }
-
-    /// Locates a layer of `header` octets here and goes behind its header; its content ends at `end`.
-    #[inline]
-    fn push(
-        &mut self,
-        frame: &mut Frame<'_>,
-        layer: Layer,
-        header: usize,
-        end: usize,
-    ) -> Result<(), Stopped> {
-        let span = Span {
-            layer,
-            start: self.at,
-            header_end: self.at + header,
-            end,
-        };
-        if frame.spans.try_push(span).is_err() {
-            let error = Error::limit(layer, self.at, "layers", MAX_LAYERS);
-            return Err(malformed(frame, error));
-        }
-        self.at += header;
-        self.limit = end;
-        Ok(())
-    }
-
-    /// The end that the length field `field` at `field_at` gives, within the carrier. It is at least `min`, and counts
-    /// from here on without the first `uncounted` octets.
-    #[inline]
-    fn bounded(
-        &self,
-        frame: &mut Frame<'_>,
-        layer: Layer,
-        (field, field_at): (&'static str, usize),
-        value: usize,
-        (min, uncounted): (usize, usize),
-    ) -> usize {
-        let room = self.limit - self.at;
-        let len = uncounted + value;
-        if len > room {
-            let max = room.saturating_sub(uncounted);
-            let error = Error::length(layer, field_at, field, value, min, max);
-            overlong(frame, error);
-        }
-        self.at + len.min(room)
-    }
-
-    /// Stops at a payload that ends at `end`: cut where the capture ends before.
-    #[inline]
-    fn payload(frame: &mut Frame<'_>, layer: Layer, end: usize) -> Step {
-        let have = frame.bytes.len();
-        if end > have {
-            let need = end;
-            frame.end = End::Cut { layer, need, have };
-        }
-        Err(Stopped)
-    }
-
-    #[inline]
-    fn link(&mut self, frame: &mut Frame<'_>, link: LinkType) -> Step {
-        match link {
-            LinkType::Ethernet => Ok(Next::Ethernet),
-            LinkType::RawIp => Ok(Next::Ip),
-            LinkType::LinuxCooked => self.cooked(frame, 16, 14),
-            LinkType::LinuxCooked2 => self.cooked(frame, 20, 0),
-            LinkType::Null => {
-                let family = *self.array::<4>(frame, Layer::Ethernet)?;
-                self.push(frame, Layer::Ethernet, 4, self.limit)?;
-                // In the byte order of the capturing host; the number of IPv6 differs between systems.
-                match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
-                    2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
-                    _ => Err(Stopped),
-                }
-            }
-        }
-    }
-
-    fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {
-        let number = u16_at(self.have(frame, Layer::LinuxCooked, header)?, protocol_at);
-        self.push(frame, Layer::LinuxCooked, header, self.limit)?;
-        match number {
-            LINUX_802_2 => self.llc(frame),
-            // Other small numbers are Linux's own, not lengths.
-            0..1536 => Err(Stopped),
-            _ => Ok(Next::EtherType(EtherType(number))),
-        }
-    }
-
-    #[inline]
-    fn ethernet(&mut self, frame: &mut Frame<'_>) -> Result<EtherType, Stopped> {
-        let here = self.array::<14>(frame, Layer::Ethernet)?;
-        let number = Ethernet2HeaderSlice::from_slice(here)
-            .map_or(EtherType(0), |header| header.ether_type());
-        self.push(frame, Layer::Ethernet, 14, self.limit)?;
-        if number == EtherType(ETHERTYPE_MAC_CONTROL) {
-            return self.mac_control(frame, array(here, 0)).map(|_| number);
-        }
-        Ok(number)
-    }
-
-    #[inline(never)]
-    fn mac_control(&mut self, frame: &mut Frame<'_>, destination: [u8; 6]) -> Step {
-        let payload = self.have(frame, Layer::Pfc, 0)?;
-        frame.upper = Upper::MacControl(self.at, payload, destination);
-        // What is behind the pause times is padding. Other opcodes are not read.
-        let read = match payload.first_chunk() {
-            Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
-            _ => PFC_LEN,
-        };
-        Self::payload(frame, Layer::Pfc, self.limit.min(self.at + read))
-    }
-
-    #[inline]
-    fn ether_type(&mut self, frame: &mut Frame<'_>, number: EtherType) -> Step {
-        match number {
-            EtherType::IPV6 => self.ipv6(frame),
-            EtherType::IPV4 => self.ipv4(frame),
-            EtherType::VLAN_TAGGED_FRAME
-            | EtherType::PROVIDER_BRIDGING
-            | EtherType::VLAN_DOUBLE_TAGGED_FRAME => {
-                let here = self.array::<4>(frame, Layer::Vlan)?;
-                let inner = SingleVlanHeaderSlice::from_slice(here)
-                    .map_or(EtherType(0), |header| header.ether_type());
-                self.push(frame, Layer::Vlan, 4, self.limit)?;
-                Ok(Next::EtherType(inner))
-            }
-            EtherType(ETHERTYPE_MPLS | ETHERTYPE_MPLS_UPSTREAM) => Ok(Next::Mpls),
-            // IEEE 802.3: a length, then LLC.
-            EtherType(len @ 0..=1500) => {
-                let field = ("length", self.at - 2);
-                self.limit = self.bounded(frame, Layer::Ethernet, field, usize::from(len), (3, 0));
-                self.llc(frame)
-            }
-            _ => Err(Stopped),
-        }
-    }
-
-    /// LLC: IS-IS is FE FE 03 with discriminator 83.
-    fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
-        let end = self.limit;
-        if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
-            return Err(Stopped);
-        }
-        if self.array::<4>(frame, Layer::Llc)?[3] != 0x83 {
-            return Err(Stopped);
-        }
-        self.push(frame, Layer::Llc, 3, end)?;
-        let pdu = self.have(frame, Layer::IsIs, 1)?;
-        frame.upper = Upper::IsIs(self.at, pdu);
-        self.push(frame, Layer::IsIs, 1, end)?;
-        Self::payload(frame, Layer::IsIs, end)
-    }
-
-    fn mpls(&mut self, frame: &mut Frame<'_>) -> Step {
-        let entry = u32::from_be_bytes(*self.array(frame, Layer::Mpls)?);
-        self.push(frame, Layer::Mpls, 4, self.limit)?;
-        if entry & 0x100 == 0 {
-            return Ok(Next::Mpls);
-        }
-        // RFC 4385: behind the last label, the first nibble tells IP from a pseudowire's control word (0).
-        match self.array::<1>(frame, Layer::Mpls)?[0] >> 4 {
-            4 => Ok(Next::EtherType(EtherType::IPV4)),
-            6 => Ok(Next::EtherType(EtherType::IPV6)),
-            0 => {
-                self.array::<4>(frame, Layer::Mpls)?;
-                self.at += 4;
-                Ok(Next::Ethernet)
-            }
-            _ => Err(Stopped),
-        }
-    }
-
-    #[inline]
-    fn tunnel(&mut self, frame: &mut Frame<'_>, layer: Layer) -> Result<(), Stopped> {
-        self.tunnels += 1;
-        if self.tunnels > MAX_TUNNELS {
-            let what = "IP headers inside one another";
-            let error = Error::limit(layer, self.at, what, MAX_TUNNELS);
-            return Err(malformed(frame, error));
-        }
-        Ok(())
-    }
-
-    fn ipv4(&mut self, frame: &mut Frame<'_>) -> Step {
-        const LAYER: Layer = Layer::Ipv4;
-        self.tunnel(frame, LAYER)?;
-        let here = self.array::<20>(frame, LAYER)?;
-        let (first, total) = (u8_at(here, 0), usize::from(u16_at(here, 2)));
-        if first >> 4 != 4 {
-            return Err(self.value(frame, LAYER, "version", first >> 4, "4"));
-        }
-        let header = usize::from(first & 0x0F) * 4;
-        if header < 20 {
-            return Err(self.value(frame, LAYER, "IHL", first & 0x0F, "5 to 15"));
-        }
-        let Ok(slice) = Ipv4HeaderSlice::from_slice(self.have(frame, LAYER, header)?) else {
-            return Err(self.value(frame, LAYER, "version and IHL", first, "an IPv4 header"));
-        };
-        let field = ("total length", self.at + 2);
-        // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
-        let end = match total {
-            0 => self.limit,
-            total if total < header => {
-                let room = self.limit - self.at;
-                let error = Error::length(LAYER, field.1, field.0, total, header, room);
-                return Err(malformed(frame, error));
-            }
-            total => self.bounded(frame, LAYER, field, total, (header, 0)),
-        };
-        let ip = Ip {
-            start: self.at,
-            end,
-            source: ipv4_at(here, 12).into(),
-            destination: ipv4_at(here, 16).into(),
-            traffic_class: u8_at(here, 1),
-            hop_limit: slice.ttl(),
-            flow_label: 0,
-            protocol: slice.protocol().0,
-            payload: self.at + header,
-        };
-        let (offset, more) = (
-            usize::from(slice.fragments_offset().value()) * 8,
-            slice.more_fragments(),
-        );
-        self.push(frame, LAYER, header, end)?;
-        frame.options = Noted::NONE;
-        frame.ip = Some(ip);
-        if more || offset != 0 {
-            return Err(fragment(frame, offset, more));
-        }
-        self.protocol(frame, ip)
-    }
-
-    #[inline]
-    fn ipv6(&mut self, frame: &mut Frame<'_>) -> Step {
-        const LAYER: Layer = Layer::Ipv6;
-        self.tunnel(frame, LAYER)?;
-        let here = self.array::<40>(frame, LAYER)?;
-        let Ok(slice) = Ipv6HeaderSlice::from_slice(here) else {
-            return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
-        };
-        // 0: a jumbogram, or segmentation left to the sender's hardware.
-        let end = match usize::from(slice.payload_length()) {
-            0 => self.limit,
-            len => {
-                let field = ("payload length", self.at + 4);
-                self.bounded(frame, LAYER, field, len, (0, 40))
-            }
-        };
-        let word = u32_at(here, 0);
-        let start = self.at;
-        let mut ip = Ip {
-            start,
-            end,
-            source: ipv6_at(here, 8).into(),
-            destination: ipv6_at(here, 24).into(),
-            traffic_class: (word >> 20 & 0xFF) as u8,
-            hop_limit: slice.hop_limit(),
-            flow_label: word & 0x000F_FFFF,
-            protocol: slice.next_header().0,
-            payload: start + 40,
-        };
-        self.push(frame, LAYER, 40, end)?;
-        frame.options = Noted::NONE;
-        frame.ip = Some(ip);
-        let wire = end.min(frame.bytes.len());
-        let packet = frame.bytes.get(..wire).unwrap_or_default();
-        while let Some(header) = read_header(packet, ip.protocol, self.at) {
-            let header = match header {
-                Ok(header) => header,
-                Err(e) => return Err(self.cut_or_malformed(frame, e)),
-            };
-            self.push(frame, header.layer, header.len, end)?;
-            ip.protocol = header.next;
-            ip.payload = self.at;
-            match header.layer {
-                Layer::Routing => {
-                    ip.destination = last_segment_at(packet, &header)
-                        .map_or(ip.destination, |at| ipv6_at(packet, at).into());
-                }
-                Layer::HopByHop | Layer::DestinationOptions => frame.note_options(&header),
-                _ => {}
-            }
-            frame.ip = Some(ip);
-            if header.layer == Layer::Fragment {
-                let field = u16_at(packet, header.start + 2);
-                let (offset, more) = (usize::from(field & 0xFFF8), field & 1 != 0);
-                // RFC 6946: offset 0 and nothing to follow is a whole packet.
-                if offset != 0 || more {
-                    return Err(fragment(frame, offset, more));
-                }
-            }
-        }
-        self.protocol(frame, ip)
-    }
-
-    /// What the IP packet located last carries.
-    // Always inlined, as this and `udp` are, so that `ip` need not be read again where it was just written.
-    #[inline(always)]
-    fn protocol(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
-        match ip.protocol {
-            next_header::UDP => self.udp(frame, ip),
-            next_header::TCP => self.tcp(frame),
-            next_header::IPV4 => Ok(Next::EtherType(EtherType::IPV4)),
-            next_header::IPV6 => Ok(Next::EtherType(EtherType::IPV6)),
-            next_header::ETHERNET => Ok(Next::Ethernet),
-            next_header::MPLS => Ok(Next::Mpls),
-            next_header::OSPF => {
-                let layer = if ip.source.is_ipv4() {
-                    Layer::Ospf2
-                } else {
-                    Layer::Ospf3
-                };
-                frame.upper = Upper::Ospf(ip, self.have(frame, layer, 0)?);
-                Self::payload(frame, layer, self.limit)
-            }
-            _ => Err(Stopped),
-        }
-    }
-
-    fn tcp(&mut self, frame: &mut Frame<'_>) -> Step {
-        let here = self.array::<20>(frame, Layer::Tcp)?;
-        let words = u8_at(here, 12) >> 4;
-        let header = usize::from(words) * 4;
-        if header < 20 {
-            let at = self.at + 12;
-            let error = Error::value(Layer::Tcp, at, "data offset", words.into(), "5 to 15");
-            return Err(malformed(frame, error));
-        }
-        self.have(frame, Layer::Tcp, header)?;
-        let ports = [u16_at(here, 0), u16_at(here, 2)];
-        self.push(frame, Layer::Tcp, header, self.limit)?;
-        if ports.contains(&BGP_PORT) {
-            frame.upper = Upper::Bgp(self.at, self.have(frame, Layer::Bgp, 0)?);
-            return Self::payload(frame, Layer::Bgp, self.limit);
-        }
-        Err(Stopped)
-    }
-
-    #[inline(always)]
-    fn udp(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
-        let here = self.array::<8>(frame, Layer::Udp)?;
-        let Ok(header) = UdpHeaderSlice::from_slice(here) else {
-            return Err(self.short(frame, Layer::Udp, 8));
-        };
-        let len = usize::from(header.length());
-        let field = ("UDP length", self.at + 4);
-        let end = match len {
-            // RFC 2675: a jumbogram, or segmentation left to the sender's hardware.
-            0 => self.limit,
-            1..8 => {
-                let room = self.limit - self.at;
-                let error = Error::length(Layer::Udp, field.1, field.0, len, 8, room);
-                return Err(malformed(frame, error));
-            }
-            len => self.bounded(frame, Layer::Udp, field, len, (8, 0)),
-        };
-        let start = self.at;
-        self.push(frame, Layer::Udp, 8, end)?;
-        if header.destination_port() == VXLAN_PORT {
-            return self.vxlan(frame);
-        }
-        let datagram = Datagram {
-            ip,
-            start,
-            source_port: header.source_port(),
-            destination_port: header.destination_port(),
-            checksum: header.checksum(),
-            payload: self.here(frame),
-            payload_len: end - self.at,
-        };
-        frame.upper = Upper::Udp(datagram);
-        frame.roce = datagram.destination_port == frame.profile.rocev2_port
-            && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
-                || frame.proves_roce(&datagram));
-        Self::payload(frame, Layer::Payload, end)
-    }
-
-    #[inline(never)]
-    fn vxlan(&mut self, frame: &mut Frame<'_>) -> Step {
-        let here = self.array::<8>(frame, Layer::Vxlan)?;
-        // RFC 7348: the I flag must be set; otherwise this is not VXLAN as we know it.
-        if u8_at(here, 0) & 0x08 == 0 {
-            return Err(Stopped);
-        }
-        self.push(frame, Layer::Vxlan, 8, self.limit)?;
-        Ok(Next::Ethernet)
-    }
 }

@@ -1,5 +1,19 @@
-//! Where the fields of the headers around our messages lie, in octets from each header's start, and how long the
-//! headers are. Reading them is `frame.rs`'s business, writing them `compose.rs`'s.
+//! Where the fields of the headers around our messages lie, in octets from each header's start, how long the headers are,
+//! and the numbers by which one names the next. Reading them is `frame.rs`'s business, writing them `compose.rs`'s.
+
+/// Linux cooked capture, which stands in Ethernet's place.
+pub(crate) mod linux_cooked {
+    /// EtherType in version 1.
+    pub const TYPE: usize = 14;
+    /// EtherType in version 2.
+    pub const TYPE_2: usize = 0;
+    /// What stands there where LLC follows.
+    pub const LLC: u16 = 4;
+    /// Octets of the header of version 1.
+    pub const LEN: usize = 16;
+    /// Octets of the header of version 2.
+    pub const LEN_2: usize = 20;
+}
 
 /// Ethernet II.
 pub mod ethernet {
@@ -13,10 +27,28 @@ pub mod ethernet {
     pub const IPV4: u16 = 0x0800;
     /// The EtherType of IPv6.
     pub const IPV6: u16 = 0x86DD;
+    /// The EtherType of ARP.
+    pub const ARP: u16 = 0x0806;
+    /// The EtherType of an IEEE 802.1Q customer tag.
+    pub const TAG: u16 = 0x8100;
+    /// The EtherType of an IEEE 802.1ad service tag.
+    pub const SERVICE_TAG: u16 = 0x88A8;
+    /// The EtherType of the outer of two tags before IEEE 802.1ad.
+    pub const OUTER_TAG: u16 = 0x9100;
+    /// The EtherType of MPLS with a unicast label.
+    pub const MPLS: u16 = 0x8847;
+    /// The EtherType of MPLS with an upstream-assigned label.
+    pub const MPLS_UPSTREAM: u16 = 0x8848;
+    /// The least EtherType: what is less is an IEEE 802.3 length.
+    pub const LEAST_TYPE: u16 = 0x0600;
+    /// The greatest IEEE 802.3 length.
+    pub const MAX_LENGTH: u16 = 1500;
     /// Octets of the header.
     pub const LEN: usize = 14;
     /// Octets of a VLAN tag.
     pub const TAG_LEN: usize = 4;
+    /// In a VLAN tag, the EtherType of what it is in front of.
+    pub const TAG_TYPE: usize = 2;
     /// Octets of an MPLS label stack entry.
     pub const LABEL_LEN: usize = 4;
 }
@@ -33,6 +65,8 @@ pub mod ipv4 {
     pub const FRAGMENT: usize = 6;
     /// Time to live; the protocol is next to it.
     pub const TTL: usize = 8;
+    /// Protocol.
+    pub const PROTOCOL: usize = 9;
     /// Header checksum.
     pub const CHECKSUM: usize = 10;
     /// Source address.
@@ -75,6 +109,16 @@ pub mod routing {
     pub const SEGMENT_ROUTING: u8 = 4;
 }
 
+/// IPv6 Fragment header.
+pub(crate) mod fragment {
+    /// Offset (13 bits), reserved, more fragments.
+    pub const OFFSET: usize = 2;
+    /// Identification.
+    pub const IDENTIFICATION: usize = 4;
+    /// Octets of the header.
+    pub const LEN: usize = 8;
+}
+
 /// UDP.
 pub mod udp {
     /// Source port.
@@ -89,10 +133,24 @@ pub mod udp {
     pub const LEN: usize = 8;
     /// Octets of a VXLAN header behind it.
     pub const VXLAN_LEN: usize = 8;
+    /// The flag of a VXLAN header, in its first octet, that says that there is a network identifier.
+    pub const VXLAN_FLAG: u8 = 0x08;
 }
 
 /// TCP.
 pub mod tcp {
+    /// Source port.
+    pub const SOURCE: usize = 0;
+    /// Destination port.
+    pub const DESTINATION: usize = 2;
+    /// Sequence number.
+    pub const SEQUENCE: usize = 4;
+    /// Acknowledgement number.
+    pub const ACKNOWLEDGEMENT: usize = 8;
+    /// Octets of the header in units of 4 (4 bits).
+    pub const DATA_OFFSET: usize = 12;
+    /// Receive window.
+    pub const WINDOW: usize = 14;
     /// Checksum.
     pub const CHECKSUM: usize = 16;
     /// Octets of a header without options.

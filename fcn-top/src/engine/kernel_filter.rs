@@ -1,7 +1,7 @@
 //! What the kernel lets through: congestion notifications, RoCEv2, and whatever may carry them inside. And what of that
 //! matches the user's own expression.
 
-use fcn_wire::frame::{ETHERTYPE_MPLS, ETHERTYPE_MPLS_UPSTREAM};
+use fcn_wire::header::ethernet::{MPLS, MPLS_UPSTREAM};
 use fcn_wire::profile::VXLAN_PORT;
 use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
@@ -148,7 +148,7 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     ) {
         let _ = write!(
             text,
-            " or ether proto {ETHERTYPE_MPLS} or ether proto {ETHERTYPE_MPLS_UPSTREAM} or ether proto 0x8808"
+            " or ether proto {MPLS} or ether proto {MPLS_UPSTREAM} or ether proto 0x8808"
         );
     }
     if matches!(link, LinkType::LinuxCooked | LinkType::LinuxCooked2) {

@@ -59,8 +59,9 @@
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
-use super::tlv::{FlagsSubTlv, Region, Shape, Writer, fletcher};
+use super::tlv::{FlagsSubTlv, Region, Shape, Writer};
 use super::{Advertisement, Inner, Level, Origin, Prefix, Report, Walk};
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
@@ -478,7 +479,7 @@ impl LspRepr<'_> {
         }
         w.patch_len(field::PDU_LENGTH, 2, "PDU Length", w.at())?;
         // ISO 10589 section 7.3.11: from the LSP ID to the end.
-        let sum = fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
+        let sum = checksum::fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
         w.patch(field::CHECKSUM, &sum.to_be_bytes());
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What the routing codecs share: one walker of TLVs, flags among sub-TLVs, a counting writer, the checksum of LSPs and
-//! LSAs. No protocol lives here.
+//! What the routing codecs share: one walker of TLVs, flags among sub-TLVs, a counting writer. No protocol
+//! lives here.
 //!
 //! ```text
 //! Narrow:          | Type (8) | Length (8) | Value                 IS-IS, BGP's capabilities and parameters
@@ -361,51 +361,5 @@ impl<'b> Writer<'b> {
     /// What was written so far from `from` on; empty while only counting.
     pub(crate) fn written(&self, from: usize) -> &[u8] {
         self.out.get(from..self.at).unwrap_or(&[])
-    }
-}
-
-/// Fletcher checksum of ISO 8473, as LSPs and LSAs have it: the value for the two octets at `field` of `covered`, which
-/// are taken as 0 for it.
-pub(crate) fn fletcher(covered: &[u8], field: usize) -> u16 {
-    let (mut c0, mut c1) = (0i64, 0i64);
-    for (i, octet) in covered.iter().enumerate() {
-        let value = if i == field || i == field + 1 {
-            0
-        } else {
-            i64::from(*octet)
-        };
-        c0 = (c0 + value) % 255;
-        c1 = (c1 + c0) % 255;
-    }
-    // Octets behind the first checksum octet; messages are at most 64 KiB long.
-    let behind = covered.len() as i64 - field as i64 - 1;
-    let x = (behind * c0 - c1).rem_euclid(255);
-    let y = (c1 - (behind + 1) * c0).rem_euclid(255);
-    // 0 would mean that there is no checksum; 255 is the same number modulo 255.
-    let nonzero = |v: i64| if v == 0 { 255 } else { v as u16 };
-    nonzero(x) << 8 | nonzero(y)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Verifies as a receiver does: both sums over everything are 0 modulo 255.
-    fn sums(octets: &[u8]) -> (u32, u32) {
-        octets.iter().fold((0, 0), |(c0, c1), octet| {
-            let c0 = (c0 + u32::from(*octet)) % 255;
-            (c0, (c1 + c0) % 255)
-        })
-    }
-
-    #[test]
-    fn fletcher_makes_both_sums_vanish() {
-        let mut octets: Vec<u8> = (0..=200u8).map(|i| i.wrapping_mul(37)).collect();
-        for field in [0, 1, 14, 100, 199] {
-            let value = fletcher(&octets, field);
-            octets[field..field + 2].copy_from_slice(&value.to_be_bytes());
-            assert_eq!(sums(&octets), (0, 0), "{field}");
-        }
-        assert_eq!(fletcher(&[0; 4], 0), 0xFFFF);
     }
 }

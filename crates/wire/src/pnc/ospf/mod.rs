@@ -4,8 +4,9 @@
 pub mod ospf2;
 pub mod ospf3;
 
-use super::tlv::{FlagsSubTlv, Region, Shape, Tlv, Writer, fletcher};
+use super::tlv::{FlagsSubTlv, Region, Shape, Tlv, Writer};
 use super::{Advertisement, Inner, Prefix, Report, Walk};
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::finding::Rule;
 use crate::layer::Layer;
@@ -330,7 +331,7 @@ impl LsaHeader {
         w.patch_len(start + lsa_field::LENGTH, 2, "LSA length", w.at() - start)?;
         // RFC 2328 section 12.1.7: without the age.
         let covered = lsa_field::OPTIONS;
-        let sum = fletcher(w.written(start + covered), lsa_field::CHECKSUM - covered);
+        let sum = checksum::fletcher(w.written(start + covered), lsa_field::CHECKSUM - covered);
         w.patch(start + lsa_field::CHECKSUM, &sum.to_be_bytes());
         Ok(())
     }

@@ -59,12 +59,12 @@
 //! ```
 
 use super::{LsaHeader, Wanted, lsa_field};
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, u8_at, u24_at};
 use crate::pnc::tlv::{FlagsSubTlv, Shape, Writer};
 use crate::pnc::{Flooding, Origin, Prefix};
-use etherparse::checksum::Sum16BitWords;
 use std::net::Ipv4Addr;
 
 /// Opaque type of the Extended Prefix Opaque LSA (RFC 7684 section 2).
@@ -208,10 +208,8 @@ impl LsUpdateRepr<'_> {
             },
         )?;
         // RFC 2328 section A.3.1: without the authentication field, which is 0 here.
-        let sum = Sum16BitWords::new()
-            .add_slice(w.written(0))
-            .ones_complement();
-        w.patch(CHECKSUM, &sum.to_ne_bytes());
+        let sum = checksum::of(&[w.written(0)]);
+        w.patch(CHECKSUM, &sum.to_be_bytes());
         Ok(())
     }
 }

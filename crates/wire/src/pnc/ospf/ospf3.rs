@@ -63,13 +63,13 @@
 //! ```
 
 use super::{LSA_HEADER, LsaHeader, Wanted, lsa_field};
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, u8_at, u16_at, u32_at};
 use crate::pnc::tlv::{FlagsSubTlv, Writer};
 use crate::pnc::{Flooding, Origin, Prefix};
-use etherparse::checksum::Sum16BitWords;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Sub-TLV type of the OSPFv3 Prefix Extended Flags (RFC 9792 section 2).
@@ -286,14 +286,10 @@ impl LsUpdateRepr<'_> {
         Writer::emit(LAYER, out, |w| {
             self.write(w)?;
             // RFC 5340 section A.3.1, RFC 8200 section 8.1.
-            let sum = Sum16BitWords::new()
-                .add_16bytes(source.octets())
-                .add_16bytes(destination.octets())
-                .add_4bytes((w.at() as u32).to_be_bytes())
-                .add_2bytes([0, next_header::OSPF])
-                .add_slice(w.written(0))
-                .ones_complement();
-            w.patch(CHECKSUM, &sum.to_ne_bytes());
+            let addresses = [&source.octets()[..], &destination.octets()];
+            let (len, parts) = (w.at(), [w.written(0)]);
+            let sum = checksum::of_transport(addresses, next_header::OSPF, len, &parts);
+            w.patch(CHECKSUM, &sum.to_be_bytes());
             Ok(())
         })
     }

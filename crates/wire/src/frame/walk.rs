@@ -1,0 +1,547 @@
+//! The walk over a frame: header by header, each read once, from the link to what the innermost packet carries. What it
+//! finds is kept in `frame.rs`.
+
+use super::{
+    Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, Noted, Span, Upper, overlong,
+};
+use crate::claim::must_prove_roce;
+use crate::error::{Error, ErrorKind};
+use crate::header::{ethernet, fragment, ipv4, ipv6, linux_cooked, tcp, udp};
+use crate::ipv6_ext::{last_segment_at, next_header, read_header};
+use crate::layer::Layer;
+use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
+use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
+use crate::pnc::bgp;
+use crate::profile::VXLAN_PORT;
+
+/// Finds the layers of `frame`, whose octets are set and which has none yet.
+pub(super) fn locate(frame: &mut Frame<'_>, link: LinkType) {
+    let mut walk = Walk {
+        at: 0,
+        limit: frame.wire_len,
+        tunnels: 0,
+    };
+    let mut next = walk.link(frame, link);
+    // Each round locates at least one layer or is the last, and `push` ends the walk at MAX_LAYERS.
+    while let Ok(here) = next {
+        next = walk.step(frame, here);
+    }
+}
+
+/// What stands where the walk has come to.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Ethernet,
+    /// What an EtherType says.
+    EtherType(u16),
+    Mpls,
+    /// IP of either version.
+    Ip,
+}
+
+/// Where the walk is. What it finds is the frame's; this is small and stays in registers, and so is handed by value to
+/// whatever is called seldom.
+#[derive(Clone, Copy)]
+struct Walk {
+    /// First octet not yet located.
+    at: usize,
+    /// Octet behind what the carrier holds on the wire.
+    limit: usize,
+    tunnels: usize,
+}
+
+/// The walk is over, and its frame says why.
+#[derive(Clone, Copy)]
+struct Stopped;
+
+type Step = Result<Next, Stopped>;
+
+/// Where something has turned out wrong.
+impl Walk {
+    /// A layer needs `need` octets from here on, more than there are.
+    #[cold]
+    fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> Stopped {
+        let (want, have) = (self.at + need, frame.bytes.len());
+        if want <= self.limit {
+            let need = want;
+            frame.end = End::Cut { layer, need, have };
+        } else {
+            let room = self.limit.saturating_sub(self.at);
+            frame.end = End::Malformed(Error::short(layer, need, room).at(self.at));
+        }
+        Stopped
+    }
+
+    /// An extension header ends too late: cut where the wire had more than was captured, else malformed.
+    #[cold]
+    fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> Stopped {
+        let have = frame.bytes.len();
+        let ErrorKind::Short { need, .. } = e.kind else {
+            return malformed(frame, e);
+        };
+        let (layer, end) = (e.layer, e.offset + need);
+        if end <= self.limit && end > have {
+            let need = end;
+            frame.end = End::Cut { layer, need, have };
+            return Stopped;
+        }
+        let room = self.limit.saturating_sub(e.offset);
+        malformed(frame, Error::short(layer, need, room).at(e.offset))
+    }
+
+    #[cold]
+    fn value(
+        self,
+        frame: &mut Frame<'_>,
+        layer: Layer,
+        field: &'static str,
+        value: u8,
+        expected: &'static str,
+    ) -> Stopped {
+        let error = Error::value(layer, self.at, field, u64::from(value), expected);
+        malformed(frame, error)
+    }
+}
+
+#[cold]
+fn malformed(frame: &mut Frame<'_>, error: Error) -> Stopped {
+    frame.end = End::Malformed(error);
+    Stopped
+}
+
+#[cold]
+fn stop_at_fragment(frame: &mut Frame<'_>, offset: usize, more: bool) -> Stopped {
+    frame.end = End::Fragment { offset, more };
+    Stopped
+}
+
+impl Walk {
+    #[inline]
+    fn step<'a>(&mut self, frame: &mut Frame<'a>, next: Next) -> Step {
+        let number = match next {
+            Next::Ethernet => self.ethernet(frame)?,
+            Next::EtherType(number) => number,
+            Next::Mpls => return self.mpls(frame),
+            Next::Ip => match self.array::<1>(frame, Layer::Ipv4)?[0] >> 4 {
+                4 => ethernet::IPV4,
+                6 => ethernet::IPV6,
+                version => {
+                    return Err(self.value(frame, Layer::Ipv4, "version", version, "4 or 6"));
+                }
+            },
+        };
+        self.ether_type(frame, number)
+    }
+
+    /// The octets from here on as far as carrier and capture go.
+    #[inline]
+    fn here<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
+        let end = self.limit.min(frame.bytes.len());
+        frame.bytes.get(self.at..end).unwrap_or_default()
+    }
+
+    /// The first `N` octets from here on.
+    #[inline]
+    fn array<'a, const N: usize>(
+        &self,
+        frame: &mut Frame<'a>,
+        layer: Layer,
+    ) -> Result<&'a [u8; N], Stopped> {
+        match self.here(frame).first_chunk() {
+            Some(octets) => Ok(octets),
+            None => Err(self.short(frame, layer, N)),
+        }
+    }
+
+    /// The octets from here on, of which a header takes `need`, or the header has none.
+    #[inline]
+    fn have<'a>(
+        &self,
+        frame: &mut Frame<'a>,
+        layer: Layer,
+        need: usize,
+    ) -> Result<&'a [u8], Stopped> {
+        let here = self.here(frame);
+        if here.len() < need || self.at > frame.bytes.len() {
+            return Err(self.short(frame, layer, need));
+        }
+        Ok(here)
+    }
+
+    /// Locates a layer of `header` octets here and goes behind its header; its content ends at `end`.
+    #[inline]
+    fn push(
+        &mut self,
+        frame: &mut Frame<'_>,
+        layer: Layer,
+        header: usize,
+        end: usize,
+    ) -> Result<(), Stopped> {
+        let span = Span {
+            layer,
+            start: self.at,
+            header_end: self.at + header,
+            end,
+        };
+        if frame.spans.try_push(span).is_err() {
+            let error = Error::limit(layer, self.at, "layers", MAX_LAYERS);
+            return Err(malformed(frame, error));
+        }
+        self.at += header;
+        self.limit = end;
+        Ok(())
+    }
+
+    /// The end that the length field `field` at `field_at` gives, within the carrier. It is at least `min`, and counts
+    /// from here on without the first `uncounted` octets.
+    #[inline]
+    fn bounded(
+        &self,
+        frame: &mut Frame<'_>,
+        layer: Layer,
+        (field, field_at): (&'static str, usize),
+        value: usize,
+        (min, uncounted): (usize, usize),
+    ) -> usize {
+        let room = self.limit - self.at;
+        let len = uncounted + value;
+        if len > room {
+            let max = room.saturating_sub(uncounted);
+            let error = Error::length(layer, field_at, field, value, min, max);
+            overlong(frame, error);
+        }
+        self.at + len.min(room)
+    }
+
+    /// Stops at a payload that ends at `end`: cut where the capture ends before.
+    #[inline]
+    fn payload(frame: &mut Frame<'_>, layer: Layer, end: usize) -> Step {
+        let have = frame.bytes.len();
+        if end > have {
+            let need = end;
+            frame.end = End::Cut { layer, need, have };
+        }
+        Err(Stopped)
+    }
+
+    #[inline]
+    fn link(&mut self, frame: &mut Frame<'_>, link: LinkType) -> Step {
+        match link {
+            LinkType::Ethernet => Ok(Next::Ethernet),
+            LinkType::RawIp => Ok(Next::Ip),
+            LinkType::LinuxCooked => self.cooked(frame, linux_cooked::LEN, linux_cooked::TYPE),
+            LinkType::LinuxCooked2 => self.cooked(frame, linux_cooked::LEN_2, linux_cooked::TYPE_2),
+            LinkType::Null => {
+                let family = *self.array::<4>(frame, Layer::Ethernet)?;
+                self.push(frame, Layer::Ethernet, 4, self.limit)?;
+                // In the byte order of the capturing host; the number of IPv6 differs between systems.
+                match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
+                    2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
+                    _ => Err(Stopped),
+                }
+            }
+        }
+    }
+
+    fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {
+        let number = u16_at(self.have(frame, Layer::LinuxCooked, header)?, protocol_at);
+        self.push(frame, Layer::LinuxCooked, header, self.limit)?;
+        match number {
+            linux_cooked::LLC => self.llc(frame),
+            // Other small numbers are Linux's own, not lengths.
+            0..ethernet::LEAST_TYPE => Err(Stopped),
+            _ => Ok(Next::EtherType(number)),
+        }
+    }
+
+    #[inline]
+    fn ethernet(&mut self, frame: &mut Frame<'_>) -> Result<u16, Stopped> {
+        let here = self.array::<{ ethernet::LEN }>(frame, Layer::Ethernet)?;
+        let number = u16_at(here, ethernet::TYPE);
+        self.push(frame, Layer::Ethernet, ethernet::LEN, self.limit)?;
+        if number == ETHERTYPE_MAC_CONTROL {
+            let destination = array(here, ethernet::DESTINATION);
+            return self.mac_control(frame, destination).map(|_| number);
+        }
+        Ok(number)
+    }
+
+    #[inline(never)]
+    fn mac_control(&mut self, frame: &mut Frame<'_>, destination: [u8; 6]) -> Step {
+        let payload = self.have(frame, Layer::Pfc, 0)?;
+        frame.upper = Upper::MacControl(self.at, payload, destination);
+        // What is behind the pause times is padding. Other opcodes are not read.
+        let read = match payload.first_chunk() {
+            Some(opcode) if u16::from_be_bytes(*opcode) != OPCODE_PFC => 2,
+            _ => PFC_LEN,
+        };
+        Self::payload(frame, Layer::Pfc, self.limit.min(self.at + read))
+    }
+
+    #[inline]
+    fn ether_type(&mut self, frame: &mut Frame<'_>, number: u16) -> Step {
+        match number {
+            ethernet::IPV6 => self.ipv6(frame),
+            ethernet::IPV4 => self.ipv4(frame),
+            ethernet::TAG | ethernet::SERVICE_TAG | ethernet::OUTER_TAG => {
+                let here = self.array::<{ ethernet::TAG_LEN }>(frame, Layer::Vlan)?;
+                self.push(frame, Layer::Vlan, ethernet::TAG_LEN, self.limit)?;
+                Ok(Next::EtherType(u16_at(here, ethernet::TAG_TYPE)))
+            }
+            ethernet::MPLS | ethernet::MPLS_UPSTREAM => Ok(Next::Mpls),
+            // IEEE 802.3: a length, then LLC.
+            len @ 0..=ethernet::MAX_LENGTH => {
+                let field = ("length", self.at - 2);
+                self.limit = self.bounded(frame, Layer::Ethernet, field, usize::from(len), (3, 0));
+                self.llc(frame)
+            }
+            _ => Err(Stopped),
+        }
+    }
+
+    /// LLC: IS-IS is FE FE 03 with discriminator 83.
+    fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
+        let end = self.limit;
+        if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
+            return Err(Stopped);
+        }
+        if self.array::<4>(frame, Layer::Llc)?[3] != 0x83 {
+            return Err(Stopped);
+        }
+        self.push(frame, Layer::Llc, 3, end)?;
+        let pdu = self.have(frame, Layer::IsIs, 1)?;
+        frame.upper = Upper::IsIs(self.at, pdu);
+        self.push(frame, Layer::IsIs, 1, end)?;
+        Self::payload(frame, Layer::IsIs, end)
+    }
+
+    fn mpls(&mut self, frame: &mut Frame<'_>) -> Step {
+        let entry = u32::from_be_bytes(*self.array(frame, Layer::Mpls)?);
+        self.push(frame, Layer::Mpls, ethernet::LABEL_LEN, self.limit)?;
+        if entry & 0x100 == 0 {
+            return Ok(Next::Mpls);
+        }
+        // RFC 4385: behind the last label, the first nibble tells IP from a pseudowire's control word (0).
+        match self.array::<1>(frame, Layer::Mpls)?[0] >> 4 {
+            4 => Ok(Next::EtherType(ethernet::IPV4)),
+            6 => Ok(Next::EtherType(ethernet::IPV6)),
+            0 => {
+                self.array::<4>(frame, Layer::Mpls)?;
+                self.at += 4;
+                Ok(Next::Ethernet)
+            }
+            _ => Err(Stopped),
+        }
+    }
+
+    #[inline]
+    fn tunnel(&mut self, frame: &mut Frame<'_>, layer: Layer) -> Result<(), Stopped> {
+        self.tunnels += 1;
+        if self.tunnels > MAX_TUNNELS {
+            let what = "IP headers inside one another";
+            let error = Error::limit(layer, self.at, what, MAX_TUNNELS);
+            return Err(malformed(frame, error));
+        }
+        Ok(())
+    }
+
+    fn ipv4(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Ipv4;
+        self.tunnel(frame, LAYER)?;
+        let here = self.array::<{ ipv4::LEN }>(frame, LAYER)?;
+        let (first, total) = (u8_at(here, 0), usize::from(u16_at(here, ipv4::LENGTH)));
+        if first >> 4 != 4 {
+            return Err(self.value(frame, LAYER, "version", first >> 4, "4"));
+        }
+        let header = usize::from(first & 0x0F) * 4;
+        if header < ipv4::LEN {
+            return Err(self.value(frame, LAYER, "IHL", first & 0x0F, "5 to 15"));
+        }
+        self.have(frame, LAYER, header)?;
+        let field = ("total length", self.at + ipv4::LENGTH);
+        // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
+        let end = match total {
+            0 => self.limit,
+            total if total < header => {
+                let room = self.limit - self.at;
+                let error = Error::length(LAYER, field.1, field.0, total, header, room);
+                return Err(malformed(frame, error));
+            }
+            total => self.bounded(frame, LAYER, field, total, (header, 0)),
+        };
+        let ip = Ip {
+            start: self.at,
+            end,
+            source: ipv4_at(here, ipv4::SOURCE).into(),
+            destination: ipv4_at(here, ipv4::DESTINATION).into(),
+            traffic_class: u8_at(here, ipv4::TOS),
+            hop_limit: u8_at(here, ipv4::TTL),
+            flow_label: 0,
+            protocol: u8_at(here, ipv4::PROTOCOL),
+            payload: self.at + header,
+        };
+        let field = u16_at(here, ipv4::FRAGMENT);
+        let (offset, more) = (usize::from(field & 0x1FFF) * 8, field & 0x2000 != 0);
+        self.push(frame, LAYER, header, end)?;
+        frame.options = Noted::NONE;
+        frame.ip = Some(ip);
+        if more || offset != 0 {
+            return Err(stop_at_fragment(frame, offset, more));
+        }
+        self.protocol(frame, ip)
+    }
+
+    #[inline]
+    fn ipv6(&mut self, frame: &mut Frame<'_>) -> Step {
+        const LAYER: Layer = Layer::Ipv6;
+        self.tunnel(frame, LAYER)?;
+        let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
+        let word = u32_at(here, 0);
+        if word >> 28 != 6 {
+            return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
+        }
+        // 0: a jumbogram, or segmentation left to the sender's hardware.
+        let end = match usize::from(u16_at(here, ipv6::LENGTH)) {
+            0 => self.limit,
+            len => {
+                let field = ("payload length", self.at + ipv6::LENGTH);
+                self.bounded(frame, LAYER, field, len, (0, ipv6::LEN))
+            }
+        };
+        let start = self.at;
+        let mut ip = Ip {
+            start,
+            end,
+            source: ipv6_at(here, ipv6::SOURCE).into(),
+            destination: ipv6_at(here, ipv6::DESTINATION).into(),
+            traffic_class: (word >> 20 & 0xFF) as u8,
+            hop_limit: u8_at(here, ipv6::HOP_LIMIT),
+            flow_label: word & 0x000F_FFFF,
+            protocol: u8_at(here, ipv6::NEXT),
+            payload: start + ipv6::LEN,
+        };
+        self.push(frame, LAYER, ipv6::LEN, end)?;
+        frame.options = Noted::NONE;
+        frame.ip = Some(ip);
+        let wire = end.min(frame.bytes.len());
+        let packet = frame.bytes.get(..wire).unwrap_or_default();
+        while let Some(header) = read_header(packet, ip.protocol, self.at) {
+            let header = match header {
+                Ok(header) => header,
+                Err(e) => return Err(self.cut_or_malformed(frame, e)),
+            };
+            self.push(frame, header.layer, header.len, end)?;
+            ip.protocol = header.next;
+            ip.payload = self.at;
+            match header.layer {
+                Layer::Routing => {
+                    ip.destination = last_segment_at(packet, &header)
+                        .map_or(ip.destination, |at| ipv6_at(packet, at).into());
+                }
+                Layer::HopByHop | Layer::DestinationOptions => frame.note_options(&header),
+                _ => {}
+            }
+            frame.ip = Some(ip);
+            if header.layer == Layer::Fragment {
+                let field = u16_at(packet, header.start + fragment::OFFSET);
+                let (offset, more) = (usize::from(field & 0xFFF8), field & 1 != 0);
+                // RFC 6946: offset 0 and nothing to follow is a whole packet.
+                if offset != 0 || more {
+                    return Err(stop_at_fragment(frame, offset, more));
+                }
+            }
+        }
+        self.protocol(frame, ip)
+    }
+
+    /// What the IP packet located last carries.
+    // Always inlined, as this and `udp` are, so that `ip` need not be read again where it was just written.
+    #[inline(always)]
+    fn protocol(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
+        match ip.protocol {
+            next_header::UDP => self.udp(frame, ip),
+            next_header::TCP => self.tcp(frame),
+            next_header::IPV4 => Ok(Next::EtherType(ethernet::IPV4)),
+            next_header::IPV6 => Ok(Next::EtherType(ethernet::IPV6)),
+            next_header::ETHERNET => Ok(Next::Ethernet),
+            next_header::MPLS => Ok(Next::Mpls),
+            next_header::OSPF => {
+                let layer = if ip.source.is_ipv4() {
+                    Layer::Ospf2
+                } else {
+                    Layer::Ospf3
+                };
+                frame.upper = Upper::Ospf(ip, self.have(frame, layer, 0)?);
+                Self::payload(frame, layer, self.limit)
+            }
+            _ => Err(Stopped),
+        }
+    }
+
+    fn tcp(&mut self, frame: &mut Frame<'_>) -> Step {
+        let here = self.array::<{ tcp::LEN }>(frame, Layer::Tcp)?;
+        let words = u8_at(here, tcp::DATA_OFFSET) >> 4;
+        let header = usize::from(words) * 4;
+        if header < tcp::LEN {
+            let at = self.at + tcp::DATA_OFFSET;
+            let error = Error::value(Layer::Tcp, at, "data offset", words.into(), "5 to 15");
+            return Err(malformed(frame, error));
+        }
+        self.have(frame, Layer::Tcp, header)?;
+        let ports = [tcp::SOURCE, tcp::DESTINATION].map(|at| u16_at(here, at));
+        self.push(frame, Layer::Tcp, header, self.limit)?;
+        if ports.contains(&bgp::PORT) {
+            frame.upper = Upper::Bgp(self.at, self.have(frame, Layer::Bgp, 0)?);
+            return Self::payload(frame, Layer::Bgp, self.limit);
+        }
+        Err(Stopped)
+    }
+
+    #[inline(always)]
+    fn udp(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
+        let here = self.array::<{ udp::LEN }>(frame, Layer::Udp)?;
+        let len = usize::from(u16_at(here, udp::LENGTH));
+        let field = ("UDP length", self.at + udp::LENGTH);
+        let end = match len {
+            // RFC 2675: a jumbogram, or segmentation left to the sender's hardware.
+            0 => self.limit,
+            1..udp::LEN => {
+                let room = self.limit - self.at;
+                let error = Error::length(Layer::Udp, field.1, field.0, len, udp::LEN, room);
+                return Err(malformed(frame, error));
+            }
+            len => self.bounded(frame, Layer::Udp, field, len, (udp::LEN, 0)),
+        };
+        let start = self.at;
+        self.push(frame, Layer::Udp, udp::LEN, end)?;
+        let destination_port = u16_at(here, udp::DESTINATION);
+        if destination_port == VXLAN_PORT {
+            return self.vxlan(frame);
+        }
+        let datagram = Datagram {
+            ip,
+            start,
+            source_port: u16_at(here, udp::SOURCE),
+            destination_port,
+            checksum: u16_at(here, udp::CHECKSUM),
+            payload: self.here(frame),
+            payload_len: end - self.at,
+        };
+        frame.upper = Upper::Udp(datagram);
+        frame.roce = datagram.destination_port == frame.profile.rocev2_port
+            && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
+                || frame.proves_roce(&datagram));
+        Self::payload(frame, Layer::Payload, end)
+    }
+
+    #[inline(never)]
+    fn vxlan(&mut self, frame: &mut Frame<'_>) -> Step {
+        let here = self.array::<{ udp::VXLAN_LEN }>(frame, Layer::Vxlan)?;
+        // RFC 7348: the I flag must be set; otherwise this is not VXLAN as we know it.
+        if u8_at(here, 0) & udp::VXLAN_FLAG == 0 {
+            return Err(Stopped);
+        }
+        self.push(frame, Layer::Vxlan, udp::VXLAN_LEN, self.limit)?;
+        Ok(Next::Ethernet)
+    }
+}
