@@ -3,6 +3,7 @@
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
+use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
 use fcn_observe::access;
 use fcn_observe::connections::Connections;
@@ -54,69 +55,36 @@ impl Config {
     }
 }
 
-/// Why a frame did not become a CNP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
-    /// The PE does not answer FCNs.
-    Disabled,
-    /// Not an FCN.
-    NotANotification,
-    /// Addressed to another node.
-    NotForUs,
-    /// Its source is not among the congestion points.
-    NotAllowed,
-    /// More FCNs came than it reads.
-    TooMany,
-    /// No flow has that label (any more).
-    UnknownLabel,
-    /// The QP at the sender is neither configured nor learnt.
-    UnknownConnection,
-    /// The last CNP of this flow was too recent.
-    TooSoon,
-}
-
-/// What an ingress PE has done and refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// CNPs sent.
-    pub cnps: u64,
-    /// Of these, those about a QP that was inferred from acknowledgements.
-    pub inferred: u64,
-    /// Flows that were given a label.
-    pub labelled: u64,
-    /// Flows that lost their label because the table was full.
-    pub evicted: u64,
-    /// See [`Refused::Disabled`].
-    pub disabled: u64,
-    /// See [`Refused::NotANotification`].
-    pub not_a_notification: u64,
-    /// See [`Refused::NotForUs`].
-    pub not_for_us: u64,
-    /// See [`Refused::NotAllowed`].
-    pub not_allowed: u64,
-    /// See [`Refused::TooMany`].
-    pub too_many: u64,
-    /// See [`Refused::UnknownLabel`].
-    pub unknown_label: u64,
-    /// See [`Refused::UnknownConnection`].
-    pub unknown_connection: u64,
-    /// See [`Refused::TooSoon`].
-    pub too_soon: u64,
-}
-
-impl Counters {
-    fn count(&mut self, refused: Refused) {
-        let counter = match refused {
-            Refused::Disabled => &mut self.disabled,
-            Refused::NotANotification => &mut self.not_a_notification,
-            Refused::NotForUs => &mut self.not_for_us,
-            Refused::NotAllowed => &mut self.not_allowed,
-            Refused::TooMany => &mut self.too_many,
-            Refused::UnknownLabel => &mut self.unknown_label,
-            Refused::UnknownConnection => &mut self.unknown_connection,
-            Refused::TooSoon => &mut self.too_soon,
-        };
-        *counter += 1;
+reasons! {
+    /// Why a frame did not become a CNP.
+    Refused {
+        /// The PE does not answer FCNs.
+        Disabled = disabled,
+        /// Not an FCN.
+        NotANotification = not_a_notification,
+        /// Addressed to another node.
+        NotForUs = not_for_us,
+        /// Its source is not among the congestion points.
+        NotAllowed = not_allowed,
+        /// More FCNs came than it reads.
+        TooMany = too_many,
+        /// No flow has that label (any more).
+        UnknownLabel = unknown_label,
+        /// The QP at the sender is neither configured nor learnt.
+        UnknownConnection = unknown_connection,
+        /// The last CNP of this flow was too recent.
+        TooSoon = too_soon,
+    }
+    /// What an ingress PE has done and refused.
+    {
+        /// CNPs sent.
+        cnps,
+        /// Of these, those about a QP that was inferred from acknowledgements.
+        inferred,
+        /// Flows that were given a label.
+        labelled,
+        /// Flows that lost their label because the table was full.
+        evicted,
     }
 }
 

@@ -31,6 +31,7 @@ mod prefix_map;
 pub mod proxy;
 pub mod proxy_directory;
 pub mod reaction_point;
+mod reasons;
 mod sender_qps;
 #[cfg(test)]
 mod testing;

@@ -5,6 +5,7 @@
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
+use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
 use fcn_observe::access;
 use fcn_observe::connections::Connections;
@@ -52,80 +53,38 @@ impl Config {
     }
 }
 
-/// Why a frame did not become a CNP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
-    /// The proxy is off.
-    Disabled,
-    /// Not a proxy notification.
-    NotANotification,
-    /// Addressed to another node.
-    NotForUs,
-    /// Its source is not among the congestion points.
-    NotAllowed,
-    /// More notifications came than it reads.
-    TooMany,
-    /// It breaks a rule of the draft gravely, or contradicts the packet it quotes.
-    Malformed,
-    /// It is about a flow that is not RoCEv2.
-    NotRoce,
-    /// It does not quote the packet as far as its DestQP.
-    NoQp,
-    /// The QP at the sender is neither configured nor learnt.
-    UnknownConnection,
-    /// The sender is IPv4, and the proxy has no IPv4 address.
-    NoAddress,
-    /// The last CNP of this flow was too recent.
-    TooSoon,
-}
-
-/// What a proxy has done and refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// CNPs sent.
-    pub cnps: u64,
-    /// Of these, those about a QP that was inferred from acknowledgements.
-    pub inferred: u64,
-    /// See [`Refused::Disabled`].
-    pub disabled: u64,
-    /// See [`Refused::NotANotification`].
-    pub not_a_notification: u64,
-    /// See [`Refused::NotForUs`].
-    pub not_for_us: u64,
-    /// See [`Refused::NotAllowed`].
-    pub not_allowed: u64,
-    /// See [`Refused::TooMany`].
-    pub too_many: u64,
-    /// See [`Refused::Malformed`].
-    pub malformed: u64,
-    /// See [`Refused::NotRoce`].
-    pub not_roce: u64,
-    /// See [`Refused::NoQp`].
-    pub no_qp: u64,
-    /// See [`Refused::UnknownConnection`].
-    pub unknown_connection: u64,
-    /// See [`Refused::NoAddress`].
-    pub no_address: u64,
-    /// See [`Refused::TooSoon`].
-    pub too_soon: u64,
-}
-
-impl Counters {
-    fn count(&mut self, refused: Refused) {
-        let counter = match refused {
-            Refused::Disabled => &mut self.disabled,
-            Refused::NotANotification => &mut self.not_a_notification,
-            Refused::NotForUs => &mut self.not_for_us,
-            Refused::NotAllowed => &mut self.not_allowed,
-            Refused::TooMany => &mut self.too_many,
-            Refused::Malformed => &mut self.malformed,
-            Refused::NotRoce => &mut self.not_roce,
-            Refused::NoQp => &mut self.no_qp,
-            Refused::UnknownConnection => &mut self.unknown_connection,
-            Refused::NoAddress => &mut self.no_address,
-            Refused::TooSoon => &mut self.too_soon,
-        };
-        *counter += 1;
+reasons! {
+    /// Why a frame did not become a CNP.
+    Refused {
+        /// The proxy is off.
+        Disabled = disabled,
+        /// Not a proxy notification.
+        NotANotification = not_a_notification,
+        /// Addressed to another node.
+        NotForUs = not_for_us,
+        /// Its source is not among the congestion points.
+        NotAllowed = not_allowed,
+        /// More notifications came than it reads.
+        TooMany = too_many,
+        /// It breaks a rule of the draft gravely, or contradicts the packet it quotes.
+        Malformed = malformed,
+        /// It is about a flow that is not RoCEv2.
+        NotRoce = not_roce,
+        /// It does not quote the packet as far as its DestQP.
+        NoQp = no_qp,
+        /// The QP at the sender is neither configured nor learnt.
+        UnknownConnection = unknown_connection,
+        /// The sender is IPv4, and the proxy has no IPv4 address.
+        NoAddress = no_address,
+        /// The last CNP of this flow was too recent.
+        TooSoon = too_soon,
+    }
+    /// What a proxy has done and refused.
+    {
+        /// CNPs sent.
+        cnps,
+        /// Of these, those about a QP that was inferred from acknowledgements.
+        inferred,
     }
 }
 
@@ -213,8 +172,9 @@ impl Proxy {
             .filter(|datagram| datagram.destination_port == profile.proxy_cn_port)
             .filter(|datagram| datagram.claim(profile) != Claim::Others)
             .ok_or(Refused::NotANotification)?;
-        let told = datagram.ip.destination;
-        if told != self.config.address && self.config.address4.is_none_or(|own| told != own) {
+        let destination = datagram.ip.destination;
+        let is_own4 = self.config.address4.is_some_and(|own| destination == own);
+        if destination != self.config.address && !is_own4 {
             return Err(Refused::NotForUs);
         }
         let listed = &self.config.congestion_points;

@@ -60,9 +60,9 @@ enum Advertiser {
     Bgp(IpAddr),
 }
 
-/// What an advertiser says about a prefix.
+/// How an advertiser has a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum Advertised {
     /// It is the advertiser's own, with PNC or without.
     Own { pnc: bool },
     /// It is somebody else's, with PNC or without.
@@ -74,7 +74,7 @@ enum Said {
 /// The directory.
 #[derive(Debug)]
 pub struct ProxyDirectory {
-    prefixes: PrefixMap<BTreeMap<Advertiser, Said>>,
+    prefixes: PrefixMap<BTreeMap<Advertiser, Advertised>>,
     /// Host prefixes at which each IGP router is told as a proxy.
     proxies: BTreeMap<Advertiser, BTreeSet<IpAddr>>,
     reading: Reading,
@@ -130,21 +130,21 @@ impl ProxyDirectory {
         let Some(prefix) = advertisement.prefix else {
             return;
         };
-        if let Some((advertiser, said)) = reading(advertisement, speaker) {
-            self.note(prefix, advertiser, said);
+        if let Some((advertiser, advertised)) = reading(advertisement, speaker) {
+            self.note(prefix, advertiser, advertised);
         }
     }
 
-    fn note(&mut self, prefix: Prefix, advertiser: Advertiser, said: Said) {
+    fn note(&mut self, prefix: Prefix, advertiser: Advertiser, advertised: Advertised) {
         let known = self
             .prefixes
             .get_mut(prefix)
             .and_then(|advertisers| advertisers.get_mut(&advertiser));
         if let Some(known) = known {
-            *known = said;
+            *known = advertised;
         } else {
             // A BGP route without PNC tells nothing that its absence would not.
-            if said == Said::Route(None) {
+            if advertised == Advertised::Route(None) {
                 return;
             }
             if self.len >= self.capacity {
@@ -154,12 +154,12 @@ impl ProxyDirectory {
             self.len += 1;
             self.prefixes
                 .get_or_insert(prefix, BTreeMap::new)
-                .insert(advertiser, said);
+                .insert(advertiser, advertised);
         }
-        if said == Said::Route(None) {
+        if advertised == Advertised::Route(None) {
             self.forget(prefix, advertiser);
         }
-        self.note_proxy(prefix, advertiser, said);
+        self.note_proxy(prefix, advertiser, advertised);
     }
 
     fn forget(&mut self, prefix: Prefix, advertiser: Advertiser) {
@@ -175,13 +175,13 @@ impl ProxyDirectory {
     }
 
     /// Keeps the host prefixes at which each router can be told.
-    fn note_proxy(&mut self, prefix: Prefix, advertiser: Advertiser, said: Said) {
+    fn note_proxy(&mut self, prefix: Prefix, advertiser: Advertiser, advertised: Advertised) {
         let address = prefix.address();
-        let told = match self.reading {
-            Reading::ProxyPrefix => said == (Said::Own { pnc: true }),
-            Reading::SenderPrefix => said == (Said::Own { pnc: false }),
+        let is_proxy = match self.reading {
+            Reading::ProxyPrefix => advertised == (Advertised::Own { pnc: true }),
+            Reading::SenderPrefix => advertised == (Advertised::Own { pnc: false }),
         };
-        if told && prefix.is_host() {
+        if is_proxy && prefix.is_host() {
             self.proxies.entry(advertiser).or_default().insert(address);
         } else if let Some(addresses) = self.proxies.get_mut(&advertiser) {
             if prefix.is_host() {
@@ -198,9 +198,9 @@ impl ProxyDirectory {
     #[must_use]
     pub fn proxy_for(&self, sender: IpAddr) -> Option<IpAddr> {
         let (prefix, advertisers) = self.prefixes.longest(sender)?;
-        let candidates = advertisers
-            .iter()
-            .filter_map(|(advertiser, said)| self.proxy_of(sender, prefix, *advertiser, *said));
+        let candidates = advertisers.iter().filter_map(|(advertiser, advertised)| {
+            self.proxy_of(sender, prefix, *advertiser, *advertised)
+        });
         candidates.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
     }
 
@@ -209,17 +209,19 @@ impl ProxyDirectory {
         sender: IpAddr,
         prefix: Prefix,
         advertiser: Advertiser,
-        said: Said,
+        advertised: Advertised,
     ) -> Option<IpAddr> {
         let serves = self.reading == Reading::ProxyPrefix;
-        match said {
-            Said::Own { pnc } if serves || pnc => {
+        match advertised {
+            Advertised::Own { pnc } if serves || pnc => {
                 let addresses = self.proxies.get(&advertiser)?.iter().copied();
                 addresses.min_by_key(|proxy| (proxy.is_ipv4() != sender.is_ipv4(), *proxy))
             }
-            Said::Own { .. } => None,
-            Said::PassedOn { pnc } => (serves && pnc && prefix.is_host()).then(|| prefix.address()),
-            Said::Route(next_hop) => next_hop,
+            Advertised::Own { .. } => None,
+            Advertised::PassedOn { pnc } => {
+                (serves && pnc && prefix.is_host()).then(|| prefix.address())
+            }
+            Advertised::Route(next_hop) => next_hop,
         }
     }
 
@@ -234,13 +236,13 @@ impl ProxyDirectory {
 fn reading(
     advertisement: &Advertisement<'_>,
     speaker: Option<IpAddr>,
-) -> Option<(Advertiser, Said)> {
+) -> Option<(Advertiser, Advertised)> {
     let pnc = advertisement.pnc;
     let igp = |own: bool| {
         if own {
-            Said::Own { pnc }
+            Advertised::Own { pnc }
         } else {
-            Said::PassedOn { pnc }
+            Advertised::PassedOn { pnc }
         }
     };
     Some(match advertisement.origin {
@@ -270,8 +272,8 @@ fn reading(
             (Advertiser::Ospf3(advertising_router), igp(own))
         }
         Origin::Bgp { next_hop, .. } => {
-            let said = Said::Route(next_hop.filter(|_| pnc));
-            (Advertiser::Bgp(speaker?), said)
+            let advertised = Advertised::Route(next_hop.filter(|_| pnc));
+            (Advertiser::Bgp(speaker?), advertised)
         }
     })
 }

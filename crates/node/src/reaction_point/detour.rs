@@ -45,7 +45,7 @@ pub(super) struct Detours {
     /// In a row.
     tried: u32,
     changed: Option<Time>,
-    told: Option<Time>,
+    notified: Option<Time>,
 }
 
 impl Detours {
@@ -55,10 +55,10 @@ impl Detours {
 
     pub(super) fn on_fast_cnp(&mut self, now: Time, detour: &Detour) -> Answer {
         let passed = |since: Option<Time>, time| since.is_none_or(|since| now.since(since) >= time);
-        if passed(self.told, detour.rest) {
+        if passed(self.notified, detour.rest) {
             self.tried = 0;
         }
-        self.told = Some(now);
+        self.notified = Some(now);
         if !passed(self.changed, detour.hold) {
             return Answer::Wait;
         }

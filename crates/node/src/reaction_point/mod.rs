@@ -8,6 +8,7 @@ pub mod dcqcn;
 pub mod detour;
 pub mod telemetry;
 
+use crate::reasons::reasons;
 use dcqcn::Dcqcn;
 use detour::{Answer, Detour, Detours};
 use fcn_observe::access;
@@ -17,6 +18,7 @@ use fcn_wire::ioam::Trace;
 use fcn_wire::message::FastCnpMessage;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Opcode, Qp, Severity};
+use slotmap::{SlotMap, new_key_type};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use telemetry::Telemetry;
@@ -62,9 +64,10 @@ impl Default for Config {
     }
 }
 
-/// An open flow of a reaction point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(u32);
+new_key_type! {
+    /// An open flow of a reaction point. That of a closed one finds nothing.
+    pub struct FlowId;
+}
 
 /// What came of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,91 +93,43 @@ pub enum Reaction {
     Ignored(Ignored),
 }
 
-/// Why a frame was ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ignored {
-    /// Neither CNP nor Fast CNP.
-    NotANotification,
-    /// A Fast CNP, and they are switched off.
-    FeatureOff,
-    /// A Fast CNP from a source that is not on the access list.
-    NotOnAccessList,
-    /// No flow is open for what it names.
-    UnknownQp,
-    /// Its ICRC is wrong.
-    BadIcrc,
-    /// It cannot be read, or a Fast CNP breaks a rule gravely.
-    Malformed,
-    /// A Fast CNP of a switch, so soon after the flow has left a path that it may be about packets still there.
-    JustDetoured,
-}
-
-/// What a reaction point has done and ignored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// CNPs acted upon.
-    pub cnps: u64,
-    /// Fast CNPs acted upon.
-    pub fast_cnps: u64,
-    /// Of these, those that made a flow take another path instead of slowing down.
-    pub detours: u64,
-    /// Flows opened.
-    pub opened: u64,
-    /// Flows not opened: the table was full.
-    pub table_full: u64,
-    /// Flows not opened: one with the same QP, or the same receiver and QP there, is open.
-    pub duplicates: u64,
-    /// See [`Ignored::NotANotification`].
-    pub not_a_notification: u64,
-    /// See [`Ignored::FeatureOff`].
-    pub feature_off: u64,
-    /// See [`Ignored::NotOnAccessList`].
-    pub not_on_access_list: u64,
-    /// See [`Ignored::UnknownQp`].
-    pub unknown_qp: u64,
-    /// See [`Ignored::BadIcrc`].
-    pub bad_icrc: u64,
-    /// See [`Ignored::Malformed`].
-    pub malformed: u64,
-    /// See [`Ignored::JustDetoured`].
-    pub just_detoured: u64,
-}
-
-impl Counters {
-    fn count(&mut self, ignored: Ignored) {
-        let counter = match ignored {
-            Ignored::NotANotification => &mut self.not_a_notification,
-            Ignored::FeatureOff => &mut self.feature_off,
-            Ignored::NotOnAccessList => &mut self.not_on_access_list,
-            Ignored::UnknownQp => &mut self.unknown_qp,
-            Ignored::BadIcrc => &mut self.bad_icrc,
-            Ignored::Malformed => &mut self.malformed,
-            Ignored::JustDetoured => &mut self.just_detoured,
-        };
-        *counter += 1;
+reasons! {
+    /// Why a frame was ignored.
+    Ignored {
+        /// Neither CNP nor Fast CNP.
+        NotANotification = not_a_notification,
+        /// A Fast CNP, and they are switched off.
+        FeatureOff = feature_off,
+        /// A Fast CNP from a source that is not on the access list.
+        NotOnAccessList = not_on_access_list,
+        /// No flow is open for what it names.
+        UnknownQp = unknown_qp,
+        /// Its ICRC is wrong.
+        BadIcrc = bad_icrc,
+        /// It cannot be read, or a Fast CNP breaks a rule gravely.
+        Malformed = malformed,
+        /// A Fast CNP of a switch, so soon after the flow has left a path that it may be about packets still there.
+        JustDetoured = just_detoured,
+    }
+    /// What a reaction point has done and ignored.
+    {
+        /// CNPs acted upon.
+        cnps,
+        /// Fast CNPs acted upon.
+        fast_cnps,
+        /// Of these, those that made a flow take another path instead of slowing down.
+        detours,
+        /// Flows opened.
+        opened,
+        /// Flows not opened: the table was full.
+        table_full,
+        /// Flows not opened: one with the same QP, or the same receiver and QP there, is open.
+        duplicates,
     }
 }
 
-/// Most flows a table can hold: a [`FlowId`] has so many bits for the slot.
-const MAX_FLOWS: usize = 1 << SLOT_BITS;
-const SLOT_BITS: u32 = 24;
-
-impl FlowId {
-    fn new(slot: usize, generation: u8) -> Self {
-        let slot = u32::try_from(slot).unwrap_or(0) & ((1 << SLOT_BITS) - 1);
-        Self(u32::from(generation) << SLOT_BITS | slot)
-    }
-
-    #[inline]
-    const fn slot(self) -> usize {
-        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
-    }
-
-    #[inline]
-    const fn generation(self) -> u8 {
-        (self.0 >> SLOT_BITS) as u8
-    }
-}
+/// Most flows a table can hold: as many as there are QPs.
+const MAX_FLOWS: usize = 1 << 24;
 
 /// The rate control of one flow.
 #[derive(Debug)]
@@ -225,24 +180,15 @@ struct Flow {
     detours: Detours,
 }
 
-/// A place in the table. Its generation changes when it is reused, so that the ID of a closed flow finds nothing (until
-/// the place has been reused 256 times).
-#[derive(Debug)]
-struct Slot {
-    generation: u8,
-    flow: Option<Flow>,
-}
-
 /// A reaction point: one host's sending flows.
 ///
 /// Frames that are not for this host are its caller's to leave out.
 #[derive(Debug)]
 pub struct ReactionPoint {
     config: Config,
-    slots: Vec<Slot>,
-    free: Vec<usize>,
-    by_qp: HashMap<Qp, usize>,
-    by_receiver: HashMap<(IpAddr, Qp), usize>,
+    flows: SlotMap<FlowId, Flow>,
+    by_qp: HashMap<Qp, FlowId>,
+    by_receiver: HashMap<(IpAddr, Qp), FlowId>,
     counters: Counters,
 }
 
@@ -252,8 +198,7 @@ impl ReactionPoint {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            slots: Vec::new(),
-            free: Vec::new(),
+            flows: SlotMap::with_key(),
             by_qp: HashMap::new(),
             by_receiver: HashMap::new(),
             counters: Counters::default(),
@@ -277,47 +222,28 @@ impl ReactionPoint {
             self.counters.duplicates += 1;
             return None;
         }
-        if self.by_qp.len() >= self.config.flows.min(MAX_FLOWS) {
+        if self.flows.len() >= self.config.flows.min(MAX_FLOWS) {
             self.counters.table_full += 1;
             return None;
         }
-        let flow = Flow {
+        let flow = self.flows.insert(Flow {
             own_qp,
             receiver,
             controller: Controller::new(self.config.control, line_rate),
             detours: Detours::default(),
-        };
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                flow: None,
-            });
-            self.slots.len() - 1
         });
-        let slot = self.slots.get_mut(index)?;
-        slot.flow = Some(flow);
-        self.by_qp.insert(own_qp, index);
-        self.by_receiver.insert(receiver, index);
+        self.by_qp.insert(own_qp, flow);
+        self.by_receiver.insert(receiver, flow);
         self.counters.opened += 1;
-        Some(FlowId::new(index, slot.generation))
+        Some(flow)
     }
 
     /// Closes a flow; one that is not open is left alone.
     pub fn close(&mut self, flow: FlowId) {
-        let slot = self
-            .slots
-            .get_mut(flow.slot())
-            .filter(|slot| slot.generation == flow.generation());
-        let Some((slot, closed)) = slot.and_then(|slot| {
-            let closed = slot.flow.take()?;
-            Some((slot, closed))
-        }) else {
-            return;
-        };
-        slot.generation = slot.generation.wrapping_add(1);
-        self.by_qp.remove(&closed.own_qp);
-        self.by_receiver.remove(&closed.receiver);
-        self.free.push(flow.slot());
+        if let Some(closed) = self.flows.remove(flow) {
+            self.by_qp.remove(&closed.own_qp);
+            self.by_receiver.remove(&closed.receiver);
+        }
     }
 
     /// Acts upon a frame that arrived.
@@ -336,24 +262,24 @@ impl ReactionPoint {
             Message::Cnp(cnp) => {
                 self.check_icrc(frame)?;
                 // About the sender's own QP, whoever sends it: the receiver, a proxy node or an ingress PE.
-                let slot = self.by_qp.get(&cnp.dest_qp()).copied();
-                let reaction = self.slow(now, slot, None)?;
+                let flow = self.by_qp.get(&cnp.dest_qp()).copied();
+                let reaction = self.slow(now, flow, None)?;
                 self.counters.cnps += 1;
                 Ok(reaction)
             }
             Message::FastCnp(message) => {
                 let receiver = self.accept(frame, &message)?;
                 let trace = message.parsed.ok().and_then(|option| option.trace());
-                let slot = self.by_receiver.get(&receiver).copied();
+                let flow = self.by_receiver.get(&receiver).copied();
                 // The receiver's own Fast CNP tells of congestion, and of no switch to pass by (section 4).
                 let by_switch = frame.ip().is_some_and(|ip| ip.source != receiver.0);
                 let detoured = match self.config.detour.filter(|_| by_switch) {
-                    Some(detour) => self.detour(now, slot, &detour)?,
+                    Some(detour) => self.detour(now, flow, &detour)?,
                     None => None,
                 };
                 let reaction = match detoured {
                     Some(reaction) => reaction,
-                    None => self.slow(now, slot, trace.as_ref())?,
+                    None => self.slow(now, flow, trace.as_ref())?,
                 };
                 self.counters.fast_cnps += 1;
                 Ok(reaction)
@@ -406,19 +332,15 @@ impl ReactionPoint {
     fn detour(
         &mut self,
         now: Time,
-        slot: Option<usize>,
+        flow: Option<FlowId>,
         detour: &Detour,
     ) -> Result<Option<Reaction>, Ignored> {
-        let index = slot.ok_or(Ignored::UnknownQp)?;
-        let slot = self.slots.get_mut(index).ok_or(Ignored::UnknownQp)?;
-        let flow = slot.flow.as_mut().ok_or(Ignored::UnknownQp)?;
-        match flow.detours.on_fast_cnp(now, detour) {
+        let (flow, open) = self.named(flow)?;
+        match open.detours.on_fast_cnp(now, detour) {
             Answer::Change => {
+                let path = open.detours.path();
                 self.counters.detours += 1;
-                Ok(Some(Reaction::Detoured {
-                    flow: FlowId::new(index, slot.generation),
-                    path: flow.detours.path(),
-                }))
+                Ok(Some(Reaction::Detoured { flow, path }))
             }
             Answer::Wait => Err(Ignored::JustDetoured),
             Answer::Slow => Ok(None),
@@ -428,32 +350,28 @@ impl ReactionPoint {
     fn slow(
         &mut self,
         now: Time,
-        slot: Option<usize>,
+        flow: Option<FlowId>,
         trace: Option<&Trace<'_>>,
     ) -> Result<Reaction, Ignored> {
-        let index = slot.ok_or(Ignored::UnknownQp)?;
-        let slot = self.slots.get_mut(index).ok_or(Ignored::UnknownQp)?;
-        let flow = slot.flow.as_mut().ok_or(Ignored::UnknownQp)?;
-        let from = flow.controller.rate(now);
-        flow.controller.on_notification(now, trace);
-        Ok(Reaction::Slowed {
-            flow: FlowId::new(index, slot.generation),
-            from,
-            to: flow.controller.rate(now),
-        })
+        let (flow, open) = self.named(flow)?;
+        let from = open.controller.rate(now);
+        open.controller.on_notification(now, trace);
+        let to = open.controller.rate(now);
+        Ok(Reaction::Slowed { flow, from, to })
     }
 
-    #[inline]
-    fn controller(&mut self, flow: FlowId) -> Option<&mut Controller> {
-        let slot = self.slots.get_mut(flow.slot())?;
-        let open = slot.flow.as_mut()?;
-        (slot.generation == flow.generation()).then_some(&mut open.controller)
+    /// The open flow that a notification names.
+    fn named(&mut self, flow: Option<FlowId>) -> Result<(FlowId, &mut Flow), Ignored> {
+        let flow = flow.ok_or(Ignored::UnknownQp)?;
+        let open = self.flows.get_mut(flow).ok_or(Ignored::UnknownQp)?;
+        Ok((flow, open))
     }
 
     /// That many octets of the flow were sent.
     #[inline]
     pub fn on_sent(&mut self, flow: FlowId, octets: u32) {
-        if let Some(Controller::Dcqcn(dcqcn)) = self.controller(flow) {
+        if let Some(Controller::Dcqcn(dcqcn)) = self.flows.get_mut(flow).map(|f| &mut f.controller)
+        {
             dcqcn.on_sent(octets);
         }
     }
@@ -461,19 +379,14 @@ impl ReactionPoint {
     /// The flow's rate in bit/s, with what timers owe applied; 0 where it is not open.
     #[inline]
     pub fn rate(&mut self, now: Time, flow: FlowId) -> f64 {
-        self.controller(flow)
-            .map_or(0.0, |controller| controller.rate(now))
+        let open = self.flows.get_mut(flow);
+        open.map_or(0.0, |open| open.controller.rate(now))
     }
 
     /// When the flow's rate next rises by itself; `None` where it will not.
     #[must_use]
     pub fn next_timer(&self, flow: FlowId) -> Option<Time> {
-        let slot = self.slots.get(flow.slot())?;
-        let open = slot.flow.as_ref()?;
-        if slot.generation != flow.generation() {
-            return None;
-        }
-        match &open.controller {
+        match &self.flows.get(flow)?.controller {
             Controller::Dcqcn(flow) => flow.next_timer(),
             Controller::Telemetry(flow) => flow.next_timer(),
             Controller::Fixed(_) => None,
