@@ -3,13 +3,14 @@
 //! A broken *rule* in bytes that can still be read is a [`Finding`](crate::finding::Finding), not an error.
 
 use crate::layer::Layer;
-use core::fmt;
+use core::cmp::Ordering;
 
 /// Result of a parser or emitter of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// Why bytes could not be read (or a value not be written), in which layer, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{layer} at octet {offset}: {kind}")]
 pub struct Error {
     /// The layer that could not be read.
     pub layer: Layer,
@@ -20,9 +21,10 @@ pub struct Error {
 }
 
 /// What is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// The octets end before the format does.
+    #[error("needs {need} octets, {have} are there")]
     Short {
         /// Octets that the layer needs from its own start.
         need: usize,
@@ -30,6 +32,7 @@ pub enum ErrorKind {
         have: usize,
     },
     /// A length field contradicts its format or its surroundings.
+    #[error("{field} is {value}, {}", allowed(*min, *max))]
     Length {
         /// Which length field, by its name in the standard.
         field: &'static str,
@@ -41,6 +44,7 @@ pub enum ErrorKind {
         max: usize,
     },
     /// A field holds a value this format does not have.
+    #[error("{field} is {value} ({value:#x}), expected {expected}")]
     Value {
         /// Which field, by its name in the standard.
         field: &'static str,
@@ -50,6 +54,7 @@ pub enum ErrorKind {
         expected: &'static str,
     },
     /// A limit of this implementation was reached (hostile nesting, mostly).
+    #[error("more than {max} {what}")]
     Limit {
         /// What there are too many of.
         what: &'static str,
@@ -57,6 +62,7 @@ pub enum ErrorKind {
         max: usize,
     },
     /// The buffer given to an emitter is too small.
+    #[error("writing needs {need} octets, the buffer has {have}")]
     Buffer {
         /// Octets needed.
         need: usize,
@@ -65,16 +71,30 @@ pub enum ErrorKind {
     },
 }
 
+/// What a length may be between `min` and `max`; where they contradict each other, what there is room for.
+fn allowed(min: usize, max: usize) -> String {
+    match min.cmp(&max) {
+        Ordering::Equal => format!("must be {min}"),
+        Ordering::Less => format!("allowed here {min} to {max}"),
+        Ordering::Greater => format!("but only {max} would fit"),
+    }
+}
+
 impl Error {
+    #[cold]
+    const fn new(layer: Layer, offset: usize, kind: ErrorKind) -> Self {
+        Self {
+            layer,
+            offset,
+            kind,
+        }
+    }
+
     /// The octets end too early: the layer needs `need` from its start and has `have`.
     #[cold]
     #[must_use]
     pub const fn short(layer: Layer, need: usize, have: usize) -> Self {
-        Self {
-            layer,
-            offset: 0,
-            kind: ErrorKind::Short { need, have },
-        }
+        Self::new(layer, 0, ErrorKind::Short { need, have })
     }
 
     /// The length field `field` at `offset` is `value`, outside `min..=max`.
@@ -88,16 +108,13 @@ impl Error {
         min: usize,
         max: usize,
     ) -> Self {
-        Self {
-            layer,
-            offset,
-            kind: ErrorKind::Length {
-                field,
-                value,
-                min,
-                max,
-            },
-        }
+        let kind = ErrorKind::Length {
+            field,
+            value,
+            min,
+            max,
+        };
+        Self::new(layer, offset, kind)
     }
 
     /// The field `field` at `offset` holds `value`, which the format does not have.
@@ -110,37 +127,26 @@ impl Error {
         value: u64,
         expected: &'static str,
     ) -> Self {
-        Self {
-            layer,
-            offset,
-            kind: ErrorKind::Value {
-                field,
-                value,
-                expected,
-            },
-        }
+        let kind = ErrorKind::Value {
+            field,
+            value,
+            expected,
+        };
+        Self::new(layer, offset, kind)
     }
 
     /// More than `max` of `what`, at `offset`.
     #[cold]
     #[must_use]
     pub const fn limit(layer: Layer, offset: usize, what: &'static str, max: usize) -> Self {
-        Self {
-            layer,
-            offset,
-            kind: ErrorKind::Limit { what, max },
-        }
+        Self::new(layer, offset, ErrorKind::Limit { what, max })
     }
 
     /// An emitter was given `have` octets and needs `need`.
     #[cold]
     #[must_use]
     pub const fn buffer(layer: Layer, need: usize, have: usize) -> Self {
-        Self {
-            layer,
-            offset: 0,
-            kind: ErrorKind::Buffer { need, have },
-        }
+        Self::new(layer, 0, ErrorKind::Buffer { need, have })
     }
 
     /// The same error seen from a caller in whose bytes the parsed part starts at `base`.
@@ -150,48 +156,3 @@ impl Error {
         self
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at octet {}: ", self.layer, self.offset)?;
-        match self.kind {
-            ErrorKind::Short { need, have } => {
-                write!(f, "needs {need} octets, {have} are there")
-            }
-            ErrorKind::Length {
-                field,
-                value,
-                min,
-                max,
-            } if min == max => {
-                write!(f, "{field} is {value}, must be {min}")
-            }
-            ErrorKind::Length {
-                field,
-                value,
-                min,
-                max,
-            } if min < max => {
-                write!(f, "{field} is {value}, allowed here {min} to {max}")
-            }
-            ErrorKind::Length {
-                field, value, max, ..
-            } => {
-                write!(f, "{field} is {value}, but only {max} would fit")
-            }
-            ErrorKind::Value {
-                field,
-                value,
-                expected,
-            } => {
-                write!(f, "{field} is {value} ({value:#x}), expected {expected}")
-            }
-            ErrorKind::Limit { what, max } => write!(f, "more than {max} {what}"),
-            ErrorKind::Buffer { need, have } => {
-                write!(f, "writing needs {need} octets, the buffer has {have}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Error {}

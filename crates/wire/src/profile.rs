@@ -297,7 +297,8 @@ fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
 }
 
 /// Why a profile or an override was refused; the text is meant for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub struct ProfileError {
     name: Option<&'static str>,
     text: String,
@@ -314,14 +315,6 @@ impl ProfileError {
         self.name
     }
 }
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for ProfileError {}
 
 #[cfg(test)]
 mod tests {

@@ -11,121 +11,81 @@ use crate::error::Error;
 use crate::frame::{Frame, LinkType};
 use crate::icrc::Reading;
 use crate::profile::Profile;
-use core::fmt;
 use layout::Layout;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A field of the innermost packet that can change from packet to packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Field {
-    /// PSN of the BTH.
-    Psn,
-    /// Acknowledge request of the BTH.
-    AckRequest,
-    /// DestQP of the BTH.
-    DestQp,
-    /// UDP source port: the flow's entropy.
-    UdpSource,
-    /// IP source address.
-    SourceAddress,
-    /// IP destination address.
-    DestinationAddress,
-    /// The data packet's destination in a Fast CNP option 1 or 2.
-    FastCnpOriginalDestination,
-    /// Virtual address of the RETH.
-    RethAddress,
-    /// Remote key of the RETH.
-    RethKey,
-    /// Message sequence number of the AETH.
-    AethMsn,
-    /// IPv4 identification.
-    Identification,
-    /// IPv6 flow label. Not covered by the ICRC.
-    FlowLabel,
-    /// TOS or traffic class. Not covered by the ICRC.
-    TrafficClass,
-    /// The two ECN bits of TOS or traffic class. Not covered by the ICRC.
-    Ecn,
-    /// TTL or hop limit. Not covered by the ICRC.
-    HopLimit,
-    /// FECN of the BTH. Not covered by the ICRC.
-    Fecn,
-    /// BECN of the BTH. Not covered by the ICRC.
-    Becn,
+macro_rules! fields {
+    ($($(#[$doc:meta])* $field:ident($value:ty),)+) => {
+        /// A field of the innermost packet that can change from packet to packet.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Field {
+            $($(#[$doc])* $field,)+
+        }
+
+        /// A field and its new value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Change {
+            $($(#[$doc])* $field($value),)+
+        }
+
+        impl Change {
+            /// Which field changes.
+            #[inline]
+            #[must_use]
+            pub const fn field(&self) -> Field {
+                match self {
+                    $(Self::$field(_) => Field::$field,)+
+                }
+            }
+        }
+    };
 }
 
-/// A field and its new value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// PSN, counted modulo 2^24.
+fields! {
+    /// PSN of the BTH, modulo 2^24.
     Psn(u32),
-    /// Acknowledge request.
+    /// Acknowledge request of the BTH.
     AckRequest(bool),
-    /// DestQP.
+    /// DestQP of the BTH.
     DestQp(Qp),
-    /// UDP source port.
+    /// UDP source port: the flow's entropy.
     UdpSource(u16),
     /// IP source address, of the frame's own family.
     SourceAddress(IpAddr),
     /// IP destination address, of the frame's own family.
     DestinationAddress(IpAddr),
-    /// The data packet's destination in a Fast CNP option.
+    /// The data packet's destination in a Fast CNP option 1 or 2.
     FastCnpOriginalDestination(Ipv6Addr),
     /// Virtual address of the RETH.
     RethAddress(u64),
     /// Remote key of the RETH.
     RethKey(u32),
-    /// Message sequence number of the AETH, counted modulo 2^24.
+    /// Message sequence number of the AETH, modulo 2^24.
     AethMsn(u32),
     /// IPv4 identification.
     Identification(u16),
-    /// IPv6 flow label; its low 20 bits are taken.
+    /// IPv6 flow label, of which the low 20 bits are taken. Not covered by the ICRC.
     FlowLabel(u32),
-    /// TOS or traffic class: DSCP (6 bits), ECN (2 bits).
+    /// TOS or traffic class: DSCP (6 bits), ECN (2 bits). Not covered by the ICRC.
     TrafficClass(u8),
-    /// ECN: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; its low two bits are taken.
+    /// ECN: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; the low two bits are taken. Not covered by the ICRC.
     Ecn(u8),
-    /// TTL or hop limit.
+    /// TTL or hop limit. Not covered by the ICRC.
     HopLimit(u8),
-    /// FECN.
+    /// FECN of the BTH. Not covered by the ICRC.
     Fecn(bool),
-    /// BECN.
+    /// BECN of the BTH. Not covered by the ICRC.
     Becn(bool),
 }
 
-impl Change {
-    /// Which field changes.
-    #[inline]
-    #[must_use]
-    pub const fn field(&self) -> Field {
-        match self {
-            Self::Psn(_) => Field::Psn,
-            Self::AckRequest(_) => Field::AckRequest,
-            Self::DestQp(_) => Field::DestQp,
-            Self::UdpSource(_) => Field::UdpSource,
-            Self::SourceAddress(_) => Field::SourceAddress,
-            Self::DestinationAddress(_) => Field::DestinationAddress,
-            Self::FastCnpOriginalDestination(_) => Field::FastCnpOriginalDestination,
-            Self::RethAddress(_) => Field::RethAddress,
-            Self::RethKey(_) => Field::RethKey,
-            Self::AethMsn(_) => Field::AethMsn,
-            Self::Identification(_) => Field::Identification,
-            Self::FlowLabel(_) => Field::FlowLabel,
-            Self::TrafficClass(_) => Field::TrafficClass,
-            Self::Ecn(_) => Field::Ecn,
-            Self::HopLimit(_) => Field::HopLimit,
-            Self::Fecn(_) => Field::Fecn,
-            Self::Becn(_) => Field::Becn,
-        }
-    }
-}
-
 /// Why a frame cannot be a template, or a change cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// The frame is no complete RoCEv2 frame with the right checksums.
+    #[error("this frame cannot be a template: {0}")]
     Frame(Error),
     /// The frame does not have the field.
+    #[error("the frame has no {field:?} to change: {why}")]
     Lacks {
         /// Which field.
         field: Field,
@@ -133,10 +93,13 @@ pub enum TemplateError {
         why: &'static str,
     },
     /// The template was made without this field.
+    #[error("{0:?} cannot be changed: name it when the template is made")]
     NotPrepared(Field),
     /// An IPv4 address for an IPv6 frame, or the other way round.
+    #[error("{0:?} cannot be changed: the address and the frame are not of the same IP version")]
     Family(Field),
     /// The buffer is shorter than the frame.
+    #[error("the frame needs {need} octets, the buffer has {have}")]
     Buffer {
         /// Octets of the frame.
         need: usize,
@@ -144,28 +107,6 @@ pub enum TemplateError {
         have: usize,
     },
 }
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Frame(e) => write!(f, "this frame cannot be a template: {e}"),
-            Self::Lacks { field, why } => write!(f, "the frame has no {field:?} to change: {why}"),
-            Self::NotPrepared(field) => write!(
-                f,
-                "{field:?} cannot be changed: name it when the template is made"
-            ),
-            Self::Family(field) => write!(
-                f,
-                "{field:?} cannot be changed: the address and the frame are not of the same IP version"
-            ),
-            Self::Buffer { need, have } => {
-                write!(f, "the frame needs {need} octets, the buffer has {have}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for TemplateError {}
 
 impl From<Error> for TemplateError {
     fn from(e: Error) -> Self {

@@ -58,14 +58,9 @@ impl fmt::Display for Protocol {
 }
 
 /// The text is neither an address nor an address, `/` and a length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no prefix: write 10.0.0.0/8, fd00::/16, or one address")]
 pub struct NoPrefix;
-
-impl fmt::Display for NoPrefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no prefix: write 10.0.0.0/8, fd00::/16, or one address")
-    }
-}
 
 impl FromStr for Prefix {
     type Err = NoPrefix;
