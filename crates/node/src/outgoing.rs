@@ -92,7 +92,7 @@ impl<'a> About<'a> {
     #[must_use]
     pub fn loses_trace(&self) -> bool {
         let option = self.option(Ipv6Addr::UNSPECIFIED);
-        self.trace.is_some() && matches!(option, FastCnpRepr::Option1 { .. })
+        self.trace.is_some() && option.number() == 1
     }
 
     /// The option of a Fast CNP about a packet to `original_destination`.

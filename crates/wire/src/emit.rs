@@ -160,7 +160,7 @@ mod tests {
     use crate::compose::{self, OptionPart, Part, UdpChecksum};
     use crate::fast_cnp::MAX_TRACE_LEN;
     use crate::icrc::Reading;
-    use crate::ioam::OptType;
+    use crate::ioam::{IoamOption, OptType};
     use crate::proxy_cn::FiveTuple;
     use proptest::prelude::*;
     use std::net::Ipv6Addr;
@@ -240,7 +240,7 @@ mod tests {
             let original_destination = original.into();
             let option = match &trace {
                 None => FastCnpRepr::Option1 { original_destination },
-                Some(trace) => FastCnpRepr::Option2 { reserved: 0, opt_type: OptType::Incremental, trace, original_destination },
+                Some(trace) => FastCnpRepr::Option2 { ioam: IoamOption { reserved: 0, opt_type: OptType::Incremental, body: trace }, original_destination },
             };
             let repr = CnpRepr::new(Qp::truncate(qp));
             let options = [OptionPart::FastCnp(option)];
@@ -312,9 +312,11 @@ mod tests {
         assert!(fast_cnp(&carrier, &option, &repr, &Profile::DEFAULT, &mut out).is_err());
         let trace = [0; MAX_TRACE_LEN + 1];
         let option = FastCnpRepr::Option2 {
-            reserved: 0,
-            opt_type: OptType::Preallocated,
-            trace: &trace,
+            ioam: IoamOption {
+                reserved: 0,
+                opt_type: OptType::Preallocated,
+                body: &trace,
+            },
             original_destination: Ipv6Addr::LOCALHOST,
         };
         let carrier = Carrier::new(v6, v6);

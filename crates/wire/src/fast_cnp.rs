@@ -1,13 +1,44 @@
 //! The Fast CNP options (draft-xiao-rtgwg-rocev2-fast-cnp section 4): IPv6 destination options in front of a CNP.
 //!
 //! The CNP itself is in `cnp.rs`, the trace that option 2 carries in `ioam.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  option 1, at 4n+2
+//!                                 |  Option Type  |Opt Data Len 16|
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |     destination address of the data packet (128)              |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  option 2, at 4n
+//! |  Option Type  | Opt Data Len  |   Reserved    | IOAM Opt-Type |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |     IOAM trace of the data packet ...                         |
+//! |     destination address of the data packet (128)              |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::fast_cnp::FastCnpRepr;
+//! use fcn_wire::ipv6_ext::{Options, OptionsWriter, next_header};
+//! use fcn_wire::{Layer, Profile};
+//!
+//! let option = FastCnpRepr::Option1 { original_destination: "2001:db8::9".parse()? };
+//! let mut header = vec![0; option.header_len()];
+//! let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut header);
+//! option.emit(&Profile::DEFAULT, &mut writer)?;
+//! writer.finish(next_header::UDP)?;
+//!
+//! let found = Options::new(Layer::DestinationOptions, &header).next().unwrap()?;
+//! assert_eq!(FastCnpRepr::parse(found.kind, found.data, &Profile::DEFAULT), Some(Ok(option)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
-use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, OptType, Trace};
+use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
-use crate::octets::{array, ipv6_at, put};
+use crate::octets::{array, put};
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
@@ -16,15 +47,15 @@ const ADDRESS_LEN: usize = 16;
 /// Opt Data Len of option 1.
 pub const OPTION1_LEN: usize = ADDRESS_LEN;
 /// Alignment of option 1: its type octet at 4n+2, so that the address is at 4n.
-pub const OPTION1_ALIGN: (usize, usize) = (4, 2);
+const OPTION1_ALIGN: (usize, usize) = (4, 2);
 /// Alignment of option 2: its type octet at 4n.
-pub const OPTION2_ALIGN: (usize, usize) = (4, 0);
+const OPTION2_ALIGN: (usize, usize) = (4, 0);
 /// Longest IOAM trace (header and node data list) that option 2 can carry.
 pub const MAX_TRACE_LEN: usize = 255 - OPTION_PREFIX_LEN - ADDRESS_LEN;
 
-/// One of the two Fast CNP options, read.
+/// One of the two Fast CNP options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastCnp<'a> {
+pub enum FastCnpRepr<'a> {
     /// Option 1: the data packet carried no IOAM trace.
     Option1 {
         /// Destination address of the data packet that met congestion: the receiver.
@@ -32,53 +63,38 @@ pub enum FastCnp<'a> {
     },
     /// Option 2: with the IOAM trace of the data packet.
     Option2 {
-        /// Reserved octet, IOAM option type and trace.
+        /// Reserved octet, IOAM option type and trace, which has at most [`MAX_TRACE_LEN`] octets.
         ioam: IoamOption<'a>,
         /// Destination address of the data packet that met congestion: the receiver.
         original_destination: Ipv6Addr,
     },
 }
 
-impl<'a> FastCnp<'a> {
+impl<'a> FastCnpRepr<'a> {
     /// The option of type `kind` with option data `data`; `None` where `kind` is neither Fast CNP option.
     ///
     /// # Errors
     /// `data` is too short for the address (option 1), or for address and IOAM header (option 2); offsets from the
     /// start of the option data. Longer data of option 1 are read and named by [`check`](Self::check).
     pub fn parse(kind: u8, data: &'a [u8], profile: &Profile) -> Option<Result<Self>> {
+        let short = |min, max| {
+            let field = "Opt Data Len";
+            Error::length(Layer::FastCnp, 0, field, data.len(), min, max)
+        };
         if kind == profile.fast_cnp_option1 {
-            return Some(if data.len() < ADDRESS_LEN {
-                Err(Error::length(
-                    Layer::FastCnp,
-                    0,
-                    "Opt Data Len",
-                    data.len(),
-                    OPTION1_LEN,
-                    OPTION1_LEN,
-                ))
-            } else {
-                Ok(Self::Option1 {
-                    original_destination: ipv6_at(data, 0),
-                })
-            });
+            let address = data.first_chunk::<ADDRESS_LEN>();
+            let address = address.ok_or_else(|| short(OPTION1_LEN, OPTION1_LEN));
+            return Some(address.map(|address| Self::Option1 {
+                original_destination: Ipv6Addr::from(*address),
+            }));
         }
         (kind == profile.fast_cnp_option2).then(|| {
-            let Some((ioam, address)) = data.split_last_chunk::<ADDRESS_LEN>() else {
-                let min = OPTION_PREFIX_LEN + ADDRESS_LEN;
-                return Err(Error::length(
-                    Layer::FastCnp,
-                    0,
-                    "Opt Data Len",
-                    data.len(),
-                    min,
-                    255,
-                ));
-            };
+            let (ioam, address) = data
+                .split_last_chunk::<ADDRESS_LEN>()
+                .ok_or_else(|| short(OPTION_PREFIX_LEN + ADDRESS_LEN, 255))?;
+            let layer = Layer::FastCnp;
             Ok(Self::Option2 {
-                ioam: IoamOption::parse(ioam).map_err(|e| Error {
-                    layer: Layer::FastCnp,
-                    ..e
-                })?,
+                ioam: IoamOption::parse(ioam).map_err(|e| Error { layer, ..e })?,
                 original_destination: Ipv6Addr::from(*address),
             })
         })
@@ -160,10 +176,7 @@ impl<'a> FastCnp<'a> {
                 return;
             }
         };
-        let (multiple, rest) = match option {
-            Self::Option1 { .. } => OPTION1_ALIGN,
-            Self::Option2 { .. } => OPTION2_ALIGN,
-        };
+        let (multiple, rest) = option.align();
         if offset % multiple != rest {
             findings.push(Rule::FastCnpAlignment, offset, 1);
         }
@@ -193,55 +206,6 @@ impl<'a> FastCnp<'a> {
             );
         }
     }
-}
-
-/// Whether a packet can be sent to one node at `address` from another.
-pub(crate) const fn can_be_a_node(address: Ipv6Addr) -> bool {
-    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
-}
-
-/// The values of a Fast CNP option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastCnpRepr<'a> {
-    /// Option 1.
-    Option1 {
-        /// Destination address of the data packet.
-        original_destination: Ipv6Addr,
-    },
-    /// Option 2.
-    Option2 {
-        /// Zero in a well-formed option.
-        reserved: u8,
-        /// IOAM option type of the trace in the data packet.
-        opt_type: OptType,
-        /// The trace as the data packet carried it; at most [`MAX_TRACE_LEN`] octets.
-        trace: &'a [u8],
-        /// Destination address of the data packet.
-        original_destination: Ipv6Addr,
-    },
-}
-
-impl<'a> FastCnpRepr<'a> {
-    /// The values of `option`.
-    #[must_use]
-    pub const fn parse(option: &FastCnp<'a>) -> Self {
-        match *option {
-            FastCnp::Option1 {
-                original_destination,
-            } => Self::Option1 {
-                original_destination,
-            },
-            FastCnp::Option2 {
-                ioam,
-                original_destination,
-            } => Self::Option2 {
-                reserved: ioam.reserved,
-                opt_type: ioam.opt_type,
-                trace: ioam.body,
-                original_destination,
-            },
-        }
-    }
 
     /// The option for a data packet to `original_destination`: option 2 with the packet's trace where it had one that
     /// fits, else option 1. The second value says whether a trace had to be left out.
@@ -250,32 +214,21 @@ impl<'a> FastCnpRepr<'a> {
         original_destination: Ipv6Addr,
         trace: Option<Trace<'a>>,
     ) -> (Self, bool) {
-        match trace {
-            Some(trace) if trace.bytes().len() <= MAX_TRACE_LEN => {
-                let (opt_type, trace) = (trace.opt_type(), trace.bytes());
-                (
-                    Self::Option2 {
-                        reserved: 0,
-                        opt_type,
-                        trace,
-                        original_destination,
-                    },
-                    false,
-                )
-            }
-            Some(_) => (
-                Self::Option1 {
-                    original_destination,
+        let fits = |trace: &Trace<'_>| trace.bytes().len() <= MAX_TRACE_LEN;
+        let option = match trace.filter(fits) {
+            Some(trace) => Self::Option2 {
+                ioam: IoamOption {
+                    reserved: 0,
+                    opt_type: trace.opt_type(),
+                    body: trace.bytes(),
                 },
-                true,
-            ),
-            None => (
-                Self::Option1 {
-                    original_destination,
-                },
-                false,
-            ),
-        }
+                original_destination,
+            },
+            None => Self::Option1 {
+                original_destination,
+            },
+        };
+        (option, trace.is_some() && option.number() == 1)
     }
 
     /// Opt Data Len.
@@ -283,7 +236,7 @@ impl<'a> FastCnpRepr<'a> {
     pub const fn data_len(&self) -> usize {
         match self {
             Self::Option1 { .. } => OPTION1_LEN,
-            Self::Option2 { trace, .. } => OPTION_PREFIX_LEN + trace.len() + ADDRESS_LEN,
+            Self::Option2 { ioam, .. } => ioam.buffer_len() + ADDRESS_LEN,
         }
     }
 
@@ -311,33 +264,21 @@ impl<'a> FastCnpRepr<'a> {
             Self::Option1 { .. } => profile.fast_cnp_option1,
             Self::Option2 { .. } => profile.fast_cnp_option2,
         };
-        writer.option(self.align(), kind, self.data_len(), |data| {
-            self.emit_data(data);
+        let len = self.data_len();
+        writer.option(self.align(), kind, len, |data| {
+            if let Self::Option2 { ioam, .. } = self {
+                ioam.emit(data)?;
+            }
+            let address = self.original_destination().octets();
+            put(data, self.address_at(len), &address);
             Ok(())
         })
     }
+}
 
-    fn emit_data(&self, data: &mut [u8]) {
-        match self {
-            Self::Option1 {
-                original_destination,
-            } => put(data, 0, &original_destination.octets()),
-            Self::Option2 {
-                reserved,
-                opt_type,
-                trace,
-                original_destination,
-            } => {
-                put(data, 0, &[*reserved, opt_type.code()]);
-                put(data, OPTION_PREFIX_LEN, trace);
-                put(
-                    data,
-                    OPTION_PREFIX_LEN + trace.len(),
-                    &original_destination.octets(),
-                );
-            }
-        }
-    }
+/// Whether a packet can be sent to one node at `address` from another.
+pub(crate) const fn can_be_a_node(address: Ipv6Addr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }
 
 /// Reads the address of an option whose data are just one IPv6 address.
@@ -348,6 +289,7 @@ pub(crate) fn address_of(data: &[u8]) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ioam::OptType;
     use crate::ipv6_ext::Options;
     use proptest::prelude::*;
 
@@ -364,7 +306,7 @@ mod tests {
     fn rules(header: &[u8], layer: Layer) -> Vec<Rule> {
         let mut findings = Findings::new();
         for option in Options::new(layer, header).flatten() {
-            FastCnp::check(
+            FastCnpRepr::check(
                 option.kind,
                 option.data,
                 layer,
@@ -393,9 +335,11 @@ mod tests {
             0, 7, 0x18, 0, 0xC2, 0, 0, 0, 64, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1, 0,
         ];
         let repr = FastCnpRepr::Option2 {
-            reserved: 0,
-            opt_type: OptType::Preallocated,
-            trace: &trace,
+            ioam: IoamOption {
+                reserved: 0,
+                opt_type: OptType::Preallocated,
+                body: &trace,
+            },
             original_destination: RECEIVER,
         };
         let out = header(&repr);
@@ -451,7 +395,7 @@ mod tests {
         profile.set("force=true").unwrap();
         profile.set("fast_cnp_option1=0x3E").unwrap();
         let mut findings = Findings::new();
-        FastCnp::check(
+        FastCnpRepr::check(
             0x3E,
             &RECEIVER.octets(),
             Layer::DestinationOptions,
@@ -482,7 +426,7 @@ mod tests {
         ) {
             let original_destination = Ipv6Addr::from(address);
             let repr = if two {
-                FastCnpRepr::Option2 { reserved, opt_type: OptType::from(opt), trace: &trace, original_destination }
+                FastCnpRepr::Option2 { ioam: IoamOption { reserved, opt_type: OptType::from(opt), body: &trace }, original_destination }
             } else {
                 FastCnpRepr::Option1 { original_destination }
             };
@@ -491,20 +435,18 @@ mod tests {
                 .map(std::result::Result::unwrap)
                 .find(|o| !o.is_padding())
                 .unwrap();
-            let parsed = FastCnp::parse(option.kind, option.data, &Profile::DEFAULT).unwrap().unwrap();
-            prop_assert_eq!(FastCnpRepr::parse(&parsed), repr);
-            let mut again = vec![0; option.data.len()];
-            FastCnpRepr::parse(&parsed).emit_data(&mut again);
-            prop_assert_eq!(&again[..], option.data);
+            let parsed = FastCnpRepr::parse(option.kind, option.data, &Profile::DEFAULT).unwrap().unwrap();
+            prop_assert_eq!(parsed, repr);
+            prop_assert_eq!(header(&parsed), out);
         }
 
         #[test]
         fn any_data_are_read_or_refused(two: bool, offset in 0usize..300, data in proptest::collection::vec(any::<u8>(), 0..=255)) {
             let kind = if two { 0x9F } else { 0x9E };
-            let parsed = FastCnp::parse(kind, &data, &Profile::DEFAULT).unwrap();
+            let parsed = FastCnpRepr::parse(kind, &data, &Profile::DEFAULT).unwrap();
             prop_assert_eq!(parsed.is_ok(), data.len() >= if two { 18 } else { 16 });
             let mut findings = Findings::new();
-            FastCnp::check(kind, &data, Layer::DestinationOptions, offset, &Profile::DEFAULT, &mut findings);
+            FastCnpRepr::check(kind, &data, Layer::DestinationOptions, offset, &Profile::DEFAULT, &mut findings);
             for finding in &findings {
                 prop_assert!(finding.offset >= offset && finding.offset + finding.len <= offset + 2 + data.len().max(1));
             }

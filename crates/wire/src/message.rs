@@ -7,7 +7,7 @@ use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
 use crate::cnp::Cnp;
 use crate::error::Result;
-use crate::fast_cnp::FastCnp;
+use crate::fast_cnp::FastCnpRepr;
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
 use crate::icrc::Verdict;
@@ -32,7 +32,7 @@ pub struct FastCnpMessage<'a> {
     /// The option as it lies in that header; the first one where there are several.
     pub option: Ipv6Option<'a>,
     /// The option, read.
-    pub parsed: Result<FastCnp<'a>>,
+    pub parsed: Result<FastCnpRepr<'a>>,
     /// The CNP, where a whole one follows that is read: not behind an option that runs past its header.
     pub cnp: Option<Cnp<'a>>,
     /// The transport header, where RoCEv2 follows and that much was captured.
@@ -282,7 +282,7 @@ impl<'a> Frame<'a> {
                         if fast == 2 {
                             findings.push(Rule::FastCnpSeveral, at, option.len());
                         }
-                        FastCnp::check(kind, data, header.layer, at, profile, findings);
+                        FastCnpRepr::check(kind, data, header.layer, at, profile, findings);
                     } else if kind == profile.proxy_address_option {
                         if core::mem::replace(&mut proxy, true) {
                             findings.push(Rule::ProxyAddressSeveral, at, option.len());
@@ -401,10 +401,10 @@ fn read_fast_cnp<'a>(
     header: &OptionsHeader<'a>,
     offset: usize,
     profile: &Profile,
-) -> Option<(Ipv6Option<'a>, Result<FastCnp<'a>>)> {
+) -> Option<(Ipv6Option<'a>, Result<FastCnpRepr<'a>>)> {
     match header.options().starting_at(offset).next()? {
         Ok(option) => {
-            let parsed = FastCnp::parse(option.kind, option.data, profile)?;
+            let parsed = FastCnpRepr::parse(option.kind, option.data, profile)?;
             Some((option, parsed))
         }
         Err(e) => {

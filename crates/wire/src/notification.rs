@@ -5,7 +5,7 @@
 
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
-use crate::fast_cnp::FastCnp;
+use crate::fast_cnp::FastCnpRepr;
 use crate::finding::Findings;
 use crate::frame::{Frame, LinkType};
 use crate::message::{FastCnpMessage, IcrcCheck, Message};
@@ -338,8 +338,8 @@ fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
 
 fn kind_of(message: &FastCnpMessage<'_>) -> Option<Kind> {
     Some(match message.parsed.ok()? {
-        FastCnp::Option1 { .. } => Kind::FastCnp1,
-        FastCnp::Option2 { .. } => Kind::FastCnp2,
+        FastCnpRepr::Option1 { .. } => Kind::FastCnp1,
+        FastCnpRepr::Option2 { .. } => Kind::FastCnp2,
     })
 }
 

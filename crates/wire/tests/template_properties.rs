@@ -3,9 +3,9 @@
 use fcn_wire::bth::{BthRepr, ExtendedHeader, Reth, Roce};
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
-use fcn_wire::fast_cnp::{FastCnp, FastCnpRepr};
+use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading, Verdict};
-use fcn_wire::ioam::OptType;
+use fcn_wire::ioam::{IoamOption, OptType};
 use fcn_wire::template::{Change, Field, Template};
 use fcn_wire::{End, Frame, LinkType, Opcode, Profile, Qp};
 use proptest::collection::vec;
@@ -77,9 +77,11 @@ impl Shape {
                 original_destination,
             },
             _ => FastCnpRepr::Option2 {
-                reserved: 0,
-                opt_type: OptType::Preallocated,
-                trace: &trace,
+                ioam: IoamOption {
+                    reserved: 0,
+                    opt_type: OptType::Preallocated,
+                    body: &trace,
+                },
                 original_destination,
             },
         };
@@ -241,7 +243,7 @@ fn read(frame: &Frame<'_>, field: Field) -> Change {
             let option = frame.options_headers().find_map(|header| {
                 header
                     .readable()
-                    .find_map(|o| FastCnp::parse(o.kind, o.data, frame.profile()))
+                    .find_map(|o| FastCnpRepr::parse(o.kind, o.data, frame.profile()))
             });
             Change::FastCnpOriginalDestination(option.unwrap().unwrap().original_destination())
         }

@@ -8,7 +8,7 @@ use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::Layer;
 use fcn_wire::bth::{Bth, Opcode};
 use fcn_wire::error::Error;
-use fcn_wire::fast_cnp::FastCnp;
+use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::ipv6_ext::{Ipv6Option, Options};
@@ -279,11 +279,11 @@ fn addresses(place: &OptionsAt, packet: &Packet<'_>) -> Option<(IpAddr, IpAddr)>
     }
 }
 
-fn read_option<'a>(scene: &Scene<'a>, option_at: usize) -> Option<FastCnp<'a>> {
+fn read_option<'a>(scene: &Scene<'a>, option_at: usize) -> Option<FastCnpRepr<'a>> {
     let [kind, len] = *scene.slice(option_at, 2).first_chunk::<2>()?;
     let data = scene.slice(option_at + 2, usize::from(len));
     (data.len() == usize::from(len))
-        .then(|| FastCnp::parse(kind, data, scene.profile)?.ok())
+        .then(|| FastCnpRepr::parse(kind, data, scene.profile)?.ok())
         .flatten()
 }
 
@@ -310,7 +310,7 @@ fn head(plan: &mut Plan<'_>, fields: &Head, start: usize, option: &Ipv6Option<'_
 fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> Findings {
     let mut findings = Findings::new();
     let check = if scene.profile.is_fast_cnp(option.kind) {
-        FastCnp::check
+        FastCnpRepr::check
     } else {
         ProxyAddress::check
     };
@@ -351,9 +351,9 @@ fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option
     ));
     head(plan, &FAST_HEAD, start, option);
     let data = start + 2;
-    let parsed = FastCnp::parse(option.kind, option.data, scene.profile);
+    let parsed = FastCnpRepr::parse(option.kind, option.data, scene.profile);
     if let Some(Ok(parsed)) = parsed {
-        if let FastCnp::Option2 { ioam: inner, .. } = parsed {
+        if let FastCnpRepr::Option2 { ioam: inner, .. } = parsed {
             plan.uint(F::FastOptionReserved, at(data, 1), inner.reserved);
             plan.uint(
                 F::FastOptionIoamType,

@@ -90,9 +90,11 @@ pub const fn ioam(opt_type: OptType, trace: &[u8]) -> OptionPart<'_> {
 /// Option 2 about the flow.
 pub const fn option2(opt_type: OptType, trace: &[u8]) -> OptionPart<'_> {
     OptionPart::FastCnp(FastCnpRepr::Option2 {
-        reserved: 0,
-        opt_type,
-        trace,
+        ioam: IoamOption {
+            reserved: 0,
+            opt_type,
+            body: trace,
+        },
         original_destination: RECEIVER,
     })
 }

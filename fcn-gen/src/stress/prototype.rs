@@ -10,7 +10,7 @@ use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
 use fcn_wire::icrc::{ICRC_LEN, Policy};
-use fcn_wire::ioam::{NodeValues, OptType, TraceRepr};
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, TraceRepr};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
 use fcn_wire::template::{Field, Template};
@@ -176,9 +176,11 @@ fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
                 }
             } else {
                 FastCnpRepr::Option2 {
-                    reserved: 0,
-                    opt_type: OptType::Preallocated,
-                    trace: &trace,
+                    ioam: IoamOption {
+                        reserved: 0,
+                        opt_type: OptType::Preallocated,
+                        body: &trace,
+                    },
                     original_destination,
                 }
             };

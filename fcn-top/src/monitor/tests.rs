@@ -12,7 +12,7 @@ use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
-use fcn_wire::ioam::OptType;
+use fcn_wire::ioam::{IoamOption, OptType};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, LinkType, Opcode, Origin, Profile, Qp};
@@ -341,10 +341,12 @@ fn told_by_all_kinds(learn: impl FnOnce(&mut Monitor), from: Resolved) {
     // One node's hop limit and number.
     let trace = [0, 1, 1 << 3, 0, 0x80, 0, 0, 0, 64, 0, 0, 1];
     let option = [OptionPart::FastCnp(FastCnpRepr::Option2 {
+        ioam: IoamOption {
+            reserved: 0,
+            opt_type: OptType::Preallocated,
+            body: &trace,
+        },
         original_destination: RECEIVER,
-        reserved: 0,
-        opt_type: OptType::Preallocated,
-        trace: &trace,
     })];
     let part = Part::Cnp(CnpRepr::new(Qp::truncate(peer)));
     let second = frame(

@@ -7,7 +7,7 @@
 
 use fcn_wire::bth::{Bth, BthRepr, ExtendedHeader, Opcode, Roce};
 use fcn_wire::cnp::{CNP_BODY_LEN, CNP_LEN, Cnp, CnpRepr};
-use fcn_wire::fast_cnp::{FastCnp, FastCnpRepr, MAX_TRACE_LEN};
+use fcn_wire::fast_cnp::{FastCnpRepr, MAX_TRACE_LEN};
 use fcn_wire::frame::{MAX_LAYERS, MAX_TUNNELS, Upper};
 use fcn_wire::icrc::{self, ICRC_LEN, Policy, Reading, Verdict};
 use fcn_wire::ioam::{
@@ -545,9 +545,9 @@ pub fn fast_cnp(data: &[u8]) {
     let offset = 2 + usize::from(*place & 7);
     for profile in &PROFILES {
         let mut findings = Findings::new();
-        FastCnp::check(*kind, data, layer, offset, profile, &mut findings);
+        FastCnpRepr::check(*kind, data, layer, offset, profile, &mut findings);
         within(&findings, offset + 2 + data.len());
-        let Some(parsed) = FastCnp::parse(*kind, data, profile) else {
+        let Some(parsed) = FastCnpRepr::parse(*kind, data, profile) else {
             assert!(findings.is_empty() && !profile.is_fast_cnp(*kind));
             continue;
         };
@@ -560,24 +560,23 @@ pub fn fast_cnp(data: &[u8]) {
             data.get(at..at + 16),
             Some(&option.original_destination().octets()[..])
         );
-        let repr = FastCnpRepr::parse(&option);
-        let mut out = vec![0xEE; repr.header_len()];
+        let mut out = vec![0xEE; option.header_len()];
         let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut out);
-        repr.emit(profile, &mut writer).expect("room enough");
-        assert_eq!(writer.finish(17), Ok(repr.header_len()));
+        option.emit(profile, &mut writer).expect("room enough");
+        assert_eq!(writer.finish(17), Ok(option.header_len()));
         let written = Options::new(Layer::DestinationOptions, &out)
             .flatten()
             .find(|option| option.kind == *kind && !option.is_padding());
         if let Some(written) = written {
             assert_eq!(
-                FastCnp::parse(*kind, written.data, profile),
+                FastCnpRepr::parse(*kind, written.data, profile),
                 Some(Ok(option))
             );
             if option.number() == 2 || data.len() == 16 {
                 assert_eq!(written.data, data);
             }
         }
-        if let FastCnp::Option2 { ioam, .. } = option
+        if let FastCnpRepr::Option2 { ioam, .. } = option
             && let Some(Ok(trace)) = ioam.trace()
         {
             let address = option.original_destination();

@@ -8,7 +8,7 @@ use super::walk::Walk;
 use super::{IcrcWas, Rules, cm, icmp, link};
 use crate::bth::{BTH_LEN, Bth, Deth, ExtendedHeader, Opcode, Qp, field as bth_field};
 use crate::claim::Claim;
-use crate::fast_cnp::FastCnp;
+use crate::fast_cnp::FastCnpRepr;
 use crate::frame::{Datagram, End, Frame, Ip, LinkType, Span, Upper};
 use crate::header::{icmp as icmp_header, ipv4, ipv6, routing, tcp, udp};
 use crate::icrc::{ICRC_LEN, Verdict};
@@ -245,7 +245,7 @@ impl Walk<'_, '_> {
             if option.is_padding() {
                 continue;
             }
-            if let Some(fast) = FastCnp::parse(kind, data, profile) {
+            if let Some(fast) = FastCnpRepr::parse(kind, data, profile) {
                 if let Ok(fast) = fast {
                     self.ipv6(at + fast.address_at(data.len()));
                 }

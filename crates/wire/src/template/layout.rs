@@ -5,7 +5,7 @@ use super::{Change, Field, TemplateError};
 use crate::bth::{ExtendedHeader, Roce, field as bth_field};
 use crate::checksum;
 use crate::error::Error;
-use crate::fast_cnp::FastCnp;
+use crate::fast_cnp::FastCnpRepr;
 use crate::frame::{End, Frame};
 use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
@@ -59,21 +59,27 @@ impl OctetTable {
     }
 }
 
-/// A field of `N` octets: where it is, and what each of its octets adds to the ICRC.
+/// Where a field is, and what each of its octets adds to the ICRC.
 #[derive(Clone, Debug)]
-struct Patch<const N: usize> {
+struct Patch {
     at: usize,
     /// None where the ICRC does not cover the field in the template's reading.
-    tables: Option<Arc<[OctetTable; N]>>,
+    tables: Option<Arc<[OctetTable]>>,
 }
 
-impl<const N: usize> Patch<N> {
-    /// Writes `new` into the field and patches `icrc`; returns what the field held.
+impl Patch {
+    /// Writes `new` into the field, which is as long, and patches `icrc`; returns what the field held.
     #[inline(always)]
-    fn apply(&self, frame: &mut [u8], icrc: &mut u32, new: [u8; N]) -> Option<[u8; N]> {
+    fn apply<const N: usize>(
+        &self,
+        frame: &mut [u8],
+        icrc: &mut u32,
+        new: [u8; N],
+    ) -> Option<[u8; N]> {
         let field = frame.get_mut(self.at..)?.first_chunk_mut::<N>()?;
         let old = core::mem::replace(field, new);
         if let Some(tables) = &self.tables {
+            let tables = tables.first_chunk::<N>()?;
             // Of an address, most often only the end changes.
             let same = if N > END && old[..N - END] == new[..N - END] {
                 N - END
@@ -90,15 +96,10 @@ impl<const N: usize> Patch<N> {
 
 /// Octets at the end of an address that change more often than the others.
 const END: usize = 4;
+/// How many fields the ICRC covers in some reading: those up to [`Field::Identification`].
+const COVERED: usize = Field::Identification as usize + 1;
 
-/// An address field of either family.
-#[derive(Clone, Debug)]
-enum AddressPatch {
-    V4(Patch<4>),
-    V6(Patch<16>),
-}
-
-/// Where things are in the frame; what is `None` was not asked for.
+/// Where things are in the frame.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// Start of the innermost IP header.
@@ -107,17 +108,8 @@ pub(super) struct Layout {
     udp: usize,
     icrc: usize,
     reading: Reading,
-    psn: Option<Patch<3>>,
-    ack: Option<Patch<1>>,
-    dest_qp: Option<Patch<3>>,
-    udp_source: Option<Patch<2>>,
-    source: Option<AddressPatch>,
-    destination: Option<AddressPatch>,
-    original: Option<Patch<16>>,
-    reth_address: Option<Patch<8>>,
-    reth_key: Option<Patch<4>>,
-    aeth_msn: Option<Patch<3>>,
-    identification: Option<Patch<2>>,
+    /// By field; `None` where it is not to change.
+    patches: [Option<Patch>; COVERED],
 }
 
 impl Layout {
@@ -128,37 +120,21 @@ impl Layout {
             End::Malformed(e) => return Err(e),
             End::Cut { layer, need, have } => return Err(Error::short(layer, need, have)),
             End::Fragment { offset, .. } => {
-                let (field, offset) = ("fragment offset", offset as u64);
-                return Err(Error::value(
-                    Layer::Fragment,
-                    0,
-                    field,
-                    offset,
-                    "a whole packet",
-                ));
+                let (field, expected) = ("fragment offset", "a whole packet");
+                let offset = offset as u64;
+                return Err(Error::value(Layer::Fragment, 0, field, offset, expected));
             }
         }
         let Some(datagram) = frame.datagram() else {
-            let (at, found) = frame
-                .ip()
-                .map_or((0, 0), |ip| (ip.start, u64::from(ip.protocol)));
-            return Err(Error::value(
-                Layer::Udp,
-                at,
-                "protocol",
-                found,
-                "17, for RoCEv2 is carried by UDP",
-            ));
+            let (at, found) = frame.ip().map_or((0, 0), |ip| (ip.start, ip.protocol));
+            let (field, expected) = ("protocol", "17, for RoCEv2 is carried by UDP");
+            return Err(Error::value(Layer::Udp, at, field, found.into(), expected));
         };
-        if datagram.destination_port != frame.profile().rocev2_port {
-            let port = u64::from(datagram.destination_port);
-            return Err(Error::value(
-                Layer::Udp,
-                datagram.start + udp::DESTINATION,
-                "destination port",
-                port,
-                "the profile's rocev2_port",
-            ));
+        let port = datagram.destination_port;
+        if port != frame.profile().rocev2_port {
+            let at = datagram.start + udp::DESTINATION;
+            let (field, expected) = ("destination port", "the profile's rocev2_port");
+            return Err(Error::value(Layer::Udp, at, field, port.into(), expected));
         }
         let base = datagram.payload_at();
         Roce::new_checked(datagram.payload).map_err(|e| e.at(base))?;
@@ -184,17 +160,7 @@ impl Layout {
             udp: datagram.start,
             icrc,
             reading,
-            psn: None,
-            ack: None,
-            dest_qp: None,
-            udp_source: None,
-            source: None,
-            destination: None,
-            original: None,
-            reth_address: None,
-            reth_key: None,
-            aeth_msn: None,
-            identification: None,
+            patches: [const { None }; COVERED],
         })
     }
 
@@ -222,107 +188,70 @@ impl Layout {
     /// Finds `field` and builds its tables.
     pub(super) fn prepare(&mut self, frame: &Frame<'_>, field: Field) -> Result<(), TemplateError> {
         let lacks = |why| TemplateError::Lacks { field, why };
-        let bth = self.bth();
-        let extended_at = |which| {
-            let roce = Roce::new_checked(frame.bytes().get(bth..)?).ok()?;
-            Some(bth + roce.extended_at(which)?)
+        let (ip, bth) = (self.ip, self.bth());
+        let extended = |which, why| {
+            let roce = Roce::new_checked(frame.bytes().get(bth..).unwrap_or_default())?;
+            let at = roce.extended_at(which).ok_or(lacks(why))?;
+            Ok::<_, TemplateError>(bth + at)
         };
-        match field {
-            Field::Psn => self.psn = Some(self.patch(frame, bth + bth_field::PSN)?),
-            Field::AckRequest => self.ack = Some(self.patch(frame, bth + bth_field::ACK)?),
-            Field::DestQp => self.dest_qp = Some(self.patch(frame, bth + bth_field::DEST_QP)?),
-            Field::UdpSource => self.udp_source = Some(self.patch(frame, self.udp + udp::SOURCE)?),
-            Field::SourceAddress => {
-                let at = (ipv4::SOURCE, ipv6::SOURCE);
-                self.source = Some(self.address(frame, at)?);
+        let reth = || extended(ExtendedHeader::Reth, "its opcode has no RETH");
+        let (at, len) = match field {
+            Field::Psn => (bth + bth_field::PSN, 3),
+            Field::AckRequest => (bth + bth_field::ACK, 1),
+            Field::DestQp => (bth + bth_field::DEST_QP, 3),
+            Field::UdpSource => (self.udp + udp::SOURCE, 2),
+            Field::DestinationAddress if is_routed(frame, ip) => {
+                let why = "its routing header decides what the destination address means";
+                return Err(lacks(why));
             }
-            Field::DestinationAddress => {
-                if frame
-                    .spans()
-                    .iter()
-                    .any(|s| s.layer == Layer::Routing && s.start > self.ip)
-                {
-                    return Err(lacks(
-                        "its routing header decides what the destination address means",
-                    ));
-                }
-                let at = (ipv4::DESTINATION, ipv6::DESTINATION);
-                self.destination = Some(self.address(frame, at)?);
-            }
+            Field::SourceAddress if self.is_ipv4 => (ip + ipv4::SOURCE, 4),
+            Field::SourceAddress => (ip + ipv6::SOURCE, 16),
+            Field::DestinationAddress if self.is_ipv4 => (ip + ipv4::DESTINATION, 4),
+            Field::DestinationAddress => (ip + ipv6::DESTINATION, 16),
             Field::FastCnpOriginalDestination => {
-                let at = original_destination_at(frame)
-                    .ok_or(lacks("there is no Fast CNP option in it"))?;
-                self.original = Some(self.patch(frame, at)?);
+                let at = original_destination_at(frame);
+                (at.ok_or(lacks("there is no Fast CNP option in it"))?, 16)
             }
-            Field::RethAddress => {
-                let at =
-                    extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
-                self.reth_address = Some(self.patch(frame, at)?);
-            }
-            Field::RethKey => {
-                let at =
-                    extended_at(ExtendedHeader::Reth).ok_or(lacks("its opcode has no RETH"))?;
-                self.reth_key = Some(self.patch(frame, at + 8)?);
-            }
+            Field::RethAddress => (reth()?, 8),
+            Field::RethKey => (reth()? + 8, 4),
             Field::AethMsn => {
-                let at =
-                    extended_at(ExtendedHeader::Aeth).ok_or(lacks("its opcode has no AETH"))?;
-                self.aeth_msn = Some(self.patch(frame, at + 1)?);
+                let aeth = extended(ExtendedHeader::Aeth, "its opcode has no AETH")?;
+                (aeth + 1, 3)
             }
-            Field::Identification if !self.is_ipv4 => {
-                return Err(lacks(NO_IDENTIFICATION));
-            }
-            Field::Identification => {
-                let at = self.ip + ipv4::IDENTIFICATION;
-                self.identification = Some(self.patch(frame, at)?);
-            }
+            Field::Identification if self.is_ipv4 => (ip + ipv4::IDENTIFICATION, 2),
+            Field::Identification => return Err(lacks(NO_IDENTIFICATION)),
             Field::FlowLabel if self.is_ipv4 => return Err(lacks(NO_FLOW_LABEL)),
             Field::FlowLabel
             | Field::TrafficClass
             | Field::Ecn
             | Field::HopLimit
             | Field::Fecn
-            | Field::Becn => {}
+            | Field::Becn => return Ok(()),
+        };
+        let patch = self.patch(frame, at, len)?;
+        if let Some(place) = self.patches.get_mut(field as usize) {
+            *place = Some(patch);
         }
         Ok(())
     }
 
-    fn address(
-        &self,
-        frame: &Frame<'_>,
-        (v4, v6): (usize, usize),
-    ) -> Result<AddressPatch, TemplateError> {
-        Ok(if self.is_ipv4 {
-            AddressPatch::V4(self.patch(frame, self.ip + v4)?)
-        } else {
-            AddressPatch::V6(self.patch(frame, self.ip + v6)?)
-        })
-    }
-
-    /// The patch of the field at `at`: for each octet of it, the difference that flipping its highest bit makes to the
-    /// ICRC. Asking `icrc::compute` makes this right in every reading; the reading covers an octet or it does not.
-    fn patch<const N: usize>(&self, frame: &Frame<'_>, at: usize) -> Result<Patch<N>, Error> {
-        let short = || Error::short(Layer::Icrc, at + N, self.icrc);
-        let mut packet = frame
-            .bytes()
-            .get(self.ip..self.icrc)
-            .ok_or_else(short)?
-            .to_vec();
+    /// The patch of the field of `len` octets at `at`: for each of them, the difference that flipping its highest bit makes
+    /// to the ICRC. Asking `icrc::compute` makes this right in every reading; the reading covers an octet or it does not.
+    fn patch(&self, frame: &Frame<'_>, at: usize, len: usize) -> Result<Patch, Error> {
+        let short = || Error::short(Layer::Icrc, at + len, self.icrc);
+        let packet = frame.bytes().get(self.ip..self.icrc).ok_or_else(short)?;
         let icrc = |packet: &[u8]| {
             icrc::compute(packet, self.udp - self.ip, self.reading).ok_or_else(short)
         };
-        let unchanged = icrc(&packet)?;
-        let mut tables = [OctetTable::default(); N];
-        let mut covered = false;
-        for (i, table) in tables.iter_mut().enumerate() {
-            let octet = at - self.ip + i;
+        let (unchanged, mut packet) = (icrc(packet)?, packet.to_vec());
+        let mut highest = Vec::with_capacity(len);
+        for octet in at - self.ip..at - self.ip + len {
             flip(&mut packet, octet).ok_or_else(short)?;
-            let highest = icrc(&packet)? ^ unchanged;
+            highest.push(icrc(&packet)? ^ unchanged);
             flip(&mut packet, octet).ok_or_else(short)?;
-            covered |= highest != 0;
-            *table = OctetTable::new(highest);
         }
-        let tables = covered.then(|| Arc::new(tables));
+        let covered = highest.iter().any(|difference| *difference != 0);
+        let tables = covered.then(|| highest.into_iter().map(OctetTable::new).collect());
         Ok(Patch { at, tables })
     }
 
@@ -337,36 +266,43 @@ impl Layout {
     ) -> Result<(), TemplateError> {
         let field = change.field();
         match change {
-            Change::Psn(psn) => self.write(&self.psn, (frame, icrc), low_24(psn), field),
-            Change::DestQp(qp) => self.write(&self.dest_qp, (frame, icrc), low_24(qp.get()), field),
-            Change::AethMsn(msn) => self.write(&self.aeth_msn, (frame, icrc), low_24(msn), field),
-            Change::UdpSource(port) => {
-                self.write(&self.udp_source, (frame, icrc), port.to_be_bytes(), field)
+            Change::Psn(value) | Change::AethMsn(value) => {
+                self.write(frame, icrc, field, low_24(value)).map(drop)
             }
-            Change::RethAddress(address) => self.write(
-                &self.reth_address,
-                (frame, icrc),
-                address.to_be_bytes(),
-                field,
-            ),
-            Change::RethKey(key) => {
-                self.write(&self.reth_key, (frame, icrc), key.to_be_bytes(), field)
-            }
+            Change::DestQp(qp) => self.write(frame, icrc, field, low_24(qp.get())).map(drop),
+            Change::UdpSource(port) => self.write(frame, icrc, field, port.to_be_bytes()).map(drop),
+            Change::RethAddress(address) => self
+                .write(frame, icrc, field, address.to_be_bytes())
+                .map(drop),
+            Change::RethKey(key) => self.write(frame, icrc, field, key.to_be_bytes()).map(drop),
             Change::FastCnpOriginalDestination(address) => {
-                self.write(&self.original, (frame, icrc), address.octets(), field)
+                self.write(frame, icrc, field, address.octets()).map(drop)
             }
             Change::AckRequest(on) => {
                 let octet = u8_at(frame, self.bth() + bth_field::ACK);
-                self.write(&self.ack, (frame, icrc), [with_bit(octet, 0x80, on)], field)
+                self.write(frame, icrc, field, [with_bit(octet, 0x80, on)])
+                    .map(drop)
             }
-            Change::Identification(id) => self.write_identification(frame, icrc, id),
-            Change::SourceAddress(address) => {
-                self.write_address(&self.source, (frame, icrc), address, field)
+            Change::Identification(_) if !self.is_ipv4 => {
+                let why = NO_IDENTIFICATION;
+                Err(TemplateError::Lacks { field, why })
             }
-            Change::DestinationAddress(address) => {
-                self.write_address(&self.destination, (frame, icrc), address, field)
+            Change::Identification(id) => {
+                let old = self.write(frame, icrc, field, id.to_be_bytes())?;
+                ip::patch_ipv4_checksum(self.packet(frame), [u16::from_be_bytes(old)], [id]);
+                Ok(())
             }
-            Change::FlowLabel(label) => self.write_flow_label(frame, label),
+            Change::SourceAddress(address) | Change::DestinationAddress(address) => {
+                self.write_address(frame, icrc, field, address)
+            }
+            Change::FlowLabel(_) if self.is_ipv4 => {
+                let why = NO_FLOW_LABEL;
+                Err(TemplateError::Lacks { field, why })
+            }
+            Change::FlowLabel(label) => {
+                ip::set_flow_label(self.packet(frame), label);
+                Ok(())
+            }
             Change::TrafficClass(class) => {
                 ip::set_traffic_class(self.packet(frame), class, 0xFF);
                 Ok(())
@@ -384,78 +320,45 @@ impl Layout {
         }
     }
 
+    /// Writes `new` into `field`, and returns what that held.
     #[inline(always)]
     fn write<const N: usize>(
         &self,
-        patch: &Option<Patch<N>>,
-        (frame, icrc): (&mut [u8], &mut u32),
-        new: [u8; N],
-        field: Field,
-    ) -> Result<(), TemplateError> {
-        // The frame is as long as the template, in which every field was found: only a field not prepared gives none.
-        patch
-            .as_ref()
-            .and_then(|patch| patch.apply(frame, icrc, new))
-            .map(drop)
-            .ok_or(TemplateError::NotPrepared(field))
-    }
-
-    fn write_identification(
-        &self,
         frame: &mut [u8],
         icrc: &mut u32,
-        id: u16,
-    ) -> Result<(), TemplateError> {
-        let old = self.identification.as_ref();
-        let old = old.and_then(|patch| patch.apply(frame, icrc, id.to_be_bytes()));
-        let old = match old {
-            Some(old) => u16::from_be_bytes(old),
-            None if self.is_ipv4 => return Err(TemplateError::NotPrepared(Field::Identification)),
-            None => {
-                return Err(TemplateError::Lacks {
-                    field: Field::Identification,
-                    why: NO_IDENTIFICATION,
-                });
-            }
-        };
-        ip::patch_ipv4_checksum(self.packet(frame), [old], [id]);
-        Ok(())
+        field: Field,
+        new: [u8; N],
+    ) -> Result<[u8; N], TemplateError> {
+        // The frame is as long as the template, in which every field was found: only a field not prepared gives none.
+        let patch = self.patches.get(field as usize).and_then(Option::as_ref);
+        let old = patch.and_then(|patch| patch.apply(frame, icrc, new));
+        old.ok_or(TemplateError::NotPrepared(field))
     }
 
     #[inline(always)]
     fn write_address(
         &self,
-        patch: &Option<AddressPatch>,
-        (frame, icrc): (&mut [u8], &mut u32),
-        address: IpAddr,
+        frame: &mut [u8],
+        icrc: &mut u32,
         field: Field,
+        address: IpAddr,
     ) -> Result<(), TemplateError> {
-        let written = match (patch, address) {
-            (None, _) => None,
-            (Some(AddressPatch::V6(patch)), IpAddr::V6(address)) => {
-                patch.apply(frame, icrc, address.octets()).map(drop)
+        match address {
+            IpAddr::V6(address) if !self.is_ipv4 => {
+                self.write(frame, icrc, field, address.octets()).map(drop)
             }
-            (Some(AddressPatch::V4(patch)), IpAddr::V4(address)) => {
+            IpAddr::V4(address) if self.is_ipv4 => {
                 let new = address.octets();
-                patch.apply(frame, icrc, new).map(|old| {
-                    let words = |[a, b, c, d]: [u8; 4]| [[a, b], [c, d]].map(u16::from_be_bytes);
-                    ip::patch_ipv4_checksum(self.packet(frame), words(old), words(new));
-                })
+                let old = self.write(frame, icrc, field, new)?;
+                let words = |[a, b, c, d]: [u8; 4]| [[a, b], [c, d]].map(u16::from_be_bytes);
+                ip::patch_ipv4_checksum(self.packet(frame), words(old), words(new));
+                Ok(())
             }
-            (Some(_), _) => return Err(TemplateError::Family(field)),
-        };
-        written.ok_or(TemplateError::NotPrepared(field))
-    }
-
-    fn write_flow_label(&self, frame: &mut [u8], label: u32) -> Result<(), TemplateError> {
-        if self.is_ipv4 {
-            return Err(TemplateError::Lacks {
-                field: Field::FlowLabel,
-                why: NO_FLOW_LABEL,
-            });
+            _ => Err(match self.patches.get(field as usize) {
+                Some(Some(_)) => TemplateError::Family(field),
+                _ => TemplateError::NotPrepared(field),
+            }),
         }
-        ip::set_flow_label(self.packet(frame), label);
-        Ok(())
     }
 
     /// The innermost IP packet.
@@ -482,6 +385,12 @@ const fn low_24(value: u32) -> [u8; 3] {
     [a, b, c]
 }
 
+/// Whether there is a routing header behind the IP header at `ip`.
+fn is_routed(frame: &Frame<'_>, ip: usize) -> bool {
+    let mut headers = frame.spans().iter().filter(|span| span.start > ip);
+    headers.any(|span| span.layer == Layer::Routing)
+}
+
 fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
     *packet.get_mut(octet)? ^= 0x80;
     Some(())
@@ -491,14 +400,14 @@ fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
 fn no_udp_checksums(frame: &Frame<'_>) -> Result<(), Error> {
     for span in frame.spans().iter().filter(|s| s.layer == Layer::Udp) {
         let at = span.start + udp::CHECKSUM;
-        let checksum = u16_at(frame.bytes(), at);
-        if checksum != 0 {
+        let found = u16_at(frame.bytes(), at);
+        if found != 0 {
             let expected = "0, for it would have to follow every change";
             return Err(Error::value(
                 Layer::Udp,
                 at,
                 "checksum",
-                u64::from(checksum),
+                found.into(),
                 expected,
             ));
         }
@@ -511,22 +420,16 @@ fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
     if checksum::of(&[header]) == 0 {
         return Ok(());
     }
-    let (field, found) = ("header checksum", u16_at(header, ipv4::CHECKSUM));
-    let at = ip + ipv4::CHECKSUM;
-    Err(Error::value(
-        Layer::Ipv4,
-        at,
-        field,
-        found.into(),
-        "the right one",
-    ))
+    let (field, found) = ("header checksum", u16_at(header, ipv4::CHECKSUM).into());
+    let (at, expected) = (ip + ipv4::CHECKSUM, "the right one");
+    Err(Error::value(Layer::Ipv4, at, field, found, expected))
 }
 
 /// Where the data packet's destination lies in the Fast CNP option.
 fn original_destination_at(frame: &Frame<'_>) -> Option<usize> {
     frame.options_headers().find_map(|header| {
         header.readable().find_map(|option| {
-            let fast_cnp = FastCnp::parse(option.kind, option.data, frame.profile())?.ok()?;
+            let fast_cnp = FastCnpRepr::parse(option.kind, option.data, frame.profile())?.ok()?;
             let data = header.start + option.offset + 2;
             Some(data + fast_cnp.address_at(option.data.len()))
         })

@@ -154,9 +154,11 @@ fn fast_cnp_option(trace: Option<(OptType, &[u8])>) -> FastCnpRepr<'_> {
             original_destination,
         },
         Some((opt_type, trace)) => FastCnpRepr::Option2 {
-            reserved: 0,
-            opt_type,
-            trace,
+            ioam: IoamOption {
+                reserved: 0,
+                opt_type,
+                body: trace,
+            },
             original_destination,
         },
     }

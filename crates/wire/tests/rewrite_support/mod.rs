@@ -351,9 +351,11 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
         original_destination: v.v6[1],
     };
     let two = FastCnpRepr::Option2 {
-        reserved: 0,
-        opt_type: OptType::Preallocated,
-        trace: &trace,
+        ioam: IoamOption {
+            reserved: 0,
+            opt_type: OptType::Preallocated,
+            body: &trace,
+        },
         original_destination: v.v6[1],
     };
     let segments = [v.v6[4], v.v6[5], v.v6[1]];

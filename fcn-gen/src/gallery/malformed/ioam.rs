@@ -159,9 +159,11 @@ fn option(scene: &mut Scene) -> Result<()> {
         &[Rule::FastCnpIoamType],
     )?;
     let reserved = OptionPart::FastCnp(FastCnpRepr::Option2 {
-        reserved: 9,
-        opt_type: PRE,
-        trace: &good,
+        ioam: IoamOption {
+            reserved: 9,
+            opt_type: PRE,
+            body: &good,
+        },
         original_destination: RECEIVER,
     });
     scene
