@@ -3,10 +3,11 @@
 //! The CNP (opcode 0x81) is in `cnp.rs`, management datagrams in `mad.rs`, the ICRC in `icrc.rs`.
 
 use crate::error::{Error, Result};
+use crate::fields::{Bits, Value, Values, bits, described, values};
 use crate::finding::{Findings, Rule};
 use crate::header::ICRC_LEN;
 use crate::layer::Layer;
-use crate::octets::{put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
+use crate::octets::u32_at;
 use core::fmt;
 
 /// Octets of the Base Transport Header.
@@ -264,114 +265,47 @@ impl<'a> Bth<'a> {
         }
     }
 
-    /// OpCode.
-    #[must_use]
-    pub const fn opcode(&self) -> Opcode {
-        Opcode(self.0[field::OPCODE])
-    }
-
-    /// Solicited event.
-    #[must_use]
-    pub const fn solicited(&self) -> bool {
-        self.0[field::FLAGS] & 0x80 != 0
-    }
-
-    /// Migration state.
-    #[must_use]
-    pub const fn migrated(&self) -> bool {
-        self.0[field::FLAGS] & 0x40 != 0
-    }
-
-    /// Octets of pad behind the payload, 0 to 3.
-    #[must_use]
-    pub const fn pad(&self) -> usize {
-        ((self.0[field::FLAGS] >> 4) & 3) as usize
-    }
-
-    /// Transport header version; 0 is the only one.
-    #[must_use]
-    pub const fn version(&self) -> u8 {
-        self.0[field::FLAGS] & 0x0F
-    }
-
-    /// Partition key.
-    #[must_use]
-    pub fn pkey(&self) -> u16 {
-        u16_at(self.0, field::PKEY)
-    }
-
-    /// Forward explicit congestion notification.
-    #[must_use]
-    pub const fn fecn(&self) -> bool {
-        self.0[field::ECN] & 0x80 != 0
-    }
-
-    /// Backward explicit congestion notification.
-    #[must_use]
-    pub const fn becn(&self) -> bool {
-        self.0[field::ECN] & 0x40 != 0
-    }
-
-    /// The six bits behind BECN.
-    #[must_use]
-    pub const fn reserved6(&self) -> u8 {
-        self.0[field::ECN] & 0x3F
-    }
-
-    /// Destination QP.
-    #[must_use]
-    pub fn dest_qp(&self) -> Qp {
-        Qp(u24_at(self.0, field::DEST_QP))
-    }
-
-    /// Acknowledge request.
-    #[must_use]
-    pub const fn ack_request(&self) -> bool {
-        self.0[field::ACK] & 0x80 != 0
-    }
-
-    /// The seven bits behind the acknowledge request.
-    #[must_use]
-    pub const fn reserved7(&self) -> u8 {
-        self.0[field::ACK] & 0x7F
-    }
-
-    /// Packet sequence number, 24 bits.
-    #[must_use]
-    pub fn psn(&self) -> u32 {
-        u24_at(self.0, field::PSN)
+    const fn octets(&self) -> &[u8] {
+        self.0
     }
 }
 
-/// The values of a Base Transport Header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BthRepr {
-    /// OpCode.
-    pub opcode: Opcode,
-    /// Solicited event.
-    pub solicited: bool,
-    /// Migration state.
-    pub migrated: bool,
-    /// Octets of pad, 0 to 3.
-    pub pad: u8,
-    /// Transport header version, 0 to 15; 0 is the only one defined.
-    pub version: u8,
-    /// Partition key; 0xFFFF is the default partition.
-    pub pkey: u16,
-    /// FECN.
-    pub fecn: bool,
-    /// BECN.
-    pub becn: bool,
-    /// Six reserved bits.
-    pub reserved6: u8,
-    /// Destination QP.
-    pub dest_qp: Qp,
-    /// Acknowledge request.
-    pub ack_request: bool,
-    /// Seven reserved bits.
-    pub reserved7: u8,
-    /// Packet sequence number, 24 bits.
-    pub psn: u32,
+bits! {
+    Opcode: |bits| Self(bits as u8), |opcode: Self| opcode.0.into();
+    Qp: |bits| Self(bits as u32), |qp: Self| qp.0.into();
+}
+
+described! {
+    Bth by octets,
+    /// The values of a Base Transport Header.
+    BthRepr {
+        /// OpCode.
+        opcode: Opcode = "OpCode", [(field::OPCODE, 0, 8)];
+        /// Solicited event.
+        solicited: bool = "SE", [(field::FLAGS, 0, 1)];
+        /// Migration state.
+        migrated: bool = "M", [(field::FLAGS, 1, 1)];
+        /// Octets of pad behind the payload, 0 to 3.
+        pad: u8 = "PadCnt", [(field::FLAGS, 2, 2)];
+        /// Transport header version, 0 to 15; 0 is the only one defined.
+        version: u8 = "TVer", [(field::FLAGS, 4, 4)];
+        /// Partition key; 0xFFFF is the default partition.
+        pkey: u16 = "P_Key", [(field::PKEY, 0, 16)];
+        /// Forward explicit congestion notification.
+        fecn: bool = "F", [(field::ECN, 0, 1)];
+        /// Backward explicit congestion notification.
+        becn: bool = "B", [(field::ECN, 1, 1)];
+        /// The six reserved bits behind BECN.
+        reserved6: u8 = "Resv6", [(field::ECN, 2, 6)];
+        /// Destination QP.
+        dest_qp: Qp = "DestQP", [(field::DEST_QP, 0, 24)];
+        /// Acknowledge request.
+        ack_request: bool = "A", [(field::ACK, 0, 1)];
+        /// The seven reserved bits behind the acknowledge request.
+        reserved7: u8 = "Resv7", [(field::ACK, 1, 7)];
+        /// Packet sequence number, 24 bits.
+        psn: u32 = "PSN", [(field::PSN, 0, 24)];
+    } and {}
 }
 
 impl BthRepr {
@@ -398,21 +332,7 @@ impl BthRepr {
     /// The values of `bth`.
     #[must_use]
     pub fn parse(bth: &Bth<'_>) -> Self {
-        Self {
-            opcode: bth.opcode(),
-            solicited: bth.solicited(),
-            migrated: bth.migrated(),
-            pad: bth.pad() as u8,
-            version: bth.version(),
-            pkey: bth.pkey(),
-            fecn: bth.fecn(),
-            becn: bth.becn(),
-            reserved6: bth.reserved6(),
-            dest_qp: bth.dest_qp(),
-            ack_request: bth.ack_request(),
-            reserved7: bth.reserved7(),
-            psn: bth.psn(),
-        }
+        Self::read_from(bth.0)
     }
 
     /// Octets written by [`emit`](Self::emit).
@@ -426,99 +346,74 @@ impl BthRepr {
     /// # Errors
     /// `out` is shorter than 12 octets.
     pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        if out.len() < BTH_LEN {
-            return Err(Error::buffer(Layer::Bth, BTH_LEN, out.len()));
-        }
-        let flags = u8::from(self.solicited) << 7
-            | u8::from(self.migrated) << 6
-            | (self.pad & 3) << 4
-            | self.version & 0x0F;
-        let ecn = u8::from(self.fecn) << 7 | u8::from(self.becn) << 6 | self.reserved6 & 0x3F;
-        put(out, field::OPCODE, &[self.opcode.0, flags]);
-        put(out, field::PKEY, &self.pkey.to_be_bytes());
-        put(out, field::ECN, &[ecn]);
-        put_u24(out, field::DEST_QP, self.dest_qp.0);
-        put(
-            out,
-            field::ACK,
-            &[u8::from(self.ack_request) << 7 | self.reserved7 & 0x7F],
-        );
-        put_u24(out, field::PSN, self.psn);
+        let have = out.len();
+        let Some(out) = out.first_chunk_mut::<BTH_LEN>() else {
+            return Err(Error::buffer(Layer::Bth, BTH_LEN, have));
+        };
+        *out = [0; BTH_LEN];
+        self.write_to(out);
         Ok(())
     }
 }
 
-/// RDMA extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reth {
-    /// Virtual address.
-    pub address: u64,
-    /// Remote key.
-    pub rkey: u32,
-    /// DMA length in octets.
-    pub length: u32,
-}
-
-/// Acknowledge extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aeth {
-    /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60 to 0x7F negative.
-    pub syndrome: u8,
-    /// Message sequence number, 24 bits.
-    pub msn: u32,
-}
-
-/// Datagram extended transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deth {
-    /// Queue key.
-    pub qkey: u32,
-    /// QP that sent the datagram.
-    pub source_qp: Qp,
-}
-
-impl Reth {
-    /// Octets of the header.
-    pub const LEN: usize = 16;
-
-    /// The header's octets.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut out = [0; 16];
-        put(&mut out, 0, &self.address.to_be_bytes());
-        put(&mut out, 8, &self.rkey.to_be_bytes());
-        put(&mut out, 12, &self.length.to_be_bytes());
-        out
+values! {
+    /// RDMA extended transport header.
+    Reth {
+        /// Virtual address.
+        address: u64 = "Virtual Address", [(0, 0, 64)];
+        /// Remote key.
+        rkey: u32 = "R_Key", [(8, 0, 32)];
+        /// DMA length in octets.
+        length: u32 = "DMA Length", [(12, 0, 32)];
     }
 }
 
-impl Aeth {
-    /// Octets of the header.
-    pub const LEN: usize = 4;
-
-    /// The header's octets.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut out = [self.syndrome, 0, 0, 0];
-        put_u24(&mut out, 1, self.msn);
-        out
+values! {
+    /// Acknowledge extended transport header.
+    Aeth {
+        /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60 to 0x7F negative.
+        syndrome: u8 = "Syndrome", [(0, 0, 8)];
+        /// Message sequence number, 24 bits.
+        msn: u32 = "MSN", [(1, 0, 24)];
     }
+}
+
+values! {
+    /// Datagram extended transport header.
+    Deth {
+        /// Queue key.
+        qkey: u32 = "Q_Key", [(0, 0, 32)];
+        /// QP that sent the datagram.
+        source_qp: Qp = "Source QP", [(Self::SOURCE_QP, 0, 24)];
+    }
+}
+
+macro_rules! extended {
+    ($($header:ident of $len:literal;)+) => {$(
+        impl $header {
+            /// Octets of the header.
+            pub const LEN: usize = $len;
+
+            /// The header's octets.
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; $len] {
+                let mut out = [0; $len];
+                self.write_to(&mut out);
+                out
+            }
+        }
+    )+};
+}
+
+extended! {
+    Reth of 16;
+    Aeth of 4;
+    Deth of 8;
 }
 
 impl Deth {
-    /// Octets of the header.
-    pub const LEN: usize = 8;
     /// Where the QP lies in it.
     pub(crate) const SOURCE_QP: usize = 5;
-
-    /// The header's octets.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut out = [0; 8];
-        put(&mut out, 0, &self.qkey.to_be_bytes());
-        put_u24(&mut out, Self::SOURCE_QP, self.source_qp.0);
-        out
-    }
 }
 
 /// View of a RoCEv2 packet: what UDP carries, from the BTH to the ICRC.
@@ -539,7 +434,7 @@ impl<'a> Roce<'a> {
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         let bth = Bth::new_checked(bytes)?;
         let extended = bth.opcode().extended_len().unwrap_or(0);
-        let need = BTH_LEN + extended + bth.pad() + ICRC_LEN;
+        let need = BTH_LEN + extended + usize::from(bth.pad()) + ICRC_LEN;
         if bytes.len() < need {
             return Err(Error::short(Layer::Bth, need, bytes.len()));
         }
@@ -565,7 +460,7 @@ impl<'a> Roce<'a> {
     /// The payload, without extended headers, pad and ICRC.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        let end = self.bytes.len() - ICRC_LEN - self.bth.pad();
+        let end = self.bytes.len() - ICRC_LEN - usize::from(self.bth.pad());
         self.bytes
             .get(BTH_LEN + self.extended..end)
             .unwrap_or_default()
@@ -590,35 +485,28 @@ impl<'a> Roce<'a> {
         None
     }
 
+    /// The values of the extended header `which`, if the opcode has it.
+    fn extended<T: Values>(&self, which: ExtendedHeader) -> Option<T> {
+        let at = self.extended_at(which)?;
+        Some(T::read_from(self.bytes.get(at..)?))
+    }
+
     /// The RETH, if the opcode has one.
     #[must_use]
     pub fn reth(&self) -> Option<Reth> {
-        let at = self.extended_at(ExtendedHeader::Reth)?;
-        Some(Reth {
-            address: u64_at(self.bytes, at),
-            rkey: u32_at(self.bytes, at + 8),
-            length: u32_at(self.bytes, at + 12),
-        })
+        self.extended(ExtendedHeader::Reth)
     }
 
     /// The AETH, if the opcode has one.
     #[must_use]
     pub fn aeth(&self) -> Option<Aeth> {
-        let at = self.extended_at(ExtendedHeader::Aeth)?;
-        Some(Aeth {
-            syndrome: u8_at(self.bytes, at),
-            msn: u24_at(self.bytes, at + 1),
-        })
+        self.extended(ExtendedHeader::Aeth)
     }
 
     /// The DETH, if the opcode has one.
     #[must_use]
     pub fn deth(&self) -> Option<Deth> {
-        let at = self.extended_at(ExtendedHeader::Deth)?;
-        Some(Deth {
-            qkey: u32_at(self.bytes, at),
-            source_qp: Qp(u24_at(self.bytes, at + Deth::SOURCE_QP)),
-        })
+        self.extended(ExtendedHeader::Deth)
     }
 
     /// The immediate data, if the opcode has it.
@@ -664,7 +552,7 @@ mod tests {
         fn any_payload_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             if let Ok(roce) = Roce::new_checked(&bytes) {
                 let _ = (roce.payload(), roce.icrc(), roce.reth(), roce.aeth(), roce.deth(), roce.immediate());
-                let used = BTH_LEN + roce.extended + roce.payload().len() + roce.bth().pad() + ICRC_LEN;
+                let used = BTH_LEN + roce.extended + roce.payload().len() + usize::from(roce.bth().pad()) + ICRC_LEN;
                 prop_assert_eq!(used, bytes.len());
             }
         }

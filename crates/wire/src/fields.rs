@@ -1,5 +1,5 @@
 //! Tables of fields: of each its name, type and place, from which follow accessors of a view, the representation, and how
-//! that is read and written. MADs are described so; a format with few fields needs no table.
+//! that is read and written. InfiniBand's headers are described so; a format with few fields needs no table.
 
 use crate::error::{Error, Result};
 use crate::layer::Layer;
@@ -13,8 +13,23 @@ pub(crate) trait Value: Sized {
     /// The value at `places`; zeros where the octets end before.
     fn read(data: &[u8], places: &[Place]) -> Self;
 
-    /// Writes the value over zeros; an error is at the octet where the field `name` begins.
-    fn write(&self, data: &mut [u8], name: &'static str, places: &[Place]) -> Result<()>;
+    /// Writes the value over zeros; one that is wider than its field is cut.
+    fn write(&self, data: &mut [u8], places: &[Place]);
+
+    /// Whether the value fits; an error is at the octet where the field `name` begins.
+    fn check(&self, name: &'static str, places: &[Place]) -> Result<()>;
+}
+
+/// Values with the places of their fields: what [`values`] makes.
+pub(crate) trait Values: Sized {
+    /// The values in `data`; zeros where the octets end before.
+    fn read_from(data: &[u8]) -> Self;
+
+    /// Writes the values over zeros; those wider than their field are cut.
+    fn write_to(&self, data: &mut [u8]);
+
+    /// Whether every value fits into its field.
+    fn check_widths(&self) -> Result<()>;
 }
 
 /// A value of up to 128 bits.
@@ -47,45 +62,54 @@ bits! {
 }
 
 impl<T: Bits> Value for T {
+    #[inline]
     fn read(data: &[u8], places: &[Place]) -> Self {
         T::from_bits(places.iter().fold(0, |value, &(at, skip, width)| {
             let end = at + (skip + width).div_ceil(8) as usize;
             let octets = data.get(at..end).unwrap_or_default();
             let whole = octets.iter().fold(0, |v, o| v << 8 | u128::from(*o));
             let behind = (octets.len() as u32 * 8).saturating_sub(skip + width);
-            value.unbounded_shl(width) | whole >> behind & u128::MAX.unbounded_shr(128 - width)
+            value.unbounded_shl(width) | whole >> behind & ones(width)
         }))
     }
 
-    fn write(&self, data: &mut [u8], name: &'static str, places: &[Place]) -> Result<()> {
+    #[inline]
+    fn write(&self, data: &mut [u8], places: &[Place]) {
         let mut value = self.bits();
-        let width = places.iter().map(|(.., width)| width).sum();
-        if value.unbounded_shr(width) != 0 {
-            let expected = match width {
-                1 => "1 bit",
-                2 => "2 bits",
-                3 => "3 bits",
-                4 => "4 bits",
-                5 => "5 bits",
-                6 => "6 bits",
-                7 => "7 bits",
-                20 => "20 bits",
-                _ => "24 bits",
-            };
-            let at = places.first().map_or(0, |(at, ..)| *at);
-            let value = value as u64;
-            return Err(Error::value(Layer::RdmaCm, at, name, value, expected));
-        }
         for &(at, skip, width) in places.iter().rev() {
             let octets = (skip + width).div_ceil(8);
-            let piece = value << (octets * 8 - skip - width);
+            let piece = (value & ones(width)) << (octets * 8 - skip - width);
             for (octet, place) in (0..octets).rev().zip(data.iter_mut().skip(at)) {
                 *place |= (piece >> (octet * 8)) as u8;
             }
             value = value.unbounded_shr(width);
         }
-        Ok(())
     }
+
+    fn check(&self, name: &'static str, places: &[Place]) -> Result<()> {
+        let width = places.iter().map(|(.., width)| width).sum();
+        if self.bits().unbounded_shr(width) == 0 {
+            return Ok(());
+        }
+        let expected = match width {
+            1 => "1 bit",
+            2 => "2 bits",
+            3 => "3 bits",
+            4 => "4 bits",
+            5 => "5 bits",
+            6 => "6 bits",
+            7 => "7 bits",
+            20 => "20 bits",
+            _ => "24 bits",
+        };
+        let at = places.first().map_or(0, |(at, ..)| *at);
+        let value = self.bits() as u64;
+        Err(Error::value(Layer::RdmaCm, at, name, value, expected))
+    }
+}
+
+const fn ones(width: u32) -> u128 {
+    u128::MAX.unbounded_shr(128 - width)
 }
 
 /// Values with the places of their fields, by which they are read and written.
@@ -99,15 +123,21 @@ macro_rules! values {
             $($(#[$doc])* pub $field: $type,)+
         }
 
-        impl $repr {
+        impl Values for $repr {
+            #[inline]
             fn read_from(data: &[u8]) -> Self {
                 Self {
                     $($field: Value::read(data, &$places),)+
                 }
             }
 
-            fn write_to(&self, data: &mut [u8]) -> Result<()> {
-                $(self.$field.write(data, $name, &$places)?;)+
+            #[inline]
+            fn write_to(&self, data: &mut [u8]) {
+                $(self.$field.write(data, &$places);)+
+            }
+
+            fn check_widths(&self) -> Result<()> {
+                $(self.$field.check($name, &$places)?;)+
                 Ok(())
             }
         }
@@ -123,6 +153,7 @@ macro_rules! described {
         impl $view<'_> {
             $(
                 $(#[$doc])*
+                #[inline]
                 #[must_use]
                 pub fn $field(&self) -> $type {
                     Value::read(self.$octets(), &$places)

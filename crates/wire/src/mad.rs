@@ -38,7 +38,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Value, described, values};
+use crate::fields::{Value, Values, described, values};
 use crate::layer::Layer;
 
 /// Octets of a MAD: a fixed size, whatever the class (InfiniBand volume 1 section 13.4.1).
@@ -47,8 +47,6 @@ pub const MAD_LEN: usize = 256;
 pub const MAD_HEADER_LEN: usize = 24;
 /// Octets behind the common header.
 pub const MAD_DATA_LEN: usize = MAD_LEN - MAD_HEADER_LEN;
-/// The queue pair of the general services interface, where communication management is spoken.
-pub const GSI_QP: u32 = 1;
 /// The Q_Key of the general services interface (section 10.2.4).
 pub const GSI_Q_KEY: u32 = 0x8001_0000;
 /// Base version of every MAD of 256 octets.
@@ -146,7 +144,7 @@ impl MadRepr {
             return Err(Error::buffer(Layer::Mad, MAD_HEADER_LEN, have));
         };
         out.fill(0);
-        self.write_to(out)?;
+        self.write_to(out);
         Ok(MAD_HEADER_LEN)
     }
 }

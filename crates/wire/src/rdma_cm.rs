@@ -77,7 +77,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Place, Value, bits, described, values};
+use crate::fields::{Bits, Place, Value, Values, bits, described, values};
 use crate::layer::Layer;
 use crate::mad::{
     BASE_VERSION, CLASS_COMMUNICATION, MAD_DATA_LEN, MAD_HEADER_LEN, MAD_LEN, METHOD_SEND, Mad,
@@ -90,60 +90,54 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Version of the communication management class that this module reads and writes.
 const CM_CLASS_VERSION: u8 = 2;
-/// Greatest queue pair number, end-to-end context number, PSN or vendor ID: 24 bits.
-pub const MAX_24: u32 = 0xFF_FFFF;
 
-/// Which message a communication management MAD is (section 12.6, attribute IDs of section 16.7.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// REQ, 0x10: the active side asks for a connection.
-    ConnectRequest,
-    /// MRA, 0x11: the answer will take longer.
-    MessageReceiptAcknowledgement,
-    /// REJ, 0x12: no.
-    ConnectReject,
-    /// REP, 0x13: the passive side agrees.
-    ConnectReply,
-    /// RTU, 0x14: the active side is ready.
-    ReadyToUse,
-    /// DREQ, 0x15: one side takes the connection down.
-    DisconnectRequest,
-    /// DREP, 0x16: the other agrees.
-    DisconnectReply,
-    /// Any other attribute.
-    Other(u16),
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $id:literal,)+) => {
+        /// Which message a communication management MAD is (section 12.6, attribute IDs of section 16.7.2).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)+
+            /// Any other attribute.
+            Other(u16),
+        }
+
+        impl Kind {
+            /// The message with that attribute ID.
+            #[must_use]
+            pub const fn from_attribute(id: u16) -> Self {
+                match id {
+                    $($id => Self::$kind,)+
+                    other => Self::Other(other),
+                }
+            }
+
+            /// The message's attribute ID.
+            #[must_use]
+            pub const fn attribute(self) -> u16 {
+                match self {
+                    $(Self::$kind => $id,)+
+                    Self::Other(id) => id,
+                }
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// The message with that attribute ID.
-    #[must_use]
-    pub const fn from_attribute(id: u16) -> Self {
-        match id {
-            0x10 => Self::ConnectRequest,
-            0x11 => Self::MessageReceiptAcknowledgement,
-            0x12 => Self::ConnectReject,
-            0x13 => Self::ConnectReply,
-            0x14 => Self::ReadyToUse,
-            0x15 => Self::DisconnectRequest,
-            0x16 => Self::DisconnectReply,
-            other => Self::Other(other),
-        }
-    }
-
-    /// The message's attribute ID.
-    #[must_use]
-    pub const fn attribute(self) -> u16 {
-        match self {
-            Self::ConnectRequest => 0x10,
-            Self::MessageReceiptAcknowledgement => 0x11,
-            Self::ConnectReject => 0x12,
-            Self::ConnectReply => 0x13,
-            Self::ReadyToUse => 0x14,
-            Self::DisconnectRequest => 0x15,
-            Self::DisconnectReply => 0x16,
-            Self::Other(id) => id,
-        }
-    }
+kinds! {
+    /// REQ, 0x10: the active side asks for a connection.
+    ConnectRequest = 0x10,
+    /// MRA, 0x11: the answer will take longer.
+    MessageReceiptAcknowledgement = 0x11,
+    /// REJ, 0x12: no.
+    ConnectReject = 0x12,
+    /// REP, 0x13: the passive side agrees.
+    ConnectReply = 0x13,
+    /// RTU, 0x14: the active side is ready.
+    ReadyToUse = 0x14,
+    /// DREQ, 0x15: one side takes the connection down.
+    DisconnectRequest = 0x15,
+    /// DREP, 0x16: the other agrees.
+    DisconnectReply = 0x16,
 }
 
 impl fmt::Display for Kind {
@@ -415,23 +409,32 @@ impl<const N: usize> Value for PrivateData<N> {
         Self(core::array::from_fn(|_| rest.next().copied().unwrap_or(0)))
     }
 
-    fn write(&self, data: &mut [u8], _: &'static str, places: &[Place]) -> Result<()> {
+    fn write(&self, data: &mut [u8], places: &[Place]) {
         places.iter().for_each(|(at, ..)| put(data, *at, &self.0));
+    }
+
+    fn check(&self, _: &'static str, _: &[Place]) -> Result<()> {
         Ok(())
     }
 }
 
 impl Value for Path {
     fn read(data: &[u8], places: &[Place]) -> Self {
-        let at = places.first().map_or(0, |(at, ..)| *at);
-        Self::read_from(data.get(at..).unwrap_or_default())
+        Self::read_from(data.get(start(places)..).unwrap_or_default())
     }
 
-    fn write(&self, data: &mut [u8], _: &'static str, places: &[Place]) -> Result<()> {
-        let at = places.first().map_or(0, |(at, ..)| *at);
-        self.write_to(data.get_mut(at..).unwrap_or_default())
-            .map_err(|e| e.at(at))
+    fn write(&self, data: &mut [u8], places: &[Place]) {
+        self.write_to(data.get_mut(start(places)..).unwrap_or_default());
     }
+
+    fn check(&self, _: &'static str, places: &[Place]) -> Result<()> {
+        self.check_widths().map_err(|e| e.at(start(places)))
+    }
+}
+
+/// Where a field begins.
+fn start(places: &[Place]) -> usize {
+    places.first().map_or(0, |(at, ..)| *at)
 }
 
 /// A message: its view, and its values.
@@ -688,10 +691,15 @@ macro_rules! messages {
                 })
             }
 
+            /// Writes the message to `data`, as long as every value fits into its field.
             fn write(&self, data: &mut [u8]) -> Result<()> {
                 match self {
-                    $(Self::$name(message) => message.write_to(data),)+
+                    $(Self::$name(message) => {
+                        message.check_widths()?;
+                        message.write_to(data);
+                    })+
                 }
+                Ok(())
             }
         }
 
@@ -945,8 +953,11 @@ impl IpCm {
             return Err(wrong(DESTINATION, name, other, "that of the source IP"));
         }
         out.fill(0);
-        self.major.write(out, "Major Version", &[(VERSION, 0, 4)])?;
-        self.minor.write(out, "Minor Version", &[(VERSION, 4, 4)])?;
+        let (major, minor) = ([(VERSION, 0, 4)], [(VERSION, 4, 4)]);
+        self.major.check("Major Version", &major)?;
+        self.minor.check("Minor Version", &minor)?;
+        self.major.write(out, &major);
+        self.minor.write(out, &minor);
         put(out, IP_VERSION, &[family << 4]);
         put(out, SOURCE_PORT, &self.source_port.to_be_bytes());
         for (at, address) in [(SOURCE, self.source), (DESTINATION, self.destination)] {
@@ -1049,10 +1060,10 @@ impl CmRepr {
     }
 
     /// Writes the whole MAD to the beginning of `out` and returns its 256 octets. It is the payload of a UD SEND-ONLY
-    /// to [`GSI_QP`](crate::mad::GSI_QP) with [`GSI_Q_KEY`](crate::mad::GSI_Q_KEY).
+    /// to [`Qp::GSI`](crate::Qp::GSI) with [`GSI_Q_KEY`](crate::mad::GSI_Q_KEY).
     ///
     /// # Errors
-    /// `out` is too small, or a value exceeds its field (then `out` may be partly written).
+    /// `out` is too small, or a value exceeds its field (then of `out` only the MAD header is written).
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
         let have = out.len();
         let Some(out) = out.get_mut(..MAD_LEN) else {

@@ -1,9 +1,10 @@
 //! RDMA CM messages: written and read back, read and written back, cut short and broken in every field.
 
+use fcn_wire::bth::MAX_24;
 use fcn_wire::mad::{MAD_HEADER_LEN, MAD_LEN, Mad};
 use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DREQ_PRIVATE_LEN,
-    DisconnectReplyRepr, DisconnectRequestRepr, IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind, MAX_24,
+    DisconnectReplyRepr, DisconnectRequestRepr, IDS_PRIVATE_LEN, IP_CM_LEN, IpCm, Kind,
     MessageRepr, Path, PathMtu, PrivateData, REJ_PRIVATE_LEN, REP_PRIVATE_LEN, REQ_PRIVATE_LEN,
     ReadyToUseRepr, ServiceId, Transport, gid_from_ip, gid_to_ip,
 };

@@ -5,8 +5,9 @@
 
 mod icrc_support;
 
+use fcn_wire::Qp;
 use fcn_wire::icrc::{Policy, Verdict, fill, verify};
-use fcn_wire::mad::{GSI_Q_KEY, GSI_QP, MAD_LEN};
+use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::rdma_cm::{CmRepr, ConnectRequestRepr, DisconnectRequestRepr, ReadyToUseRepr};
 use icrc_support::V4;
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,12 +36,25 @@ fn icrc(headers: &Headers, cm: &CmRepr) -> [u8; 4] {
         destination: FPGA.octets(),
         options: Vec::new(),
     };
-    let mut bth = [0x64, 0, 0xFF, 0xFF, 0, 0, 0, GSI_QP as u8, 0, 0, 0, 0];
+    let mut bth = [
+        0x64,
+        0,
+        0xFF,
+        0xFF,
+        0,
+        0,
+        0,
+        Qp::GSI.get() as u8,
+        0,
+        0,
+        0,
+        0,
+    ];
     bth[1] = u8::from(headers.migration_request) << 6;
     bth[8] = u8::from(headers.acknowledge) << 7;
     bth[10..].copy_from_slice(&headers.psn.to_be_bytes());
     let mut payload = GSI_Q_KEY.to_be_bytes().to_vec();
-    payload.extend(GSI_QP.to_be_bytes());
+    payload.extend(Qp::GSI.get().to_be_bytes());
     let mut mad = [0xEE; MAD_LEN];
     assert_eq!(cm.emit(&mut mad).unwrap(), MAD_LEN);
     assert_eq!(CmRepr::parse(&mad).unwrap(), *cm);

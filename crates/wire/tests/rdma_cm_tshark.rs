@@ -5,8 +5,9 @@
 
 mod icrc_support;
 
+use fcn_wire::Qp;
 use fcn_wire::icrc::{Policy, fill};
-use fcn_wire::mad::{GSI_Q_KEY, GSI_QP, MAD_LEN};
+use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
     MessageRepr, Path, PathMtu, PrivateData, ReadyToUseRepr, ServiceId, Transport,
@@ -282,9 +283,22 @@ fn messages() -> Vec<(MessageRepr, Shown)> {
 /// The message in an Ethernet frame, from QP 1 of one host to QP 1 of another. Wireshark goes by the outer IP version
 /// when it shows a GID.
 fn frame(message: MessageRepr) -> Vec<u8> {
-    let bth = [0x64, 0, 0xFF, 0xFF, 0, 0, 0, GSI_QP as u8, 0, 0, 0, 1];
+    let bth = [
+        0x64,
+        0,
+        0xFF,
+        0xFF,
+        0,
+        0,
+        0,
+        Qp::GSI.get() as u8,
+        0,
+        0,
+        0,
+        1,
+    ];
     let mut payload = GSI_Q_KEY.to_be_bytes().to_vec();
-    payload.extend(GSI_QP.to_be_bytes());
+    payload.extend(Qp::GSI.get().to_be_bytes());
     let mut mad = [0; MAD_LEN];
     let cm = CmRepr {
         attribute_modifier: 0x0910_1112,

@@ -678,7 +678,7 @@ pub fn roce(data: &[u8]) {
         Ok(packet) => {
             let opcode = bth.opcode();
             let extended = opcode.extended_len().unwrap_or(0);
-            let parts = 12 + extended + packet.payload().len() + bth.pad() + ICRC_LEN;
+            let parts = 12 + extended + packet.payload().len() + usize::from(bth.pad()) + ICRC_LEN;
             assert_eq!(parts, data.len());
             let has = |which| opcode.extended_headers().unwrap_or(&[]).contains(&which);
             let found = [
