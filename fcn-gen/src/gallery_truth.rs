@@ -2,7 +2,7 @@
 
 use crate::gallery::{Capture, EPOCH_SECONDS, Packet};
 use crate::sim::outcome::{NotificationTruth, TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth};
-use fcn_wire::{Frame, LinkType, Notification, Profile, Subject};
+use fcn_wire::{Frame, Gist, LinkType, Notification, Profile, Subject};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -134,14 +134,14 @@ fn notifications(
 }
 
 fn alike(vantage_point: usize, notification: &Notification) -> Alike {
-    let Notification {
+    let Gist {
         kind,
         notifier,
         told,
         sender,
         subject,
         ..
-    } = *notification;
+    } = notification.gist;
     (
         vantage_point,
         kind.id(),

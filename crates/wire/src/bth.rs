@@ -1,6 +1,37 @@
 //! The InfiniBand transport headers of RoCEv2: Base Transport Header, opcodes, extended headers.
 //!
 //! The CNP (opcode 0x81) is in `cnp.rs`, management datagrams in `mad.rs`, the ICRC in `icrc.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Base Transport Header (section 9.2)
+//! |    OpCode     |S|M|Pad| TVer  |             P_Key             |   0
+//! |F|B|   Resv6   |                    DestQP                     |   4
+//! |A|    Resv7    |                      PSN                      |   8
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  RETH (section 9.3.3)
+//! |                     Virtual Address (64)                      |   0
+//! |                             R_Key                             |   8
+//! |                          DMA Length                           |  12
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  AETH (section 9.3.5)
+//! |   Syndrome    |                      MSN                      |   0
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  DETH (section 9.3.2)
+//! |                             Q_Key                             |   0
+//! |   Reserved    |                   Source QP                   |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::bth::{BTH_LEN, Bth, BthRepr};
+//! use fcn_wire::{Opcode, Qp};
+//!
+//! let header = BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(0x12), 7);
+//! let mut bytes = [0; BTH_LEN];
+//! header.emit(&mut bytes)?;
+//! assert_eq!(bytes, [0x04, 0, 0xFF, 0xFF, 0, 0, 0, 0x12, 0, 0, 0, 7]);
+//! assert_eq!(BthRepr::parse(&Bth::new_checked(&bytes)?), header);
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::fields::{Bits, Value, Values, bits, described, values};

@@ -24,7 +24,9 @@
 
 use crate::bth::{BTH_LEN, Bth, Opcode};
 use crate::cnp::{CNP_BODY_LEN, CNP_LEN, RESERVED_LEN};
+use crate::header::ipv4;
 use crate::icrc::Verdict;
+use crate::ipv6_ext::next_header;
 use crate::octets::{u8_at, u16_at};
 use crate::profile::{Profile, ROCEV2_PORT};
 use crate::proxy_cn::{Agreement, Family, ProxyCn};
@@ -178,7 +180,7 @@ fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
             return false;
         };
         behind.len() >= 5
-            && u8_at(behind, 0) == 17
+            && u8_at(behind, 0) == next_header::UDP
             && u16_at(behind, 3) == profile.rocev2_port
             && behind.get(5).is_none_or(|octet| octet & 0x1F == 0)
             && behind.iter().skip(6).take(2).all(|octet| *octet == 0)
@@ -194,7 +196,7 @@ fn names_roce(payload: &[u8], profile: &Profile) -> Claim {
 fn parses(packet: &[u8]) -> bool {
     let first = u8_at(packet, 0);
     let header = usize::from(first & 0x0F) * 4;
-    first >> 4 != 4 || header >= 20 && usize::from(u16_at(packet, 2)) >= header
+    first >> 4 != 4 || header >= ipv4::LEN && usize::from(u16_at(packet, ipv4::LENGTH)) >= header
 }
 
 #[cfg(test)]

@@ -1,8 +1,29 @@
 //! The Congestion Notification Packet (InfiniBand volume 1, Annex A17.9.3): BTH, 16 reserved octets, ICRC.
 //!
 //! A Fast CNP is a CNP behind an IPv6 destination option: the option is in `fast_cnp.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  Base Transport Header: opcode 0x81, B 1, PSN 0 (96)          |   0
+//! |  Reserved (128)                                               |  12
+//! |  Invariant CRC                                                |  28
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::Qp;
+//! use fcn_wire::cnp::{CNP_LEN, Cnp, CnpRepr};
+//!
+//! let mut bytes = [0; CNP_LEN];
+//! CnpRepr::new(Qp::truncate(0x11)).emit(&mut bytes)?;
+//! let cnp = Cnp::new_checked(&bytes)?;
+//! assert!(cnp.dest_qp() == Qp::truncate(0x11) && cnp.bth().becn());
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
-use crate::bth::{BTH_LEN, Bth, BthRepr, Opcode, Qp};
+use crate::bth::{BTH_LEN, Bth, BthRepr, Opcode, Qp, field};
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::icrc::ICRC_LEN;
@@ -35,26 +56,16 @@ impl<'a> Cnp<'a> {
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
         let bth = Bth::new_checked(bytes)?;
         if bth.opcode() != Opcode::CNP {
-            return Err(Error::value(
-                Layer::Cnp,
-                0,
-                "OpCode",
-                u64::from(bth.opcode().0),
-                "0x81",
-            ));
+            let found = bth.opcode().0.into();
+            return Err(Error::value(Layer::Cnp, 0, "OpCode", found, "0x81"));
         }
-        if bytes.len() < CNP_LEN {
-            return Err(Error::short(Layer::Cnp, CNP_LEN, bytes.len()));
+        let len = bytes.len();
+        if len < CNP_LEN {
+            return Err(Error::short(Layer::Cnp, CNP_LEN, len));
         }
-        if bytes.len() > CNP_LEN {
-            return Err(Error::length(
-                Layer::Cnp,
-                0,
-                "UDP payload length",
-                bytes.len(),
-                CNP_LEN,
-                CNP_LEN,
-            ));
+        if len > CNP_LEN {
+            let field = "UDP payload length";
+            return Err(Error::length(Layer::Cnp, 0, field, len, CNP_LEN, CNP_LEN));
         }
         Ok(Self { bth, bytes })
     }
@@ -86,13 +97,13 @@ impl<'a> Cnp<'a> {
     /// Adds the rules that the packet breaks; offsets from the BTH.
     pub fn check(&self, findings: &mut Findings) {
         if self.bth.version() != 0 {
-            findings.push(Rule::RoceTver, 1, 1);
+            findings.push(Rule::RoceTver, field::FLAGS, 1);
         }
         if !self.bth.becn() {
-            findings.push(Rule::CnpBecn, 4, 1);
+            findings.push(Rule::CnpBecn, field::ECN, 1);
         }
         if self.bth.psn() != 0 {
-            findings.push(Rule::CnpPsn, 9, 3);
+            findings.push(Rule::CnpPsn, field::PSN, 3);
         }
         if self.reserved() != [0; RESERVED_LEN] {
             findings.push(Rule::CnpReserved, BTH_LEN, RESERVED_LEN);

@@ -38,7 +38,7 @@ use crate::finding::{Findings, Rule};
 use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
-use crate::octets::{array, put};
+use crate::octets::put;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
@@ -279,11 +279,6 @@ impl<'a> FastCnpRepr<'a> {
 /// Whether a packet can be sent to one node at `address` from another.
 pub(crate) const fn can_be_a_node(address: Ipv6Addr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
-}
-
-/// Reads the address of an option whose data are just one IPv6 address.
-pub(crate) fn address_of(data: &[u8]) -> Ipv6Addr {
-    Ipv6Addr::from(array::<ADDRESS_LEN>(data, 0))
 }
 
 #[cfg(test)]

@@ -3,6 +3,30 @@
 //! CRC-32 with the Ethernet polynomial over 8 octets of ones and the packet from the IP header on, where the fields
 //! that a switch may change count as ones (InfiniBand volume 1, Annex A17.3.3). Finding the packet in a frame is
 //! `frame.rs`'s business.
+//!
+//! ```text
+//! | ones (64) | IP | extension headers | UDP | BTH, other headers, payload, pad | ICRC, least significant octet first |
+//! ones in place of   IPv4: TOS, TTL, header checksum       UDP: checksum
+//!                    IPv6: traffic class, flow label,      BTH: F, B, Resv6
+//!                          hop limit                       extension headers: see [`Reading`]
+//! ```
+//!
+//! ```
+//! use fcn_wire::cnp::CnpRepr;
+//! use fcn_wire::emit::{self, Carrier};
+//! use fcn_wire::icrc::{Verdict, verify};
+//! use fcn_wire::{Profile, Qp};
+//!
+//! let carrier = Carrier::new([192, 0, 2, 2].into(), [192, 0, 2, 1].into());
+//! let mut packet = [0; 60];
+//! emit::cnp(&carrier, &CnpRepr::new(Qp::truncate(0x11)), &Profile::DEFAULT, &mut packet)?;
+//! assert_eq!(verify(&packet, 20), Verdict::Good(None));
+//! packet[8] -= 1;
+//! assert_eq!(verify(&packet, 20), Verdict::Good(None), "a router has sent it on");
+//! packet[50] ^= 1;
+//! assert!(matches!(verify(&packet, 20), Verdict::Bad { .. }));
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::bth::{BTH_LEN, field as bth_field};
 use crate::header::{ipv4, ipv6, udp};

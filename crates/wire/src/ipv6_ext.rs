@@ -1,9 +1,33 @@
 //! IPv6 extension headers (RFC 8200 section 4): walking the chain, reading and writing options headers.
 //!
 //! What the options mean lives with each option: `fast_cnp.rs`, `proxy_address.rs`, `ioam.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  Hop-by-Hop or Destination Options
+//! |  Next Header  |  Hdr Ext Len  |  options, padded to 8n        |   length: units of 8 octets behind the first
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  an option
+//! |act|c|  rest   | Opt Data Len  |  Option Data ...              |   act: what to do where it is not known
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  c: its data may change on the way
+//! ```
+//!
+//! ```
+//! use fcn_wire::Layer;
+//! use fcn_wire::ipv6_ext::{Options, OptionsWriter, next_header};
+//!
+//! let mut header = [0; 8];
+//! let mut writer = OptionsWriter::new(Layer::HopByHop, &mut header);
+//! // Router Alert (RFC 2711), at 2n.
+//! writer.option((2, 0), 5, 2, |data| Ok(data.fill(0)))?;
+//! assert_eq!(writer.finish(next_header::UDP)?, 8);
+//! let alert = Options::new(Layer::HopByHop, &header).next().unwrap()?;
+//! assert_eq!((alert.kind, alert.offset, alert.data), (5, 2, &[0, 0][..]));
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
-use crate::header::{ipv6, routing};
+use crate::header::{fragment, ipv6, routing};
 use crate::layer::Layer;
 use crate::octets::{put, u8_at, u16_at};
 
@@ -37,8 +61,6 @@ pub mod next_header {
     pub const ICMPV4: u8 = 1;
     /// ICMP for IPv6.
     pub const ICMPV6: u8 = 58;
-    /// Mobility header (RFC 6275).
-    pub const MOBILITY: u8 = 135;
     /// Ethernet in IP (RFC 8986 section 10.1).
     pub const ETHERNET: u8 = 143;
 }
@@ -86,7 +108,7 @@ pub fn read_header(packet: &[u8], kind: u8, start: usize) -> Option<Result<ExtHe
         return Some(Err(Error::short(layer, 8, have).at(start)));
     }
     let len = match layer {
-        Layer::Fragment => 8,
+        Layer::Fragment => fragment::LEN,
         // RFC 4302 section 2.2: in 4-octet units, minus 2.
         Layer::Authentication => (usize::from(u8_at(packet, start + 1)) + 2) * 4,
         _ => (usize::from(u8_at(packet, start + 1)) + 1) * 8,
@@ -145,26 +167,15 @@ impl Iterator for ExtHeaders<'_> {
         if self.done {
             return None;
         }
-        match read_header(self.packet, self.next, self.at) {
-            None => {
-                self.done = true;
-                None
-            }
-            Some(Err(e)) => {
-                self.done = true;
-                Some(Err(e))
-            }
-            Some(Ok(header)) => {
-                self.next = header.next;
-                self.at = header.start + header.len;
-                if header.layer == Layer::Fragment
-                    && u16_at(self.packet, header.start + 2) >> 3 != 0
-                {
-                    self.done = true;
-                }
-                Some(Ok(header))
-            }
+        let found = read_header(self.packet, self.next, self.at);
+        self.done = true;
+        if let Some(Ok(header)) = &found {
+            (self.next, self.at) = (header.next, header.start + header.len);
+            let is_later_fragment = header.layer == Layer::Fragment
+                && u16_at(self.packet, header.start + fragment::OFFSET) >> 3 != 0;
+            self.done = is_later_fragment;
         }
+        found
     }
 }
 

@@ -7,9 +7,10 @@ use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
 use crate::cnp::Cnp;
 use crate::error::Result;
-use crate::fast_cnp::FastCnpRepr;
+use crate::fast_cnp::{FastCnpRepr, can_be_a_node};
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
+use crate::header::{ICRC_LEN, ipv6, udp};
 use crate::icrc::Verdict;
 use crate::ioam::{IoamOption, Trace};
 use crate::ipv6_ext::{Ipv6Option, Options};
@@ -223,7 +224,7 @@ impl<'a> Frame<'a> {
             Rule::WanFcnChecksum
         };
         if datagram.claim(profile) != Claim::Others && self.has_bad_checksum(datagram) {
-            findings.push(rule, datagram.start + 6, 2);
+            findings.push(rule, datagram.start + udp::CHECKSUM, 2);
         }
     }
 
@@ -331,16 +332,11 @@ impl<'a> Frame<'a> {
         };
         let original = IpAddr::V6(option.original_destination());
         if ip.destination == original && ip.source != original {
-            findings.push(Rule::FastCnpAddressed, ip.start + 24, 16);
+            findings.push(Rule::FastCnpAddressed, ip.start + ipv6::DESTINATION, 16);
         }
         if let IpAddr::V6(source) = ip.source {
-            let link_local = source.segments()[0] & 0xFFC0 == 0xFE80;
-            if link_local
-                || source.is_multicast()
-                || source.is_unspecified()
-                || source.is_loopback()
-            {
-                findings.push(Rule::FastCnpSource, ip.start + 8, 16);
+            if source.is_unicast_link_local() || !can_be_a_node(source) {
+                findings.push(Rule::FastCnpSource, ip.start + ipv6::SOURCE, 16);
             }
         }
     }
@@ -452,6 +448,6 @@ pub fn check_roce(payload: &[u8], findings: &mut Findings) {
 /// Adds what an ICRC's verdict shows, for a packet of `len` octets from the BTH on; offsets from the BTH.
 pub fn check_icrc(verdict: Verdict, len: usize, findings: &mut Findings) {
     if matches!(verdict, Verdict::Bad { .. }) {
-        findings.push(Rule::RoceIcrcBad, len.saturating_sub(4), 4);
+        findings.push(Rule::RoceIcrcBad, len.saturating_sub(ICRC_LEN), ICRC_LEN);
     }
 }

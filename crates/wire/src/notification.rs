@@ -8,46 +8,49 @@ use crate::cnp::CNP_LEN;
 use crate::fast_cnp::FastCnpRepr;
 use crate::finding::Findings;
 use crate::frame::{Frame, LinkType};
-use crate::message::{FastCnpMessage, IcrcCheck, Message};
+use crate::message::{IcrcCheck, Message};
 use crate::proxy_cn::{FiveTuple, ProxyCn};
 use core::fmt;
+use core::ops::Deref;
 use std::net::IpAddr;
 
-/// How congestion is notified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Plain CNP, from the receiver (or a proxy or ingress PE in its place).
-    Cnp,
-    /// Fast CNP with option 1.
-    FastCnp1,
-    /// Fast CNP with option 2, the one that carries an IOAM trace.
-    FastCnp2,
-    /// Notification to the proxy node.
-    ProxyCn,
-    /// Fast CNP in the WAN, to the ingress PE.
-    WanFcn,
+/// Enumerations whose values have names in JSON, filters and reports.
+macro_rules! identified {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $id:literal,)+ }) => {
+        $(#[$about])*
+        pub enum $name {
+            $($(#[$doc])* $value,)+
+        }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: [Self; [$($id),+].len()] = [$(Self::$value),+];
+
+            /// The name in JSON, filters and reports.
+            #[must_use]
+            pub const fn id(self) -> &'static str {
+                match self {
+                    $(Self::$value => $id,)+
+                }
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [
-        Self::Cnp,
-        Self::FastCnp1,
-        Self::FastCnp2,
-        Self::ProxyCn,
-        Self::WanFcn,
-    ];
-
-    /// The kind's name in JSON, filters and reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Cnp => "cnp",
-            Self::FastCnp1 => "fast_cnp_1",
-            Self::FastCnp2 => "fast_cnp_2",
-            Self::ProxyCn => "proxy_cn",
-            Self::WanFcn => "wan_fcn",
-        }
+identified! {
+    /// How congestion is notified.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    Kind {
+        /// Plain CNP, from the receiver (or a proxy or ingress PE in its place).
+        Cnp = "cnp",
+        /// Fast CNP with option 1.
+        FastCnp1 = "fast_cnp_1",
+        /// Fast CNP with option 2, the one that carries an IOAM trace.
+        FastCnp2 = "fast_cnp_2",
+        /// Notification to the proxy node.
+        ProxyCn = "proxy_cn",
+        /// Fast CNP in the WAN, to the ingress PE.
+        WanFcn = "wan_fcn",
     }
 }
 
@@ -111,85 +114,39 @@ impl Subject {
     }
 }
 
-/// Which side of a connection a QP belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Side {
-    /// The data sender's.
-    Sender,
-    /// The data receiver's.
-    Receiver,
-}
-
-impl Side {
-    /// The side's name in JSON, filters and reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Receiver => "receiver",
-        }
+identified! {
+    /// Which side of a connection a QP belongs to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    Side {
+        /// The data sender's.
+        Sender = "sender",
+        /// The data receiver's.
+        Receiver = "receiver",
     }
 }
 
-/// Who a notification comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// The receiver: a plain CNP, or a Fast CNP whose source is the original destination.
-    Receiver,
-    /// A congestion point on the way.
-    Switch,
-    /// A proxy node that translates a notification: never by a packet's own bytes, which look like the receiver's.
-    Proxy,
-    /// An ingress PE that translates an FCN: likewise.
-    IngressPe,
-    /// The receiver or an ingress PE, which speaks in its name: either had cause to, and nothing tells which it was.
-    Ambiguous,
-}
-
-impl Origin {
-    /// Every origin.
-    pub const ALL: [Self; 5] = [
-        Self::Receiver,
-        Self::Switch,
-        Self::Proxy,
-        Self::IngressPe,
-        Self::Ambiguous,
-    ];
-
-    /// The name of who notifies, in JSON, filters and reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Receiver => "receiver",
-            Self::Switch => "switch",
-            Self::Proxy => "proxy",
-            Self::IngressPe => "ingress_pe",
-            Self::Ambiguous => "ambiguous",
-        }
+identified! {
+    /// Who a notification comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    Origin {
+        /// The receiver: a plain CNP, or a Fast CNP whose source is the original destination.
+        Receiver = "receiver",
+        /// A congestion point on the way.
+        Switch = "switch",
+        /// A proxy node that translates a notification: never by a packet's own bytes, which look like the receiver's.
+        Proxy = "proxy",
+        /// An ingress PE that translates an FCN: likewise.
+        IngressPe = "ingress_pe",
+        /// The receiver or an ingress PE, which speaks in its name: either had cause to, and nothing tells which it was.
+        Ambiguous = "ambiguous",
     }
 }
 
-/// A congestion notification.
+/// A congestion notification, and the rules that it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// How it is said.
-    pub kind: Kind,
-    /// Receiver or switch.
-    pub origin: Origin,
-    /// Who says it: source of the IP packet.
-    pub notifier: IpAddr,
-    /// Whom it is sent to: destination of the IP packet (the sender, the proxy node or the ingress PE).
-    pub told: IpAddr,
-    /// The data sender that is to slow down, where the notification names it.
-    pub sender: Option<IpAddr>,
-    /// The QP or flow that is to slow down.
-    pub subject: Subject,
-    /// Congestion level, where one is given: 0 (proxy notification) or 1 (WAN FCN) lowest to 7 highest.
-    pub level: Option<u8>,
-    /// Deepest queue of the IOAM trace, in the unit of its namespace.
-    pub deepest_queue: Option<u32>,
-    /// Nodes that wrote into the IOAM trace.
-    pub hops: usize,
+    /// What it says.
+    pub gist: Gist,
     /// The rules that the packet breaks; offsets from the start of the frame.
     pub findings: Findings,
 }
@@ -208,24 +165,17 @@ impl Notification {
     /// The notification in `frame` without a look at the rules: [`findings`](Self::findings) stays empty.
     #[must_use]
     pub fn read(frame: &Frame<'_>) -> Option<Self> {
-        Gist::of(frame).map(Self::from)
+        let gist = Gist::of(frame)?;
+        let findings = Findings::new();
+        Some(Self { gist, findings })
     }
 }
 
-impl From<Gist> for Notification {
-    fn from(gist: Gist) -> Self {
-        Self {
-            kind: gist.kind,
-            origin: gist.origin,
-            notifier: gist.notifier,
-            told: gist.told,
-            sender: gist.sender,
-            subject: gist.subject,
-            level: gist.level,
-            deepest_queue: gist.deepest_queue,
-            hops: gist.hops,
-            findings: Findings::new(),
-        }
+impl Deref for Notification {
+    type Target = Gist;
+
+    fn deref(&self) -> &Gist {
+        &self.gist
     }
 }
 
@@ -291,7 +241,10 @@ impl Gist {
                 } else {
                     Origin::Switch
                 };
-                let kind = kind_of(&message)?;
+                let kind = match option {
+                    FastCnpRepr::Option1 { .. } => Kind::FastCnp1,
+                    FastCnpRepr::Option2 { .. } => Kind::FastCnp2,
+                };
                 let trace = option.trace();
                 Self {
                     deepest_queue: trace.and_then(|trace| trace.deepest_queue()),
@@ -334,13 +287,6 @@ fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
     let bth = Bth::new_checked(datagram.payload).ok()?;
     let is_cnp = bth.opcode() == Opcode::CNP && datagram.payload_len == CNP_LEN;
     (is_cnp && !frame.has_overrunning_option() && !datagram.is_whole()).then(|| bth.dest_qp())
-}
-
-fn kind_of(message: &FastCnpMessage<'_>) -> Option<Kind> {
-    Some(match message.parsed.ok()? {
-        FastCnpRepr::Option1 { .. } => Kind::FastCnp1,
-        FastCnpRepr::Option2 { .. } => Kind::FastCnp2,
-    })
 }
 
 /// Octets that an IP packet can have without a jumbo payload.

@@ -1,6 +1,27 @@
 //! Priority-based flow control (IEEE 802.1Q clause 36.1, formerly 802.1Qbb): the MAC control frame's payload.
 //!
 //! The Ethernet header around it is `frame.rs`'s business; plain PAUSE (opcode 1) is not read here.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |         Opcode 0x0101         |   Reserved    |7 6 5 4 3 2 1 0|   0  class-enable vector
+//! |     Pause Time of class 0     |     Pause Time of class 1     |   4  in quanta of 512 bit times
+//! |                  ... and so on, up to class 7                 |   8
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::pfc::{PFC_LEN, Pfc, PfcRepr};
+//!
+//! let pause = PfcRepr::one(3, 0xFFFF).unwrap();
+//! let mut bytes = [0; PFC_LEN];
+//! pause.emit(&mut bytes)?;
+//! let view = Pfc::new_checked(&bytes)?;
+//! assert!(view.pauses() && view.enabled().eq([(3, 0xFFFF)]));
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};

@@ -1,8 +1,34 @@
 //! The Proxy Network Node Address option (draft-xiao-rtgwg-proxy-congestion-notification section 5.2): where a data
 //! packet's sender wants congestion to be notified.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  at 4n+2
+//!                                 |  Option Type  |Opt Data Len 16|
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |          IPv6 address of the proxy node (128)                 |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::ipv6_ext::{Options, OptionsWriter, next_header};
+//! use fcn_wire::proxy_address::ProxyAddress;
+//! use fcn_wire::{Layer, Profile};
+//!
+//! let option = ProxyAddress("2001:db8::15".parse()?);
+//! let mut header = [0; ProxyAddress::HEADER_LEN];
+//! let mut writer = OptionsWriter::new(Layer::DestinationOptions, &mut header);
+//! option.emit(&Profile::DEFAULT, &mut writer)?;
+//! writer.finish(next_header::UDP)?;
+//!
+//! let found = Options::new(Layer::DestinationOptions, &header).next().unwrap()?;
+//! assert_eq!(ProxyAddress::parse(found.kind, found.data, &Profile::DEFAULT), Some(Ok(option)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::error::{Error, Result};
-use crate::fast_cnp::{address_of, can_be_a_node};
+use crate::fast_cnp::can_be_a_node;
 use crate::finding::{Findings, Rule};
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
@@ -29,17 +55,18 @@ impl ProxyAddress {
     /// `data` is shorter than an address.
     pub fn parse(kind: u8, data: &[u8], profile: &Profile) -> Option<Result<Self>> {
         (kind == profile.proxy_address_option).then(|| {
-            if data.len() < OPTION_LEN {
-                return Err(Error::length(
+            let (field, len) = ("Opt Data Len", data.len());
+            match data.first_chunk::<OPTION_LEN>() {
+                Some(address) => Ok(Self(Ipv6Addr::from(*address))),
+                None => Err(Error::length(
                     Layer::ProxyAddress,
                     0,
-                    "Opt Data Len",
-                    data.len(),
+                    field,
+                    len,
                     OPTION_LEN,
                     OPTION_LEN,
-                ));
+                )),
             }
-            Ok(Self(address_of(data)))
         })
     }
 

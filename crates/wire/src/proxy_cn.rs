@@ -3,9 +3,44 @@
 //!
 //! The draft's figure is not to be had; the layout chosen here is in `mod field` and [`FIXED_LEN`], nowhere else. The
 //! option that names the proxy is in `proxy_address.rs`.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |       Source Address of the data packet (32 or 128)           |
+//! |       Destination Address of the data packet (32 or 128)      |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+  then, from 8 or 32 on
+//! |   Protocol    |          Source Port          |Destination Por|   0
+//! |t (16)         |Level|             Reserved (21)               |   4
+//! |       the data packet from its IP header on, as far as fits   |   8
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCn, ProxyCnRepr};
+//!
+//! let message = ProxyCnRepr {
+//!     five_tuple: FiveTuple {
+//!         source: [192, 0, 2, 1].into(),
+//!         destination: [192, 0, 2, 2].into(),
+//!         protocol: 17,
+//!         source_port: 49_152,
+//!         destination_port: 4791,
+//!     },
+//!     level: 3,
+//!     reserved: 0,
+//!     invoking: &[],
+//! };
+//! let mut bytes = vec![0; message.buffer_len()];
+//! message.emit(&mut bytes)?;
+//! assert_eq!(ProxyCnRepr::parse(&ProxyCn::new_checked(&bytes, Family::V4)?), message);
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
+use crate::header::{fragment, ipv4, ipv6};
 use crate::ipv6_ext::{ExtHeaders, next_header};
 use crate::layer::Layer;
 use crate::octets::{ipv4_at, ipv6_at, put, put_u24, u8_at, u16_at, u24_at};
@@ -259,8 +294,8 @@ impl<'a> ProxyCn<'a> {
 /// How far the invoking packet agrees with the five-tuple, where `bytes` are read as of `family`.
 fn agreement(bytes: &[u8], family: Family) -> Agreement {
     let (version, source_at) = match family {
-        Family::V4 => (4, 12),
-        Family::V6 => (6, 8),
+        Family::V4 => (4, ipv4::SOURCE),
+        Family::V6 => (6, ipv6::SOURCE),
     };
     let len = 2 * family.address_len();
     let invoking = bytes.get(family.header_len()..).unwrap_or_default();
@@ -277,8 +312,8 @@ fn agreement(bytes: &[u8], family: Family) -> Agreement {
 /// Length that the IP header of `packet` states; that of the header alone where the length field is not quoted.
 fn declared_len(packet: &[u8]) -> Option<usize> {
     match packet.first()? >> 4 {
-        4 => Some(usize::from(u16_at(packet, 2)).max(20)),
-        6 => Some(40 + usize::from(u16_at(packet, 4))),
+        4 => Some(usize::from(u16_at(packet, ipv4::LENGTH)).max(ipv4::LEN)),
+        6 => Some(ipv6::LEN + usize::from(u16_at(packet, ipv6::LENGTH))),
         _ => None,
     }
 }
@@ -319,28 +354,29 @@ struct Quoted {
 fn five_tuple_of(packet: &[u8]) -> Option<Quoted> {
     let (source, destination, protocol, upper): (IpAddr, IpAddr, _, _) = match packet.first()? >> 4
     {
-        4 if packet.len() >= 20 => {
-            let later_fragment = u16_at(packet, 6) & 0x1FFF != 0;
+        4 if packet.len() >= ipv4::LEN => {
+            let later_fragment = u16_at(packet, ipv4::FRAGMENT) & 0x1FFF != 0;
             let upper = (!later_fragment).then(|| usize::from(packet[0] & 0x0F) * 4);
             (
-                ipv4_at(packet, 12).into(),
-                ipv4_at(packet, 16).into(),
-                Some(u8_at(packet, 9)),
+                ipv4_at(packet, ipv4::SOURCE).into(),
+                ipv4_at(packet, ipv4::DESTINATION).into(),
+                Some(u8_at(packet, ipv4::PROTOCOL)),
                 upper,
             )
         }
-        6 if packet.len() >= 40 => {
+        6 if packet.len() >= ipv6::LEN => {
             let mut chain = ExtHeaders::new(packet);
             let whole = chain.by_ref().all(|header| {
                 header.is_ok_and(|h| {
-                    h.layer != Layer::Fragment || u16_at(packet, h.start + 2) >> 3 == 0
+                    h.layer != Layer::Fragment
+                        || u16_at(packet, h.start + fragment::OFFSET) >> 3 == 0
                 })
             });
             let upper = whole.then(|| chain.upper_start());
             let protocol = whole.then(|| chain.upper_protocol());
             (
-                ipv6_at(packet, 8).into(),
-                ipv6_at(packet, 24).into(),
+                ipv6_at(packet, ipv6::SOURCE).into(),
+                ipv6_at(packet, ipv6::DESTINATION).into(),
                 protocol,
                 upper,
             )
@@ -407,7 +443,8 @@ impl<'a> ProxyCnRepr<'a> {
         if out.len() < self.buffer_len() {
             return Err(Error::buffer(Layer::ProxyCn, self.buffer_len(), out.len()));
         }
-        let fixed = match (self.five_tuple.source, self.five_tuple.destination) {
+        let tuple = &self.five_tuple;
+        let fixed = match (tuple.source, tuple.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 put(out, 0, &source.octets());
                 put(out, 4, &destination.octets());
@@ -418,37 +455,23 @@ impl<'a> ProxyCnRepr<'a> {
                 put(out, 16, &destination.octets());
                 32
             }
-            _ => {
-                return Err(Error::value(
-                    Layer::ProxyCn,
-                    0,
-                    "address family of the destination",
-                    if self.five_tuple.destination.is_ipv4() {
-                        4
-                    } else {
-                        6
-                    },
-                    "that of the source",
-                ));
+            (_, destination) => {
+                let found = if destination.is_ipv4() { 4 } else { 6 };
+                let (field, expected) = ("address family of the destination", "that of the source");
+                return Err(Error::value(Layer::ProxyCn, 0, field, found, expected));
             }
         };
-        put(out, fixed + field::PROTOCOL, &[self.five_tuple.protocol]);
+        let out = out.get_mut(fixed..).unwrap_or_default();
+        put(out, field::PROTOCOL, &[tuple.protocol]);
+        put(out, field::SOURCE_PORT, &tuple.source_port.to_be_bytes());
         put(
             out,
-            fixed + field::SOURCE_PORT,
-            &self.five_tuple.source_port.to_be_bytes(),
+            field::DESTINATION_PORT,
+            &tuple.destination_port.to_be_bytes(),
         );
-        put(
-            out,
-            fixed + field::DESTINATION_PORT,
-            &self.five_tuple.destination_port.to_be_bytes(),
-        );
-        put_u24(
-            out,
-            fixed + field::LEVEL,
-            u32::from(self.level & MAX_LEVEL) << 21 | self.reserved & 0x001F_FFFF,
-        );
-        put(out, fixed + FIXED_LEN, self.invoking);
+        let level = u32::from(self.level & MAX_LEVEL) << 21 | self.reserved & 0x001F_FFFF;
+        put_u24(out, field::LEVEL, level);
+        put(out, FIXED_LEN, self.invoking);
         Ok(())
     }
 }

@@ -1,11 +1,30 @@
 //! Fast CNP in the WAN (draft-he-rtgwg-wan-fcn section 4.2): a UDP message that names a flow by its outer flow label.
 //!
 //! What the ingress PE does with it is not here.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |              Flow Label               |Level|    Reserved     |   level: 1 lowest to 7 highest, 0 not used
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! ```
+//! use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn, WanFcnRepr};
+//!
+//! let message = WanFcnRepr { flow_label: 0xABCDE, level: 5, reserved: 0 };
+//! let mut bytes = [0; WAN_FCN_LEN];
+//! message.emit(&mut bytes)?;
+//! assert_eq!(bytes, [0xAB, 0xCD, 0xEA, 0x00]);
+//! assert_eq!(WanFcnRepr::parse(&WanFcn::new_checked(&bytes)?), message);
+//! # Ok::<(), fcn_wire::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
+use crate::fields::{Value, Values, described, values};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
-use crate::octets::{put, u32_at};
 
 /// Octets of the message behind the UDP header.
 pub const WAN_FCN_LEN: usize = 4;
@@ -30,32 +49,14 @@ impl<'a> WanFcn<'a> {
         Ok(Self(bytes))
     }
 
-    fn word(&self) -> u32 {
-        u32_at(self.0, 0)
-    }
-
-    /// Flow label of the outer IPv6 header of the packet that met congestion; 20 bits.
-    #[must_use]
-    pub fn flow_label(&self) -> u32 {
-        self.word() >> 12
-    }
-
-    /// Congestion level: 1 lowest to 7 highest, 0 not used.
-    #[must_use]
-    pub fn level(&self) -> u8 {
-        (self.word() >> 9 & 7) as u8
+    const fn octets(&self) -> &[u8] {
+        self.0
     }
 
     /// The level, if one is given: 1 lowest to 7 highest.
     #[must_use]
     pub fn given_level(&self) -> Option<u8> {
         Some(self.level()).filter(|level| *level != 0)
-    }
-
-    /// The nine reserved bits.
-    #[must_use]
-    pub fn reserved(&self) -> u16 {
-        (self.word() & 0x1FF) as u16
     }
 
     /// Adds the rules that the message breaks; offsets from its start.
@@ -69,26 +70,24 @@ impl<'a> WanFcn<'a> {
     }
 }
 
-/// The values of the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WanFcnRepr {
-    /// Flow label, 20 bits.
-    pub flow_label: u32,
-    /// Congestion level, 0 to 7.
-    pub level: u8,
-    /// Nine reserved bits, 0 in a well-formed message.
-    pub reserved: u16,
+described! {
+    WanFcn by octets,
+    /// The values of the message.
+    WanFcnRepr {
+        /// Flow label of the outer IPv6 header of the packet that met congestion; 20 bits.
+        flow_label: u32 = "Flow Label", [(0, 0, 20)];
+        /// Congestion level, 3 bits: 1 lowest to 7 highest, 0 not used.
+        level: u8 = "Congestion Level", [(2, 4, 3)];
+        /// Nine reserved bits, 0 in a well-formed message.
+        reserved: u16 = "Reserved", [(2, 7, 9)];
+    } and {}
 }
 
 impl WanFcnRepr {
     /// The values of `message`.
     #[must_use]
     pub fn parse(message: &WanFcn<'_>) -> Self {
-        Self {
-            flow_label: message.flow_label(),
-            level: message.level(),
-            reserved: message.reserved(),
-        }
+        Self::read_from(message.0)
     }
 
     /// Octets written by [`emit`](Self::emit).
@@ -102,13 +101,12 @@ impl WanFcnRepr {
     /// # Errors
     /// `out` is shorter than 4 octets.
     pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        if out.len() < WAN_FCN_LEN {
-            return Err(Error::buffer(Layer::WanFcn, WAN_FCN_LEN, out.len()));
-        }
-        let word = (self.flow_label & MAX_FLOW_LABEL) << 12
-            | u32::from(self.level & MAX_LEVEL) << 9
-            | u32::from(self.reserved & 0x1FF);
-        put(out, 0, &word.to_be_bytes());
+        let have = out.len();
+        let Some(out) = out.first_chunk_mut::<WAN_FCN_LEN>() else {
+            return Err(Error::buffer(Layer::WanFcn, WAN_FCN_LEN, have));
+        };
+        *out = [0; WAN_FCN_LEN];
+        self.write_to(out);
         Ok(())
     }
 }

@@ -19,32 +19,12 @@ impl Default for Rules {
 impl Rules {
     /// Rules that change nothing, to be filled.
     pub fn builder() -> RulesBuilder {
-        RulesBuilder {
-            base: Base {
-                source_mac: None,
-                destination_mac: None,
-                macs: Vec::new(),
-                to_ethernet: None,
-                remove_tags: false,
-                vlan_id: None,
-                vlans: Vec::new(),
-                push: None,
-                v4: Addresses::default(),
-                v6: Addresses::default(),
-                port: Port::Keep,
-                ports: 0..=u16::MAX,
-                qps: Vec::new(),
-                flow_label: FlowLabel::Keep,
-                repair: false,
-                verify: false,
-            },
-            turn: Turn::default(),
-        }
+        RulesBuilder::default()
     }
 }
 
 /// Makes [`Rules`], one change at a time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RulesBuilder {
     base: Base,
@@ -203,7 +183,7 @@ impl RulesBuilder {
         by: u16,
     ) -> Result<Self, RulesError> {
         not_empty(&range)?;
-        self.base.ports = range;
+        self.base.ports = Some(range);
         self.turn.port = by.into();
         Ok(self)
     }

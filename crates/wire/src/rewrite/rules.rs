@@ -34,22 +34,24 @@ pub(super) struct Macs {
 }
 
 /// What happens to the UDP source port that spreads flows over paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Port {
+    #[default]
     Keep,
     Set(u16),
     Map(Vec<(u16, u16)>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlowLabel {
+    #[default]
     Keep,
     Set(u32),
     Add(u32),
 }
 
-/// What does not change from loop to loop.
-#[derive(Clone, Debug)]
+/// What does not change from loop to loop. By default nothing changes.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Base {
     pub(super) source_mac: Option<[u8; 6]>,
     pub(super) destination_mac: Option<[u8; 6]>,
@@ -62,7 +64,8 @@ pub(super) struct Base {
     pub(super) v4: Addresses,
     pub(super) v6: Addresses,
     pub(super) port: Port,
-    pub(super) ports: RangeInclusive<u16>,
+    /// Within which ports move on; all of them where there is none.
+    pub(super) ports: Option<RangeInclusive<u16>>,
     pub(super) qps: Vec<(Qp, Qp)>,
     pub(super) flow_label: FlowLabel,
     pub(super) repair: bool,
@@ -70,6 +73,13 @@ pub(super) struct Base {
 }
 
 impl Base {
+    /// The first of the ports that move on, and how many they are.
+    pub(super) fn port_range(&self) -> (u16, u64) {
+        let range = self.ports.clone().unwrap_or(0..=u16::MAX);
+        let (first, last) = range.into_inner();
+        (first, u64::from(last - first) + 1)
+    }
+
     /// Whether MAC addresses or VLAN tags of an Ethernet header change.
     pub(super) const fn has_link_rules(&self) -> bool {
         self.source_mac.is_some()
@@ -190,12 +200,12 @@ impl Rules {
             Port::Set(port) => *port,
             Port::Map(pairs) => mapped(pairs, port).unwrap_or(port),
         };
-        if self.turn.port == 0 || !base.ports.contains(&port) {
+        let (first, size) = base.port_range();
+        let place = u64::from(port.wrapping_sub(first));
+        if self.turn.port == 0 || place >= size {
             return port;
         }
-        let first = *base.ports.start();
-        let size = u64::from(*base.ports.end() - first) + 1;
-        let place = (u64::from(port - first) + self.turn.port % size) % size;
+        let place = (place + self.turn.port % size) % size;
         // Less than the range's size.
         first + place as u16
     }

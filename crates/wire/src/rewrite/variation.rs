@@ -45,7 +45,7 @@ impl LoopVariation {
     /// The range is empty.
     pub fn udp_source(mut self, range: RangeInclusive<u16>, step: u16) -> Result<Self, RulesError> {
         not_empty(&range)?;
-        Arc::make_mut(&mut self.rules.base).ports = range;
+        Arc::make_mut(&mut self.rules.base).ports = Some(range);
         self.port_step = step;
         Ok(self)
     }
@@ -77,8 +77,7 @@ impl LoopVariation {
         let turn = &self.rules.turn;
         // 24 bits of the product are right whatever is lost above.
         let psn = (number as u32).wrapping_mul(self.psn_step);
-        let ports = &self.rules.base.ports;
-        let size = u64::from(*ports.end() - *ports.start()) + 1;
+        let (_, size) = self.rules.base.port_range();
         let port = number % size * u64::from(self.port_step);
         // Both factors are less than 2^24.
         let round = number % u64::from(QPS);
