@@ -73,7 +73,7 @@ fn assert_slows(bytes: &[u8]) {
         ..reaction_point::Config::default()
     });
     let flow = host
-        .open(NOW, own_qp(), RECEIVER.into(), receiver_qp(), LINE)
+        .open(own_qp(), RECEIVER.into(), receiver_qp(), LINE)
         .unwrap();
     let want = Reaction::Slowed {
         flow,

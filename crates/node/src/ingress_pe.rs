@@ -3,9 +3,9 @@
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
+use crate::prefix_map::is_allowed;
 use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
-use fcn_observe::access;
 use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::table::Table;
@@ -172,8 +172,7 @@ impl IngressPe {
         if ip.destination != self.config.address {
             return Err(Refused::NotForUs);
         }
-        let listed = &self.config.congestion_points;
-        if !listed.is_empty() && !access::lists(listed, ip.source) {
+        if !is_allowed(&self.config.congestion_points, ip.source) {
             return Err(Refused::NotAllowed);
         }
         if !self.read.admit(now) {

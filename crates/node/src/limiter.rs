@@ -66,24 +66,14 @@ impl Bucket {
         }
     }
 
-    fn has_one(&mut self, now: Time) -> bool {
+    /// Whether there may be one more now; if so it counts.
+    pub(crate) fn admit(&mut self, now: Time) -> bool {
         let earned = nanos(now.since(self.at)).saturating_mul(self.per_second);
         self.credit = self.credit.saturating_add(earned).min(self.capacity);
         self.at = self.at.max(now);
-        self.credit >= ONE
-    }
-
-    fn take_one(&mut self) {
-        self.credit = self.credit.saturating_sub(ONE);
-    }
-
-    /// Whether there may be one more now; if so it counts.
-    pub(crate) fn admit(&mut self, now: Time) -> bool {
-        let has_one = self.has_one(now);
-        if has_one {
-            self.take_one();
-        }
-        has_one
+        let left = self.credit.checked_sub(ONE);
+        self.credit = left.unwrap_or(self.credit);
+        left.is_some()
     }
 }
 

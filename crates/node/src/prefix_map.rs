@@ -1,8 +1,14 @@
 //! Values by IP prefix, found by address: the longest prefix that contains it.
 
+use fcn_observe::access;
 use fcn_wire::pnc::Prefix;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Whether `address` is on the list; without a list, everybody is.
+pub(crate) fn is_allowed(list: &[Prefix], address: IpAddr) -> bool {
+    list.is_empty() || access::lists(list, address)
+}
 
 /// A map from prefixes. A look-up probes each prefix length in use once.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@
 
 use crate::limiter::{Bucket, Interval, Limits};
 use crate::outgoing::Outgoing;
+use crate::prefix_map::is_allowed;
 use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
-use fcn_observe::access;
 use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::time::Time;
@@ -177,8 +177,7 @@ impl Proxy {
         if destination != self.config.address && !is_own4 {
             return Err(Refused::NotForUs);
         }
-        let listed = &self.config.congestion_points;
-        if !listed.is_empty() && !access::lists(listed, datagram.ip.source) {
+        if !is_allowed(&self.config.congestion_points, datagram.ip.source) {
             return Err(Refused::NotAllowed);
         }
         if !self.read.admit(now) {

@@ -262,11 +262,15 @@ struct Announced {
 }
 
 impl Announced {
-    const fn ip(protocol: u8) -> Self {
+    const fn new(ether_type: u16, protocol: u8) -> Self {
         Self {
-            ether_type: 0,
+            ether_type,
             protocol,
         }
+    }
+
+    const fn ip(protocol: u8) -> Self {
+        Self::new(0, protocol)
     }
 }
 
@@ -442,7 +446,9 @@ impl Part<'_> {
                 put(out, ethernet::DESTINATION, &destination);
                 put(out, ethernet::SOURCE, &source);
                 let ether_type = match next.ether_type {
-                    0..ethernet::LEAST_TYPE => u16_len(Layer::Ethernet, inner)?,
+                    0..ethernet::LEAST_TYPE => {
+                        u16_len(Layer::Ethernet, ("length", ethernet::TYPE), inner)?
+                    }
                     ether_type => ether_type.to_be_bytes(),
                 };
                 put(out, ethernet::TYPE, &ether_type);
@@ -457,10 +463,7 @@ impl Part<'_> {
                 within(Layer::Vlan, "VID", id.into(), 0x0FFF, "0 to 4095")?;
                 put(out, 0, &(u16::from(priority) << 13 | id).to_be_bytes());
                 put(out, ethernet::TAG_TYPE, &next.ether_type.to_be_bytes());
-                Announced {
-                    ether_type: tag_type(service),
-                    protocol: next_header::NONE,
-                }
+                Announced::new(tag_type(service), next_header::NONE)
             }
             Self::Mpls {
                 label,
@@ -473,10 +476,7 @@ impl Part<'_> {
                     | bottom << 8
                     | u32::from(ttl);
                 put(out, 0, &entry.to_be_bytes());
-                Announced {
-                    ether_type: ethernet::MPLS,
-                    protocol: next_header::MPLS,
-                }
+                Announced::new(ethernet::MPLS, next_header::MPLS)
             }
             Self::Ipv4 {
                 source,
@@ -487,17 +487,14 @@ impl Part<'_> {
                 options,
             } => {
                 if options.len() > ipv4::MAX_LEN - ipv4::LEN || !options.len().is_multiple_of(4) {
-                    return Err(Error::length(
-                        Layer::Ipv4,
-                        0,
-                        "options",
-                        options.len(),
-                        0,
-                        40,
-                    ));
+                    let (field, len) = ("options", options.len());
+                    let max = ipv4::MAX_LEN - ipv4::LEN;
+                    return Err(Error::length(Layer::Ipv4, 0, field, len, 0, max));
                 }
                 put(out, 0, &[0x40 | (out.len() / 4) as u8, tos]);
-                put(out, ipv4::LENGTH, &u16_len(Layer::Ipv4, out.len() + inner)?);
+                let field = ("total length", ipv4::LENGTH);
+                let total = u16_len(Layer::Ipv4, field, out.len() + inner)?;
+                put(out, ipv4::LENGTH, &total);
                 put(out, ipv4::IDENTIFICATION, &id.to_be_bytes());
                 put(out, ipv4::FRAGMENT, &DONT_FRAGMENT);
                 put(out, ipv4::TTL, &[ttl, next.protocol, 0, 0]);
@@ -506,10 +503,7 @@ impl Part<'_> {
                 put(out, ipv4::LEN, options);
                 let checksum = checksum::of(&[out]);
                 put(out, ipv4::CHECKSUM, &checksum.to_be_bytes());
-                Announced {
-                    ether_type: ethernet::IPV4,
-                    protocol: next_header::IPV4,
-                }
+                Announced::new(ethernet::IPV4, next_header::IPV4)
             }
             Self::Ipv6 {
                 source,
@@ -523,14 +517,12 @@ impl Part<'_> {
                 let word = 6 << 28 | u32::from(traffic_class) << 20 | flow_label;
                 let out = room::<{ ipv6::LEN }>(out)?;
                 put(out, 0, &word.to_be_bytes());
-                put(out, ipv6::LENGTH, &u16_len(Layer::Ipv6, inner)?);
+                let field = ("payload length", ipv6::LENGTH);
+                put(out, ipv6::LENGTH, &u16_len(Layer::Ipv6, field, inner)?);
                 put(out, ipv6::NEXT, &[next.protocol, hop_limit]);
                 put(out, ipv6::SOURCE, &source.octets());
                 put(out, ipv6::DESTINATION, &destination.octets());
-                Announced {
-                    ether_type: ethernet::IPV6,
-                    protocol: next_header::IPV6,
-                }
+                Announced::new(ethernet::IPV6, next_header::IPV6)
             }
             Self::HopByHop(options) => {
                 let writer = OptionsWriter::new(Layer::HopByHop, out);
@@ -576,7 +568,12 @@ impl Part<'_> {
                 let out = room::<{ udp::LEN }>(out)?;
                 put(out, udp::SOURCE, &source.to_be_bytes());
                 put(out, udp::DESTINATION, &destination.to_be_bytes());
-                put(out, udp::LENGTH, &u16_len(Layer::Udp, udp::LEN + inner)?);
+                let field = ("UDP length", udp::LENGTH);
+                put(
+                    out,
+                    udp::LENGTH,
+                    &u16_len(Layer::Udp, field, udp::LEN + inner)?,
+                );
                 put(out, udp::CHECKSUM, &[0; 2]);
                 Announced::ip(next_header::UDP)
             }
@@ -621,10 +618,7 @@ impl Part<'_> {
             Self::Pfc(repr) => {
                 out.fill(0);
                 repr.emit(out)?;
-                Announced {
-                    ether_type: ETHERTYPE_MAC_CONTROL,
-                    protocol: next_header::NONE,
-                }
+                Announced::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
             }
             Self::Bytes(bytes) => written(out, bytes, next),
             Self::Icrc(_) => written(out, &[0; ICRC_LEN], next),
@@ -632,22 +626,12 @@ impl Part<'_> {
                 ether_type,
                 protocol,
                 bytes,
-            } => written(
-                out,
-                bytes,
-                Announced {
-                    ether_type,
-                    protocol,
-                },
-            ),
+            } => written(out, bytes, Announced::new(ether_type, protocol)),
             Self::Behind {
                 ether_type,
                 protocol,
                 ..
-            } => Announced {
-                ether_type,
-                protocol,
-            },
+            } => Announced::new(ether_type, protocol),
         })
     }
 }
@@ -698,10 +682,11 @@ pub(crate) const fn tag_type(service: bool) -> u16 {
     }
 }
 
-fn u16_len(layer: Layer, len: usize) -> Result<[u8; 2]> {
-    u16::try_from(len)
-        .map(u16::to_be_bytes)
-        .map_err(|_| Error::length(layer, 0, "length", len, 0, usize::from(u16::MAX)))
+/// What the length field `field` at `at` of its header is to say.
+fn u16_len(layer: Layer, (field, at): (&'static str, usize), len: usize) -> Result<[u8; 2]> {
+    let max = usize::from(u16::MAX);
+    let octets = u16::try_from(len).map(u16::to_be_bytes);
+    octets.map_err(|_| Error::length(layer, at, field, len, 0, max))
 }
 
 fn within(

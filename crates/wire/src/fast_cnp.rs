@@ -36,6 +36,7 @@
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
+use crate::ip::can_be_a_node;
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
 use crate::octets::put;
@@ -198,7 +199,7 @@ impl<'a> FastCnpRepr<'a> {
                 }
             }
         }
-        if !can_be_a_node(option.original_destination()) {
+        if !can_be_a_node(option.original_destination().into()) {
             findings.push(
                 Rule::FastCnpOriginal,
                 data_at + option.address_at(data.len()),
@@ -274,11 +275,6 @@ impl<'a> FastCnpRepr<'a> {
             Ok(())
         })
     }
-}
-
-/// Whether a packet can be sent to one node at `address` from another.
-pub(crate) const fn can_be_a_node(address: Ipv6Addr) -> bool {
-    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }
 
 #[cfg(test)]

@@ -247,6 +247,13 @@ impl Noted {
         offset: 0,
         overrun: false,
     };
+
+    /// Notes a Fast CNP option; the first one counts.
+    fn fast_cnp_at(&mut self, place: u8, offset: usize) {
+        if self.fast_cnp == Self::NONE.fast_cnp {
+            (self.fast_cnp, self.offset) = (place, offset as u16);
+        }
+    }
 }
 
 /// The layers of one frame.
@@ -452,30 +459,20 @@ impl<'a> Frame<'a> {
     /// Notes the options header located last, whether it has a Fast CNP option, and whether an option runs past it; what
     /// they say is read later.
     fn note_options(&mut self, header: &ExtHeader) {
-        let place = (self.spans.len() - 1) as u8;
-        let profile = self.profile;
-        let Noted {
-            mut first,
-            mut fast_cnp,
-            mut offset,
-            mut overrun,
-        } = self.options;
-        first = first.min(place);
-        let mut fast = |at: usize| {
-            if usize::from(fast_cnp) == MAX_LAYERS {
-                (fast_cnp, offset) = (place, at as u16);
-            }
-        };
+        let (place, profile) = ((self.spans.len() - 1) as u8, self.profile);
+        let mut noted = self.options;
+        noted.first = noted.first.min(place);
         let (start, end) = (header.start, header.start + header.len);
         let bytes = self.bytes.get(start..end).unwrap_or_default();
         let mut options = Options::new(header.layer, bytes);
         for option in options.by_ref() {
             match option {
-                Ok(option) if option.is_padding() => {}
-                Ok(option) if profile.is_fast_cnp(option.kind) => fast(option.offset),
+                Ok(option) if !option.is_padding() && profile.is_fast_cnp(option.kind) => {
+                    noted.fast_cnp_at(place, option.offset);
+                }
                 Ok(_) => {}
                 Err(e) => {
-                    overrun = true;
+                    noted.overrun = true;
                     overlong(self, e.at(start));
                 }
             }
@@ -483,14 +480,9 @@ impl<'a> Frame<'a> {
         // One that runs past its header is no less meant to be one; a type without a length is the end of the header.
         let failed = options.failed_at().filter(|at| at + 2 <= bytes.len());
         if let Some(at) = failed.filter(|at| profile.is_fast_cnp(u8_at(bytes, *at))) {
-            fast(at);
+            noted.fast_cnp_at(place, at);
         }
-        self.options = Noted {
-            first,
-            fast_cnp,
-            offset,
-            overrun,
-        };
+        self.options = noted;
     }
 
     /// The Hop-by-Hop and Destination Options headers of the innermost IP packet.

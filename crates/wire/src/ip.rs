@@ -5,6 +5,13 @@
 use crate::checksum;
 use crate::header::{ipv4, ipv6};
 use crate::octets::{put, u8_at, u16_at, u32_at};
+use std::net::IpAddr;
+
+/// Whether a packet can be sent to one node at `address` from another.
+#[must_use]
+pub const fn can_be_a_node(address: IpAddr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
+}
 
 /// The flow label of an IPv6 header; 0 for IPv4, which has none.
 #[must_use]

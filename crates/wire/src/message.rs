@@ -7,12 +7,13 @@ use crate::bth::{Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
 use crate::cnp::Cnp;
 use crate::error::Result;
-use crate::fast_cnp::{FastCnpRepr, can_be_a_node};
+use crate::fast_cnp::FastCnpRepr;
 use crate::finding::{Findings, Rule};
 use crate::frame::{Datagram, End, Frame, OptionsHeader, Upper};
 use crate::header::{ICRC_LEN, ipv6, udp};
 use crate::icrc::Verdict;
 use crate::ioam::{IoamOption, Trace};
+use crate::ip::can_be_a_node;
 use crate::ipv6_ext::{Ipv6Option, Options};
 use crate::layer::Layer;
 use crate::pfc::{self, Pfc};
@@ -335,7 +336,7 @@ impl<'a> Frame<'a> {
             findings.push(Rule::FastCnpAddressed, ip.start + ipv6::DESTINATION, 16);
         }
         if let IpAddr::V6(source) = ip.source {
-            if source.is_unicast_link_local() || !can_be_a_node(source) {
+            if source.is_unicast_link_local() || !can_be_a_node(ip.source) {
                 findings.push(Rule::FastCnpSource, ip.start + ipv6::SOURCE, 16);
             }
         }

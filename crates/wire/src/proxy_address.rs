@@ -28,8 +28,8 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fast_cnp::can_be_a_node;
 use crate::finding::{Findings, Rule};
+use crate::ip::can_be_a_node;
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
 use crate::octets::put;
@@ -92,7 +92,7 @@ impl ProxyAddress {
         if data.len() != OPTION_LEN {
             findings.push(Rule::ProxyAddressLength, offset + 1, 1);
         }
-        if parsed.is_ok_and(|option| !can_be_a_node(option.0)) {
+        if parsed.is_ok_and(|option| !can_be_a_node(option.0.into())) {
             findings.push(Rule::ProxyAddressInvalid, offset + 2, OPTION_LEN);
         }
     }

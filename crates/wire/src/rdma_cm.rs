@@ -871,24 +871,6 @@ impl Path {
             ..Self::NONE
         }
     }
-
-    /// Whether it names a remote port at all.
-    #[must_use]
-    pub const fn is_present(&self) -> bool {
-        self.remote_lid != 0 || !self.remote_gid.is_unspecified()
-    }
-
-    /// The sender's IP address on RoCEv2.
-    #[must_use]
-    pub fn local_ip(&self) -> IpAddr {
-        gid_to_ip(self.local_gid)
-    }
-
-    /// The receiver's IP address on RoCEv2.
-    #[must_use]
-    pub fn remote_ip(&self) -> IpAddr {
-        gid_to_ip(self.remote_gid)
-    }
 }
 
 /// The RDMA IP CM header: which IP addresses and source port the consumer asked for (Annex A11.2.2).

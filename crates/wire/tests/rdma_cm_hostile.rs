@@ -295,7 +295,7 @@ proptest! {
             let _ = (view.kind(), view.local_comm_id(), view.remote_comm_id(), view.local_qpn());
             if let Cm::ConnectRequest(request) = view {
                 let _ = request.ip_cm();
-                let _ = format!("{:?} {}", request.primary().local_ip(), request.service_id());
+                let _ = format!("{:?} {}", gid_to_ip(request.primary().local_gid), request.service_id());
             }
         }
     }
@@ -693,9 +693,9 @@ fn a_request_says_who_wants_which_connection() {
         panic!("a ConnectRequest");
     };
     assert_eq!(view.service_id().port(), Some(18515));
-    assert_eq!(view.primary().local_ip(), client);
-    assert_eq!(view.primary().remote_ip(), server);
-    assert!(view.primary().is_present() && !view.alternate().is_present());
+    assert_eq!(gid_to_ip(view.primary().local_gid), client);
+    assert_eq!(gid_to_ip(view.primary().remote_gid), server);
+    assert!(view.primary() != Path::NONE && view.alternate() == Path::NONE);
     let header = view.ip_cm().unwrap().unwrap();
     assert_eq!(
         (header.source, header.source_port, header.destination),

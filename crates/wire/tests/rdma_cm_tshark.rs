@@ -10,7 +10,7 @@ use fcn_wire::icrc::{Policy, fill};
 use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
-    MessageRepr, Path, PathMtu, PrivateData, ReadyToUseRepr, ServiceId, Transport,
+    MessageRepr, Path, PathMtu, PrivateData, ReadyToUseRepr, ServiceId, Transport, gid_to_ip,
 };
 use icrc_support::{V4, V6};
 use std::net::{IpAddr, Ipv6Addr};
@@ -306,8 +306,7 @@ fn frame(message: MessageRepr) -> Vec<u8> {
     };
     cm.emit(&mut mad).unwrap();
     payload.extend(mad);
-    let is_v6 =
-        matches!(&message, MessageRepr::ConnectRequest(m) if m.primary.local_ip().is_ipv6());
+    let is_v6 = matches!(&message, MessageRepr::ConnectRequest(m) if gid_to_ip(m.primary.local_gid).is_ipv6());
     let (mut packet, ether_type) = if is_v6 {
         let ip = V6 {
             traffic_class: 0,

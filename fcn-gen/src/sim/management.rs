@@ -65,10 +65,8 @@ impl World<'_> {
         let line = values
             .rate_limit
             .map_or(line, |limit| line.min(limit.bits_per_second()));
-        let now = self.now.into();
         let id = self.host(values.from as u32).and_then(|host| {
             let id = host.reaction.open(
-                now,
                 values.sender_qp,
                 values.destination,
                 values.receiver_qp,

@@ -520,9 +520,7 @@ impl Node {
         let (own, receiver) = (qp(octets.one()?), v6(octets.one()?));
         let (receiver_qp, rate) = (qp(octets.one()?), octets.one()?);
         let line = f64::from(u32::from(rate) + 1) * 2e9;
-        let opened = self
-            .reaction
-            .open(self.now, own, receiver, receiver_qp, line);
+        let opened = self.reaction.open(own, receiver, receiver_qp, line);
         if let Some(id) = opened {
             assert!(self.open.iter().all(|open| open.id != id));
             self.open.push(Open { id, line });

@@ -26,12 +26,11 @@ pub use config::{Ability, Config, Counters, Marking};
 
 use crate::limiter::{Limiter, Suppressed};
 use crate::outgoing::{About, Outgoing};
-use crate::prefix_map::PrefixMap;
+use crate::prefix_map::{PrefixMap, is_allowed};
 use crate::proxy_directory::ProxyDirectory;
-use fcn_observe::access;
 use fcn_observe::data::{DataPacket, Ecn, FlowKey};
 use fcn_observe::time::Time;
-use fcn_wire::pnc::Prefix;
+use fcn_wire::ip::can_be_a_node;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Profile};
 use std::net::{IpAddr, Ipv6Addr};
@@ -301,7 +300,7 @@ impl CongestionPoint {
             .into_iter()
             .flatten()
         {
-            if on_list(&self.config.allowed_proxies, proxy) {
+            if is_allowed(&self.config.allowed_proxies, proxy) {
                 return Some(proxy);
             }
             self.counters.proxy_not_allowed += 1;
@@ -311,7 +310,7 @@ impl CongestionPoint {
 
     /// Whether `address` may be notified; counts where not.
     fn may_tell(&mut self, address: IpAddr) -> bool {
-        let may = on_list(&self.config.tells, address);
+        let may = is_allowed(&self.config.tells, address);
         self.counters.not_to_be_told += u64::from(!may);
         may
     }
@@ -374,14 +373,4 @@ impl CongestionPoint {
         }
         admitted
     }
-}
-
-/// Whether `address` is on the list; without a list, everybody is.
-fn on_list(list: &[Prefix], address: IpAddr) -> bool {
-    list.is_empty() || access::lists(list, address)
-}
-
-/// Whether one node can be told something at `address` (as RFC 4443 section 2.4 asks before an error is sent).
-fn can_be_a_node(address: IpAddr) -> bool {
-    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }

@@ -211,7 +211,6 @@ impl ReactionPoint {
     /// counted.
     pub fn open(
         &mut self,
-        _now: Time,
         own_qp: Qp,
         receiver: IpAddr,
         receiver_qp: Qp,

@@ -31,7 +31,7 @@ fn host(set: impl FnOnce(&mut Config)) -> (ReactionPoint, FlowId) {
     };
     set(&mut config);
     let mut host = ReactionPoint::new(config);
-    let flow = host.open(at(0), OWN, RECEIVER.into(), PEER, LINE).unwrap();
+    let flow = host.open(OWN, RECEIVER.into(), PEER, LINE).unwrap();
     (host, flow)
 }
 
@@ -104,7 +104,7 @@ fn a_switchs_fast_cnp_may_detour_a_flow_a_receivers_slows_it() {
 fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
     let (mut host, flow) = host(|_| {});
     let other = host
-        .open(at(0), Qp::truncate(0x112), RECEIVER4.into(), PEER, LINE)
+        .open(Qp::truncate(0x112), RECEIVER4.into(), PEER, LINE)
         .unwrap();
     let slowed = |flow, from, to| Reaction::Slowed { flow, from, to };
     assert_eq!(
@@ -329,8 +329,7 @@ fn a_wrong_icrc_makes_a_notification_void_unless_it_is_not_looked_at() {
 fn a_full_table_refuses_and_keeps_what_is_open() {
     let (mut host, flow) = host(|config| config.flows = 2);
     let receiver = IpAddr::from(RECEIVER);
-    let mut open =
-        |own, peer| host.open(at(0), Qp::truncate(own), receiver, Qp::truncate(peer), LINE);
+    let mut open = |own, peer| host.open(Qp::truncate(own), receiver, Qp::truncate(peer), LINE);
     assert_eq!(open(0x111, 0x333), None, "own QP in use");
     assert_eq!(open(0x333, 0x222), None, "receiver's QP in use");
     let second = open(2, 3).unwrap();
@@ -344,13 +343,7 @@ fn a_full_table_refuses_and_keeps_what_is_open() {
     assert_eq!(host.counters(), &want);
     host.close(second);
     let third = host
-        .open(
-            at(0),
-            Qp::truncate(4),
-            receiver,
-            Qp::truncate(5),
-            LINE / 2.0,
-        )
+        .open(Qp::truncate(4), receiver, Qp::truncate(5), LINE / 2.0)
         .unwrap();
     assert_ne!(third, second, "the ID of a closed flow finds nothing");
     assert_eq!(
@@ -370,7 +363,7 @@ fn a_full_table_refuses_and_keeps_what_is_open() {
     // What a closed flow had can be opened again.
     host.close(third);
     assert!(
-        host.open(at(0), Qp::truncate(2), receiver, Qp::truncate(3), LINE)
+        host.open(Qp::truncate(2), receiver, Qp::truncate(3), LINE)
             .is_some()
     );
 }

@@ -25,7 +25,7 @@ use fcn_wire::pnc::{
 };
 use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
-use fcn_wire::rdma_cm::{Cm, CmRepr, IpCm};
+use fcn_wire::rdma_cm::{Cm, CmRepr, IpCm, Path, gid_to_ip};
 use fcn_wire::rewrite::{IcrcWas, Rules, VlanTag};
 use fcn_wire::wan_fcn::{MAX_FLOW_LABEL, WAN_FCN_LEN, WanFcn, WanFcnRepr};
 use fcn_wire::{
@@ -854,9 +854,9 @@ pub fn rdma_cm(data: &[u8]) {
         if let Cm::ConnectRequest(request) = &view {
             let (primary, alternate) = (request.primary(), request.alternate());
             let _ = (
-                primary.local_ip(),
-                primary.remote_ip(),
-                alternate.is_present(),
+                gid_to_ip(primary.local_gid),
+                gid_to_ip(primary.remote_gid),
+                alternate == Path::NONE,
             );
             let _ = (
                 request.ip_cm(),

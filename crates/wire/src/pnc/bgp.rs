@@ -900,19 +900,13 @@ impl NhcRepr<'_> {
         let value = |w: &mut Writer<'_>| {
             w.u16(self.afi);
             w.put(&[self.safi]);
-            w.counted(1, "Next Hop Length", |w| {
-                match self.next_hop {
-                    IpAddr::V4(v4) => w.put(&v4.octets()),
-                    IpAddr::V6(v6) => w.put(&v6.octets()),
-                }
-                Ok(())
-            })?;
+            match self.next_hop {
+                IpAddr::V4(v4) => w.counted_octets(1, "Next Hop Length", &v4.octets())?,
+                IpAddr::V6(v6) => w.counted_octets(1, "Next Hop Length", &v6.octets())?,
+            }
             self.characteristics.iter().try_for_each(|one| {
                 w.u16(one.code);
-                w.counted(2, "Characteristic Length", |w| {
-                    w.put(one.value);
-                    Ok(())
-                })
+                w.counted_octets(2, "Characteristic Length", one.value)
             })
         };
         let (extended, width) = match Writer::count(LAYER, value)? {

@@ -442,19 +442,13 @@ impl LspRepr<'_> {
         if !self.area.is_empty() {
             w.put(&[tlv_type::AREA_ADDRESSES]);
             w.counted(1, "TLV length", |w| {
-                w.counted(1, "area address length", |w| {
-                    w.put(self.area);
-                    Ok(())
-                })
+                w.counted_octets(1, "area address length", self.area)
             })?;
         }
         w.put(&[tlv_type::PROTOCOLS, 2, 0xCC, 0x8E]);
         if !self.hostname.is_empty() {
             w.put(&[tlv_type::HOSTNAME]);
-            w.counted(1, "TLV length", |w| {
-                w.put(self.hostname.as_bytes());
-                Ok(())
-            })?;
+            w.counted_octets(1, "TLV length", self.hostname.as_bytes())?;
         }
         let mut rest = self.prefixes;
         while let Some(first) = rest.first() {

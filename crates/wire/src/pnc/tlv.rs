@@ -255,10 +255,7 @@ impl FlagsSubTlv {
             Shape::Narrow => w.put(&[self.kind as u8]),
             _ => w.u16(self.kind),
         }
-        w.counted(self.shape.width(), "sub-TLV length", |w| {
-            w.put(flags);
-            Ok(())
-        })?;
+        w.counted_octets(self.shape.width(), "sub-TLV length", flags)?;
         if self.shape == Shape::Padded {
             w.put(&[0; 3][..flags.len().next_multiple_of(4) - flags.len()]);
         }
@@ -356,6 +353,19 @@ impl<'b> Writer<'b> {
         self.at += width;
         write(self)?;
         self.patch_len(at, width, field, self.at - at - width)
+    }
+
+    /// Writes a length field of one or two octets, and behind it `octets`.
+    pub(crate) fn counted_octets(
+        &mut self,
+        width: usize,
+        field: &'static str,
+        octets: &[u8],
+    ) -> Result<()> {
+        self.counted(width, field, |w| {
+            w.put(octets);
+            Ok(())
+        })
     }
 
     /// What was written so far from `from` on; empty while only counting.
