@@ -335,10 +335,10 @@ impl<'a> Frame<'a> {
         if ip.destination == original && ip.source != original {
             findings.push(Rule::FastCnpAddressed, ip.start + ipv6::DESTINATION, 16);
         }
-        if let IpAddr::V6(source) = ip.source {
-            if source.is_unicast_link_local() || !can_be_a_node(ip.source) {
-                findings.push(Rule::FastCnpSource, ip.start + ipv6::SOURCE, 16);
-            }
+        if let IpAddr::V6(source) = ip.source
+            && (source.is_unicast_link_local() || !can_be_a_node(ip.source))
+        {
+            findings.push(Rule::FastCnpSource, ip.start + ipv6::SOURCE, 16);
         }
     }
 
