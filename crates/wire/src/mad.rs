@@ -33,7 +33,7 @@
 //! header.emit(&mut bytes)?;
 //! let mad = Mad::new_checked(&bytes)?;
 //! assert!(mad.is_whole() && mad.transaction_id() == 7);
-//! assert_eq!(MadRepr::parse(&bytes)?, header);
+//! assert_eq!(MadRepr::parse(&mad), header);
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
@@ -126,12 +126,10 @@ described! {
 }
 
 impl MadRepr {
-    /// Reads a MAD header.
-    ///
-    /// # Errors
-    /// The header is not whole.
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        Mad::new_checked(bytes).map(|view| Self::from(&view))
+    /// The values of the header of `mad`.
+    #[must_use]
+    pub fn parse(mad: &Mad<'_>) -> Self {
+        Self::read_from(mad.as_bytes())
     }
 
     /// Writes the header to the beginning of `out` and returns its length; the reserved octets become 0.
@@ -149,12 +147,6 @@ impl MadRepr {
     }
 }
 
-impl From<&Mad<'_>> for MadRepr {
-    fn from(view: &Mad<'_>) -> Self {
-        Self::read_from(view.as_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +157,7 @@ mod tests {
         fn emit_after_parse_gives_back_the_octets(mut bytes in proptest::array::uniform24(any::<u8>())) {
             bytes[18..20].fill(0);
             let mut out = [0xEE; MAD_HEADER_LEN];
-            prop_assert_eq!(MadRepr::parse(&bytes).unwrap().emit(&mut out).unwrap(), MAD_HEADER_LEN);
+            prop_assert_eq!(MadRepr::parse(&Mad::new_checked(&bytes).unwrap()).emit(&mut out).unwrap(), MAD_HEADER_LEN);
             prop_assert_eq!(out, bytes);
         }
     }
@@ -175,7 +167,7 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).chain([9, 9]).collect();
         let mad = Mad::new_checked(&bytes).unwrap();
         assert_eq!(
-            MadRepr::from(&mad),
+            MadRepr::parse(&mad),
             MadRepr {
                 base_version: 0,
                 class: 1,
@@ -201,7 +193,7 @@ mod tests {
                 Mad::new_checked(&bytes[..len]),
                 Err(Error::short(Layer::Mad, MAD_HEADER_LEN, len))
             );
-            let header = MadRepr::parse(&bytes).unwrap();
+            let header = MadRepr::parse(&Mad::new_checked(&bytes).unwrap());
             assert_eq!(
                 header.emit(&mut vec![0; len]),
                 Err(Error::buffer(Layer::Mad, MAD_HEADER_LEN, len))

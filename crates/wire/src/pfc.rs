@@ -168,12 +168,13 @@ impl PfcRepr {
         Some(pfc)
     }
 
-    /// Reads a PFC frame's payload from the opcode on.
-    ///
-    /// # Errors
-    /// As [`Pfc::new_checked`].
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        Pfc::new_checked(bytes).map(|view| Self::from(&view))
+    /// The values of `pfc`.
+    #[must_use]
+    pub fn parse(pfc: &Pfc<'_>) -> Self {
+        Self {
+            vector: pfc.vector(),
+            times: core::array::from_fn(|class| pfc.time(class).unwrap_or(0)),
+        }
     }
 
     /// Writes the payload from the opcode on and returns its 20 octets; padding the frame is the caller's business.
@@ -191,15 +192,6 @@ impl PfcRepr {
             put(out, field::TIMES + 2 * class, &time.to_be_bytes());
         }
         Ok(PFC_LEN)
-    }
-}
-
-impl From<&Pfc<'_>> for PfcRepr {
-    fn from(view: &Pfc<'_>) -> Self {
-        Self {
-            vector: view.vector(),
-            times: core::array::from_fn(|class| view.time(class).unwrap_or(0)),
-        }
     }
 }
 
@@ -235,7 +227,10 @@ mod tests {
             "only enabled classes count"
         );
         assert!(view.pauses());
-        assert_eq!(PfcRepr::parse(&out), Ok(pfc));
+        assert_eq!(
+            Pfc::new_checked(&out).map(|view| PfcRepr::parse(&view)),
+            Ok(pfc)
+        );
         assert_eq!((view.time(8), view.is_enabled(8)), (None, false));
         assert!(!view.is_enabled(usize::MAX));
     }

@@ -20,7 +20,7 @@ proptest! {
         let mut out = [0xEE; PFC_LEN + 1];
         prop_assert_eq!(pfc.emit(&mut out), Ok(PFC_LEN));
         prop_assert_eq!(out[PFC_LEN], 0xEE);
-        prop_assert_eq!(PfcRepr::parse(&out), Ok(pfc));
+        prop_assert_eq!(Pfc::new_checked(&out).map(|view| PfcRepr::parse(&view)), Ok(pfc));
         let view = Pfc::new_checked(&out).unwrap();
         let enabled: Vec<_> = view.enabled().collect();
         let expected: Vec<_> = (0..CLASSES)
@@ -36,7 +36,7 @@ proptest! {
         let mut bytes = bytes;
         bytes[..2].copy_from_slice(&OPCODE_PFC.to_be_bytes());
         let mut out = [0xEE; PFC_LEN];
-        prop_assert_eq!(PfcRepr::parse(&bytes).unwrap().emit(&mut out), Ok(PFC_LEN));
+        prop_assert_eq!(PfcRepr::parse(&Pfc::new_checked(&bytes).unwrap()).emit(&mut out), Ok(PFC_LEN));
         prop_assert_eq!(out, bytes);
     }
 
@@ -61,7 +61,7 @@ proptest! {
         }
         if let Some(view) = view {
             prop_assert_eq!(findings.has(Rule::PfcVector), view.vector() > 0xFF);
-            let _ = (view.enabled().count(), PfcRepr::from(&view));
+            let _ = (view.enabled().count(), PfcRepr::parse(&view));
         }
     }
 }
@@ -85,7 +85,7 @@ fn a_real_frame() {
     assert!(findings.is_empty(), "{findings:?}");
     // Class 1 has a pause time that its bit in the vector does not enable.
     assert_eq!(
-        PfcRepr::from(&view),
+        PfcRepr::parse(&view),
         PfcRepr {
             vector: 0b1101_1101,
             times: [0, 1, 0, 20, 3, 40, 3, 500],
@@ -96,6 +96,6 @@ fn a_real_frame() {
         [(0, 0), (2, 0), (3, 20), (4, 3), (6, 3), (7, 500)]
     );
     let mut again = [0; PFC_LEN];
-    PfcRepr::from(&view).emit(&mut again).unwrap();
+    PfcRepr::parse(&view).emit(&mut again).unwrap();
     assert_eq!(again, payload[..PFC_LEN]);
 }

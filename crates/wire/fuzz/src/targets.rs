@@ -819,7 +819,7 @@ pub fn pfc(data: &[u8]) {
             .all(|(class, time)| view.time(class) == Some(time))
     );
     let mut out = [0xEE; PFC_LEN];
-    assert_eq!(PfcRepr::from(&view).emit(&mut out), Ok(PFC_LEN));
+    assert_eq!(PfcRepr::parse(&view).emit(&mut out), Ok(PFC_LEN));
     assert_eq!(out, data[..PFC_LEN]);
 }
 
@@ -836,7 +836,7 @@ pub fn rdma_cm(data: &[u8]) {
     };
     assert!(mad.data().len() <= MAD_LEN - MAD_HEADER_LEN);
     let mut out = [0xEE; MAD_HEADER_LEN];
-    let header = MadRepr::from(&mad);
+    let header = MadRepr::parse(&mad);
     assert_eq!(header.emit(&mut out), Ok(MAD_HEADER_LEN));
     assert_eq!(out[..18], data[..18]);
     assert_eq!(out[20..], data[20..MAD_HEADER_LEN]);
