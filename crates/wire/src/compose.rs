@@ -1,7 +1,7 @@
 //! Whole packets from parts, outermost first: lengths, next headers, checksums and the ICRC are filled in.
 //!
 //! Every header that this crate writes is written here or by its message's module; what changes from packet to packet
-//! is patched in place afterwards (`template.rs`). [`write`] fills a buffer and allocates nothing.
+//! is patched in place afterwards (`template.rs`). [`write`](fn@write) fills a buffer and allocates nothing.
 
 use crate::bth::{Aeth, BthRepr, Deth, Reth};
 use crate::checksum;
