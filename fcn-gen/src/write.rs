@@ -9,7 +9,7 @@ use crate::json_lines;
 use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
 use crate::report::{InterfaceReport, REPORT_SCHEMA, REPORT_VERSION, Report};
-use crate::scenario::model::{NodeId, Simulation, VantagePoint};
+use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
 use crate::sim::outcome::Truth;
 use crate::sim::{self, Captured, Sink};
@@ -294,7 +294,7 @@ fn play_simulation<'w>(
     let names: Vec<String> = simulation
         .vantage_points
         .iter()
-        .map(|point| vantage_name(simulation, point))
+        .map(|point| simulation.vantage_name(point))
         .collect();
     let interfaces: Vec<Interface<'_>> = names
         .iter()
@@ -328,15 +328,6 @@ fn play_simulation<'w>(
             .and(&scenario.name)
             .and(error.to_string())),
     }
-}
-
-/// `node:peer`, as the truth names it too.
-pub(crate) fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> String {
-    let name = |node: NodeId| simulation.nodes.get(node).map_or("", |node| &node.name);
-    let peer = simulation.links.get(point.link).map_or(point.node, |link| {
-        if link.a == point.node { link.b } else { link.a }
-    });
-    format!("{}:{}", name(point.node), name(peer))
 }
 
 fn play_gallery<'w>(

@@ -12,7 +12,7 @@ use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario};
 use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
-use crate::write::{self, vantage_name};
+use crate::write;
 use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
@@ -441,7 +441,7 @@ impl Act {
         let points = &simulation.vantage_points;
         let names: Vec<String> = points
             .iter()
-            .map(|point| vantage_name(simulation, point))
+            .map(|point| simulation.vantage_name(point))
             .collect();
         let Some(first) = names.first() else {
             return Err(Failure::usage("the scenario has no vantage point")

@@ -115,7 +115,7 @@ impl<'a> Drawing<'a> {
         let links = self.links_of.get(&id).map_or(&[][..], Vec::as_slice);
         links.iter().filter_map(move |link| {
             let found = *self.simulation.links.get(*link)?;
-            Some((if found.a == id { found.b } else { found.a }, *link, found))
+            Some((found.other_end(id), *link, found))
         })
     }
 
@@ -277,13 +277,8 @@ impl<'a> Drawing<'a> {
 
     fn vantage_points(&self) -> Option<String> {
         let points = self.simulation.vantage_points.iter().enumerate();
-        let points = points.map(|(index, point)| {
-            let link = self.simulation.links.get(point.link);
-            let peer = link.map_or(point.node, |link| {
-                if link.a == point.node { link.b } else { link.a }
-            });
-            format!("◉{index} {}:{}", self.name(point.node), self.name(peer))
-        });
+        let points = points
+            .map(|(index, point)| format!("◉{index} {}", self.simulation.vantage_name(point)));
         let points: Vec<_> = points.collect();
         (!points.is_empty()).then(|| format!("captured: {}", points.join("  ")))
     }

@@ -55,6 +55,16 @@ pub struct Simulation {
     pub advertise_interval: Ps,
 }
 
+impl Simulation {
+    /// `node:peer`: the name of a vantage point.
+    #[must_use]
+    pub fn vantage_name(&self, point: &VantagePoint) -> String {
+        let name = |node: NodeId| &self.nodes[node].name;
+        let peer = self.links[point.link].other_end(point.node);
+        format!("{}:{}", name(point.node), name(peer))
+    }
+}
+
 /// How a network tells senders about congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -267,6 +277,14 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Ps,
+}
+
+impl Link {
+    /// The end that is not `node`.
+    #[must_use]
+    pub const fn other_end(&self, node: NodeId) -> NodeId {
+        if self.a == node { self.b } else { self.a }
+    }
 }
 
 /// A reliable connection over which one side sends RDMA WRITE messages to the other.

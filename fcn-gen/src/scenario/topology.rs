@@ -343,7 +343,7 @@ impl<'a> Topology<'a> {
     /// The nodes next to `id`.
     pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         let links = self.links_at(id);
-        links.map(move |(_, link)| if link.a == id { link.b } else { link.a })
+        links.map(move |(_, link)| link.other_end(id))
     }
 
     /// Switches from which every way to a host leads over one of `edges`: the WAN between them.

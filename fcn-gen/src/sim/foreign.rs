@@ -89,7 +89,7 @@ impl World<'_> {
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {
             ip::set_traffic_class(&mut octets.bytes, CE, CE);
-            self.ledger.marked(node as usize);
+            self.ledger.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             self.notify(node, &outgoing, Some(packet), NONE);

@@ -4,7 +4,7 @@
 //! too, so that the payload is copied and never summed. What they mean is decided elsewhere.
 
 use super::connection::{Connection, entropy, psn};
-use super::packet::{NONE, Octets, Packet, Shelf, Trace, What};
+use super::packet::{Octets, Packet, Shelf, Trace, What};
 use crate::scenario::model::{Flow, Simulation, Tunnel};
 use fcn_wire::bth::{Aeth, BTH_LEN, BthRepr, ExtendedHeader, Opcode, Reth};
 use fcn_wire::compose::{self, OptionPart, Part};
@@ -21,8 +21,6 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::net::Ipv6Addr;
 
-/// Hop limit that senders start with.
-pub const HOPS: u8 = 64;
 /// The longest payload of a packet: the largest path MTU of InfiniBand.
 const LONGEST_PAYLOAD: usize = 4_096;
 /// What messages consist of: it says where in the packet one looks.
@@ -329,15 +327,12 @@ impl<'s> Frames<'s> {
             return Ok(());
         };
         let (layout, values) = what(packet, flow, connection);
-        if packet.what == What::Data
-            && packet.extra != NONE
-            && let Some(trace) = context.traces.at(packet.extra)
-        {
+        if let Some((opt_type, body)) = context.traces.of(packet) {
             // Built anew: its length may change at every node.
             let ioam = [OptionPart::Ioam(IoamOption {
                 reserved: 0,
-                opt_type: trace.opt_type,
-                body: &trace.bytes,
+                opt_type,
+                body,
             })];
             out.put(&build(simulation, layout, values, &ioam)?);
             return Ok(());

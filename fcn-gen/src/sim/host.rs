@@ -3,7 +3,7 @@
 
 use super::connection::{Answer, Stage, entropy};
 use super::event::Event;
-use super::frames::{Frames, HOPS};
+use super::frames::Frames;
 use super::packet::{CE, NONE, Octets, Packet, Trace, What};
 use super::switch::{data_ecn, raw};
 use super::{State, World};
@@ -153,29 +153,17 @@ impl World<'_> {
             Some(ioam) => self.empty_trace(ioam),
             None => NONE,
         };
-        let trace = self
-            .traces
-            .at(extra)
-            .filter(|_| extra != NONE)
-            .map_or(0, |t| t.bytes.len());
+        let trace = self.traces.at(extra).map_or(0, |trace| trace.bytes.len());
         let len = Frames::len(values, opcode, payload, trace);
         let packet = Packet {
-            what: What::Data,
             class: values.priority & 7,
             ecn: data_ecn(values.ecn),
-            outer_ecn: 0,
-            hops: HOPS,
-            outer_hops: HOPS,
             ack_request,
             path,
             flow,
-            len,
-            to: values.to as u32,
-            tunnel: NONE,
-            label: 0,
-            came_by: NONE,
             extra,
             index,
+            ..Packet::new(What::Data, values.to as u32, len)
         };
         let took = self.ports[port as usize].sending(len);
         let link = self.ports[port as usize].rate.bits_per_second() as f64;
@@ -284,19 +272,13 @@ impl World<'_> {
             Answer::Ack(index) => (What::Ack, index),
             Answer::Nak(index) => (What::Nak, index),
         };
+        let len = Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0);
         let acknowledgement = Packet {
-            what,
+            class: packet.class,
             ecn: data_ecn(values.ecn),
-            hops: HOPS,
-            outer_hops: HOPS,
-            ack_request: false,
-            path: 0,
-            len: Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0),
-            to: values.from as u32,
-            came_by: NONE,
-            extra: NONE,
+            flow: packet.flow,
             index,
-            ..*packet
+            ..Packet::new(what, values.from as u32, len)
         };
         self.host_sends(node, acknowledgement);
     }

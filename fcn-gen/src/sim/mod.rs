@@ -14,8 +14,6 @@ mod management;
 pub mod outcome;
 mod packet;
 mod port;
-#[cfg(test)]
-mod published;
 mod route;
 mod routing;
 mod switch;
@@ -29,11 +27,11 @@ use event::{Event, Events};
 use fcn_node::Outgoing;
 use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
-use frames::{Context, Frames, HOPS};
+use frames::{Context, Frames};
 use host::HostState;
 use ledger::Ledger;
 use outcome::Outcome;
-use packet::{CONTROL, ECT0, NONE, Note, Octets, Packet, Shelf, Trace, What};
+use packet::{ECT0, NONE, Note, Octets, Packet, Shelf, Trace, What};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -152,7 +150,7 @@ struct World<'s> {
     frames: Frames<'s>,
     routes: Routes,
     chance: Xoshiro256PlusPlus,
-    ledger: Ledger,
+    ledger: Ledger<'s>,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
     addresses: HashMap<IpAddr, u32>,
@@ -315,9 +313,7 @@ impl<'s> World<'s> {
                 switch.settle(&mut ledger.switches[node]);
             }
         }
-        let load = ledger.load(self.simulation, &self.connections, &self.ports);
-        let (truth, metrics) = ledger.close(self.simulation, name, self.connections, load);
-        Outcome { truth, metrics }
+        ledger.close(name, self.connections, &self.ports)
     }
 
     /// From now on what is delivered and sent counts.
@@ -513,22 +509,8 @@ impl<'s> World<'s> {
     fn frame_to(&mut self, to: u32, octets: Octets) -> Packet {
         let len = (ethernet::LEN + octets.bytes.len()) as u32;
         Packet {
-            what: What::Frame,
-            class: CONTROL,
-            ecn: 0,
-            outer_ecn: 0,
-            hops: HOPS,
-            outer_hops: HOPS,
-            ack_request: false,
-            path: 0,
-            flow: NONE,
-            len,
-            to,
-            tunnel: NONE,
-            label: 0,
-            came_by: NONE,
             extra: self.octets.put(octets),
-            index: 0,
+            ..Packet::new(What::Frame, to, len)
         }
     }
 
@@ -545,24 +527,12 @@ impl<'s> World<'s> {
             traces: &self.traces,
         };
         self.scratch.clear();
-        let mut trace = None;
-        if let Some(packet) = about {
-            trace = self
-                .traces
-                .at(packet.extra)
-                .filter(|_| packet.extra != NONE)
-                .map(|t| (t.opt_type, &t.bytes[..]));
-            if matches!(outgoing, Outgoing::ProxyCn { .. })
-                && self
-                    .frames
-                    .quote(packet, context, &mut self.scratch)
-                    .is_err()
-            {
-                return None;
-            }
+        if let (Some(packet), Outgoing::ProxyCn { .. }) = (about, outgoing) {
+            let quoted = self.frames.quote(packet, context, &mut self.scratch);
+            quoted.ok()?;
         }
         let about = fcn_node::About {
-            trace,
+            trace: about.and_then(|packet| self.traces.of(packet)),
             invoking: &self.scratch,
         };
         let (len, kind) = outgoing

@@ -13,6 +13,8 @@ pub const QUEUES: usize = 9;
 pub const MAC_CONTROL: u8 = 8;
 /// The class of notifications, connection management and routing.
 pub const CONTROL: u8 = 7;
+/// Hop limit that senders start with.
+pub const HOPS: u8 = 64;
 /// No flow, no trace, no frame.
 pub const NONE: u32 = u32::MAX;
 /// ECN field of a packet that met congestion.
@@ -72,6 +74,30 @@ pub struct Packet {
     pub extra: u32,
     /// Data: packets of the flow before it. Acknowledgements: that of the data packet meant.
     pub index: u64,
+}
+
+impl Packet {
+    /// A packet on its first link, outside of tunnels.
+    pub const fn new(what: What, to: u32, len: u32) -> Self {
+        Self {
+            what,
+            class: CONTROL,
+            ecn: 0,
+            outer_ecn: 0,
+            hops: HOPS,
+            outer_hops: HOPS,
+            ack_request: false,
+            path: 0,
+            flow: NONE,
+            len,
+            to,
+            tunnel: NONE,
+            label: 0,
+            came_by: NONE,
+            extra: NONE,
+            index: 0,
+        }
+    }
 }
 
 /// Octets of a packet that is neither data nor acknowledgement, and what to count it as.
@@ -178,7 +204,7 @@ impl<T: Default> Shelf<T> {
         }
     }
 
-    /// What is there.
+    /// What is there; nothing at [`NONE`].
     pub fn at(&self, place: u32) -> Option<&T> {
         self.places.get(place as usize)
     }
@@ -195,6 +221,14 @@ impl<T: Default> Shelf<T> {
             *there = value;
         }
         place
+    }
+}
+
+impl Shelf<Trace> {
+    /// The trace in a data packet, where it has one.
+    pub fn of(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
+        let trace = (packet.what == What::Data).then(|| self.at(packet.extra))??;
+        Some((trace.opt_type, &trace.bytes))
     }
 }
 

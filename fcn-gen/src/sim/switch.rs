@@ -2,10 +2,10 @@
 
 use super::connection::{entropy, psn};
 use super::event::Event;
-use super::frames::{HOPS, Path};
+use super::frames::Path;
 use super::hash::mix;
 use super::outcome::SwitchTruth;
-use super::packet::{CE, ECT0, MAC_CONTROL, NONE, Octets, Packet, What};
+use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, What};
 use super::{State, World};
 use crate::scenario::model::{self, NodeKind, Thresholds};
 use crate::units::Ps;
@@ -203,8 +203,7 @@ impl World<'_> {
         }
         if packet.what == What::Data {
             let after = depth + u64::from(packet.len);
-            self.ledger
-                .queued(node as usize, now, after, after > marking.kmin);
+            self.ledger.queued(node, now, after, after > marking.kmin);
             if let (Some(id), true) = (switch_ioam(self.simulation, node), packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
@@ -288,11 +287,6 @@ impl World<'_> {
         } else {
             packet.ecn
         };
-        let trace = self
-            .traces
-            .at(packet.extra)
-            .filter(|_| packet.extra != NONE)
-            .map(|trace| (trace.opt_type, &trace.bytes[..]));
         let view = DataPacket {
             source: flow.source,
             destination: flow.destination,
@@ -301,7 +295,7 @@ impl World<'_> {
             dest_qp: flow.receiver_qp,
             ecn: Ecn::from_bits(ecn),
             outer,
-            trace,
+            trace: self.traces.of(packet),
             proxy_option: flow.proxy_option,
         };
         let State::Switch(state) = &mut self.nodes[node as usize] else {
@@ -316,7 +310,7 @@ impl World<'_> {
             } else {
                 packet.ecn = CE;
             }
-            self.ledger.marked(node as usize);
+            self.ledger.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             let flow = packet.flow;
@@ -606,7 +600,7 @@ impl World<'_> {
         let node = self.ports[port as usize].node;
         let mut packet = self.frame_to(self.ports[port as usize].peer, octets);
         packet.class = MAC_CONTROL;
-        self.ledger.paused(node as usize);
+        self.ledger.paused(node);
         self.ports[port as usize].enqueue(packet);
         self.kick(port);
     }

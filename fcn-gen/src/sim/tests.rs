@@ -1,5 +1,7 @@
 //! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
 
+mod published;
+
 use super::outcome::{Half, Outcome};
 use super::{Captured, Sink, play};
 use crate::scenario::model::{

@@ -10,8 +10,8 @@
 
 mod reference;
 
-use super::event::Event;
-use super::{State, World};
+use super::super::event::Event;
+use super::super::{State, World};
 use crate::scenario::model::{
     Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
 };
@@ -101,7 +101,7 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
             window: 1 << 15,
             ack_every: 64,
             retransmit_timeout: Ps::SECOND,
-            ..super::connection::tests::flow()
+            ..super::super::connection::tests::flow()
         });
     }
     Simulation {
