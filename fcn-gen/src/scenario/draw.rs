@@ -100,12 +100,11 @@ impl<'a> Drawing<'a> {
     }
 
     fn name(&self, id: NodeId) -> &str {
-        let node = self.simulation.nodes.get(id);
-        node.map_or("?", |node| node.name.as_str())
+        &self.simulation.nodes[id].name
     }
 
     fn host(&self, id: NodeId) -> Option<&Host> {
-        match &self.simulation.nodes.get(id)?.kind {
+        match &self.simulation.nodes[id].kind {
             NodeKind::Host(host) => Some(host),
             NodeKind::Switch(_) => None,
         }
@@ -113,9 +112,9 @@ impl<'a> Drawing<'a> {
 
     fn links(&self, id: NodeId) -> impl Iterator<Item = (NodeId, LinkId, Link)> + '_ {
         let links = self.links_of.get(&id).map_or(&[][..], Vec::as_slice);
-        links.iter().filter_map(move |link| {
-            let found = *self.simulation.links.get(*link)?;
-            Some((found.other_end(id), *link, found))
+        links.iter().map(move |id_of_link| {
+            let link = self.simulation.links[*id_of_link];
+            (link.other_end(id), *id_of_link, link)
         })
     }
 

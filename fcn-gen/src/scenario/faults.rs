@@ -89,11 +89,8 @@ pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>,
             );
         }
         let kind = fault_kind(keys, path)?;
-        for (node, link) in ports(&keys.link, topology, &path("link"))? {
-            let ends = topology
-                .links
-                .get(link)
-                .map_or([node, node], |link| [link.a, link.b]);
+        for (_, link) in ports(&keys.link, topology, &path("link"))? {
+            let ends = [topology.links[link].a, topology.links[link].b];
             let towards = keys.towards.as_ref().map(|name| topology.node(name));
             if let (Some(name), Some(end)) = (&keys.towards, towards)
                 && end.is_none_or(|end| !ends.contains(&end))
@@ -152,12 +149,9 @@ pub(super) fn injections(
     for (index, keys) in file.inject.iter().enumerate() {
         let path = |key: &str| format!("inject.{index}.{key}");
         for node in topology.find(&keys.from, &path("from"), Some(true))? {
-            let own = addresses
-                .get(node)
-                .map_or(Ipv6Addr::UNSPECIFIED, |own| own.ipv6);
             let source = match &keys.source {
                 Some(name) => source(name, topology, addresses, path)?,
-                None => own,
+                None => addresses[node].ipv6,
             };
             all.push(Injection {
                 node,
@@ -229,7 +223,7 @@ fn source(
     addresses: &[Addresses],
     path: impl Fn(&str) -> String,
 ) -> Result<Ipv6Addr, Refusal> {
-    let node = || Some(addresses.get(topology.node(name)?)?.ipv6);
+    let node = || Some(addresses[topology.node(name)?].ipv6);
     let Some(address) = name.parse().ok().or_else(node) else {
         refuse!(
             path("source"),

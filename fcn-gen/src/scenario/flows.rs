@@ -111,11 +111,7 @@ impl<'a> Maker<'a> {
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
-        let (source, destination) =
-            match [pair.from, pair.to].map(|id| self.roles.addresses.get(id)) {
-                [Some(from), Some(to)] => (from.of(ip), to.of(ip)),
-                _ => return Err(Refusal::whole("a host without addresses")),
-            };
+        let [source, destination] = [pair.from, pair.to].map(|id| self.roles.addresses[id].of(ip));
         let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
         let (start, stop) = self.times(pair)?;
         let way = self.way(pair, mtu);
@@ -225,11 +221,8 @@ impl<'a> Maker<'a> {
             .rev()
             .find(|nodes| IoamTrace::option_len(usize::from(*nodes)) <= 255)
             .unwrap_or(1);
-        let on_way = pair
-            .path
-            .iter()
-            .filter(|id| self.roles.writes_ioam(**id))
-            .count() as u32;
+        let on_way = pair.path.iter().filter(|id| self.roles.writes_ioam(**id));
+        let on_way = on_way.count() as u32;
         let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, u32::from(most)));
         if !(1..=u32::from(most)).contains(&nodes) {
             let len = IoamTrace::option_len(nodes as usize);

@@ -33,6 +33,8 @@ pub struct SwitchState {
     proxy: Option<Proxy>,
     edge: Option<IngressPe>,
     border: Option<Border>,
+    /// Its node identifier in IOAM traces.
+    ioam_node: Option<u32>,
     /// Whether its proxy or provider edge has to know the QPs at senders.
     learns_qps: bool,
     pub ports: Vec<u32>,
@@ -53,6 +55,7 @@ impl SwitchState {
                 .as_ref()
                 .map(|e| IngressPe::new(e.config.clone())),
             border: switch.border_filter.then(Border::default),
+            ioam_node: switch.ioam_node,
             learns_qps: switch.proxy.is_some()
                 || switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
             ports,
@@ -78,16 +81,6 @@ impl SwitchState {
 }
 
 impl World<'_> {
-    fn switch(&mut self, node: u32) -> Option<(&model::Switch, &mut SwitchState)> {
-        match (
-            &self.simulation.nodes.get(node as usize)?.kind,
-            self.nodes.get_mut(node as usize)?,
-        ) {
-            (NodeKind::Switch(switch), State::Switch(state)) => Some((switch, state)),
-            _ => None,
-        }
-    }
-
     /// A packet comes in by a port of its own.
     pub(super) fn switch_receives(&mut self, node: u32, came_by: u32, mut packet: Packet) {
         packet.came_by = came_by;
@@ -151,7 +144,7 @@ impl World<'_> {
             self.discard(&packet);
             return;
         };
-        if let Some((_, state)) = self.switch(node) {
+        if let State::Switch(state) = &mut self.nodes[node as usize] {
             state.forwarded += 1;
         }
         self.egress(node, out, packet);
@@ -190,9 +183,10 @@ impl World<'_> {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
         };
-        let Some((_, state)) = self.switch(node) else {
+        let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
+        let ioam_node = state.ioam_node;
         // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
@@ -204,7 +198,7 @@ impl World<'_> {
         if packet.what == What::Data {
             let after = depth + u64::from(packet.len);
             self.ledger.queued(node, now, after, after > marking.kmin);
-            if let (Some(id), true) = (switch_ioam(self.simulation, node), packet.extra != NONE) {
+            if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
             if depth > marking.kmin {
@@ -681,14 +675,6 @@ const fn tunnel_has_ecn(path: Option<Path>) -> bool {
     match path {
         Some(path) => !matches!(path.tunnel, model::Tunnel::SrMpls { .. }),
         None => false,
-    }
-}
-
-/// The switch's node identifier in IOAM traces.
-fn switch_ioam(simulation: &model::Simulation, node: u32) -> Option<u32> {
-    match &simulation.nodes.get(node as usize)?.kind {
-        NodeKind::Switch(switch) => switch.ioam_node,
-        NodeKind::Host(_) => None,
     }
 }
 
