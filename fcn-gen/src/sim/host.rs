@@ -1,10 +1,10 @@
 //! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
-//! answers congestion as a notification point. Connection management is in `management.rs`.
+//! answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
 use super::connection::{Answer, Stage, entropy};
 use super::event::Event;
 use super::frames::Frames;
-use super::packet::{CE, NONE, Octets, Packet, Trace, What};
+use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
@@ -163,7 +163,7 @@ impl World<'_> {
             flow,
             extra,
             index,
-            ..Packet::new(What::Data, values.to as u32, len)
+            ..Packet::new(PacketKind::Data, values.to as u32, len)
         };
         let took = self.ports[port as usize].sending(len);
         let link = self.ports[port as usize].rate.bits_per_second() as f64;
@@ -245,11 +245,11 @@ impl World<'_> {
     /// A packet reaches a host.
     pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
         if packet.to == node && packet.tunnel == NONE {
-            match packet.what {
-                What::Data => self.receive_data(node, &packet),
-                What::Ack => self.receive_ack(&packet),
-                What::Nak => self.receive_nak(&packet),
-                What::Frame => self.receive_frame(node, &packet),
+            match packet.kind {
+                PacketKind::Data => self.receive_data(node, &packet),
+                PacketKind::Ack => self.receive_ack(&packet),
+                PacketKind::Nak => self.receive_nak(&packet),
+                PacketKind::Frame => self.receive_frame(node, &packet),
             }
         }
         self.discard(&packet);
@@ -267,10 +267,10 @@ impl World<'_> {
         if packet.ecn == CE {
             self.congestion_experienced(node, packet);
         }
-        let (what, index) = match answer {
+        let (kind, index) = match answer {
             Answer::Nothing => return,
-            Answer::Ack(index) => (What::Ack, index),
-            Answer::Nak(index) => (What::Nak, index),
+            Answer::Ack(index) => (PacketKind::Ack, index),
+            Answer::Nak(index) => (PacketKind::Nak, index),
         };
         let len = Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0);
         let acknowledgement = Packet {
@@ -278,7 +278,7 @@ impl World<'_> {
             ecn: data_ecn(values.ecn),
             flow: packet.flow,
             index,
-            ..Packet::new(what, values.from as u32, len)
+            ..Packet::new(kind, values.from as u32, len)
         };
         self.host_sends(node, acknowledgement);
     }
@@ -334,7 +334,7 @@ impl World<'_> {
 
     /// Notifications, connection management, and whatever else comes as octets.
     fn receive_frame(&mut self, node: u32, packet: &Packet) {
-        // Taken out while they are read: what they cause may need the shelf.
+        // Taken out while they are read: what they cause may need the pool.
         let Some(octets) = self.octets.at_mut(packet.extra).map(std::mem::take) else {
             return;
         };
@@ -394,7 +394,7 @@ impl World<'_> {
         ) else {
             return;
         };
-        let Some(bytes) = super::management::parameter_problem(source, destination, octets) else {
+        let Some(bytes) = super::rdma_cm::parameter_problem(source, destination, octets) else {
             return;
         };
         if let Some(packet) = self.frame(IpAddr::V6(destination), Octets::ip(bytes)) {
@@ -487,7 +487,7 @@ impl World<'_> {
 
     /// Sends the first Fast CNP about a flow again, unchanged.
     fn replay(&mut self, node: u32, flow: u32) {
-        let Some(bytes) = self.overheard.get(&flow).cloned() else {
+        let Some(bytes) = self.first_fast_cnps.get(&flow).cloned() else {
             return;
         };
         let mut octets = Octets::ip(bytes);

@@ -5,7 +5,7 @@ use super::outcome::{
     FlowTruth, Half, Metrics, NotificationTruth, Outcome, SAMPLES, SeenTruth, SwitchTruth,
     TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth,
 };
-use super::packet::{CE, Note, Packet, What};
+use super::packet::{CE, Note, Packet, PacketKind};
 use super::port::{Port, Work};
 use crate::scenario::model::{NodeKind, Simulation};
 use crate::units::Ps;
@@ -25,7 +25,7 @@ fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
 
 /// What had been done by some moment.
 #[derive(Clone, Debug, Default)]
-struct Done {
+struct Totals {
     at: Ps,
     /// By port.
     ports: Vec<Work>,
@@ -33,8 +33,8 @@ struct Done {
     delivered: u64,
 }
 
-impl Done {
-    fn by(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
+impl Totals {
+    fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
         Self {
             at,
             ports: ports.iter().map(|port| port.worked(at)).collect(),
@@ -64,8 +64,8 @@ pub struct Ledger<'s> {
     above: usize,
     above_since: Ps,
     /// When the warm-up was over, and when half of the rest was.
-    warm: Done,
-    half: Done,
+    warm: Totals,
+    half: Totals,
     /// By flow: which node notified last, and when.
     notified_by: Vec<Option<(u32, Ps)>>,
     /// When a flow last got its last acknowledgement.
@@ -105,8 +105,8 @@ impl<'s> Ledger<'s> {
             interval,
             above: 0,
             above_since: Ps(0),
-            warm: Done::default(),
-            half: Done::default(),
+            warm: Totals::default(),
+            half: Totals::default(),
             notified_by: vec![None; simulation.flows.len()],
             last_finished: Ps(0),
             simulation,
@@ -130,7 +130,7 @@ impl<'s> Ledger<'s> {
         point.packets += 1;
         point.octets += u64::from(packet.len);
         let second = (self.simulation.epoch + now.as_nanos()) / 1_000_000_000;
-        if packet.what == What::Data {
+        if packet.kind == PacketKind::Data {
             let seen = &mut self.seen[packet.flow as usize][vantage_point];
             seen.packets += 1;
             seen.octets += u64::from(packet.len);
@@ -192,12 +192,12 @@ impl<'s> Ledger<'s> {
 
     /// The warm-up is over: what ports have sent before does not count.
     pub fn warmed_up(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.warm = Done::by(now, connections, ports);
+        self.warm = Totals::at(now, connections, ports);
     }
 
     /// Half of the time behind the warm-up is over: what changes from now on is drift.
     pub fn half_counted(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.half = Done::by(now, connections, ports);
+        self.half = Totals::at(now, connections, ports);
     }
 
     /// A switch marks a packet.
@@ -328,14 +328,14 @@ impl<'s> Ledger<'s> {
         let (warm, from, to) = if all_done {
             let first = simulation.flows.iter().map(|flow| flow.start).min();
             (
-                &Done::default(),
+                &Totals::default(),
                 first.unwrap_or_default(),
                 self.last_finished,
             )
         } else {
             (&self.warm, simulation.warm_up, simulation.duration)
         };
-        let end = Done::by(simulation.duration, connections, ports);
+        let end = Totals::at(simulation.duration, connections, ports);
         let span = to.since(from).max(Ps(1));
 
         let (mut busy, mut waited, mut fullest) = (0, 0, 0);
@@ -349,7 +349,7 @@ impl<'s> Ledger<'s> {
                 }
             }
         }
-        let half = |from: &Done, to: &Done| {
+        let half = |from: &Totals, to: &Totals| {
             let time = to.at.since(from.at).max(Ps(1));
             let waited = to.work(fullest).waited - from.work(fullest).waited;
             Half {

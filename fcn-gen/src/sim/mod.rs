@@ -3,20 +3,20 @@
 //! Nodes decide by the roles of `fcn-node`; notifications and RDMA CM travel as octets that their receivers parse, data
 //! as values whose octets are made at vantage points. Hosts are in `host.rs`, switches in `switch.rs`.
 
+mod advertise;
 mod connection;
 mod event;
-mod foreign;
 mod frames;
 mod hash;
 mod host;
 mod ledger;
-mod management;
 pub mod outcome;
 mod packet;
 mod port;
+mod rdma_cm;
 mod route;
-mod routing;
 mod switch;
+mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +31,7 @@ use frames::{Context, Frames};
 use host::HostState;
 use ledger::Ledger;
 use outcome::Outcome;
-use packet::{ECT0, NONE, Note, Octets, Packet, Shelf, Trace, What};
+use packet::{ECT0, NONE, Note, Octets, Packet, PacketKind, Pool, Trace};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -86,7 +86,7 @@ pub fn play(
             break;
         }
         world.now = at;
-        world.happen(event);
+        world.handle(event);
         if world.failed.is_some() {
             break;
         }
@@ -129,7 +129,7 @@ impl Error for NoConnection {}
 const TELL_EVERY: u32 = 1 << 16;
 
 /// A notification that is being made: by which node, of which kind, about which flow.
-type Making = (u32, Kind, u32, Packet);
+type Pending = (u32, Kind, u32, Packet);
 
 /// A node's state.
 enum State {
@@ -145,8 +145,8 @@ struct World<'s> {
     ports: Vec<Port>,
     nodes: Vec<State>,
     connections: Vec<Connection>,
-    octets: Shelf<Octets>,
-    traces: Shelf<Trace>,
+    octets: Pool<Octets>,
+    traces: Pool<Trace>,
     frames: Frames<'s>,
     routes: Routes,
     chance: Xoshiro256PlusPlus,
@@ -157,13 +157,13 @@ struct World<'s> {
     /// By sender and QP there, by receiver and QP there: the flow.
     qps: HashMap<(IpAddr, u32), u32>,
     /// The first Fast CNP seen about each flow, for those who replay it.
-    overheard: FxHashMap<u32, Vec<u8>>,
+    first_fast_cnps: FxHashMap<u32, Vec<u8>>,
     /// The data packet that a notification quotes.
     scratch: Vec<u8>,
     /// The notification that is being written.
     emitted: Vec<u8>,
     /// Notifications that are being made.
-    making: Shelf<Option<Making>>,
+    pending: Pool<Option<Pending>>,
 }
 
 impl<'s> World<'s> {
@@ -232,8 +232,8 @@ impl<'s> World<'s> {
             ports,
             nodes,
             connections: simulation.flows.iter().map(Connection::new).collect(),
-            octets: Shelf::default(),
-            traces: Shelf::default(),
+            octets: Pool::default(),
+            traces: Pool::default(),
             frames: Frames::new(simulation, paths),
             routes,
             chance: Xoshiro256PlusPlus::seed_from_u64(simulation.seed),
@@ -242,10 +242,10 @@ impl<'s> World<'s> {
             failed: None,
             addresses,
             qps,
-            overheard: FxHashMap::default(),
+            first_fast_cnps: FxHashMap::default(),
             scratch: Vec::new(),
             emitted: vec![0; Outgoing::MAX_LEN],
-            making: Shelf::default(),
+            pending: Pool::default(),
             simulation,
         }
     }
@@ -259,7 +259,7 @@ impl<'s> World<'s> {
         self.events.plan(warm_up + half, Event::HalfCounted);
         for (index, node) in self.simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
-                && switch.proxy.as_ref().is_some_and(routing::is_advertised)
+                && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
             {
                 self.events.plan(Ps(0), Event::Advertise(index as u32));
             }
@@ -278,7 +278,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Arrive(port) => self.arrive(port),
             Event::Free(port) => {
@@ -296,7 +296,7 @@ impl<'s> World<'s> {
             Event::Timeout(flow) => self.timeout(flow),
             Event::Inject(index) => self.inject(index),
             Event::Advertise(node) => self.advertise(node),
-            Event::Notify(place) => self.made(place),
+            Event::Notify(place) => self.notification_ready(place),
             Event::WarmedUp => self.warmed_up(),
             Event::HalfCounted => {
                 self.ledger
@@ -451,8 +451,8 @@ impl<'s> World<'s> {
 
     /// Writes a packet to the sink, and counts it.
     fn capture(&mut self, point: usize, packet: &Packet, (from, to): (u32, u32)) {
-        let note = match packet.what {
-            What::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
+        let note = match packet.kind {
+            PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
             _ => None,
         };
         self.ledger.captured(point, self.now, packet, note);
@@ -491,12 +491,12 @@ impl<'s> World<'s> {
             .ok()
     }
 
-    /// Gives back what a packet keeps on the shelves.
+    /// Gives back what a packet keeps on the pools.
     fn discard(&mut self, packet: &Packet) {
-        match packet.what {
-            What::Frame => self.octets.give(packet.extra),
-            What::Data => self.traces.give(packet.extra),
-            What::Ack | What::Nak => {}
+        match packet.kind {
+            PacketKind::Frame => self.octets.release(packet.extra),
+            PacketKind::Data => self.traces.release(packet.extra),
+            PacketKind::Ack | PacketKind::Nak => {}
         }
     }
 
@@ -510,7 +510,7 @@ impl<'s> World<'s> {
         let len = (ethernet::LEN + octets.bytes.len()) as u32;
         Packet {
             extra: self.octets.put(octets),
-            ..Packet::new(What::Frame, to, len)
+            ..Packet::new(PacketKind::Frame, to, len)
         }
     }
 
@@ -542,8 +542,10 @@ impl<'s> World<'s> {
             note: Some(self.note(outgoing, kind, flow)),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
-        if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2) && !self.overheard.contains_key(&flow) {
-            self.overheard.insert(flow, octets.bytes.clone());
+        if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)
+            && !self.first_fast_cnps.contains_key(&flow)
+        {
+            self.first_fast_cnps.insert(flow, octets.bytes.clone());
         }
         let (_, destination) = outgoing.addresses();
         let mut packet = self.frame(destination, octets)?;

@@ -242,14 +242,14 @@ impl Port {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::What;
+    use super::super::packet::PacketKind;
     use super::*;
 
     fn packet(class: u8, index: u64) -> Packet {
         Packet {
             class,
             index,
-            ..Packet::new(What::Data, 0, 100)
+            ..Packet::new(PacketKind::Data, 0, 100)
         }
     }
 

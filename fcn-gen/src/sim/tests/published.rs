@@ -196,13 +196,13 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
             next = next + SAMPLE;
         }
         world.now = at;
-        let Some(flow) = flow_told(&world, event) else {
-            world.happen(event);
+        let Some(flow) = notified_flow(&world, event) else {
+            world.handle(event);
             continue;
         };
         let cuts = |world: &World<'_>| world.connections[flow].counts.slowed.values().sum::<u64>();
         let (old, told) = (world.rate_of(flow), cuts(&world));
-        world.happen(event);
+        world.handle(event);
         if cuts(&world) > told {
             let cut = 2.0 * (1.0 - world.rate_of(flow) / old);
             let expected = alphas[flow].at(at, params);
@@ -232,7 +232,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
 }
 
 /// The flow whose sender this event may tell something.
-fn flow_told(world: &World<'_>, event: Event) -> Option<usize> {
+fn notified_flow(world: &World<'_>, event: Event) -> Option<usize> {
     let Event::Arrive(port) = event else {
         return None;
     };

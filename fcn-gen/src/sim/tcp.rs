@@ -62,7 +62,7 @@ impl World<'_> {
     }
 
     /// Asks the role about a packet that meets a deep queue, where it is such traffic, and does what it says.
-    pub(super) fn foreign_congested(
+    pub(super) fn tcp_congested(
         &mut self,
         node: u32,
         packet: &Packet,
