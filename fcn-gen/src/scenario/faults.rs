@@ -115,7 +115,7 @@ pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>,
 }
 
 fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKind, Refusal> {
-    let kind = match (keys.kind, keys.probability) {
+    Ok(match (keys.kind, keys.probability) {
         (FaultWord::Down, None) => FaultKind::Down,
         (FaultWord::Down, Some(_)) => refuse!(
             path("probability"),
@@ -130,8 +130,7 @@ fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKi
             probability: probability.0,
             by: keys.by.map_or(USUAL, |by| by.0),
         },
-    };
-    Ok(kind)
+    })
 }
 
 /// The injected packets.
