@@ -3,7 +3,7 @@
 use super::addresses;
 use super::error::Refusal;
 use super::faults;
-use super::flows::Maker;
+use super::flows;
 use super::model::Simulation;
 use super::pairs;
 use super::qps;
@@ -24,7 +24,7 @@ pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
     let addresses = addresses::assign(&topology)?;
     let pairs = pairs::pairs(file, &topology)?;
     let roles = Roles::new(file, &topology, &addresses, &pairs)?;
-    let flows = Maker::new(file, &roles).flows(&pairs)?;
+    let flows = flows::flows(file, &roles, &pairs)?;
     if flows.is_empty() {
         return Err(Refusal::whole(
             "there are no flows; a scenario needs [[flow]] entries",

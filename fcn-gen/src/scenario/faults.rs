@@ -172,43 +172,28 @@ fn injected(
     path: impl Fn(&str) -> String,
 ) -> Result<Injected, Refusal> {
     let names = || list(flows.iter().take(12).map(|flow| &flow.name));
-    let flow = || {
+    let flow = |of_fast_cnp: bool| {
         let Some(name) = &keys.flow else {
-            refuse!(
-                path("what"),
-                "the key `flow` is missing; there are {}",
-                names()
-            );
+            let names = names();
+            refuse!(path("what"), "the key `flow` is missing; there are {names}");
         };
-        let Some(flow) = by_name.get(name.as_str()) else {
-            refuse!(
-                path("flow"),
-                "there is no flow `{name}`; there are {}",
-                names()
-            );
+        let Some(&flow) = by_name.get(name.as_str()) else {
+            let names = names();
+            refuse!(path("flow"), "there is no flow `{name}`; there are {names}");
         };
-        Ok(*flow)
-    };
-    let flow_of_ipv6 = || match flow()? {
-        flow if flows.get(flow).is_some_and(|flow| flow.source.is_ipv4()) => {
-            refuse!(
-                path("flow"),
-                "`{}` is IPv4; a Fast CNP is IPv6 only",
-                keys.flow.as_deref().unwrap_or_default()
-            )
+        if of_fast_cnp && flows[flow].source.is_ipv4() {
+            refuse!(path("flow"), "`{name}` is IPv4; a Fast CNP is IPv6 only");
         }
-        flow => Ok(flow),
+        Ok(flow)
     };
     Ok(match keys.what {
         InjectionKind::SpoofedFastCnp => Injected::SpoofedFastCnp {
-            flow: flow_of_ipv6()?,
+            flow: flow(true)?,
             source,
         },
-        InjectionKind::ReplayedFastCnp => Injected::ReplayedFastCnp {
-            flow: flow_of_ipv6()?,
-        },
-        InjectionKind::SpoofedCnp => Injected::SpoofedCnp { flow: flow()? },
-        InjectionKind::Tcp => Injected::Tcp { flow: flow()? },
+        InjectionKind::ReplayedFastCnp => Injected::ReplayedFastCnp { flow: flow(true)? },
+        InjectionKind::SpoofedCnp => Injected::SpoofedCnp { flow: flow(false)? },
+        InjectionKind::Tcp => Injected::Tcp { flow: flow(false)? },
         InjectionKind::Pause => Injected::Pause {
             class: keys.class.map_or(3, |class| class.0),
             quanta: keys.quanta.unwrap_or(u16::MAX),

@@ -36,35 +36,36 @@ fn default_family(file: &File) -> u8 {
     file.ip.map_or(by_proxies, |ip| ip.0)
 }
 
+/// Every flow, complete.
+pub(super) fn flows(
+    file: &File,
+    roles: &Roles<'_, '_>,
+    pairs: &[Pair<'_>],
+) -> Result<Vec<Flow>, Refusal> {
+    let mut maker = Maker {
+        file,
+        roles,
+        ip: default_family(file),
+        qps: HashSet::new(),
+    };
+    for pair in pairs {
+        maker.own_qps(pair)?;
+    }
+    let numbered = pairs.iter().enumerate();
+    numbered
+        .map(|(number, pair)| maker.flow(number, pair))
+        .collect()
+}
+
 /// What all flows share.
-pub(super) struct Maker<'a> {
+struct Maker<'a> {
     file: &'a File,
     roles: &'a Roles<'a, 'a>,
     ip: u8,
     qps: HashSet<(NodeId, u32)>,
 }
 
-impl<'a> Maker<'a> {
-    pub fn new(file: &'a File, roles: &'a Roles<'a, 'a>) -> Self {
-        Self {
-            file,
-            roles,
-            ip: default_family(file),
-            qps: HashSet::new(),
-        }
-    }
-
-    /// Every flow, complete.
-    pub fn flows(&mut self, pairs: &[Pair<'_>]) -> Result<Vec<Flow>, Refusal> {
-        for pair in pairs {
-            self.own_qps(pair)?;
-        }
-        let numbered = pairs.iter().enumerate();
-        numbered
-            .map(|(number, pair)| self.flow(number, pair))
-            .collect()
-    }
-
+impl Maker<'_> {
     /// Reserves the QPs that the file gives, so that none is drawn that a later flow has.
     fn own_qps(&mut self, pair: &Pair<'_>) -> Result<(), Refusal> {
         for (own, host, key) in [

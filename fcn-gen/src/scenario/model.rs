@@ -119,8 +119,8 @@ pub struct Node {
     pub name: String,
     /// Its IPv6 address: a host's own, a switch's loopback.
     pub ipv6: Ipv6Addr,
-    /// Its IPv4 address, where it has one.
-    pub ipv4: Option<Ipv4Addr>,
+    /// Its IPv4 address.
+    pub ipv4: Ipv4Addr,
     /// Administrative domain. Notifications that would cross from one to another are dropped there, where the switch filters.
     pub domain: u16,
     /// What it is.
@@ -147,8 +147,6 @@ pub struct Host {
     pub answers_unknown_options: bool,
     /// How long a CNP takes to be made.
     pub notification_delay: Ps,
-    /// GUID of its channel adapter, for RDMA CM.
-    pub guid: u64,
 }
 
 /// A switch or router.

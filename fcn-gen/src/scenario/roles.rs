@@ -252,7 +252,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             nodes.push(Node {
                 name: named.name.clone(),
                 ipv6: own.ipv6,
-                ipv4: Some(own.ipv4),
+                ipv4: own.ipv4,
                 domain: self.domains[id],
                 kind,
             });
@@ -349,8 +349,6 @@ impl<'t, 'a> Roles<'t, 'a> {
             notification,
             answers_unknown_options: host.answers_unknown_options.unwrap_or(!able),
             notification_delay: host.notification_delay.unwrap_or(NOTIFICATION_DELAY),
-            // Locally administered, so nobody's.
-            guid: 0x0200_0000_0000_0000 | (id as u64 + 1),
         })
     }
 

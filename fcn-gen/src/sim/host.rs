@@ -388,12 +388,10 @@ impl World<'_> {
 
     /// ICMPv6 Parameter Problem, code 2, to whoever sent an option that this host does not know (RFC 8200 section 4.2).
     fn answer_unknown_option(&mut self, node: u32, octets: &Octets, notifier: IpAddr) {
-        let (Some(source), IpAddr::V6(destination)) = (
-            self.simulation.nodes.get(node as usize).map(|n| n.ipv6),
-            notifier,
-        ) else {
+        let IpAddr::V6(destination) = notifier else {
             return;
         };
+        let source = self.simulation.nodes[node as usize].ipv6;
         let Some(bytes) = super::rdma_cm::parameter_problem(source, destination, octets) else {
             return;
         };

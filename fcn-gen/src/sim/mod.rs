@@ -203,10 +203,7 @@ impl<'s> World<'s> {
             .iter()
             .zip(of_node)
             .map(|(node, ports)| match &node.kind {
-                NodeKind::Host(host) => State::Host(Box::new(HostState::new(
-                    host,
-                    ports.first().copied().unwrap_or(NONE),
-                ))),
+                NodeKind::Host(host) => State::Host(Box::new(HostState::new(host, ports[0]))),
                 NodeKind::Switch(switch) => State::Switch(Box::new(SwitchState::new(
                     switch,
                     ports,
@@ -217,9 +214,7 @@ impl<'s> World<'s> {
         let mut addresses = HashMap::new();
         for (index, node) in simulation.nodes.iter().enumerate() {
             addresses.insert(IpAddr::V6(node.ipv6), index as u32);
-            if let Some(ipv4) = node.ipv4 {
-                addresses.insert(IpAddr::V4(ipv4), index as u32);
-            }
+            addresses.insert(IpAddr::V4(node.ipv4), index as u32);
         }
         let mut qps = HashMap::new();
         for (index, flow) in simulation.flows.iter().enumerate() {

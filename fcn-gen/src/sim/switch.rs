@@ -398,7 +398,7 @@ impl World<'_> {
 
     /// Whether a notification is at the border of its domain, and this switch stops it there.
     fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
-        let domain = |n: u32| self.simulation.nodes.get(n as usize).map(|n| n.domain);
+        let domain = |node: u32| self.simulation.nodes[node as usize].domain;
         let side = |port: Option<u32>| {
             let peer = port.and_then(|port| self.ports.get(port as usize));
             match peer.is_some_and(|port| domain(port.peer) != domain(node)) {

@@ -21,14 +21,14 @@ use fcn_node::reaction_point::{self, Control, dcqcn};
 use fcn_node::{Time, notification_point};
 use fcn_wire::{Profile, Qp};
 use reference::{G40, Network, Spread, senders};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 fn node(name: String, number: u16, kind: NodeKind) -> Node {
     Node {
         name,
         ipv6: Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, number),
-        ipv4: None,
+        ipv4: Ipv4Addr::from_bits(0xC612_0000 + u32::from(number)),
         domain: 0,
         kind,
     }
@@ -43,7 +43,6 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
         notification: Some(notification_point::Config::default()),
         answers_unknown_options: true,
         notification_delay: Ps(0),
-        guid: number.into(),
     };
     node(name, number, NodeKind::Host(Box::new(host)))
 }
