@@ -313,13 +313,15 @@ fn play_simulation<'w>(
         progress(now, simulation.duration);
         !stop.load(Ordering::Relaxed)
     });
-    match played.map_err(|error| error.downcast::<Failure>()) {
+    match played {
         Ok(outcome) => Ok((writer, outcome.truth)),
-        // The sink's own.
-        Err(Ok(failure)) => Err(*failure),
-        Err(Err(error)) => Err(Failure::failed("the simulation failed")
-            .and(&scenario.name)
-            .and(error.to_string())),
+        Err(error) => Err(match error.downcast::<Failure>() {
+            // The sink's own.
+            Ok(failure) => *failure,
+            Err(error) => Failure::failed("the simulation failed")
+                .and(&scenario.name)
+                .and(error.to_string()),
+        }),
     }
 }
 
