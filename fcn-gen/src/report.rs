@@ -1,5 +1,6 @@
 //! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
 
+use crate::sim::outcome::VantageTruth;
 use crate::units::Ps;
 use fcn_tool::quantity::{counted, grouped};
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ pub struct Report {
     /// Their octets on the wire.
     pub octets: u64,
     /// The capture's interfaces.
-    pub interfaces: Vec<InterfaceReport>,
+    pub interfaces: Vec<VantageTruth>,
     /// Packets in the capture that are notifications, by kind. One that passes two vantage points is there twice.
     pub notifications: BTreeMap<String, u64>,
     /// Length of the simulation in nanoseconds; of a gallery, from its first packet to its last.
@@ -42,17 +43,6 @@ pub struct Report {
     pub took_ns: u64,
     /// Packets captured in a second of that.
     pub packets_per_second: f64,
-}
-
-/// One interface of a capture.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceReport {
-    /// Its name in the capture.
-    pub name: String,
-    /// Packets.
-    pub packets: u64,
-    /// Their octets on the wire.
-    pub octets: u64,
 }
 
 impl Report {
@@ -69,7 +59,7 @@ impl Report {
         lines.push(("packets", format!("{packets}, {octets} on the wire")));
         if self.interfaces.len() > 1 {
             for interface in &self.interfaces {
-                let InterfaceReport {
+                let VantageTruth {
                     name,
                     packets,
                     octets,
@@ -115,7 +105,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let interface = |name: &str, packets| InterfaceReport {
+        let interface = |name: &str, packets| VantageTruth {
             name: name.to_owned(),
             packets,
             octets: packets * 1_000,

@@ -8,8 +8,8 @@ use crate::gallery_truth;
 use crate::json_lines;
 use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
-use crate::report::{InterfaceReport, REPORT_SCHEMA, REPORT_VERSION, Report};
-use crate::scenario::model::{NodeId, Simulation, VantagePoint};
+use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
+use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
 use crate::sim::outcome::Truth;
 use crate::sim::{self, Captured, Sink};
@@ -162,7 +162,6 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
     load(&sets)
 }
 
-/// Whether two paths name one file, which need not exist yet; devices may well serve for both.
 /// Refuses a truth that would go to standard output, or where the capture goes.
 pub(crate) fn check_truth(truth: Option<&Path>, capture: Option<&Path>) -> Result {
     let Some(truth) = truth else { return Ok(()) };
@@ -185,6 +184,7 @@ pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
     Ok(())
 }
 
+/// Whether two paths name one file, which need not exist yet; devices may well serve for both.
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
         let folder = path
@@ -233,7 +233,6 @@ struct FileSink<'a, 'w> {
     /// The simulation's start in time stamps.
     epoch: u64,
     stop: &'a AtomicBool,
-    failure: Option<Failure>,
 }
 
 impl FileSink<'_, '_> {
@@ -271,16 +270,10 @@ impl Sink for FileSink<'_, '_> {
             fill,
         } = packet;
         let interface = u32::try_from(vantage_point)?;
-        if let Err(failure) = self.wait(at) {
-            self.failure = Some(failure.clone());
-            return Err(failure.into());
-        }
+        self.wait(at)?;
         self.writer
             .packet_with(interface, at, len, wire_len, fill)
-            .map_err(|error| {
-                self.failure = Some(capture_failure(&error));
-                error.into()
-            })
+            .map_err(|error| capture_failure(&error).into())
     }
 }
 
@@ -294,7 +287,7 @@ fn play_simulation<'w>(
     let names: Vec<String> = simulation
         .vantage_points
         .iter()
-        .map(|point| vantage_name(simulation, point))
+        .map(|point| simulation.vantage_name(point))
         .collect();
     let interfaces: Vec<Interface<'_>> = names
         .iter()
@@ -315,28 +308,21 @@ fn play_simulation<'w>(
         pacer,
         epoch: simulation.epoch,
         stop,
-        failure: None,
     };
     let played = sim::play(simulation, &scenario.name, Some(&mut sink), &mut |now| {
         progress(now, simulation.duration);
         !stop.load(Ordering::Relaxed)
     });
-    match (sink.failure, played) {
-        (Some(failure), _) => Err(failure),
-        (None, Ok(outcome)) => Ok((writer, outcome.truth)),
-        (None, Err(error)) => Err(Failure::failed("the simulation failed")
-            .and(&scenario.name)
-            .and(error.to_string())),
+    match played {
+        Ok(outcome) => Ok((writer, outcome.truth)),
+        Err(error) => Err(match error.downcast::<Failure>() {
+            // The sink's own.
+            Ok(failure) => *failure,
+            Err(error) => Failure::failed("the simulation failed")
+                .and(&scenario.name)
+                .and(error.to_string()),
+        }),
     }
-}
-
-/// `node:peer`, as the truth names it too.
-pub(crate) fn vantage_name(simulation: &Simulation, point: &VantagePoint) -> String {
-    let name = |node: NodeId| simulation.nodes.get(node).map_or("", |node| &node.name);
-    let peer = simulation.links.get(point.link).map_or(point.node, |link| {
-        if link.a == point.node { link.b } else { link.a }
-    });
-    format!("{}:{}", name(point.node), name(peer))
 }
 
 fn play_gallery<'w>(
@@ -399,15 +385,7 @@ fn report(
     path: Option<&Path>,
     took: Duration,
 ) -> Report {
-    let interfaces: Vec<InterfaceReport> = truth
-        .vantage_points
-        .iter()
-        .map(|point| InterfaceReport {
-            name: point.name.clone(),
-            packets: point.packets,
-            octets: point.octets,
-        })
-        .collect();
+    let interfaces = truth.vantage_points.clone();
     let mut notifications = BTreeMap::new();
     for told in &truth.notifications {
         *notifications.entry(told.kind.clone()).or_default() += told.total;

@@ -24,6 +24,9 @@ pub trait Clock {
         self.wait_until(until, stop)
     }
 
+    /// What was due until `at` is done: no time has to pass for it any more, but virtual time has passed.
+    fn catch_up_with(&mut self, _at: u64) {}
+
     /// Something else than this clock is going to be waited for.
     fn set_aside(&mut self) {}
 }
@@ -193,6 +196,11 @@ impl Clock for Virtual {
             self.now = self.now.max(at);
         }
         self.now
+    }
+
+    #[inline]
+    fn catch_up_with(&mut self, at: u64) {
+        self.now = self.now.max(at);
     }
 
     /// The frames that are not there yet have their times already: this one stands still.

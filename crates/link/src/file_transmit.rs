@@ -13,16 +13,27 @@ use std::time::Duration;
 /// The name that stands for standard output.
 pub const STDOUT: &str = "-";
 
-/// The interfaces of the capture that frames come from: told by the one who reads it, maybe as it goes.
+/// Where frames were seen, by name and description: the interfaces of the capture that they come from, told by the one who
+/// reads it, maybe as it goes; or the vantage points of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct SeenAt(Arc<Mutex<Vec<ReadInterface>>>);
+pub struct SeenAt(Arc<Mutex<Vec<(String, String)>>>);
 
 impl SeenAt {
+    /// Places with these names, all that there are.
+    #[must_use]
+    pub fn named(names: Vec<String>) -> Self {
+        let places = names.into_iter().map(|name| (name, String::new()));
+        Self(Arc::new(Mutex::new(places.collect())))
+    }
+
     /// Learns those of `interfaces`, which are all so far, that are new.
     pub fn learn(&self, interfaces: &[ReadInterface]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = interfaces.get(known.len()..).unwrap_or_default();
-        known.extend_from_slice(new);
+        let places = new
+            .iter()
+            .map(|seen| (seen.name.clone(), seen.description.clone()));
+        known.extend(places);
     }
 }
 
@@ -106,8 +117,8 @@ impl FileTransmit {
         for there in self.writer.interfaces()..needed {
             let seen = known.get(there);
             self.writer.interface(&Interface {
-                name: seen.map_or("", |seen| &seen.name),
-                description: seen.map_or("", |seen| &seen.description),
+                name: seen.map_or("", |(name, _)| name),
+                description: seen.map_or("", |(_, description)| description),
                 link: LinkType::Ethernet,
                 // No octet of a frame that is sent is left out.
                 snap_len: 0,

@@ -2,7 +2,6 @@
 //! an option of a capture, too.
 
 use crate::scenario::{Parameter, Play, Scenario};
-use crate::write::vantage_name;
 use clap::Arg;
 use std::fmt::Write as _;
 
@@ -140,9 +139,7 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
                 Kind::OneOf(pairs(PACES)),
             ));
             let points = simulation.vantage_points.iter();
-            let points: Vec<_> = points
-                .map(|point| vantage_name(simulation, point))
-                .collect();
+            let points: Vec<_> = points.map(|point| simulation.vantage_name(point)).collect();
             controls.push(Control::own(
                 VANTAGE,
                 "where packets are captured (node:peer); none: at all of these",

@@ -12,8 +12,9 @@ use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario};
 use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
-use crate::write::{self, vantage_name};
-use fcn_link::backend::SlotCount;
+use crate::write;
+use fcn_link::backend::{Queue, SlotCount};
+use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{Job, Report, Source, Stop, run as send};
@@ -159,7 +160,7 @@ impl Act {
         interface: Option<&Interface>,
         stop: &Stop,
         console: &mut Console<'_>,
-    ) -> (Report, Vec<(fcn_link::backend::Queue, S)>) {
+    ) -> (Report, Vec<(Queue, S)>) {
         send(jobs, interface, stop, &mut |now| {
             if !self.options.quiet {
                 tick(now, console);
@@ -170,7 +171,7 @@ impl Act {
     fn conclude(
         &self,
         report: &Report,
-        queues: Vec<fcn_link::backend::Queue>,
+        queues: Vec<Queue>,
         told: Told,
         console: &mut Console<'_>,
     ) -> Result {
@@ -353,10 +354,10 @@ impl Act {
         let options = &self.options;
         self.one_queue()?;
         simulation.snap_len = 0;
-        let (vantage, vantage_said) = self.vantage(&simulation)?;
+        let (vantage, names) = self.vantage(&simulation)?;
         // Taken before the work, as in `write`.
         let truth_file = options.truth.as_deref().map(Pending::create).transpose()?;
-        let opened = self.open(None, None)?;
+        let mut opened = self.open(None, None)?;
         let schedule = self.schedule(&opened, Schedule::Own(1.0))?;
         let speed = match schedule {
             Schedule::Own(factor) => factor,
@@ -379,7 +380,12 @@ impl Act {
             options,
             (1, average_of(&plan.simulation), plan.simulation.epoch),
         )?;
-        let facts = self.facts_of(&plan, vantage_said, &opened, &schedule);
+        let facts = self.facts_of(&plan, names.join(", "), &opened, &schedule);
+        for queue in &mut opened.queues {
+            if let Queue::File(file) = queue {
+                file.describe(SeenAt::named(names.clone()));
+            }
+        }
         let stop = (console.catch_interrupt)()?;
         self.say_before(&opened, &facts, console)?;
         let played = Played::default();
@@ -430,12 +436,12 @@ impl Act {
         self.conclude(&report, queues, told, console)
     }
 
-    /// The vantage point meant (none: all), and what to say of it.
-    fn vantage(&self, simulation: &Simulation) -> Result<(Option<usize>, String)> {
+    /// The vantage point meant (none: all), and the names of what is sent.
+    fn vantage(&self, simulation: &Simulation) -> Result<(Option<usize>, Vec<String>)> {
         let points = &simulation.vantage_points;
         let names: Vec<String> = points
             .iter()
-            .map(|point| vantage_name(simulation, point))
+            .map(|point| simulation.vantage_name(point))
             .collect();
         let Some(first) = names.first() else {
             return Err(Failure::usage("the scenario has no vantage point")
@@ -443,12 +449,12 @@ impl Act {
                 .and("what passes one is what is sent: --set 'vantage=[\"NODE:PEER\"]'"));
         };
         match self.options.vantage.as_deref() {
-            Some(ALL) => Ok((None, names.join(", "))),
-            None => Ok((Some(0), first.clone())),
+            Some(ALL) => Ok((None, names)),
+            None => Ok((Some(0), vec![first.clone()])),
             Some(name) => names
                 .iter()
                 .position(|known| known == name)
-                .map(|index| (Some(index), name.to_owned()))
+                .map(|index| (Some(index), vec![name.to_owned()]))
                 .ok_or_else(|| {
                     Failure::usage("--vantage").and(format!(
                         "there is no `{name}`; there are {}, {ALL}",
@@ -532,7 +538,7 @@ impl Act {
 }
 
 fn jobs<S>(
-    queues: Vec<fcn_link::backend::Queue>,
+    queues: Vec<Queue>,
     sources: Vec<S>,
     settings: &[fcn_link::sender::Settings],
 ) -> Vec<Job<S>> {
@@ -550,7 +556,7 @@ fn jobs<S>(
 
 /// Octets of the longest frame that every queue takes.
 fn longest(opened: &Opened) -> usize {
-    let lengths = opened.queues.iter().map(fcn_link::backend::Queue::slot_len);
+    let lengths = opened.queues.iter().map(Queue::slot_len);
     lengths.min().unwrap_or(0)
 }
 

@@ -44,8 +44,18 @@ pub struct Plan {
 #[derive(Debug, Default)]
 struct Batch {
     octets: Vec<u8>,
-    /// When each is due, in nanoseconds since the simulation began, and where its octets end.
-    frames: Vec<(u64, usize)>,
+    frames: Vec<Frame>,
+}
+
+/// A frame of a batch.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    /// When it is due, in nanoseconds since the simulation began.
+    at: u64,
+    /// Where its octets end.
+    end: usize,
+    /// The interface of a capture file that it belongs to.
+    interface: u32,
 }
 
 /// What the player tells while it plays.
@@ -189,6 +199,11 @@ impl Player<'_> {
             self.batch.octets.clear();
             self.batch.frames.clear();
         }
+        // A capture has an interface for each vantage point that is sent.
+        let interface = match plan.vantage {
+            Some(_) => 0,
+            None => packet.vantage_point as u32,
+        };
         let begin = self.batch.octets.len();
         self.batch.octets.resize(begin + packet.len, 0);
         let frame = self.batch.octets.get_mut(begin..).unwrap_or_default();
@@ -204,7 +219,7 @@ impl Player<'_> {
         }
         plan.rewrite.apply(frame);
         let end = self.batch.octets.len();
-        self.batch.frames.push((at, end));
+        self.batch.frames.push(Frame { at, end, interface });
         Ok(true)
     }
 }
@@ -253,7 +268,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    fn next(&mut self) -> Result<(u64, usize), Next> {
+    fn next(&mut self) -> Result<Frame, Next> {
         if let Some(frame) = self.batch.frames.get(self.at) {
             return Ok(*frame);
         }
@@ -277,9 +292,9 @@ impl Source for Frames {
     #[inline]
     fn peek(&mut self) -> Next {
         match self.next() {
-            Ok((at, end)) => Next::Frame {
-                at,
-                len: end - self.begin,
+            Ok(frame) => Next::Frame {
+                at: frame.at,
+                len: frame.end - self.begin,
             },
             Err(nothing) => nothing,
         }
@@ -287,7 +302,7 @@ impl Source for Frames {
 
     #[inline]
     fn fill(&mut self, _: usize, out: &mut [u8]) {
-        if let Ok((_, end)) = self.next()
+        if let Ok(Frame { end, .. }) = self.next()
             && let Some(frame) = self.batch.octets.get(self.begin..end)
             && let Some(out) = out.get_mut(..frame.len())
         {
@@ -297,9 +312,15 @@ impl Source for Frames {
     }
 
     #[inline]
+    fn interface(&self) -> u32 {
+        let frame = self.batch.frames.get(self.at);
+        frame.map_or(0, |frame| frame.interface)
+    }
+
+    #[inline]
     fn skip(&mut self) {
-        if let Ok((_, end)) = self.next() {
-            self.begin = end;
+        if let Ok(frame) = self.next() {
+            self.begin = frame.end;
             self.at += 1;
         }
     }

@@ -53,15 +53,9 @@ pub(super) struct Document<'a> {
 impl<'a> Document<'a> {
     /// Reads `text` and applies the settings: those named by a parameter, and those named by a path.
     pub fn read(file: &'a str, text: &'a str, sets: &'a [String]) -> Result<Self, Error> {
-        let at_fault = |place, message| Error {
-            file: file.to_owned(),
-            place,
-            key: None,
-            message,
-        };
         let parsed = toml_edit::Document::parse(text).map_err(|error| {
             let place = error.span().map(|span| Place::of(text, span.start));
-            at_fault(place.unwrap_or(Place::Whole), error.message().to_owned())
+            Error::new(file, place.unwrap_or(Place::Whole), error.message())
         })?;
         let mut document = Self {
             file,
@@ -76,7 +70,7 @@ impl<'a> Document<'a> {
         for set in sets {
             document
                 .apply(set)
-                .map_err(|message| at_fault(Place::Set(set.clone()), message))?;
+                .map_err(|message| Error::new(file, Place::Set(set.clone()), message))?;
         }
         Ok(document)
     }
@@ -138,13 +132,9 @@ impl<'a> Document<'a> {
             span,
             mut message,
         } = refusal;
-        let (place, key) = match self.locate(&path, span.as_ref()) {
-            Some((place, key)) => (place, Some(key)),
-            None => {
-                let at = span.map(|span| Place::of(self.text, span.start));
-                (at.unwrap_or(Place::Whole), None)
-            }
-        };
+        let (place, key) = self.locate(&path, span.as_ref()).unzip();
+        let at = || Some(Place::of(self.text, span?.start));
+        let place = place.or_else(at).unwrap_or(Place::Whole);
         if let (Place::Set(_), [name]) = (&place, path.as_slice())
             && !self.offers(name)
         {
@@ -261,12 +251,9 @@ fn entry_name(entry: &Item, index: usize) -> String {
 
 /// How people name the entries of an array.
 fn entry_names(array: &Item) -> Option<Vec<String>> {
-    let entries = entries(array)?.into_iter().enumerate();
-    Some(
-        entries
-            .map(|(index, entry)| entry_name(entry, index))
-            .collect(),
-    )
+    let entries = entries(array)?.into_iter().zip(0..);
+    let names = entries.map(|(entry, index)| entry_name(entry, index));
+    Some(names.collect())
 }
 
 /// What is below `item` at a step of a path.
@@ -351,10 +338,7 @@ fn json(item: &Item) -> Option<Json> {
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
-        Json::Array(values) => format!(
-            "[{}]",
-            values.iter().map(shown).collect::<Vec<_>>().join(", ")
-        ),
+        Json::Array(values) => format!("[{}]", list(values.iter().map(shown))),
         Json::Object(_) => "{…}".to_owned(),
         other => other.to_string(),
     }

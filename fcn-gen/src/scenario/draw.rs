@@ -6,6 +6,7 @@ use super::model::{
 };
 use super::stress;
 use fcn_node::reaction_point::Control;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Widest line, in characters.
@@ -100,12 +101,11 @@ impl<'a> Drawing<'a> {
     }
 
     fn name(&self, id: NodeId) -> &str {
-        let node = self.simulation.nodes.get(id);
-        node.map_or("?", |node| node.name.as_str())
+        &self.simulation.nodes[id].name
     }
 
     fn host(&self, id: NodeId) -> Option<&Host> {
-        match &self.simulation.nodes.get(id)?.kind {
+        match &self.simulation.nodes[id].kind {
             NodeKind::Host(host) => Some(host),
             NodeKind::Switch(_) => None,
         }
@@ -113,9 +113,9 @@ impl<'a> Drawing<'a> {
 
     fn links(&self, id: NodeId) -> impl Iterator<Item = (NodeId, LinkId, Link)> + '_ {
         let links = self.links_of.get(&id).map_or(&[][..], Vec::as_slice);
-        links.iter().filter_map(move |link| {
-            let found = *self.simulation.links.get(*link)?;
-            Some((if found.a == id { found.b } else { found.a }, *link, found))
+        links.iter().map(move |id_of_link| {
+            let link = self.simulation.links[*id_of_link];
+            (link.other_end(id), *id_of_link, link)
         })
     }
 
@@ -124,34 +124,28 @@ impl<'a> Drawing<'a> {
         let tells = joined(
             ", ",
             [
-                (point.ecn, "ECN"),
-                (point.fast_cnp, "Fast CNP"),
-                (point.proxy, "to proxy"),
-                (point.wan_fcn, "FCN to ingress PE"),
+                point.ecn.then_some("ECN"),
+                point.fast_cnp.then_some("Fast CNP"),
+                point.proxy.then_some("to proxy"),
+                point.wan_fcn.then_some("FCN to ingress PE"),
             ],
         );
         let pauses = switch.ports.values().any(|port| port.pfc.is_some());
-        let proxy = switch.proxy.as_ref().map(|proxy| known_by(proxy.known_by));
         let edge = switch.edge.as_ref().map(|edge| {
             let ingress = if edge.config.enabled { "ingress " } else { "" };
             format!("{ingress}PE, {}", tunnel(edge.tunnel))
         });
+        let proxy = switch.proxy.as_ref().map(|proxy| proxy.known_by);
         let roles = joined(
             "; ",
             [
-                (!tells.is_empty(), format!("congestion point: {tells}")),
-                (pauses, "PFC".to_owned()),
-                (
-                    proxy.is_some(),
-                    format!("proxy, known by {}", proxy.unwrap_or_default()),
-                ),
-                (edge.is_some(), edge.unwrap_or_default()),
-                (
-                    switch.ioam_node.is_some(),
-                    format!("IOAM node {}", switch.ioam_node.unwrap_or(0)),
-                ),
-                (switch.border_filter, "border".to_owned()),
-                (self.domains, format!("domain {domain}")),
+                (!tells.is_empty()).then(|| format!("congestion point: {tells}")),
+                pauses.then(|| "PFC".to_owned()),
+                proxy.map(|by| format!("proxy, known by {}", known_by(by))),
+                edge,
+                switch.ioam_node.map(|number| format!("IOAM node {number}")),
+                switch.border_filter.then(|| "border".to_owned()),
+                self.domains.then(|| format!("domain {domain}")),
             ],
         );
         if roles.is_empty() {
@@ -162,33 +156,29 @@ impl<'a> Drawing<'a> {
     }
 
     fn host_notes(&self, id: NodeId) -> String {
-        let (Some(host), Some(node)) = (self.host(id), self.simulation.nodes.get(id)) else {
+        let Some(host) = self.host(id) else {
             return String::new();
         };
-        let domain = format!("domain {}", node.domain);
+        let domain = format!("domain {}", self.simulation.nodes[id].domain);
         let mut injections = self.simulation.injections.iter();
-        joined(
-            ", ",
-            [
-                (host.reaction.fast_cnp, "Fast CNP"),
-                (host.answers_unknown_options, "no Fast CNP"),
-                (host.reaction.detour.is_some(), "detours"),
-                (
-                    host.notification.is_some_and(|point| point.fast_cnp),
-                    "answers CE by Fast CNP",
-                ),
-                (
-                    matches!(host.reaction.control, Control::Telemetry(_)),
-                    "telemetry",
-                ),
-                (
-                    matches!(host.reaction.control, Control::Fixed),
-                    "fixed rate",
-                ),
-                (injections.any(|injection| injection.node == id), "injects"),
-                (self.domains, &domain),
-            ],
-        )
+        let answers_fast = host.notification.is_some_and(|point| point.fast_cnp);
+        let (telemetry, fixed) = match host.reaction.control {
+            Control::Telemetry(_) => (true, false),
+            Control::Fixed => (false, true),
+            Control::Dcqcn(_) => (false, false),
+        };
+        let notes = [
+            (host.reaction.fast_cnp, "Fast CNP"),
+            (host.answers_unknown_options, "no Fast CNP"),
+            (host.reaction.detour.is_some(), "detours"),
+            (answers_fast, "answers CE by Fast CNP"),
+            (telemetry, "telemetry"),
+            (fixed, "fixed rate"),
+            (injections.any(|injection| injection.node == id), "injects"),
+            (self.domains, &domain),
+        ];
+        let notes = notes.map(|(applies, note)| applies.then_some(note));
+        joined(", ", notes)
     }
 
     /// The vantage points and faults of a link.
@@ -196,12 +186,8 @@ impl<'a> Drawing<'a> {
         let points = self.simulation.vantage_points.iter().enumerate();
         let here = points.filter(|(_, point)| point.link == link);
         let mut marks: String = here.map(|(index, _)| format!(" ◉{index}")).collect();
-        if self
-            .simulation
-            .faults
-            .iter()
-            .any(|fault| fault.link == link)
-        {
+        let mut faults = self.simulation.faults.iter();
+        if faults.any(|fault| fault.link == link) {
             marks.push_str(" ⚡");
         }
         marks
@@ -277,26 +263,16 @@ impl<'a> Drawing<'a> {
 
     fn vantage_points(&self) -> Option<String> {
         let points = self.simulation.vantage_points.iter().enumerate();
-        let points = points.map(|(index, point)| {
-            let link = self.simulation.links.get(point.link);
-            let peer = link.map_or(point.node, |link| {
-                if link.a == point.node { link.b } else { link.a }
-            });
-            format!("◉{index} {}:{}", self.name(point.node), self.name(peer))
-        });
+        let points = points
+            .map(|(index, point)| format!("◉{index} {}", self.simulation.vantage_name(point)));
         let points: Vec<_> = points.collect();
         (!points.is_empty()).then(|| format!("captured: {}", points.join("  ")))
     }
 }
 
 /// The texts that apply.
-fn joined<T: AsRef<str>>(by: &str, texts: impl IntoIterator<Item = (bool, T)>) -> String {
-    let mut all = String::new();
-    for (_, text) in texts.into_iter().filter(|(applies, _)| *applies) {
-        all += if all.is_empty() { "" } else { by };
-        all += text.as_ref();
-    }
-    all
+fn joined<T: Borrow<str>>(by: &str, texts: impl IntoIterator<Item = Option<T>>) -> String {
+    texts.into_iter().flatten().collect::<Vec<_>>().join(by)
 }
 
 /// A name without the number at its end.

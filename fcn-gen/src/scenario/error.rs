@@ -61,6 +61,18 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// What is wrong at a place, where no key is to blame.
+    pub(super) fn new(file: &str, place: Place, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            place,
+            key: None,
+            message: message.into(),
+        }
+    }
+}
+
 /// A refusal before it is known where that is in which file.
 #[derive(Debug)]
 pub(super) struct Refusal {

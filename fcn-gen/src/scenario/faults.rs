@@ -89,11 +89,8 @@ pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>,
             );
         }
         let kind = fault_kind(keys, path)?;
-        for (node, link) in ports(&keys.link, topology, &path("link"))? {
-            let ends = topology
-                .links
-                .get(link)
-                .map_or([node, node], |link| [link.a, link.b]);
+        for (_, link) in ports(&keys.link, topology, &path("link"))? {
+            let ends = [topology.links[link].a, topology.links[link].b];
             let towards = keys.towards.as_ref().map(|name| topology.node(name));
             if let (Some(name), Some(end)) = (&keys.towards, towards)
                 && end.is_none_or(|end| !ends.contains(&end))
@@ -118,7 +115,7 @@ pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>,
 }
 
 fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKind, Refusal> {
-    let kind = match (keys.kind, keys.probability) {
+    Ok(match (keys.kind, keys.probability) {
         (FaultWord::Down, None) => FaultKind::Down,
         (FaultWord::Down, Some(_)) => refuse!(
             path("probability"),
@@ -133,8 +130,7 @@ fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKi
             probability: probability.0,
             by: keys.by.map_or(USUAL, |by| by.0),
         },
-    };
-    Ok(kind)
+    })
 }
 
 /// The injected packets.
@@ -152,12 +148,9 @@ pub(super) fn injections(
     for (index, keys) in file.inject.iter().enumerate() {
         let path = |key: &str| format!("inject.{index}.{key}");
         for node in topology.find(&keys.from, &path("from"), Some(true))? {
-            let own = addresses
-                .get(node)
-                .map_or(Ipv6Addr::UNSPECIFIED, |own| own.ipv6);
             let source = match &keys.source {
                 Some(name) => source(name, topology, addresses, path)?,
-                None => own,
+                None => addresses[node].ipv6,
             };
             all.push(Injection {
                 node,
@@ -179,43 +172,28 @@ fn injected(
     path: impl Fn(&str) -> String,
 ) -> Result<Injected, Refusal> {
     let names = || list(flows.iter().take(12).map(|flow| &flow.name));
-    let flow = || {
+    let flow = |of_fast_cnp: bool| {
         let Some(name) = &keys.flow else {
-            refuse!(
-                path("what"),
-                "the key `flow` is missing; there are {}",
-                names()
-            );
+            let names = names();
+            refuse!(path("what"), "the key `flow` is missing; there are {names}");
         };
-        let Some(flow) = by_name.get(name.as_str()) else {
-            refuse!(
-                path("flow"),
-                "there is no flow `{name}`; there are {}",
-                names()
-            );
+        let Some(&flow) = by_name.get(name.as_str()) else {
+            let names = names();
+            refuse!(path("flow"), "there is no flow `{name}`; there are {names}");
         };
-        Ok(*flow)
-    };
-    let flow_of_ipv6 = || match flow()? {
-        flow if flows.get(flow).is_some_and(|flow| flow.source.is_ipv4()) => {
-            refuse!(
-                path("flow"),
-                "`{}` is IPv4; a Fast CNP is IPv6 only",
-                keys.flow.as_deref().unwrap_or_default()
-            )
+        if of_fast_cnp && flows[flow].source.is_ipv4() {
+            refuse!(path("flow"), "`{name}` is IPv4; a Fast CNP is IPv6 only");
         }
-        flow => Ok(flow),
+        Ok(flow)
     };
     Ok(match keys.what {
         InjectionKind::SpoofedFastCnp => Injected::SpoofedFastCnp {
-            flow: flow_of_ipv6()?,
+            flow: flow(true)?,
             source,
         },
-        InjectionKind::ReplayedFastCnp => Injected::ReplayedFastCnp {
-            flow: flow_of_ipv6()?,
-        },
-        InjectionKind::SpoofedCnp => Injected::SpoofedCnp { flow: flow()? },
-        InjectionKind::Tcp => Injected::Tcp { flow: flow()? },
+        InjectionKind::ReplayedFastCnp => Injected::ReplayedFastCnp { flow: flow(true)? },
+        InjectionKind::SpoofedCnp => Injected::SpoofedCnp { flow: flow(false)? },
+        InjectionKind::Tcp => Injected::Tcp { flow: flow(false)? },
         InjectionKind::Pause => Injected::Pause {
             class: keys.class.map_or(3, |class| class.0),
             quanta: keys.quanta.unwrap_or(u16::MAX),
@@ -229,7 +207,7 @@ fn source(
     addresses: &[Addresses],
     path: impl Fn(&str) -> String,
 ) -> Result<Ipv6Addr, Refusal> {
-    let node = || Some(addresses.get(topology.node(name)?)?.ipv6);
+    let node = || Some(addresses[topology.node(name)?].ipv6);
     let Some(address) = name.parse().ok().or_else(node) else {
         refuse!(
             path("source"),

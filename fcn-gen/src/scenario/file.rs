@@ -146,12 +146,7 @@ fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
 
 /// What to call the file in refusals, the scenario's name, and the text.
 fn text_of(source: &Source) -> Result<(String, String, String), Error> {
-    let refuse = |file: &str, message| Error {
-        file: file.to_owned(),
-        place: Place::Whole,
-        key: None,
-        message,
-    };
+    let refuse = |file: &str, message| Error::new(file, Place::Whole, message);
     match source {
         Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),
         Source::Builtin(name) => {

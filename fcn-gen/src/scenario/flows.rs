@@ -36,35 +36,36 @@ fn default_family(file: &File) -> u8 {
     file.ip.map_or(by_proxies, |ip| ip.0)
 }
 
+/// Every flow, complete.
+pub(super) fn flows(
+    file: &File,
+    roles: &Roles<'_, '_>,
+    pairs: &[Pair<'_>],
+) -> Result<Vec<Flow>, Refusal> {
+    let mut maker = Maker {
+        file,
+        roles,
+        ip: default_family(file),
+        qps: HashSet::new(),
+    };
+    for pair in pairs {
+        maker.own_qps(pair)?;
+    }
+    let numbered = pairs.iter().enumerate();
+    numbered
+        .map(|(number, pair)| maker.flow(number, pair))
+        .collect()
+}
+
 /// What all flows share.
-pub(super) struct Maker<'a> {
+struct Maker<'a> {
     file: &'a File,
     roles: &'a Roles<'a, 'a>,
     ip: u8,
     qps: HashSet<(NodeId, u32)>,
 }
 
-impl<'a> Maker<'a> {
-    pub fn new(file: &'a File, roles: &'a Roles<'a, 'a>) -> Self {
-        Self {
-            file,
-            roles,
-            ip: default_family(file),
-            qps: HashSet::new(),
-        }
-    }
-
-    /// Every flow, complete.
-    pub fn flows(&mut self, pairs: &[Pair<'_>]) -> Result<Vec<Flow>, Refusal> {
-        for pair in pairs {
-            self.own_qps(pair)?;
-        }
-        let numbered = pairs.iter().enumerate();
-        numbered
-            .map(|(number, pair)| self.flow(number, pair))
-            .collect()
-    }
-
+impl Maker<'_> {
     /// Reserves the QPs that the file gives, so that none is drawn that a later flow has.
     fn own_qps(&mut self, pair: &Pair<'_>) -> Result<(), Refusal> {
         for (own, host, key) in [
@@ -111,11 +112,7 @@ impl<'a> Maker<'a> {
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
-        let (source, destination) =
-            match [pair.from, pair.to].map(|id| self.roles.addresses.get(id)) {
-                [Some(from), Some(to)] => (from.of(ip), to.of(ip)),
-                _ => return Err(Refusal::whole("a host without addresses")),
-            };
+        let [source, destination] = [pair.from, pair.to].map(|id| self.roles.addresses[id].of(ip));
         let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
         let (start, stop) = self.times(pair)?;
         let way = self.way(pair, mtu);
@@ -225,11 +222,8 @@ impl<'a> Maker<'a> {
             .rev()
             .find(|nodes| IoamTrace::option_len(usize::from(*nodes)) <= 255)
             .unwrap_or(1);
-        let on_way = pair
-            .path
-            .iter()
-            .filter(|id| self.roles.writes_ioam(**id))
-            .count() as u32;
+        let on_way = pair.path.iter().filter(|id| self.roles.writes_ioam(**id));
+        let on_way = on_way.count() as u32;
         let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, u32::from(most)));
         if !(1..=u32::from(most)).contains(&nodes) {
             let len = IoamTrace::option_len(nodes as usize);

@@ -55,6 +55,16 @@ pub struct Simulation {
     pub advertise_interval: Ps,
 }
 
+impl Simulation {
+    /// `node:peer`: the name of a vantage point.
+    #[must_use]
+    pub fn vantage_name(&self, point: &VantagePoint) -> String {
+        let name = |node: NodeId| &self.nodes[node].name;
+        let peer = self.links[point.link].other_end(point.node);
+        format!("{}:{}", name(point.node), name(peer))
+    }
+}
+
 /// How a network tells senders about congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -109,8 +119,8 @@ pub struct Node {
     pub name: String,
     /// Its IPv6 address: a host's own, a switch's loopback.
     pub ipv6: Ipv6Addr,
-    /// Its IPv4 address, where it has one.
-    pub ipv4: Option<Ipv4Addr>,
+    /// Its IPv4 address.
+    pub ipv4: Ipv4Addr,
     /// Administrative domain. Notifications that would cross from one to another are dropped there, where the switch filters.
     pub domain: u16,
     /// What it is.
@@ -137,8 +147,6 @@ pub struct Host {
     pub answers_unknown_options: bool,
     /// How long a CNP takes to be made.
     pub notification_delay: Ps,
-    /// GUID of its channel adapter, for RDMA CM.
-    pub guid: u64,
 }
 
 /// A switch or router.
@@ -267,6 +275,14 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Ps,
+}
+
+impl Link {
+    /// The end that is not `node`.
+    #[must_use]
+    pub const fn other_end(&self, node: NodeId) -> NodeId {
+        if self.a == node { self.b } else { self.a }
+    }
 }
 
 /// A reliable connection over which one side sends RDMA WRITE messages to the other.

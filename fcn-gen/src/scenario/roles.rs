@@ -136,26 +136,21 @@ impl<'t, 'a> Roles<'t, 'a> {
         self.fast() || self.fast_receivers
     }
 
-    fn domain(&self, id: NodeId) -> u16 {
-        self.domains.get(id).copied().unwrap_or(0)
-    }
-
     /// The addresses of a node as prefixes of one host each.
-    fn prefixes(&self, id: NodeId) -> impl Iterator<Item = Prefix> {
-        let own = self.addresses.get(id).into_iter();
-        own.flat_map(|own| [6, 4].map(|ip| Prefix::host(own.of(ip))))
+    fn prefixes(&self, id: NodeId) -> [Prefix; 2] {
+        [6, 4].map(|ip| Prefix::host(self.addresses[id].of(ip)))
     }
 
     /// The IPv6 address of a node as a prefix of one host.
-    fn prefix6(&self, id: NodeId) -> Option<Prefix> {
-        self.prefixes(id).next()
+    fn prefix6(&self, id: NodeId) -> Prefix {
+        Prefix::host(self.addresses[id].ipv6.into())
     }
 
     /// The proxy that serves a host: its address and how it is known.
     pub fn proxy_of(&self, host: NodeId) -> Option<(Addresses, ProxyKnownBy)> {
-        let own = IpAddr::V6(self.addresses.get(host)?.ipv6);
+        let own = IpAddr::V6(self.addresses[host].ipv6);
         let proxy = self.proxies.iter().find(|proxy| proxy.serves(own))?;
-        Some((*self.addresses.get(proxy.id)?, proxy.known_by))
+        Some((self.addresses[proxy.id], proxy.known_by))
     }
 
     fn find_proxies(&self, senders: &HashSet<NodeId>) -> Result<Vec<ProxyNode>, Refusal> {
@@ -250,15 +245,15 @@ impl<'t, 'a> Roles<'t, 'a> {
             let kind = match named.entry {
                 Entry::Host(host) => NodeKind::Host(Box::new(self.host(id, host, &trusted)?)),
                 Entry::Switch(switch) => {
-                    let switch = self.switch(id, switch, *own, &senders, &mut node_ids)?;
+                    let switch = self.switch(id, switch, &senders, &mut node_ids)?;
                     NodeKind::Switch(Box::new(switch))
                 }
             };
             nodes.push(Node {
                 name: named.name.clone(),
                 ipv6: own.ipv6,
-                ipv4: Some(own.ipv4),
-                domain: self.domain(id),
+                ipv4: own.ipv4,
+                domain: self.domains[id],
                 kind,
             });
         }
@@ -273,7 +268,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         };
         let nodes = self.topology.nodes.iter().enumerate();
         let fast = nodes.filter(|(_, node)| fast(node.entry));
-        self.by_domain(fast.filter_map(|(id, _)| Some((id, self.prefix6(id)?))))
+        self.by_domain(fast.map(|(id, _)| (id, self.prefix6(id))))
     }
 
     /// What congestion points of each domain know about its senders.
@@ -285,7 +280,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         };
         let nodes = self.topology.nodes.iter().enumerate();
         self.by_domain(nodes.filter_map(|(id, node)| match node.entry {
-            Entry::Host(host) if self.fast() => Some((id, (self.prefix6(id)?, known(host)))),
+            Entry::Host(host) if self.fast() => Some((id, (self.prefix6(id), known(host)))),
             _ => None,
         }))
     }
@@ -293,7 +288,7 @@ impl<'t, 'a> Roles<'t, 'a> {
     fn by_domain<T>(&self, nodes: impl Iterator<Item = (NodeId, T)>) -> ByDomain<T> {
         let mut all = ByDomain::new();
         for (id, about) in nodes {
-            all.entry(self.domain(id)).or_default().push(about);
+            all.entry(self.domains[id]).or_default().push(about);
         }
         all
     }
@@ -311,7 +306,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let access_list = match &host.access_list {
             // Counted, and refused if need be, in `new`.
             Some(list) => self.access(list, 0, |_| String::new())?,
-            None => trusted.get(&self.domain(id)).cloned().unwrap_or_default(),
+            None => trusted.get(&self.domains[id]).cloned().unwrap_or_default(),
         };
         let by_mechanism = if self.mechanism == Mechanism::FastCnpIoam {
             ControlKind::Telemetry
@@ -354,8 +349,6 @@ impl<'t, 'a> Roles<'t, 'a> {
             notification,
             answers_unknown_options: host.answers_unknown_options.unwrap_or(!able),
             notification_delay: host.notification_delay.unwrap_or(NOTIFICATION_DELAY),
-            // Locally administered, so nobody's.
-            guid: 0x0200_0000_0000_0000 | (id as u64 + 1),
         })
     }
 
@@ -363,22 +356,21 @@ impl<'t, 'a> Roles<'t, 'a> {
         &self,
         id: NodeId,
         switch: &SwitchKeys,
-        own: Addresses,
         senders: &ByDomain<(Prefix, Known)>,
         node_ids: &mut HashSet<u32>,
     ) -> Result<Switch, Refusal> {
         let mut neighbours = self.topology.neighbours(id);
-        let crosses = neighbours.any(|next| self.domain(next) != self.domain(id));
+        let crosses = neighbours.any(|next| self.domains[next] != self.domains[id]);
         // `none` is the network in which nobody does anything, whatever a file says for the other mechanisms.
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
         Ok(Switch {
-            congestion: self.congestion(id, switch, own, senders)?,
+            congestion: self.congestion(id, switch, senders)?,
             ports: self.ports(id, switch, lossless)?,
             notification_delay: switch.notification_delay.unwrap_or(NOTIFICATION_DELAY),
             ioam_node: self.ioam_node(id, switch, node_ids)?,
-            proxy: self.proxying(id, switch, own)?,
-            edge: self.edge(id, switch, own)?,
+            proxy: self.proxying(id, switch)?,
+            edge: self.edge(id, switch)?,
             border_filter: switch.border_filter.unwrap_or(crosses),
         })
     }
@@ -401,9 +393,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         &self,
         id: NodeId,
         switch: &SwitchKeys,
-        own: Addresses,
         senders: &ByDomain<(Prefix, Known)>,
     ) -> Result<congestion_point::Config, Refusal> {
+        let own = self.addresses[id];
         let active = switch.congestion_point.unwrap_or(true);
         let in_wan = self.mechanism == Mechanism::WanFcn && self.wan.contains(&id);
         let marks = match self.mechanism {
@@ -426,31 +418,24 @@ impl<'t, 'a> Roles<'t, 'a> {
         let proxies = self.list(id, &switch.allowed_proxies, "allowed_proxies")?;
         config.allowed_proxies = proxies.unwrap_or_default();
         if config.fast_cnp {
-            config.senders = senders.get(&self.domain(id)).cloned().unwrap_or_default();
+            config.senders = senders.get(&self.domains[id]).cloned().unwrap_or_default();
         }
         if config.proxy {
             config.proxies = self.configured_proxies();
         }
         if config.wan_fcn {
-            let edge = self.ingress.and_then(|edge| self.addresses.get(edge));
-            config.ingress = edge.map(|edge| edge.ipv6);
+            config.ingress = self.ingress.map(|edge| self.addresses[edge].ipv6);
         }
         Ok(config)
     }
 
     fn configured_proxies(&self) -> Vec<(Prefix, IpAddr)> {
         let mut all = Vec::new();
-        for proxy in &self.proxies {
-            let own = self.addresses.get(proxy.id);
-            if let (ProxyKnownBy::Configuration, Some(own)) = (proxy.known_by, own) {
-                let ip = |prefix: &Prefix| if prefix.address().is_ipv4() { 4 } else { 6 };
-                all.extend(
-                    proxy
-                        .serves
-                        .iter()
-                        .map(|prefix| (*prefix, own.of(ip(prefix)))),
-                );
-            }
+        let proxies = self.proxies.iter();
+        for proxy in proxies.filter(|proxy| proxy.known_by == ProxyKnownBy::Configuration) {
+            let ip = |prefix: &Prefix| if prefix.address().is_ipv4() { 4 } else { 6 };
+            let own = |prefix| self.addresses[proxy.id].of(ip(prefix));
+            all.extend(proxy.serves.iter().map(|prefix| (*prefix, own(prefix))));
         }
         all
     }
@@ -484,24 +469,19 @@ impl<'t, 'a> Roles<'t, 'a> {
 
     /// Whether a node writes into IOAM traces.
     pub fn writes_ioam(&self, id: NodeId) -> bool {
-        match self.topology.nodes.get(id).map(|node| node.entry) {
-            Some(Entry::Switch(switch)) => switch
-                .ioam
-                .unwrap_or(self.mechanism == Mechanism::FastCnpIoam),
-            _ => false,
+        let by_mechanism = self.mechanism == Mechanism::FastCnpIoam;
+        match self.topology.nodes[id].entry {
+            Entry::Switch(switch) => switch.ioam.unwrap_or(by_mechanism),
+            Entry::Host(_) => false,
         }
     }
 
-    fn proxying(
-        &self,
-        id: NodeId,
-        switch: &SwitchKeys,
-        own: Addresses,
-    ) -> Result<Option<Proxying>, Refusal> {
+    fn proxying(&self, id: NodeId, switch: &SwitchKeys) -> Result<Option<Proxying>, Refusal> {
         let Some(found) = self.proxies.iter().find(|proxy| proxy.id == id) else {
             return Ok(None);
         };
         let all = switches(self.topology).map(|(id, _)| id);
+        let own = self.addresses[id];
         let mut config = proxy::Config::new(own.ipv6);
         config.address4 = Some(own.ipv4);
         config.enabled = true;
@@ -526,17 +506,12 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(own.unwrap_or_else(|| nodes.flat_map(|id| self.prefixes(id)).collect()))
     }
 
-    fn edge(
-        &self,
-        id: NodeId,
-        switch: &SwitchKeys,
-        own: Addresses,
-    ) -> Result<Option<Edge>, Refusal> {
+    fn edge(&self, id: NodeId, switch: &SwitchKeys) -> Result<Option<Edge>, Refusal> {
         let Some(edge) = switch.edge else {
             return Ok(None);
         };
         let wan = (0..self.topology.nodes.len()).filter(|id| self.wan.contains(id));
-        let mut config = ingress_pe::Config::new(own.ipv6);
+        let mut config = ingress_pe::Config::new(self.addresses[id].ipv6);
         config.enabled = self.mechanism == Mechanism::WanFcn;
         config.limits = switch.limits;
         config.congestion_points = self.told_by(id, switch, wan)?;

@@ -21,6 +21,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const LAST_EPOCH: u64 = u64::MAX / 1_000_000_000 - 3_601;
 /// Most packets under way: half the PSNs, so that old and new can be told apart.
 pub(super) const WIDEST: u32 = 1 << 23;
+/// Least octets kept of each packet.
+const LEAST_SNAP: u32 = 64;
 /// Largest payload of a stress: with its headers it fits the largest frames in use, 9,600 octets.
 const MOST_PAYLOAD: u64 = 9_216;
 /// Smallest queue: one packet of 4096 octets and its headers.
@@ -80,6 +82,12 @@ checked! {
     Utilisation(f64 as "f64"), |u| (0.01..=1.0).contains(&u), |u| format!("{u} is out of range; 0.01 to 1 are allowed");
     /// A span of time that is more than nothing.
     Span(Ps as "Ps"), |span| span.as_nanos() > 0, |span| format!("{span} is too short; at least \"1ns\" is allowed");
+    /// How often routing is advertised.
+    Interval(Ps as "Ps"), |interval| interval >= Ps::from_nanos(1_000), |_| "that is too often; at least \"1us\" is allowed".to_owned();
+    /// Octets kept of each packet: 0 (all), or all headers up to a BTH behind a tunnel and a full trace at least.
+    SnapLen(u32 as "u32"), |len| len == 0 || (LEAST_SNAP..=65_535).contains(&len), |len| format!("{len} is out of range; 0 (all) and {LEAST_SNAP} to 65535 are allowed");
+    /// Octets of a stress's payload: no pad is wanted.
+    Payload(Size<0, MOST_PAYLOAD> as "Size<0, MOST_PAYLOAD>"), |len| len.0.is_multiple_of(4), |len| format!("{} octets are no payload; multiples of 4 are allowed", len.0);
     /// A version of IP.
     IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is no version of IP; 4 and 6 are allowed");
     /// Octets of payload a packet.
@@ -114,9 +122,8 @@ pub(super) struct File {
     #[serde(default)]
     pub vantage: Vec<String>,
     pub epoch: Option<Within<u64, 0, LAST_EPOCH>>,
-    #[serde(default)]
-    pub snap_len: u32,
-    pub advertise_interval: Option<Ps>,
+    pub snap_len: Option<SnapLen>,
+    pub advertise_interval: Option<Interval>,
     #[serde(default, deserialize_with = "PncAt::deserialize")]
     pub pnc_at: Reading,
     #[serde(default)]
@@ -185,7 +192,7 @@ pub(super) struct StressKeys {
     #[serde(default)]
     pub receivers: Vec<String>,
     pub opcode: Option<DataOpcode>,
-    pub payload: Option<Size<0, MOST_PAYLOAD>>,
+    pub payload: Option<Payload>,
     pub trace_nodes: Option<Within<usize, 0, { MOST_TRACE_NODES as u64 }>>,
     pub levels: Option<Vec<Within<u8, 0, 7>>>,
     pub ce: Option<Probability>,

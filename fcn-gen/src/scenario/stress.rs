@@ -41,13 +41,6 @@ pub(super) fn stress(file: StressFile, document: &Document<'_>) -> Result<Stress
             "{qps} QPs are too few for {flows} flows: each has at least one"
         );
     }
-    let payload = keys.payload.map_or(1_024, |size| size.0);
-    if !payload.is_multiple_of(4) {
-        refuse!(
-            "stress.payload",
-            "{payload} octets are no payload; multiples of 4 are allowed"
-        );
-    }
     let levels: Vec<u8> = match keys.levels {
         Some(levels) => levels.iter().map(|level| level.0).collect(),
         None => (1..=7).collect(),
@@ -74,7 +67,7 @@ pub(super) fn stress(file: StressFile, document: &Document<'_>) -> Result<Stress
         senders: hosts(&keys.senders, "senders", 1)?,
         receivers: hosts(&keys.receivers, "receivers", 2)?,
         opcode: keys.opcode.unwrap_or(DataOpcode::WriteMiddle),
-        payload: payload as usize,
+        payload: keys.payload.map_or(1_024, |payload| payload.0.0 as usize),
         trace_nodes: keys.trace_nodes.map_or(4, |nodes| nodes.0),
         levels,
         ce: keys.ce.map_or(0.1, |ce| ce.0),

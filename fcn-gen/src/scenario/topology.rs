@@ -197,21 +197,15 @@ impl<'a> Topology<'a> {
             delay: delay.map_or(DELAY, |delay| delay.0),
         });
         for end in [a, b] {
-            if let Some(node) = self.nodes.get_mut(end) {
-                node.links.push(id);
-            }
+            self.nodes[end].links.push(id);
         }
         Ok(())
     }
 
     /// A host has one NIC: it forwards nothing.
     fn check_hosts(&self) -> Result<(), Refusal> {
-        for (id, node) in self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.is_host())
-        {
+        let nodes = self.nodes.iter().enumerate();
+        for (id, node) in nodes.filter(|(_, node)| node.is_host()) {
             let name = &node.name;
             let other_host = self.neighbours(id).find(|next| self.is_host(*next));
             let message = match (node.links.len(), other_host) {
@@ -231,18 +225,16 @@ impl<'a> Topology<'a> {
     }
 
     pub fn name(&self, id: NodeId) -> &str {
-        self.nodes.get(id).map_or("?", |node| node.name.as_str())
+        &self.nodes[id].name
     }
 
     /// The path of a key of a node's entry.
     pub fn path(&self, id: NodeId, key: &str) -> String {
-        self.nodes
-            .get(id)
-            .map_or_else(String::new, |node| node.path(key))
+        self.nodes[id].path(key)
     }
 
     pub fn is_host(&self, id: NodeId) -> bool {
-        self.nodes.get(id).is_some_and(Named::is_host)
+        self.nodes[id].is_host()
     }
 
     pub fn node(&self, name: &str) -> Option<NodeId> {
@@ -263,7 +255,7 @@ impl<'a> Topology<'a> {
             Some(false) => "switch",
             None => "node",
         };
-        let wanted = |id: &NodeId| hosts.is_none_or(|hosts| hosts == self.is_host(*id));
+        let wanted = |id: &NodeId| self.is_meant(*id, hosts);
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         for pattern in patterns {
@@ -302,11 +294,13 @@ impl<'a> Topology<'a> {
         limits::at_most(compared, limits::COMPARED, what, || path.to_owned())
     }
 
+    fn is_meant(&self, id: NodeId, hosts: Option<bool>) -> bool {
+        hosts.is_none_or(|hosts| hosts == self.is_host(id))
+    }
+
     /// Some names, for refusals.
     fn some(&self, hosts: Option<bool>) -> String {
-        let ids =
-            (0..self.nodes.len()).filter(|id| hosts.is_none_or(|hosts| hosts == self.is_host(*id)));
-        let text = self.some_of(ids);
+        let text = self.some_of((0..self.nodes.len()).filter(|id| self.is_meant(*id, hosts)));
         if text.is_empty() {
             "none".to_owned()
         } else {
@@ -331,19 +325,18 @@ impl<'a> Topology<'a> {
     /// The links of a way, which goes by these nodes.
     pub fn links_on<'p>(&'p self, path: &'p [NodeId]) -> impl Iterator<Item = &'p Link> {
         let steps = path.iter().zip(path.iter().skip(1));
-        steps.filter_map(|(a, b)| self.links.get(self.between(*a, *b)?))
+        steps.filter_map(|(a, b)| Some(&self.links[self.between(*a, *b)?]))
     }
 
     /// The links at a node.
     pub fn links_at(&self, id: NodeId) -> impl Iterator<Item = (LinkId, &Link)> {
-        let links = self.nodes.get(id).into_iter().flat_map(|node| &node.links);
-        links.filter_map(|link| Some((*link, self.links.get(*link)?)))
+        let links = self.nodes[id].links.iter();
+        links.map(|link| (*link, &self.links[*link]))
     }
 
     /// The nodes next to `id`.
     pub fn neighbours(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        let links = self.links_at(id);
-        links.map(move |(_, link)| if link.a == id { link.b } else { link.a })
+        self.links_at(id).map(move |(_, link)| link.other_end(id))
     }
 
     /// Switches from which every way to a host leads over one of `edges`: the WAN between them.

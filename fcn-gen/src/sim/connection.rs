@@ -4,7 +4,6 @@
 //! Packets are counted from 0 over the connection's whole life; the PSN is that number plus the first PSN, modulo 2²⁴.
 
 use super::hash::mix;
-use super::outcome::SAMPLES;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_node::reaction_point::FlowId;
@@ -13,9 +12,10 @@ use fcn_wire::bth::MAX_24;
 use std::collections::BTreeMap;
 
 /// Where a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// Not begun.
+    #[default]
     Idle,
     /// ConnectRequest sent, so often.
     Asking(u8),
@@ -28,7 +28,7 @@ pub enum Stage {
 }
 
 /// Both ends of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Connection {
     /// Where it stands.
     pub stage: Stage,
@@ -106,25 +106,9 @@ impl Connection {
             .messages
             .map_or(u64::MAX, |n| n.saturating_mul(packets_a_message));
         Self {
-            stage: Stage::Idle,
-            opened: false,
-            control: None,
             packets_a_message,
             total,
-            next: 0,
-            acknowledged: 0,
-            sent: 0,
-            due: Ps(0),
-            path: 0,
-            queued: false,
-            deadline: Ps(0),
-            timer: false,
-            expected: 0,
-            asked: false,
-            counts: Counts {
-                rate: Vec::with_capacity(SAMPLES),
-                ..Counts::default()
-            },
+            ..Self::default()
         }
     }
 

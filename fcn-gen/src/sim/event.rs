@@ -27,7 +27,7 @@ pub enum Event {
     Inject(u32),
     /// A proxy node advertises itself.
     Advertise(u32),
-    /// A notification is made, and leaves: its place on the shelf of those.
+    /// A notification is made, and leaves: its place on the pool of those.
     Notify(u32),
     /// The warm-up is over.
     WarmedUp,

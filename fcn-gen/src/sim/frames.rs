@@ -4,7 +4,7 @@
 //! too, so that the payload is copied and never summed. What they mean is decided elsewhere.
 
 use super::connection::{Connection, entropy, psn};
-use super::packet::{NONE, Octets, Packet, Shelf, Trace, What};
+use super::packet::{Octets, Packet, PacketKind, Pool, Trace};
 use crate::scenario::model::{Flow, Simulation, Tunnel};
 use fcn_wire::bth::{Aeth, BTH_LEN, BthRepr, ExtendedHeader, Opcode, Reth};
 use fcn_wire::compose::{self, OptionPart, Part};
@@ -21,8 +21,6 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::net::Ipv6Addr;
 
-/// Hop limit that senders start with.
-pub const HOPS: u8 = 64;
 /// The longest payload of a packet: the largest path MTU of InfiniBand.
 const LONGEST_PAYLOAD: usize = 4_096;
 /// What messages consist of: it says where in the packet one looks.
@@ -112,9 +110,9 @@ pub struct Context<'a> {
     /// Connections by flow.
     pub connections: &'a [Connection],
     /// Octets of other packets.
-    pub octets: &'a Shelf<Octets>,
+    pub octets: &'a Pool<Octets>,
     /// IOAM traces.
-    pub traces: &'a Shelf<Trace>,
+    pub traces: &'a Pool<Trace>,
 }
 
 /// Octets written one after another, as far as there is room: a snap length cuts.
@@ -166,16 +164,12 @@ impl<'s> Frames<'s> {
         let has_option = flow.proxy_option.is_some() && opcode != Opcode::RC_ACKNOWLEDGE;
         let mut len = ethernet::LEN + ip + udp::LEN + BTH_LEN + ICRC_LEN;
         len += opcode.extended_len().unwrap_or(0);
-        len += if has_option {
-            ProxyAddress::HEADER_LEN
-        } else {
-            0
-        };
-        len += if trace == 0 {
-            0
-        } else {
-            IoamOption::header_len(trace)
-        };
+        if has_option {
+            len += ProxyAddress::HEADER_LEN;
+        }
+        if trace > 0 {
+            len += IoamOption::header_len(trace);
+        }
         len as u32 + payload.next_multiple_of(4)
     }
 
@@ -187,7 +181,7 @@ impl<'s> Frames<'s> {
         context: Context<'_>,
         out: &mut [u8],
     ) -> Made {
-        let octets = (packet.what == What::Frame)
+        let octets = (packet.kind == PacketKind::Frame)
             .then(|| context.octets.at(packet.extra))
             .flatten();
         let mut out = Out { out, at: 0 };
@@ -293,15 +287,15 @@ impl<'s> Frames<'s> {
     /// Traffic class of the packet's own header.
     fn traffic_class(&self, packet: &Packet) -> u8 {
         match self.simulation.flows.get(packet.flow as usize) {
-            Some(flow) if packet.what != What::Frame => flow.dscp << 2 | packet.ecn,
+            Some(flow) if packet.kind != PacketKind::Frame => flow.dscp << 2 | packet.ecn,
             _ => 0xC0,
         }
     }
 
     /// The packet's own headers and what follows them.
     fn network(&mut self, packet: &Packet, context: Context<'_>, out: &mut Out<'_>) -> Made {
-        match packet.what {
-            What::Frame => {
+        match packet.kind {
+            PacketKind::Frame => {
                 let bytes = context
                     .octets
                     .at(packet.extra)
@@ -315,7 +309,7 @@ impl<'s> Frames<'s> {
                 out.put(bytes.get(len..).unwrap_or_default());
                 Ok(())
             }
-            What::Data | What::Ack | What::Nak => self.roce(packet, context, out),
+            PacketKind::Data | PacketKind::Ack | PacketKind::Nak => self.roce(packet, context, out),
         }
     }
 
@@ -328,16 +322,13 @@ impl<'s> Frames<'s> {
         else {
             return Ok(());
         };
-        let (layout, values) = what(packet, flow, connection);
-        if packet.what == What::Data
-            && packet.extra != NONE
-            && let Some(trace) = context.traces.at(packet.extra)
-        {
+        let (layout, values) = describe(packet, flow, connection);
+        if let Some((opt_type, body)) = context.traces.of(packet) {
             // Built anew: its length may change at every node.
             let ioam = [OptionPart::Ioam(IoamOption {
                 reserved: 0,
-                opt_type: trace.opt_type,
-                body: &trace.bytes,
+                opt_type,
+                body,
             })];
             out.put(&build(simulation, layout, values, &ioam)?);
             return Ok(());
@@ -346,22 +337,15 @@ impl<'s> Frames<'s> {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => place.insert(template(simulation, layout, values)?),
         };
-        let Carrier {
-            source,
-            destination,
-            traffic_class,
-            flow_label,
-            hop_limit,
-            udp_source,
-        } = values.carrier;
-        template.set(Change::SourceAddress(source))?;
-        template.set(Change::DestinationAddress(destination))?;
-        template.set(Change::TrafficClass(traffic_class))?;
-        template.set(Change::HopLimit(hop_limit))?;
+        let carrier = values.carrier;
+        template.set(Change::SourceAddress(carrier.source))?;
+        template.set(Change::DestinationAddress(carrier.destination))?;
+        template.set(Change::TrafficClass(carrier.traffic_class))?;
+        template.set(Change::HopLimit(carrier.hop_limit))?;
         if layout.is_v6 {
-            template.set(Change::FlowLabel(flow_label))?;
+            template.set(Change::FlowLabel(carrier.flow_label))?;
         }
-        template.set(Change::UdpSource(udp_source))?;
+        template.set(Change::UdpSource(carrier.udp_source))?;
         template.set(Change::DestQp(values.qp))?;
         template.set(Change::AckRequest(values.ack_request))?;
         template.set(Change::Psn(values.psn))?;
@@ -385,8 +369,8 @@ fn address(flow: &Flow, connection: &Connection, index: u64) -> u64 {
 }
 
 /// What a packet of `flow` says.
-fn what(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Values) {
-    let is_data = packet.what == What::Data;
+fn describe(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Values) {
+    let is_data = packet.kind == PacketKind::Data;
     let (source, destination, qp) = if is_data {
         (flow.source, flow.destination, flow.receiver_qp)
     } else {
@@ -397,7 +381,7 @@ fn what(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Value
     } else {
         Opcode::RC_ACKNOWLEDGE
     };
-    let is_nak = packet.what == What::Nak;
+    let is_nak = packet.kind == PacketKind::Nak;
     let layout = Layout {
         opcode,
         is_v6: source.is_ipv6(),

@@ -1,10 +1,10 @@
 //! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
-//! answers congestion as a notification point. Connection management is in `management.rs`.
+//! answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
 use super::connection::{Answer, Stage, entropy};
 use super::event::Event;
-use super::frames::{Frames, HOPS};
-use super::packet::{CE, NONE, Octets, Packet, Trace, What};
+use super::frames::Frames;
+use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
@@ -153,29 +153,17 @@ impl World<'_> {
             Some(ioam) => self.empty_trace(ioam),
             None => NONE,
         };
-        let trace = self
-            .traces
-            .at(extra)
-            .filter(|_| extra != NONE)
-            .map_or(0, |t| t.bytes.len());
+        let trace = self.traces.at(extra).map_or(0, |trace| trace.bytes.len());
         let len = Frames::len(values, opcode, payload, trace);
         let packet = Packet {
-            what: What::Data,
             class: values.priority & 7,
             ecn: data_ecn(values.ecn),
-            outer_ecn: 0,
-            hops: HOPS,
-            outer_hops: HOPS,
             ack_request,
             path,
             flow,
-            len,
-            to: values.to as u32,
-            tunnel: NONE,
-            label: 0,
-            came_by: NONE,
             extra,
             index,
+            ..Packet::new(PacketKind::Data, values.to as u32, len)
         };
         let took = self.ports[port as usize].sending(len);
         let link = self.ports[port as usize].rate.bits_per_second() as f64;
@@ -257,11 +245,11 @@ impl World<'_> {
     /// A packet reaches a host.
     pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
         if packet.to == node && packet.tunnel == NONE {
-            match packet.what {
-                What::Data => self.receive_data(node, &packet),
-                What::Ack => self.receive_ack(&packet),
-                What::Nak => self.receive_nak(&packet),
-                What::Frame => self.receive_frame(node, &packet),
+            match packet.kind {
+                PacketKind::Data => self.receive_data(node, &packet),
+                PacketKind::Ack => self.receive_ack(&packet),
+                PacketKind::Nak => self.receive_nak(&packet),
+                PacketKind::Frame => self.receive_frame(node, &packet),
             }
         }
         self.discard(&packet);
@@ -279,24 +267,18 @@ impl World<'_> {
         if packet.ecn == CE {
             self.congestion_experienced(node, packet);
         }
-        let (what, index) = match answer {
+        let (kind, index) = match answer {
             Answer::Nothing => return,
-            Answer::Ack(index) => (What::Ack, index),
-            Answer::Nak(index) => (What::Nak, index),
+            Answer::Ack(index) => (PacketKind::Ack, index),
+            Answer::Nak(index) => (PacketKind::Nak, index),
         };
+        let len = Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0);
         let acknowledgement = Packet {
-            what,
+            class: packet.class,
             ecn: data_ecn(values.ecn),
-            hops: HOPS,
-            outer_hops: HOPS,
-            ack_request: false,
-            path: 0,
-            len: Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0),
-            to: values.from as u32,
-            came_by: NONE,
-            extra: NONE,
+            flow: packet.flow,
             index,
-            ..*packet
+            ..Packet::new(kind, values.from as u32, len)
         };
         self.host_sends(node, acknowledgement);
     }
@@ -352,7 +334,7 @@ impl World<'_> {
 
     /// Notifications, connection management, and whatever else comes as octets.
     fn receive_frame(&mut self, node: u32, packet: &Packet) {
-        // Taken out while they are read: what they cause may need the shelf.
+        // Taken out while they are read: what they cause may need the pool.
         let Some(octets) = self.octets.at_mut(packet.extra).map(std::mem::take) else {
             return;
         };
@@ -406,13 +388,11 @@ impl World<'_> {
 
     /// ICMPv6 Parameter Problem, code 2, to whoever sent an option that this host does not know (RFC 8200 section 4.2).
     fn answer_unknown_option(&mut self, node: u32, octets: &Octets, notifier: IpAddr) {
-        let (Some(source), IpAddr::V6(destination)) = (
-            self.simulation.nodes.get(node as usize).map(|n| n.ipv6),
-            notifier,
-        ) else {
+        let IpAddr::V6(destination) = notifier else {
             return;
         };
-        let Some(bytes) = super::management::parameter_problem(source, destination, octets) else {
+        let source = self.simulation.nodes[node as usize].ipv6;
+        let Some(bytes) = super::rdma_cm::parameter_problem(source, destination, octets) else {
             return;
         };
         if let Some(packet) = self.frame(IpAddr::V6(destination), Octets::ip(bytes)) {
@@ -505,7 +485,7 @@ impl World<'_> {
 
     /// Sends the first Fast CNP about a flow again, unchanged.
     fn replay(&mut self, node: u32, flow: u32) {
-        let Some(bytes) = self.overheard.get(&flow).cloned() else {
+        let Some(bytes) = self.first_fast_cnps.get(&flow).cloned() else {
             return;
         };
         let mut octets = Octets::ip(bytes);

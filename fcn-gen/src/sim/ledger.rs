@@ -1,16 +1,16 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
-use super::connection::{Connection, Counts};
+use super::connection::Connection;
 use super::outcome::{
-    FlowTruth, Half, Metrics, NotificationTruth, SAMPLES, SeenTruth, SwitchTruth, TRUTH_SCHEMA,
-    TRUTH_VERSION, Truth, VantageTruth,
+    FlowTruth, Half, Metrics, NotificationTruth, Outcome, SAMPLES, SeenTruth, SwitchTruth,
+    TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth,
 };
-use super::packet::{Note, Packet, What};
+use super::packet::{CE, Note, Packet, PacketKind};
 use super::port::{Port, Work};
 use crate::scenario::model::{NodeKind, Simulation};
 use crate::units::Ps;
 use fcn_wire::Kind;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// How close together notifications of several switches about a flow are of one episode: the congestion points' usual least
 /// time between two of one.
@@ -25,7 +25,7 @@ fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
 
 /// What had been done by some moment.
 #[derive(Clone, Debug, Default)]
-struct Done {
+struct Totals {
     at: Ps,
     /// By port.
     ports: Vec<Work>,
@@ -33,149 +33,89 @@ struct Done {
     delivered: u64,
 }
 
-/// Counts by whole second, in order; nearly always one entry, so the last is looked at first.
-#[derive(Clone, Debug, Default)]
-struct BySecond(Vec<(u64, u64)>);
-
-impl BySecond {
-    fn count(&mut self, second: u64) {
-        match self.0.last_mut() {
-            Some((last, n)) if *last == second => *n += 1,
-            _ => self.0.push((second, 1)),
-        }
-    }
-
-    fn into_map(self) -> BTreeMap<u64, u64> {
-        self.0.into_iter().collect()
-    }
-}
-
-/// A flow's data at a vantage point.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    packets: u64,
-    octets: u64,
-    ce: u64,
-    by_second: BySecond,
-}
-
-/// Notifications alike at a vantage point.
-#[derive(Clone, Debug, Default)]
-struct Told {
-    total: u64,
-    levels: BTreeMap<u8, u64>,
-    by_second: BySecond,
-}
-
-/// The counts.
-pub struct Ledger {
-    vantage_points: Vec<VantageTruth>,
-    seen: Vec<Vec<Seen>>,
-    told: HashMap<(usize, Note), Told>,
-    epoch: u64,
-    interval: u64,
-    onset: Option<Ps>,
-    first_cut: Option<Ps>,
-    above: usize,
-    above_since: Ps,
-    above_kmax: Ps,
-    peak: u64,
-    notifications: BTreeMap<Kind, u64>,
-    notified: Vec<BTreeMap<Kind, u64>>,
-    marked: u64,
-    lost: u64,
-    pauses: u64,
-    packets: u64,
-    queue: Vec<u64>,
-    rate: Vec<(Ps, f64)>,
-    /// When the warm-up was over, and when half of the rest was.
-    warm: Done,
-    half: Done,
-    /// By flow: who told of it last, and when.
-    told_by: Vec<Option<(u32, Ps)>>,
-    told_twice: u64,
-    /// When a flow last got its last acknowledgement.
-    last_finished: Ps,
-    /// What each node did, switches only filled in.
-    pub switches: Vec<SwitchTruth>,
-}
-
-/// The load of a run while it counted.
-pub struct Load {
-    /// Share of the time that the busiest port of a switch sent, 0 to 1.
-    utilisation: f64,
-    /// Octets of data that waited at the port of a switch where most did, on average over time.
-    mean_queue: f64,
-    /// Of the time counted, unless all flows were done.
-    halves: Option<[Half; 2]>,
-}
-
-impl Done {
-    fn by(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
+impl Totals {
+    fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
         Self {
             at,
             ports: ports.iter().map(|port| port.worked(at)).collect(),
             delivered: connections.iter().map(|c| c.counts.delivered).sum(),
         }
     }
+
+    fn work(&self, port: usize) -> Work {
+        self.ports.get(port).copied().unwrap_or_default()
+    }
 }
 
-impl Ledger {
+/// The counts.
+pub struct Ledger<'s> {
+    simulation: &'s Simulation,
+    vantage_points: Vec<VantageTruth>,
+    /// By flow, at each vantage point.
+    seen: Vec<Vec<SeenTruth>>,
+    /// By vantage point and what they say, levels apart.
+    notifications: BTreeMap<(usize, Note), NotificationTruth>,
+    /// What each node did, switches only filled in.
+    pub switches: Vec<SwitchTruth>,
+    /// The figures that are known while packets pass.
+    metrics: Metrics,
+    interval: Ps,
+    /// Queues above their Kmax, and since when one was.
+    above: usize,
+    above_since: Ps,
+    /// When the warm-up was over, and when half of the rest was.
+    warm: Totals,
+    half: Totals,
+    /// By flow: which node notified last, and when.
+    notified_by: Vec<Option<(u32, Ps)>>,
+    /// When a flow last got its last acknowledgement.
+    last_finished: Ps,
+}
+
+impl<'s> Ledger<'s> {
     /// Nothing counted yet.
-    pub fn new(simulation: &Simulation) -> Self {
-        let name = |n: usize| simulation.nodes[n].name.clone();
-        let vantage_points: Vec<VantageTruth> = simulation
-            .vantage_points
-            .iter()
-            .map(|v| {
-                let link = simulation.links[v.link];
-                let peer = if link.a == v.node { link.b } else { link.a };
-                VantageTruth {
-                    name: format!("{}:{}", name(v.node), name(peer)),
-                    ..VantageTruth::default()
-                }
+    pub fn new(simulation: &'s Simulation) -> Self {
+        let vantage_points = simulation.vantage_points.iter();
+        let vantage_points: Vec<_> = vantage_points
+            .map(|point| VantageTruth {
+                name: simulation.vantage_name(point),
+                ..VantageTruth::default()
             })
             .collect();
-        let switches = simulation
-            .nodes
-            .iter()
-            .map(|node| SwitchTruth {
-                name: node.name.clone(),
-                ..SwitchTruth::default()
-            })
-            .collect();
+        let at_points = (0..vantage_points.len()).map(|vantage_point| SeenTruth {
+            vantage_point,
+            ..SeenTruth::default()
+        });
+        let switches = simulation.nodes.iter().map(|node| SwitchTruth {
+            name: node.name.clone(),
+            ..SwitchTruth::default()
+        });
+        let interval = Ps((simulation.duration.0 / SAMPLES as u64).max(1));
         Self {
-            seen: vec![vec![Seen::default(); simulation.flows.len()]; vantage_points.len()],
+            seen: vec![at_points.collect(); simulation.flows.len()],
             vantage_points,
-            told: HashMap::new(),
-            epoch: simulation.epoch,
-            interval: (simulation.duration.0 / SAMPLES as u64).max(1),
-            onset: None,
-            first_cut: None,
+            notifications: BTreeMap::new(),
+            switches: switches.collect(),
+            metrics: Metrics {
+                queue_over_time: (0..SAMPLES as u64)
+                    .map(|sample| (Ps(sample * interval.0), 0))
+                    .collect(),
+                ..Metrics::default()
+            },
+            interval,
             above: 0,
             above_since: Ps(0),
-            above_kmax: Ps(0),
-            peak: 0,
-            notifications: BTreeMap::new(),
-            notified: vec![BTreeMap::new(); simulation.nodes.len()],
-            marked: 0,
-            lost: 0,
-            pauses: 0,
-            packets: 0,
-            queue: vec![0; SAMPLES + 1],
-            rate: Vec::with_capacity(SAMPLES),
-            warm: Done::default(),
-            half: Done::default(),
-            told_by: vec![None; simulation.flows.len()],
-            told_twice: 0,
+            warm: Totals::default(),
+            half: Totals::default(),
+            notified_by: vec![None; simulation.flows.len()],
             last_finished: Ps(0),
-            switches,
+            simulation,
         }
     }
 
     /// Time between samples.
     pub const fn interval(&self) -> Ps {
-        Ps(self.interval)
+        self.interval
     }
 
     /// A packet passes a vantage point; `note` where it is a notification.
@@ -186,51 +126,62 @@ impl Ledger {
         packet: &Packet,
         note: Option<&Note>,
     ) {
-        if let Some(v) = self.vantage_points.get_mut(vantage_point) {
-            v.packets += 1;
-            v.octets += u64::from(packet.len);
-        }
-        let second = (self.epoch + now.as_nanos()) / 1_000_000_000;
-        if packet.what == What::Data
-            && let Some(seen) = self
-                .seen
-                .get_mut(vantage_point)
-                .and_then(|flows| flows.get_mut(packet.flow as usize))
-        {
+        let point = &mut self.vantage_points[vantage_point];
+        point.packets += 1;
+        point.octets += u64::from(packet.len);
+        let second = (self.simulation.epoch + now.as_nanos()) / 1_000_000_000;
+        if packet.kind == PacketKind::Data {
+            let seen = &mut self.seen[packet.flow as usize][vantage_point];
             seen.packets += 1;
             seen.octets += u64::from(packet.len);
-            seen.ce += u64::from(packet.ecn == super::packet::CE);
-            seen.by_second.count(second);
+            seen.ce += u64::from(packet.ecn == CE);
+            *seen.packets_by_second.entry(second).or_default() += 1;
         }
         if let Some(note) = note {
-            let mut key = note.clone();
-            let level = key.level.take();
-            let told = self.told.entry((vantage_point, key)).or_default();
-            told.total += 1;
-            told.by_second.count(second);
+            let mut key = (vantage_point, note.clone());
+            let level = key.1.level.take();
+            let flow = self.simulation.flows.get(note.flow as usize);
+            let entry = self.notifications.entry(key);
+            let truth = entry.or_insert_with(|| NotificationTruth {
+                vantage_point,
+                kind: note.kind.id().to_owned(),
+                notifier: note.notifier,
+                told: note.told,
+                sender: note.sender,
+                qp: note.qp.map(|(qp, _)| qp),
+                qp_side: note
+                    .qp
+                    .map(|(_, receiver)| if receiver { "receiver" } else { "sender" }.to_owned()),
+                flow_label: note.flow_label,
+                flow: flow.map(|flow| flow.name.clone()),
+                levels: BTreeMap::new(),
+                total: 0,
+                by_second: BTreeMap::new(),
+            });
+            truth.total += 1;
+            *truth.by_second.entry(second).or_default() += 1;
             if let Some(level) = level {
-                *told.levels.entry(level).or_default() += 1;
+                *truth.levels.entry(level).or_default() += 1;
             }
         }
     }
 
     /// A node puts a packet on a link.
     pub const fn sent(&mut self) {
-        self.packets += 1;
+        self.metrics.packets += 1;
     }
 
     /// A node sends a notification about a flow.
     pub fn notified(&mut self, node: u32, kind: Kind, flow: u32, now: Ps) {
-        *self.notifications.entry(kind).or_default() += 1;
-        if let Some(sent) = self.notified.get_mut(node as usize) {
-            *sent.entry(kind).or_default() += 1;
-        }
+        *self.metrics.notifications.entry(kind).or_default() += 1;
+        let sent = &mut self.switches[node as usize].notified;
+        *sent.entry(kind.id().to_owned()).or_default() += 1;
         // CNPs come from the receiver, or translate what a switch has told.
         if kind != Kind::Cnp
-            && let Some(last) = self.told_by.get_mut(flow as usize)
+            && let Some(last) = self.notified_by.get_mut(flow as usize)
         {
             let (by, at) = last.replace((node, now)).unwrap_or((node, now));
-            self.told_twice += u64::from(by != node && now.since(at) < EPISODE);
+            self.metrics.told_twice += u64::from(by != node && now.since(at) < EPISODE);
         }
     }
 
@@ -239,117 +190,52 @@ impl Ledger {
         self.last_finished = now;
     }
 
-    /// When the last flow was done, where all of them were; nothing is sent behind that, so nothing is counted.
-    fn completion(&self, connections: &[Connection]) -> Option<Ps> {
-        connections
-            .iter()
-            .all(Connection::is_done)
-            .then_some(self.last_finished)
-    }
-
-    /// The time that goodput and the like are counted in: behind the warm-up, or what it took where all flows were done.
-    fn counted(&self, simulation: &Simulation, connections: &[Connection]) -> (Ps, Ps) {
-        let first = simulation.flows.iter().map(|flow| flow.start).min();
-        match self.completion(connections) {
-            Some(end) => (first.unwrap_or(Ps(0)), end),
-            None => (simulation.warm_up, simulation.duration),
-        }
-    }
-
     /// The warm-up is over: what ports have sent before does not count.
     pub fn warmed_up(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.warm = Done::by(now, connections, ports);
+        self.warm = Totals::at(now, connections, ports);
     }
 
     /// Half of the time behind the warm-up is over: what changes from now on is drift.
     pub fn half_counted(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.half = Done::by(now, connections, ports);
-    }
-
-    /// What ports of switches did while it counted.
-    pub fn load(
-        &self,
-        simulation: &Simulation,
-        connections: &[Connection],
-        ports: &[Port],
-    ) -> Load {
-        let (from, to) = self.counted(simulation, connections);
-        let span = to.since(from).0.max(1) as f64;
-        let (warm, middle) = match self.completion(connections) {
-            Some(_) => (&Done::default(), None),
-            None => (&self.warm, Some(&self.half)),
-        };
-        let end = Done::by(simulation.duration, connections, ports);
-        let work = |done: &Done, port: usize| done.ports.get(port).copied().unwrap_or_default();
-        let of_switch = |port: &Port| {
-            matches!(
-                simulation.nodes[port.node as usize].kind,
-                NodeKind::Switch(_)
-            )
-        };
-        let (mut busy, mut waited, mut fullest) = (0, 0, 0);
-        for (index, _) in ports.iter().enumerate().filter(|(_, port)| of_switch(port)) {
-            let (before, after) = (work(warm, index), work(&end, index));
-            busy = busy.max(after.busy.since(before.busy).0);
-            if after.waited - before.waited > waited {
-                (waited, fullest) = (after.waited - before.waited, index);
-            }
-        }
-        let half = |from: &Done, to: &Done| {
-            let time = to.at.since(from.at).max(Ps(1));
-            let waited = work(to, fullest).waited - work(from, fullest).waited;
-            Half {
-                goodput: (to.delivered - from.delivered) as f64 * 8.0 / time.as_seconds_f64(),
-                queue: waited as f64 / time.0 as f64,
-                rate: mean(&self.rate, from.at, to.at),
-            }
-        };
-        Load {
-            // A packet that is being sent at the end counts whole.
-            utilisation: (busy as f64 / span).min(1.0),
-            mean_queue: waited as f64 / span,
-            halves: middle.map(|middle| [half(warm, middle), half(middle, &end)]),
-        }
+        self.half = Totals::at(now, connections, ports);
     }
 
     /// A switch marks a packet.
-    pub fn marked(&mut self, node: usize) {
-        self.marked += 1;
-        if let Some(switch) = self.switches.get_mut(node) {
-            switch.marked += 1;
-        }
+    pub fn marked(&mut self, node: u32) {
+        self.metrics.marked += 1;
+        self.switches[node as usize].marked += 1;
     }
 
     /// A packet is lost.
     pub const fn lost(&mut self) {
-        self.lost += 1;
+        self.metrics.lost += 1;
     }
 
     /// A switch sends a PFC frame.
-    pub fn paused(&mut self, node: usize) {
-        self.pauses += 1;
-        if let Some(switch) = self.switches.get_mut(node) {
-            switch.pauses += 1;
-        }
+    pub fn paused(&mut self, node: u32) {
+        self.metrics.pauses += 1;
+        self.switches[node as usize].pauses += 1;
     }
 
     /// A queue of a switch has grown to `depth` octets; `above_kmin` says whether that is congestion.
-    pub fn queued(&mut self, node: usize, now: Ps, depth: u64, above_kmin: bool) {
-        if above_kmin && self.onset.is_none() {
-            self.onset = Some(now);
+    pub fn queued(&mut self, node: u32, now: Ps, depth: u64, above_kmin: bool) {
+        if above_kmin {
+            self.metrics.onset.get_or_insert(now);
         }
-        self.peak = self.peak.max(depth);
-        if let Some(switch) = self.switches.get_mut(node) {
-            switch.peak_queue = switch.peak_queue.max(depth);
+        for peak in [
+            &mut self.metrics.peak_queue,
+            &mut self.switches[node as usize].peak_queue,
+        ] {
+            *peak = depth.max(*peak);
         }
         self.still_queued(now, depth);
     }
 
     /// A queue of a switch holds `depth` octets.
     pub fn still_queued(&mut self, now: Ps, depth: u64) {
-        let bucket = ((now.0 / self.interval) as usize).min(SAMPLES);
-        if let Some(most) = self.queue.get_mut(bucket) {
-            *most = (*most).max(depth);
+        let sample = (now.0 / self.interval.0) as usize;
+        if let Some((_, most)) = self.metrics.queue_over_time.get_mut(sample) {
+            *most = depth.max(*most);
         }
     }
 
@@ -363,109 +249,57 @@ impl Ledger {
         } else {
             self.above = self.above.saturating_sub(1);
             if self.above == 0 {
-                self.above_kmax = self.above_kmax + now.since(self.above_since);
+                self.metrics.above_kmax = self.metrics.above_kmax + now.since(self.above_since);
             }
         }
     }
 
     /// A sender slows down.
     pub fn slowed(&mut self, now: Ps) {
-        if self.onset.is_some() && self.first_cut.is_none() {
-            self.first_cut = Some(now);
+        if self.metrics.onset.is_some() {
+            self.metrics.first_cut.get_or_insert(now);
         }
     }
 
     /// The sum of all senders' rates now.
     pub fn sample(&mut self, now: Ps, rate: f64) {
-        self.rate.push((now, rate));
+        self.metrics.rate_over_time.push((now, rate));
     }
 
     /// The ground truth and the figures, at the end.
-    pub fn close(
-        mut self,
-        simulation: &Simulation,
-        name: &str,
-        connections: Vec<Connection>,
-        load: Load,
-    ) -> (Truth, Metrics) {
+    pub fn close(mut self, name: &str, connections: Vec<Connection>, ports: &[Port]) -> Outcome {
+        let simulation = self.simulation;
         if self.above > 0 {
             self.above = 1;
             self.crossed_kmax(simulation.duration, false);
         }
-        let metrics = self.metrics(simulation, &connections, load);
-        let mut seen: Vec<_> = self.seen.into_iter().map(Vec::into_iter).collect();
-        let flows = simulation
-            .flows
-            .iter()
-            .zip(connections)
-            .map(|(flow, connection)| {
-                let at_points = seen
-                    .iter_mut()
-                    .map(|flows| flows.next().unwrap_or_default())
-                    .enumerate()
-                    .filter(|(_, seen)| seen.packets > 0)
-                    .map(|(vantage_point, seen)| SeenTruth {
-                        vantage_point,
-                        packets: seen.packets,
-                        octets: seen.octets,
-                        ce: seen.ce,
-                        packets_by_second: seen.by_second.into_map(),
-                    })
-                    .collect();
-                let counts = connection.counts;
-                FlowTruth {
-                    name: flow.name.clone(),
-                    sender: flow.source,
-                    receiver: flow.destination,
-                    sender_qp: flow.sender_qp.get(),
-                    receiver_qp: flow.receiver_qp.get(),
-                    source_port: flow.source_port,
-                    packets_sent: counts.packets,
-                    packets_again: counts.again,
-                    octets_delivered: counts.delivered,
-                    ce_received: counts.ce,
-                    messages_done: connection.acknowledged / connection.packets_a_message,
-                    slowed_by: counts
-                        .slowed
-                        .into_iter()
-                        .map(|(kind, n)| (kind.to_owned(), n))
-                        .collect(),
-                    first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
-                    detours: counts.detours,
-                    seen: at_points,
-                    rate: counts.rate,
-                }
-            })
-            .collect();
-        let flow_name = |index: u32| {
-            simulation
-                .flows
-                .get(index as usize)
-                .map(|flow| flow.name.clone())
-        };
-        // By what they say: not in the order of a hash table.
-        let mut told: Vec<_> = self.told.into_iter().collect();
-        told.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let notifications = told
-            .into_iter()
-            .map(|((vantage_point, note), told)| NotificationTruth {
-                vantage_point,
-                kind: note.kind.id().to_owned(),
-                notifier: note.notifier,
-                told: note.told,
-                sender: note.sender,
-                qp: note.qp.map(|(qp, _)| qp),
-                qp_side: note
-                    .qp
-                    .map(|(_, receiver)| if receiver { "receiver" } else { "sender" }.to_owned()),
-                flow_label: note.flow_label,
-                flow: flow_name(note.flow),
-                levels: told.levels,
-                total: told.total,
-                by_second: told.by_second.into_map(),
-            })
-            .collect();
-        let is_switch = |n: usize| matches!(simulation.nodes[n].kind, NodeKind::Switch(_));
+        self.conclude(&connections, ports);
+        let flows = simulation.flows.iter().zip(connections).zip(self.seen);
+        let flows = flows.map(|((flow, connection), mut seen)| {
+            seen.retain(|seen| seen.packets > 0);
+            let counts = connection.counts;
+            let slowed_by = counts.slowed.into_iter();
+            FlowTruth {
+                name: flow.name.clone(),
+                sender: flow.source,
+                receiver: flow.destination,
+                sender_qp: flow.sender_qp.get(),
+                receiver_qp: flow.receiver_qp.get(),
+                source_port: flow.source_port,
+                packets_sent: counts.packets,
+                packets_again: counts.again,
+                octets_delivered: counts.delivered,
+                ce_received: counts.ce,
+                messages_done: connection.acknowledged / connection.packets_a_message,
+                slowed_by: slowed_by.map(|(kind, n)| (kind.to_owned(), n)).collect(),
+                first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
+                detours: counts.detours,
+                seen,
+                rate: counts.rate,
+            }
+        });
+        let switches = self.switches.into_iter().zip(&simulation.nodes);
+        let switches = switches.filter(|(_, node)| matches!(node.kind, NodeKind::Switch(_)));
         let truth = Truth {
             schema: TRUTH_SCHEMA.to_owned(),
             version: TRUTH_VERSION,
@@ -475,77 +309,78 @@ impl Ledger {
             duration_ns: simulation.duration.as_nanos(),
             epoch_ns: simulation.epoch,
             vantage_points: self.vantage_points,
-            flows,
-            notifications,
-            switches: self
-                .switches
-                .into_iter()
-                .zip(self.notified)
-                .enumerate()
-                .filter(|(n, _)| is_switch(*n))
-                .map(|(_, (switch, sent))| SwitchTruth {
-                    notified: sent
-                        .into_iter()
-                        .map(|(kind, n)| (kind.id().to_owned(), n))
-                        .collect(),
-                    ..switch
-                })
-                .collect(),
+            flows: flows.collect(),
+            notifications: self.notifications.into_values().collect(),
+            switches: switches.map(|(switch, _)| switch).collect(),
             findings: BTreeMap::new(),
         };
-        (truth, metrics)
+        Outcome {
+            truth,
+            metrics: self.metrics,
+        }
     }
 
-    fn metrics(&self, simulation: &Simulation, connections: &[Connection], load: Load) -> Metrics {
-        let (from, to) = self.counted(simulation, connections);
-        let completion = self.completion(connections);
-        let seconds = to.since(from).max(Ps(1)).as_seconds_f64();
-        let delivered = |counts: &Counts| match completion {
-            Some(_) => counts.delivered,
-            None => counts.delivered - counts.warm,
+    /// The figures that are of the whole time counted: behind the warm-up, or what it took where all flows were done.
+    fn conclude(&mut self, connections: &[Connection], ports: &[Port]) {
+        let simulation = self.simulation;
+        // Nothing is sent behind the last flow's end, so nothing is counted.
+        let all_done = connections.iter().all(Connection::is_done);
+        let (warm, from, to) = if all_done {
+            let first = simulation.flows.iter().map(|flow| flow.start).min();
+            (
+                &Totals::default(),
+                first.unwrap_or_default(),
+                self.last_finished,
+            )
+        } else {
+            (&self.warm, simulation.warm_up, simulation.duration)
         };
-        let shares: Vec<f64> = connections
-            .iter()
-            .map(|c| delivered(&c.counts) as f64 * 8.0 / seconds)
-            .collect();
-        let sum: f64 = shares.iter().sum();
-        let squares: f64 = shares.iter().map(|s| s * s).sum();
-        Metrics {
-            onset: self.onset,
-            first_cut: self.first_cut,
-            peak_queue: self.peak,
-            above_kmax: self.above_kmax,
-            goodput: sum,
-            completion,
-            halves: load.halves,
-            utilisation: load.utilisation,
-            by_flow: simulation
-                .flows
-                .iter()
-                .zip(&shares)
-                .map(|(flow, share)| (flow.name.clone(), *share))
-                .collect(),
-            told_twice: self.told_twice,
-            mean_queue: load.mean_queue,
-            fairness: if squares > 0.0 {
-                sum * sum / (shares.len() as f64 * squares)
-            } else {
-                0.0
-            },
-            notifications: self.notifications.clone(),
-            marked: self.marked,
-            lost: self.lost,
-            again: connections.iter().map(|c| c.counts.again).sum(),
-            pauses: self.pauses,
-            packets: self.packets,
-            queue_over_time: self
-                .queue
-                .iter()
-                .take(SAMPLES)
-                .enumerate()
-                .map(|(i, depth)| (Ps(i as u64 * self.interval), *depth))
-                .collect(),
-            rate_over_time: self.rate.clone(),
+        let end = Totals::at(simulation.duration, connections, ports);
+        let span = to.since(from).max(Ps(1));
+
+        let (mut busy, mut waited, mut fullest) = (0, 0, 0);
+        for (index, port) in ports.iter().enumerate() {
+            let node = &simulation.nodes[port.node as usize];
+            if let NodeKind::Switch(_) = node.kind {
+                let (before, after) = (warm.work(index), end.work(index));
+                busy = busy.max(after.busy.since(before.busy).0);
+                if after.waited - before.waited > waited {
+                    (waited, fullest) = (after.waited - before.waited, index);
+                }
+            }
         }
+        let half = |from: &Totals, to: &Totals| {
+            let time = to.at.since(from.at).max(Ps(1));
+            let waited = to.work(fullest).waited - from.work(fullest).waited;
+            Half {
+                goodput: (to.delivered - from.delivered) as f64 * 8.0 / time.as_seconds_f64(),
+                queue: waited as f64 / time.0 as f64,
+                rate: mean(&self.metrics.rate_over_time, from.at, to.at),
+            }
+        };
+        let halves = (!all_done).then(|| [half(warm, &self.half), half(&self.half, &end)]);
+
+        let goodput = connections.iter().map(|connection| {
+            let counts = &connection.counts;
+            let before = if all_done { 0 } else { counts.warm };
+            (counts.delivered - before) as f64 * 8.0 / span.as_seconds_f64()
+        });
+        let names = simulation.flows.iter().map(|flow| flow.name.clone());
+        let by_flow: Vec<(String, f64)> = names.zip(goodput).collect();
+        let sum: f64 = by_flow.iter().map(|(_, share)| share).sum();
+        let squares: f64 = by_flow.iter().map(|(_, share)| share * share).sum();
+
+        let metrics = &mut self.metrics;
+        metrics.halves = halves;
+        metrics.completion = all_done.then_some(self.last_finished);
+        // A packet that is being sent at the end counts whole.
+        metrics.utilisation = (busy as f64 / span.0 as f64).min(1.0);
+        metrics.mean_queue = waited as f64 / span.0 as f64;
+        metrics.goodput = sum;
+        if squares > 0.0 {
+            metrics.fairness = sum * sum / (by_flow.len() as f64 * squares);
+        }
+        metrics.by_flow = by_flow;
+        metrics.again = connections.iter().map(|c| c.counts.again).sum();
     }
 }

@@ -3,22 +3,20 @@
 //! Nodes decide by the roles of `fcn-node`; notifications and RDMA CM travel as octets that their receivers parse, data
 //! as values whose octets are made at vantage points. Hosts are in `host.rs`, switches in `switch.rs`.
 
+mod advertise;
 mod connection;
 mod event;
-mod foreign;
 mod frames;
 mod hash;
 mod host;
 mod ledger;
-mod management;
 pub mod outcome;
 mod packet;
 mod port;
-#[cfg(test)]
-mod published;
+mod rdma_cm;
 mod route;
-mod routing;
 mod switch;
+mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -29,11 +27,11 @@ use event::{Event, Events};
 use fcn_node::Outgoing;
 use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
-use frames::{Context, Frames, HOPS};
+use frames::{Context, Frames};
 use host::HostState;
 use ledger::Ledger;
 use outcome::Outcome;
-use packet::{CONTROL, ECT0, NONE, Note, Octets, Packet, Shelf, Trace, What};
+use packet::{ECT0, NONE, Note, Octets, Packet, PacketKind, Pool, Trace};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -88,7 +86,7 @@ pub fn play(
             break;
         }
         world.now = at;
-        world.happen(event);
+        world.handle(event);
         if world.failed.is_some() {
             break;
         }
@@ -131,7 +129,7 @@ impl Error for NoConnection {}
 const TELL_EVERY: u32 = 1 << 16;
 
 /// A notification that is being made: by which node, of which kind, about which flow.
-type Making = (u32, Kind, u32, Packet);
+type Pending = (u32, Kind, u32, Packet);
 
 /// A node's state.
 enum State {
@@ -147,25 +145,25 @@ struct World<'s> {
     ports: Vec<Port>,
     nodes: Vec<State>,
     connections: Vec<Connection>,
-    octets: Shelf<Octets>,
-    traces: Shelf<Trace>,
+    octets: Pool<Octets>,
+    traces: Pool<Trace>,
     frames: Frames<'s>,
     routes: Routes,
     chance: Xoshiro256PlusPlus,
-    ledger: Ledger,
+    ledger: Ledger<'s>,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
     addresses: HashMap<IpAddr, u32>,
     /// By sender and QP there, by receiver and QP there: the flow.
     qps: HashMap<(IpAddr, u32), u32>,
     /// The first Fast CNP seen about each flow, for those who replay it.
-    overheard: FxHashMap<u32, Vec<u8>>,
+    first_fast_cnps: FxHashMap<u32, Vec<u8>>,
     /// The data packet that a notification quotes.
     scratch: Vec<u8>,
     /// The notification that is being written.
     emitted: Vec<u8>,
     /// Notifications that are being made.
-    making: Shelf<Option<Making>>,
+    pending: Pool<Option<Pending>>,
 }
 
 impl<'s> World<'s> {
@@ -205,10 +203,7 @@ impl<'s> World<'s> {
             .iter()
             .zip(of_node)
             .map(|(node, ports)| match &node.kind {
-                NodeKind::Host(host) => State::Host(Box::new(HostState::new(
-                    host,
-                    ports.first().copied().unwrap_or(NONE),
-                ))),
+                NodeKind::Host(host) => State::Host(Box::new(HostState::new(host, ports[0]))),
                 NodeKind::Switch(switch) => State::Switch(Box::new(SwitchState::new(
                     switch,
                     ports,
@@ -219,9 +214,7 @@ impl<'s> World<'s> {
         let mut addresses = HashMap::new();
         for (index, node) in simulation.nodes.iter().enumerate() {
             addresses.insert(IpAddr::V6(node.ipv6), index as u32);
-            if let Some(ipv4) = node.ipv4 {
-                addresses.insert(IpAddr::V4(ipv4), index as u32);
-            }
+            addresses.insert(IpAddr::V4(node.ipv4), index as u32);
         }
         let mut qps = HashMap::new();
         for (index, flow) in simulation.flows.iter().enumerate() {
@@ -234,8 +227,8 @@ impl<'s> World<'s> {
             ports,
             nodes,
             connections: simulation.flows.iter().map(Connection::new).collect(),
-            octets: Shelf::default(),
-            traces: Shelf::default(),
+            octets: Pool::default(),
+            traces: Pool::default(),
             frames: Frames::new(simulation, paths),
             routes,
             chance: Xoshiro256PlusPlus::seed_from_u64(simulation.seed),
@@ -244,10 +237,10 @@ impl<'s> World<'s> {
             failed: None,
             addresses,
             qps,
-            overheard: FxHashMap::default(),
+            first_fast_cnps: FxHashMap::default(),
             scratch: Vec::new(),
             emitted: vec![0; Outgoing::MAX_LEN],
-            making: Shelf::default(),
+            pending: Pool::default(),
             simulation,
         }
     }
@@ -261,7 +254,7 @@ impl<'s> World<'s> {
         self.events.plan(warm_up + half, Event::HalfCounted);
         for (index, node) in self.simulation.nodes.iter().enumerate() {
             if let NodeKind::Switch(switch) = &node.kind
-                && switch.proxy.as_ref().is_some_and(routing::is_advertised)
+                && switch.proxy.as_ref().is_some_and(advertise::is_advertised)
             {
                 self.events.plan(Ps(0), Event::Advertise(index as u32));
             }
@@ -280,7 +273,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Arrive(port) => self.arrive(port),
             Event::Free(port) => {
@@ -298,7 +291,7 @@ impl<'s> World<'s> {
             Event::Timeout(flow) => self.timeout(flow),
             Event::Inject(index) => self.inject(index),
             Event::Advertise(node) => self.advertise(node),
-            Event::Notify(place) => self.made(place),
+            Event::Notify(place) => self.notification_ready(place),
             Event::WarmedUp => self.warmed_up(),
             Event::HalfCounted => {
                 self.ledger
@@ -315,9 +308,7 @@ impl<'s> World<'s> {
                 switch.settle(&mut ledger.switches[node]);
             }
         }
-        let load = ledger.load(self.simulation, &self.connections, &self.ports);
-        let (truth, metrics) = ledger.close(self.simulation, name, self.connections, load);
-        Outcome { truth, metrics }
+        ledger.close(name, self.connections, &self.ports)
     }
 
     /// From now on what is delivered and sent counts.
@@ -455,8 +446,8 @@ impl<'s> World<'s> {
 
     /// Writes a packet to the sink, and counts it.
     fn capture(&mut self, point: usize, packet: &Packet, (from, to): (u32, u32)) {
-        let note = match packet.what {
-            What::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
+        let note = match packet.kind {
+            PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
             _ => None,
         };
         self.ledger.captured(point, self.now, packet, note);
@@ -495,12 +486,12 @@ impl<'s> World<'s> {
             .ok()
     }
 
-    /// Gives back what a packet keeps on the shelves.
+    /// Gives back what a packet keeps on the pools.
     fn discard(&mut self, packet: &Packet) {
-        match packet.what {
-            What::Frame => self.octets.give(packet.extra),
-            What::Data => self.traces.give(packet.extra),
-            What::Ack | What::Nak => {}
+        match packet.kind {
+            PacketKind::Frame => self.octets.release(packet.extra),
+            PacketKind::Data => self.traces.release(packet.extra),
+            PacketKind::Ack | PacketKind::Nak => {}
         }
     }
 
@@ -513,22 +504,8 @@ impl<'s> World<'s> {
     fn frame_to(&mut self, to: u32, octets: Octets) -> Packet {
         let len = (ethernet::LEN + octets.bytes.len()) as u32;
         Packet {
-            what: What::Frame,
-            class: CONTROL,
-            ecn: 0,
-            outer_ecn: 0,
-            hops: HOPS,
-            outer_hops: HOPS,
-            ack_request: false,
-            path: 0,
-            flow: NONE,
-            len,
-            to,
-            tunnel: NONE,
-            label: 0,
-            came_by: NONE,
             extra: self.octets.put(octets),
-            index: 0,
+            ..Packet::new(PacketKind::Frame, to, len)
         }
     }
 
@@ -545,24 +522,12 @@ impl<'s> World<'s> {
             traces: &self.traces,
         };
         self.scratch.clear();
-        let mut trace = None;
-        if let Some(packet) = about {
-            trace = self
-                .traces
-                .at(packet.extra)
-                .filter(|_| packet.extra != NONE)
-                .map(|t| (t.opt_type, &t.bytes[..]));
-            if matches!(outgoing, Outgoing::ProxyCn { .. })
-                && self
-                    .frames
-                    .quote(packet, context, &mut self.scratch)
-                    .is_err()
-            {
-                return None;
-            }
+        if let (Some(packet), Outgoing::ProxyCn { .. }) = (about, outgoing) {
+            let quoted = self.frames.quote(packet, context, &mut self.scratch);
+            quoted.ok()?;
         }
         let about = fcn_node::About {
-            trace,
+            trace: about.and_then(|packet| self.traces.of(packet)),
             invoking: &self.scratch,
         };
         let (len, kind) = outgoing
@@ -572,8 +537,10 @@ impl<'s> World<'s> {
             note: Some(self.note(outgoing, kind, flow)),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
-        if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2) && !self.overheard.contains_key(&flow) {
-            self.overheard.insert(flow, octets.bytes.clone());
+        if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)
+            && !self.first_fast_cnps.contains_key(&flow)
+        {
+            self.first_fast_cnps.insert(flow, octets.bytes.clone());
         }
         let (_, destination) = outgoing.addresses();
         let mut packet = self.frame(destination, octets)?;

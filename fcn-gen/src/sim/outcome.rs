@@ -109,7 +109,7 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 /// A flow's data packets at one vantage point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenTruth {
     /// Index in `vantage_points`.
     pub vantage_point: usize,
@@ -176,7 +176,7 @@ pub struct SwitchTruth {
 }
 
 /// Figures by which mechanisms compare.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// When a queue of a congestion point first went above Kmin.
     pub onset: Option<Ps>,

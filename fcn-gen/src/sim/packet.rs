@@ -13,6 +13,8 @@ pub const QUEUES: usize = 9;
 pub const MAC_CONTROL: u8 = 8;
 /// The class of notifications, connection management and routing.
 pub const CONTROL: u8 = 7;
+/// Hop limit that senders start with.
+pub const HOPS: u8 = 64;
 /// No flow, no trace, no frame.
 pub const NONE: u32 = u32::MAX;
 /// ECN field of a packet that met congestion.
@@ -26,14 +28,14 @@ pub const SHORTEST_FRAME: u32 = 60;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum PacketKind {
     /// Data of its flow.
     Data,
     /// Acknowledgement of its flow's data.
     Ack,
     /// Negative acknowledgement: a gap in its flow's data.
     Nak,
-    /// Anything else: octets in the [`Shelf`], at `extra`.
+    /// Anything else: octets in the [`Pool`], at `extra`.
     Frame,
 }
 
@@ -41,7 +43,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// What it is.
-    pub what: What,
+    pub kind: PacketKind,
     /// Queue that it waits in.
     pub class: u8,
     /// ECN field of its own IP header.
@@ -68,10 +70,34 @@ pub struct Packet {
     pub label: u32,
     /// The port by which it came to the node that holds it, or [`NONE`].
     pub came_by: u32,
-    /// Data: its IOAM trace on the [`Shelf`], or [`NONE`]. Frame: its octets there.
+    /// Data: its IOAM trace on the [`Pool`], or [`NONE`]. Frame: its octets there.
     pub extra: u32,
     /// Data: packets of the flow before it. Acknowledgements: that of the data packet meant.
     pub index: u64,
+}
+
+impl Packet {
+    /// A packet on its first link, outside of tunnels.
+    pub const fn new(kind: PacketKind, to: u32, len: u32) -> Self {
+        Self {
+            kind,
+            class: CONTROL,
+            ecn: 0,
+            outer_ecn: 0,
+            hops: HOPS,
+            outer_hops: HOPS,
+            ack_request: false,
+            path: 0,
+            flow: NONE,
+            len,
+            to,
+            tunnel: NONE,
+            label: 0,
+            came_by: NONE,
+            extra: NONE,
+            index: 0,
+        }
+    }
 }
 
 /// Octets of a packet that is neither data nor acknowledgement, and what to count it as.
@@ -148,12 +174,12 @@ impl Default for Trace {
 
 /// Where packets keep what does not fit into [`Packet`]. Places are used again, and so is their memory.
 #[derive(Debug)]
-pub struct Shelf<T> {
+pub struct Pool<T> {
     places: Vec<T>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Pool<T> {
     fn default() -> Self {
         Self {
             places: Vec::new(),
@@ -162,7 +188,7 @@ impl<T> Default for Shelf<T> {
     }
 }
 
-impl<T: Default> Shelf<T> {
+impl<T: Default> Pool<T> {
     /// A place, with whatever was left in it.
     pub fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
@@ -172,13 +198,13 @@ impl<T: Default> Shelf<T> {
     }
 
     /// Gives a place back; [`NONE`] is nothing.
-    pub fn give(&mut self, place: u32) {
+    pub fn release(&mut self, place: u32) {
         if place != NONE {
             self.free.push(place);
         }
     }
 
-    /// What is there.
+    /// What is there; nothing at [`NONE`].
     pub fn at(&self, place: u32) -> Option<&T> {
         self.places.get(place as usize)
     }
@@ -198,20 +224,28 @@ impl<T: Default> Shelf<T> {
     }
 }
 
+impl Pool<Trace> {
+    /// The trace in a data packet, where it has one.
+    pub fn of(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
+        let trace = (packet.kind == PacketKind::Data).then(|| self.at(packet.extra))??;
+        Some((trace.opt_type, &trace.bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn places_are_used_again() {
-        let mut shelf = Shelf::default();
-        let a = shelf.put(1);
-        let b = shelf.put(2);
+        let mut pool = Pool::default();
+        let a = pool.put(1);
+        let b = pool.put(2);
         assert_ne!(a, b);
-        shelf.give(a);
-        shelf.give(NONE);
-        assert_eq!(shelf.put(3), a);
-        assert_eq!(shelf.at(a), Some(&3));
-        assert_eq!(shelf.at(NONE), None);
+        pool.release(a);
+        pool.release(NONE);
+        assert_eq!(pool.put(3), a);
+        assert_eq!(pool.at(a), Some(&3));
+        assert_eq!(pool.at(NONE), None);
     }
 }

@@ -242,27 +242,14 @@ impl Port {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::{NONE, What};
+    use super::super::packet::PacketKind;
     use super::*;
 
     fn packet(class: u8, index: u64) -> Packet {
         Packet {
-            what: What::Data,
             class,
-            ecn: 0,
-            outer_ecn: 0,
-            hops: 64,
-            outer_hops: 0,
-            ack_request: false,
-            path: 0,
-            flow: 0,
-            len: 100,
-            to: 0,
-            tunnel: NONE,
-            label: 0,
-            came_by: NONE,
-            extra: NONE,
             index,
+            ..Packet::new(PacketKind::Data, 0, 100)
         }
     }
 

@@ -2,182 +2,125 @@
 
 use super::frames::Path;
 use super::hash::mix;
-use crate::scenario::model::{NodeKind, Simulation, Tunnel};
+use crate::scenario::model::{NodeKind, Simulation};
 use std::collections::VecDeque;
 
-/// Routes of every switch.
+/// Routes of every switch. Tables go by the switches' places among themselves.
 #[derive(Debug)]
 pub struct Routes {
     /// By node: the switch that it is, or that it is attached to, and the port there towards it.
     attached: Vec<(usize, Option<u32>)>,
-    /// By switch and destination switch (both as nodes): the ports to choose from.
+    /// By switch and destination switch: the ports to choose from.
     next: Vec<Vec<Vec<u32>>>,
-    /// By node: its place in `next`, for switches.
-    place: Vec<Option<usize>>,
-    /// By edge (as place) and destination switch: the tunnel to take.
+    /// By edge and destination switch: the tunnel to take.
     tunnels: Vec<Vec<Option<u32>>>,
-}
-
-/// The port of `node` on link `link`.
-fn port_of(simulation: &Simulation, node: usize, link: usize) -> u32 {
-    (link * 2 + usize::from(simulation.links[link].b == node)) as u32
 }
 
 impl Routes {
     /// The routes of `simulation`, and the tunnels between its provider edges.
     pub fn new(simulation: &Simulation) -> (Self, Vec<Path>) {
+        let is_switch = |node: usize| matches!(simulation.nodes[node].kind, NodeKind::Switch(_));
         let switches: Vec<usize> = (0..simulation.nodes.len())
-            .filter(|&n| matches!(simulation.nodes[n].kind, NodeKind::Switch(_)))
+            .filter(|node| is_switch(*node))
             .collect();
-        let mut place = vec![None; simulation.nodes.len()];
-        for (at, &node) in switches.iter().enumerate() {
-            place[node] = Some(at);
+        let mut attached = vec![(usize::MAX, None); simulation.nodes.len()];
+        for (place, node) in switches.iter().enumerate() {
+            attached[*node].0 = place;
         }
-        let mut attached: Vec<(usize, Option<u32>)> =
-            (0..simulation.nodes.len()).map(|n| (n, None)).collect();
+        // By switch: the switches next to it, and the ports towards them.
         let mut neighbours: Vec<Vec<(usize, u32)>> = vec![Vec::new(); switches.len()];
-        for (index, link) in simulation.links.iter().enumerate() {
-            for (here, there) in [(link.a, link.b), (link.b, link.a)] {
-                match (place[here], place[there]) {
-                    (Some(at), Some(_)) => {
-                        neighbours[at].push((there, port_of(simulation, here, index)));
-                    }
-                    (Some(_), None) => {
-                        attached[there] = (here, Some(port_of(simulation, here, index)));
-                    }
-                    _ => {}
+        for (link, port) in simulation.links.iter().zip((0..).step_by(2)) {
+            for (here, there, port) in [(link.a, link.b, port), (link.b, link.a, port + 1)] {
+                let place = attached[here].0;
+                match (is_switch(here), is_switch(there)) {
+                    (true, true) => neighbours[place].push((attached[there].0, port)),
+                    (true, false) => attached[there] = (place, Some(port)),
+                    (false, _) => {}
                 }
             }
         }
-        let next = (0..switches.len())
-            .map(|_| vec![Vec::new(); switches.len()])
-            .collect();
-        let mut routes = Self {
-            attached,
-            next,
-            place,
-            tunnels: Vec::new(),
+        let next = next_ports(&neighbours);
+        let edge = |place: usize| match &simulation.nodes[switches[place]].kind {
+            NodeKind::Switch(switch) => switch.edge.as_ref().map(|edge| edge.tunnel),
+            NodeKind::Host(_) => None,
         };
-        for (to, &destination) in switches.iter().enumerate() {
-            routes.towards(to, destination, &switches, &neighbours);
-        }
-        let paths = routes.tunnels(simulation, &switches);
-        (routes, paths)
-    }
-
-    /// Distances to one switch, breadth first, and the ports that come nearer to it.
-    fn towards(
-        &mut self,
-        to: usize,
-        destination: usize,
-        switches: &[usize],
-        neighbours: &[Vec<(usize, u32)>],
-    ) {
-        let mut distance = vec![usize::MAX; switches.len()];
-        distance[to] = 0;
-        let mut queue = VecDeque::from([destination]);
-        while let Some(node) = queue.pop_front() {
-            let Some(at) = self.place[node] else { continue };
-            for &(neighbour, _) in &neighbours[at] {
-                if let Some(n) = self.place[neighbour]
-                    && distance[n] == usize::MAX
-                {
-                    distance[n] = distance[at] + 1;
-                    queue.push_back(neighbour);
-                }
-            }
-        }
-        for (at, around) in neighbours.iter().enumerate() {
-            self.next[at][to] = around
-                .iter()
-                .filter(|(neighbour, _)| {
-                    distance[at] != usize::MAX
-                        && self.place[*neighbour]
-                            .is_some_and(|n| distance[n].checked_add(1) == Some(distance[at]))
-                })
-                .map(|&(_, port)| port)
-                .collect();
-        }
-    }
-
-    /// A tunnel for each pair of provider edges; an edge takes it to whatever lies behind the other.
-    fn tunnels(&mut self, simulation: &Simulation, switches: &[usize]) -> Vec<Path> {
-        let tunnel = |node: usize| -> Option<Tunnel> {
-            match &simulation.nodes[node].kind {
-                NodeKind::Switch(switch) => switch.edge.as_ref().map(|edge| edge.tunnel),
-                NodeKind::Host(_) => None,
-            }
-        };
-        let mut paths = Vec::new();
-        let mut chosen = vec![vec![None; switches.len()]; switches.len()];
+        // A tunnel for each pair of provider edges; an edge takes it to whatever lies behind the other.
+        let mut paths: Vec<Path> = Vec::new();
+        let mut tunnels = vec![vec![None; switches.len()]; switches.len()];
         for (from, &ingress) in switches.iter().enumerate() {
-            let Some(how) = tunnel(ingress) else { continue };
-            for (to, choice) in chosen[from].iter_mut().enumerate() {
-                let mut at = from;
-                let mut last = None;
-                // No shortest path is longer than there are switches.
-                for _ in 0..switches.len() {
-                    let Some(&port) = self.next[at][to].first() else {
-                        break;
-                    };
-                    let link = simulation.links[port as usize / 2];
-                    let there = if port % 2 == 0 { link.b } else { link.a };
-                    let Some(place) = self.place[there] else {
-                        break;
-                    };
-                    at = place;
-                    if tunnel(there).is_some() {
-                        last = Some(there);
-                    }
+            let Some(tunnel) = edge(from) else { continue };
+            for to in 0..switches.len() {
+                let (mut at, mut last_edge) = (from, None);
+                while let Some(port) = next[at][to].first() {
+                    let link = simulation.links[*port as usize / 2];
+                    at = attached[if port % 2 == 0 { link.b } else { link.a }].0;
+                    last_edge = edge(at).map(|_| switches[at]).or(last_edge);
                 }
-                let Some(egress) = last else { continue };
-                let known = paths
-                    .iter()
-                    .position(|p: &Path| p.ingress == ingress && p.egress == egress);
+                let Some(egress) = last_edge else { continue };
+                let path = Path {
+                    ingress,
+                    egress,
+                    tunnel,
+                };
+                let known = paths.iter().position(|known| *known == path);
                 let index = known.unwrap_or_else(|| {
-                    paths.push(Path {
-                        ingress,
-                        egress,
-                        tunnel: how,
-                    });
+                    paths.push(path);
                     paths.len() - 1
                 });
-                *choice = Some(index as u32);
+                tunnels[from][to] = Some(index as u32);
             }
         }
-        self.tunnels = chosen;
-        paths
+        let routes = Self {
+            attached,
+            next,
+            tunnels,
+        };
+        (routes, paths)
     }
 
     /// The port by which `switch` sends to node `to`, where there are several one by a hash of the packet's headers.
     pub fn port(&self, switch: usize, to: usize, hash: impl FnOnce() -> u64) -> Option<u32> {
-        let &(at, last) = self.attached.get(to)?;
-        if at == switch {
+        let ((here, _), (there, last)) = (self.attached[switch], self.attached[to]);
+        if here == there {
             return last;
         }
-        let ports = self
-            .next
-            .get((*self.place.get(switch)?)?)?
-            .get((*self.place.get(at)?)?)?;
+        let ports = self.next.get(here)?.get(there)?;
         match ports.len() {
-            0 => None,
-            1 => ports.first().copied(),
+            0 | 1 => ports.first().copied(),
             // The switch's number is in it, or all would choose alike.
-            n => ports
-                .get((mix(hash() ^ switch as u64) % n as u64) as usize)
-                .copied(),
+            n => Some(ports[(mix(hash() ^ switch as u64) % n as u64) as usize]),
         }
     }
 
     /// The tunnel that edge `switch` puts packets to host `to` into.
     pub fn tunnel(&self, switch: usize, to: usize) -> Option<u32> {
-        let &(at, last) = self.attached.get(to)?;
+        let (there, last) = self.attached[to];
         last?;
-        *self
-            .tunnels
-            .get((*self.place.get(switch)?)?)?
-            .get((*self.place.get(at)?)?)?
+        self.tunnels[self.attached[switch].0][there]
     }
+}
+
+/// The ports that come nearer, by switch and destination switch.
+fn next_ports(neighbours: &[Vec<(usize, u32)>]) -> Vec<Vec<Vec<u32>>> {
+    let mut next = vec![vec![Vec::new(); neighbours.len()]; neighbours.len()];
+    for to in 0..neighbours.len() {
+        let mut distances = vec![usize::MAX; neighbours.len()];
+        distances[to] = 0;
+        let mut queue = VecDeque::from([to]);
+        while let Some(at) = queue.pop_front() {
+            // All that are nearer are known by now, and none that is farther.
+            for &(neighbour, _) in &neighbours[at] {
+                if distances[neighbour] == usize::MAX {
+                    distances[neighbour] = distances[at] + 1;
+                    queue.push_back(neighbour);
+                }
+            }
+            let nearer = neighbours[at].iter();
+            let nearer = nearer.filter(|(neighbour, _)| distances[*neighbour] < distances[at]);
+            next[at][to] = nearer.map(|(_, port)| *port).collect();
+        }
+    }
+    next
 }
 
 #[cfg(test)]

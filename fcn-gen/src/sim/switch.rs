@@ -2,10 +2,10 @@
 
 use super::connection::{entropy, psn};
 use super::event::Event;
-use super::frames::{HOPS, Path};
+use super::frames::Path;
 use super::hash::mix;
 use super::outcome::SwitchTruth;
-use super::packet::{CE, ECT0, MAC_CONTROL, NONE, Octets, Packet, What};
+use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
 use crate::scenario::model::{self, NodeKind, Thresholds};
 use crate::units::Ps;
@@ -33,6 +33,8 @@ pub struct SwitchState {
     proxy: Option<Proxy>,
     edge: Option<IngressPe>,
     border: Option<Border>,
+    /// Its node identifier in IOAM traces.
+    ioam_node: Option<u32>,
     /// Whether its proxy or provider edge has to know the QPs at senders.
     learns_qps: bool,
     pub ports: Vec<u32>,
@@ -53,6 +55,7 @@ impl SwitchState {
                 .as_ref()
                 .map(|e| IngressPe::new(e.config.clone())),
             border: switch.border_filter.then(Border::default),
+            ioam_node: switch.ioam_node,
             learns_qps: switch.proxy.is_some()
                 || switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
             ports,
@@ -78,20 +81,10 @@ impl SwitchState {
 }
 
 impl World<'_> {
-    fn switch(&mut self, node: u32) -> Option<(&model::Switch, &mut SwitchState)> {
-        match (
-            &self.simulation.nodes.get(node as usize)?.kind,
-            self.nodes.get_mut(node as usize)?,
-        ) {
-            (NodeKind::Switch(switch), State::Switch(state)) => Some((switch, state)),
-            _ => None,
-        }
-    }
-
     /// A packet comes in by a port of its own.
     pub(super) fn switch_receives(&mut self, node: u32, came_by: u32, mut packet: Packet) {
         packet.came_by = came_by;
-        if packet.what == What::Frame {
+        if packet.kind == PacketKind::Frame {
             if self.stops_at_border(node, came_by, &packet) {
                 self.discard(&packet);
                 return;
@@ -100,9 +93,9 @@ impl World<'_> {
                 self.flood(node, came_by, packet, origin);
                 return;
             }
-            self.overhear(node, &packet);
+            self.snoop(node, &packet);
         } else {
-            self.overhear_flow(node, &packet);
+            self.snoop_flow(node, &packet);
         }
         self.leave_tunnel(node, &mut packet);
         if packet.to == node {
@@ -151,7 +144,7 @@ impl World<'_> {
             self.discard(&packet);
             return;
         };
-        if let Some((_, state)) = self.switch(node) {
+        if let State::Switch(state) = &mut self.nodes[node as usize] {
             state.forwarded += 1;
         }
         self.egress(node, out, packet);
@@ -162,7 +155,7 @@ impl World<'_> {
         if packet.tunnel != NONE {
             return mix(packet.label.into());
         }
-        if packet.what == What::Frame {
+        if packet.kind == PacketKind::Frame {
             return self
                 .octets
                 .at(packet.extra)
@@ -171,8 +164,8 @@ impl World<'_> {
         let Some(flow) = self.simulation.flows.get(packet.flow as usize) else {
             return 0;
         };
-        let (from, to) = match packet.what {
-            What::Data => (flow.source, flow.destination),
+        let (from, to) = match packet.kind {
+            PacketKind::Data => (flow.source, flow.destination),
             _ => (flow.destination, flow.source),
         };
         let (source_port, label) = entropy(flow, packet.path);
@@ -190,9 +183,10 @@ impl World<'_> {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
         };
-        let Some((_, state)) = self.switch(node) else {
+        let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
+        let ioam_node = state.ioam_node;
         // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
@@ -201,11 +195,10 @@ impl World<'_> {
             self.discard(&packet);
             return;
         }
-        if packet.what == What::Data {
+        if packet.kind == PacketKind::Data {
             let after = depth + u64::from(packet.len);
-            self.ledger
-                .queued(node as usize, now, after, after > marking.kmin);
-            if let (Some(id), true) = (switch_ioam(self.simulation, node), packet.extra != NONE) {
+            self.ledger.queued(node, now, after, after > marking.kmin);
+            if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
             if depth > marking.kmin {
@@ -216,8 +209,8 @@ impl World<'_> {
                 self.ledger.crossed_kmax(now, true);
             }
         }
-        if packet.what == What::Frame && depth > marking.kmin {
-            self.foreign_congested(node, &packet, depth, &marking);
+        if packet.kind == PacketKind::Frame && depth > marking.kmin {
+            self.tcp_congested(node, &packet, depth, &marking);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
             let held = &mut self.ports[packet.came_by as usize].held[usize::from(packet.class)];
@@ -249,7 +242,7 @@ impl World<'_> {
         if packet.class < super::packet::CONTROL {
             port.queue_changes(now, -i64::from(packet.len));
         }
-        if port.above_kmax && packet.what == What::Data && port.depth(packet.class) <= kmax {
+        if port.above_kmax && packet.kind == PacketKind::Data && port.depth(packet.class) <= kmax {
             port.above_kmax = false;
             self.ledger.crossed_kmax(now, false);
         }
@@ -288,11 +281,6 @@ impl World<'_> {
         } else {
             packet.ecn
         };
-        let trace = self
-            .traces
-            .at(packet.extra)
-            .filter(|_| packet.extra != NONE)
-            .map(|trace| (trace.opt_type, &trace.bytes[..]));
         let view = DataPacket {
             source: flow.source,
             destination: flow.destination,
@@ -301,7 +289,7 @@ impl World<'_> {
             dest_qp: flow.receiver_qp,
             ecn: Ecn::from_bits(ecn),
             outer,
-            trace,
+            trace: self.traces.of(packet),
             proxy_option: flow.proxy_option,
         };
         let State::Switch(state) = &mut self.nodes[node as usize] else {
@@ -316,7 +304,7 @@ impl World<'_> {
             } else {
                 packet.ecn = CE;
             }
-            self.ledger.marked(node as usize);
+            self.ledger.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             let flow = packet.flow;
@@ -344,14 +332,14 @@ impl World<'_> {
             NodeKind::Host(host) => host.notification_delay,
             NodeKind::Switch(switch) => switch.notification_delay,
         };
-        let place = self.making.put(Some((node, kind, flow, packet)));
+        let place = self.pending.put(Some((node, kind, flow, packet)));
         self.events.plan(self.now + delay, Event::Notify(place));
     }
 
     /// A notification is made, and leaves.
-    pub(super) fn made(&mut self, place: u32) {
-        let made = self.making.at_mut(place).and_then(Option::take);
-        self.making.give(place);
+    pub(super) fn notification_ready(&mut self, place: u32) {
+        let made = self.pending.at_mut(place).and_then(Option::take);
+        self.pending.release(place);
         let Some((node, kind, flow, packet)) = made else {
             return;
         };
@@ -410,7 +398,7 @@ impl World<'_> {
 
     /// Whether a notification is at the border of its domain, and this switch stops it there.
     fn stops_at_border(&mut self, node: u32, came_by: u32, packet: &Packet) -> bool {
-        let domain = |n: u32| self.simulation.nodes.get(n as usize).map(|n| n.domain);
+        let domain = |node: u32| self.simulation.nodes[node as usize].domain;
         let side = |port: Option<u32>| {
             let peer = port.and_then(|port| self.ports.get(port as usize));
             match peer.is_some_and(|port| domain(port.peer) != domain(node)) {
@@ -438,7 +426,7 @@ impl World<'_> {
     }
 
     /// Lets proxy and provider edge see a flow's data and acknowledgements: what tells the QPs that no RDMA CM told.
-    fn overhear_flow(&mut self, node: u32, packet: &Packet) {
+    fn snoop_flow(&mut self, node: u32, packet: &Packet) {
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
@@ -449,7 +437,7 @@ impl World<'_> {
             return;
         };
         let psn = psn(flow, packet.index);
-        if packet.what == What::Data {
+        if packet.kind == PacketKind::Data {
             let key = FlowKey {
                 sender: flow.source,
                 receiver: flow.destination,
@@ -474,7 +462,7 @@ impl World<'_> {
     }
 
     /// Lets proxy and provider edge see what passes: connections being set up.
-    fn overhear(&mut self, node: u32, packet: &Packet) {
+    fn snoop(&mut self, node: u32, packet: &Packet) {
         let now: Time = self.now.into();
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
@@ -497,7 +485,7 @@ impl World<'_> {
     /// A packet for the switch itself.
     fn consume(&mut self, node: u32, packet: &Packet) {
         let now: Time = self.now.into();
-        if packet.what != What::Frame {
+        if packet.kind != PacketKind::Frame {
             return;
         }
         let (State::Switch(state), Some(octets)) =
@@ -548,8 +536,8 @@ impl World<'_> {
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
-        packet.label = match (flow, &mut state.edge, packet.what) {
-            (Some(flow), Some(edge), What::Data) => {
+        packet.label = match (flow, &mut state.edge, packet.kind) {
+            (Some(flow), Some(edge), PacketKind::Data) => {
                 edge.label(flow.source, flow.destination, flow.receiver_qp)
             }
             // Entropy for what no FCN will be about.
@@ -568,11 +556,12 @@ impl World<'_> {
             return;
         }
         state.pausing |= 1 << class;
-        self.send_pause(port, class, pfc.quanta);
-        self.plan_pause_again(port, class, pfc.quanta);
+        self.pause_for(port, class, pfc.quanta);
     }
 
-    fn plan_pause_again(&mut self, port: u32, class: u8, quanta: u16) {
+    /// Sends a pause, and plans to repeat it.
+    fn pause_for(&mut self, port: u32, class: u8, quanta: u16) {
+        self.send_pause(port, class, quanta);
         let nanoseconds = pause_nanoseconds(quanta, self.ports[port as usize].rate.non_zero());
         let again = self.now + Ps::from_nanos((nanoseconds / 2).max(1));
         self.events.plan(again, Event::PauseAgain(port, class));
@@ -580,12 +569,9 @@ impl World<'_> {
 
     /// Repeats a pause before it runs out.
     pub(super) fn pause_again(&mut self, port: u32, class: u8) {
-        if self.ports[port as usize].pausing >> class & 1 == 0 {
-            return;
-        }
-        if let Some(pfc) = self.ports[port as usize].thresholds.pfc {
-            self.send_pause(port, class, pfc.quanta);
-            self.plan_pause_again(port, class, pfc.quanta);
+        let state = &self.ports[port as usize];
+        if let (Some(pfc), 1) = (state.thresholds.pfc, state.pausing >> class & 1) {
+            self.pause_for(port, class, pfc.quanta);
         }
     }
 
@@ -606,7 +592,7 @@ impl World<'_> {
         let node = self.ports[port as usize].node;
         let mut packet = self.frame_to(self.ports[port as usize].peer, octets);
         packet.class = MAC_CONTROL;
-        self.ledger.paused(node as usize);
+        self.ledger.paused(node);
         self.ports[port as usize].enqueue(packet);
         self.kick(port);
     }
@@ -687,14 +673,6 @@ const fn tunnel_has_ecn(path: Option<Path>) -> bool {
     match path {
         Some(path) => !matches!(path.tunnel, model::Tunnel::SrMpls { .. }),
         None => false,
-    }
-}
-
-/// The switch's node identifier in IOAM traces.
-fn switch_ioam(simulation: &model::Simulation, node: u32) -> Option<u32> {
-    match &simulation.nodes.get(node as usize)?.kind {
-        NodeKind::Switch(switch) => switch.ioam_node,
-        NodeKind::Host(_) => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
 
+mod published;
+
 use super::outcome::{Half, Outcome};
 use super::{Captured, Sink, play};
 use crate::scenario::model::{
@@ -35,7 +37,7 @@ fn host(name: &str, number: u16) -> Node {
     Node {
         name: name.into(),
         ipv6: Ipv6Addr::new(0x2001, 0xDB8, 1, 0, 0, 0, 0, number),
-        ipv4: Some([198, 18, 0, number as u8].into()),
+        ipv4: [198, 18, 0, number as u8].into(),
         domain: 0,
         kind: NodeKind::Host(Box::new(Host {
             reaction: reaction_point::Config {
@@ -45,7 +47,6 @@ fn host(name: &str, number: u16) -> Node {
             notification: Some(notification_point::Config::default()),
             answers_unknown_options: true,
             notification_delay: Ps::from_nanos(1_000),
-            guid: u64::from(number),
         })),
     }
 }
@@ -55,7 +56,7 @@ fn switch(name: &str, number: u16) -> Node {
     Node {
         name: name.into(),
         ipv6,
-        ipv4: None,
+        ipv4: [198, 19, 0, 1].into(),
         domain: 0,
         kind: NodeKind::Switch(Box::new(Switch {
             congestion: congestion_point::Config::new(ipv6),
@@ -246,8 +247,8 @@ fn receiver_cnps_slow_senders_down() {
         let mut simulation = star(4, Mechanism::Cnp);
         if ipv4 {
             for flow in &mut simulation.flows {
-                flow.source = simulation.nodes[flow.from].ipv4.unwrap().into();
-                flow.destination = simulation.nodes[flow.to].ipv4.unwrap().into();
+                flow.source = simulation.nodes[flow.from].ipv4.into();
+                flow.destination = simulation.nodes[flow.to].ipv4.into();
             }
         }
         let (outcome, tape) = run(&simulation);

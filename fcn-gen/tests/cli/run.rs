@@ -31,6 +31,17 @@ fn times(file: &Path) -> Vec<u64> {
     times
 }
 
+/// The name of the interface that each was seen at.
+fn seen_at(file: &Path) -> Vec<String> {
+    let mut reader = CaptureReader::open(file).unwrap();
+    let mut names = Vec::new();
+    while let Some(packet) = reader.next().unwrap() {
+        let interface = packet.interface as usize;
+        names.push(reader.interfaces()[interface].name.clone());
+    }
+    names
+}
+
 /// Asserts that nothing is wrong with them.
 fn flawless(packets: &[Vec<u8>]) {
     for (n, bytes) in packets.iter().enumerate() {
@@ -204,6 +215,31 @@ fn a_simulation_is_sent_as_it_is_captured() {
 }
 
 #[test]
+fn all_vantage_points_have_interfaces_as_in_a_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let [sent, written] = ["sent.pcapng", "written.pcapng"].map(|name| folder.path().join(name));
+    let sets = ["--set", "vantage=[\"sw:s1\", \"sw:r\"]"];
+    let args = ["write", "tiny.toml", "-q", "-o", written.to_str().unwrap()];
+    assert_eq!(fcn_gen(args.into_iter().chain(sets)).code, 0);
+    let run = |vantage: &str| {
+        let args = ["run", "tiny.toml", "-q", "--json", "--keep-macs"];
+        let output = ["--vantage", vantage, "-o", sent.to_str().unwrap()];
+        let done = fcn_gen(args.into_iter().chain(output).chain(sets));
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.json()
+    };
+    let report = run("all");
+    assert_eq!(seen_at(&sent), seen_at(&written));
+    let places: HashSet<_> = seen_at(&sent).into_iter().collect();
+    assert_eq!(places.len(), 2);
+    // The run lasts until its last frame, also where that is one of several handed over together.
+    let last = times(&sent).last().unwrap() - 1_767_225_600_000_000_000;
+    assert_eq!(report["due_seconds"], last as f64 / 1e9);
+    run("sw:r");
+    assert!(seen_at(&sent).iter().all(|name| name == "sw:r"));
+}
+
+#[test]
 fn a_gallery_goes_out_at_a_rate() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gallery.pcapng");
@@ -221,6 +257,8 @@ fn a_gallery_goes_out_at_a_rate() {
     let sent = packets(&file);
     assert_eq!(done.json()["sent"], sent.len() as u64);
     assert!(sent.len() > 50, "{}", sent.len());
+    // A frame each microsecond, several handed over together: the last one's time counts.
+    assert_eq!(done.json()["due_seconds"], (sent.len() - 1) as f64 / 1e6);
 }
 
 #[test]

@@ -258,6 +258,8 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             };
             self.link.flush()?;
             timing.record(&dues, handed);
+            self.clock
+                .catch_up_with(dues.last().copied().unwrap_or(due));
             self.live.update(self.link);
         }
         self.drain()

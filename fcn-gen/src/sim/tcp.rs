@@ -22,19 +22,13 @@ impl World<'_> {
     /// Sends the `number`th TCP segment, from 1, of `node` to the receiver of `flow`.
     pub(super) fn inject_tcp(&mut self, node: u32, flow: usize, number: u64) {
         let simulation = self.simulation;
-        let (Some(values), Some(own)) = (
-            simulation.flows.get(flow),
-            simulation.nodes.get(node as usize),
-        ) else {
-            return;
-        };
+        let (values, own) = (&simulation.flows[flow], &simulation.nodes[node as usize]);
         let payload = vec![0; values.mtu.into()];
         let sequence = number.wrapping_mul(u64::from(values.mtu)) as u32;
         let class = values.dscp << 2 | ECT0;
-        let ip = match (values.destination, own.ipv4) {
-            (IpAddr::V6(destination), _) => Part::v6(own.ipv6, destination, class),
-            (IpAddr::V4(destination), Some(source)) => Part::v4(source, destination, class),
-            (IpAddr::V4(_), None) => return,
+        let ip = match values.destination {
+            IpAddr::V6(destination) => Part::v6(own.ipv6, destination, class),
+            IpAddr::V4(destination) => Part::v4(own.ipv4, destination, class),
         };
         let tcp = Part::Tcp {
             source: SOURCE_PORT,
@@ -62,7 +56,7 @@ impl World<'_> {
     }
 
     /// Asks the role about a packet that meets a deep queue, where it is such traffic, and does what it says.
-    pub(super) fn foreign_congested(
+    pub(super) fn tcp_congested(
         &mut self,
         node: u32,
         packet: &Packet,
@@ -89,7 +83,7 @@ impl World<'_> {
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {
             ip::set_traffic_class(&mut octets.bytes, CE, CE);
-            self.ledger.marked(node as usize);
+            self.ledger.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             self.notify(node, &outgoing, Some(packet), NONE);

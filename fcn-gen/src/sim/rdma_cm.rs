@@ -5,7 +5,7 @@ use super::World;
 use super::connection::Stage;
 use super::event::Event;
 use super::packet::Octets;
-use crate::scenario::model::{Flow, NodeKind};
+use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::compose::{self, Part};
@@ -144,7 +144,7 @@ impl World<'_> {
         Some(ConnectRequestRepr {
             local_comm_id: SENDER_ID | flow,
             local_qpn: values.sender_qp.get(),
-            local_ca_guid: self.guid(values.from),
+            local_ca_guid: guid(values.from),
             // What the sender wants from the receiver's send queue; nothing is sent on it.
             starting_psn: values.first_psn,
             path_mtu: path_mtu(values.mtu),
@@ -154,13 +154,6 @@ impl World<'_> {
             )
             .ok()?
         })
-    }
-
-    fn guid(&self, node: usize) -> u64 {
-        match self.simulation.nodes.get(node).map(|n| &n.kind) {
-            Some(NodeKind::Host(host)) => host.guid,
-            _ => 0,
-        }
     }
 
     /// Reads connection management; says whether the frame was that.
@@ -184,7 +177,7 @@ impl World<'_> {
                     local_comm_id: RECEIVER_ID | flow,
                     remote_comm_id: SENDER_ID | flow,
                     local_qpn: values.receiver_qp.get(),
-                    local_ca_guid: self.guid(values.to),
+                    local_ca_guid: guid(values.to),
                     starting_psn: values.first_psn,
                     ..ConnectReplyRepr::default()
                 };
@@ -263,6 +256,11 @@ impl World<'_> {
         ];
         compose::packet(&parts, profile)
     }
+}
+
+/// GUID of a host's channel adapter: locally administered, so nobody's.
+const fn guid(node: usize) -> u64 {
+    0x0200_0000_0000_0000 | (node as u64 + 1)
 }
 
 /// The path MTU's code.

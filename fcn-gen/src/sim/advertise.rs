@@ -17,6 +17,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ALL_SPF4_MAC: [u8; 6] = [0x01, 0x00, 0x5E, 0x00, 0x00, 0x05];
 /// MAC address of the OSPF routers' IPv6 group.
 const ALL_SPF6_MAC: [u8; 6] = [0x33, 0x33, 0x00, 0x00, 0x00, 0x05];
+/// The OSPF area: the backbone.
+const AREA: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 /// Port that a proxy's BGP sessions come from.
 const BGP_SOURCE: u16 = 50_179;
 
@@ -46,11 +48,10 @@ impl World<'_> {
             return;
         }
         let router = Ipv4Addr::from(0x0A00_0000 | (node + 1));
-        let addresses = (proxy.config.address, proxy.config.address4);
         let built = match proxy.known_by {
-            ProxyKnownBy::IsIs => isis_lsp(node, addresses, proxy, round),
-            ProxyKnownBy::Ospf2 => ospf2_update(router, addresses, proxy, round),
-            _ => ospf3_update(node, router, addresses, proxy, round),
+            ProxyKnownBy::IsIs => isis_lsp(node, proxy, round),
+            ProxyKnownBy::Ospf2 => ospf2_update(router, proxy, round),
+            _ => ospf3_update(node, router, proxy, round),
         };
         let Some(octets) = self.built("a proxy node's advertisement", built) else {
             return;
@@ -152,33 +153,25 @@ impl World<'_> {
     }
 }
 
-/// The flags of the proxy's own host prefixes, and of the prefixes that it serves.
-const fn flags_of(proxy: &Proxying, pnc: &'static [u8]) -> [Option<&'static [u8]>; 2] {
-    match proxy.reading {
+/// What a proxy advertises: its own host prefixes and those that it serves, the flags `pnc` at the ones or the others.
+fn prefixes(
+    proxy: &Proxying,
+    pnc: &'static [u8],
+) -> impl Iterator<Item = (Prefix, Option<&'static [u8]>)> {
+    let [own, served] = match proxy.reading {
         Reading::ProxyPrefix => [Some(pnc), None],
         Reading::SenderPrefix => [None, Some(pnc)],
-    }
+    };
+    let ipv4 = proxy.config.address4.map(IpAddr::V4);
+    let hosts = [Some(proxy.config.address.into()), ipv4];
+    let hosts = hosts.into_iter().flatten().map(Prefix::host);
+    let serves = proxy.serves.iter().map(move |prefix| (*prefix, served));
+    hosts.map(move |prefix| (prefix, own)).chain(serves)
 }
 
-/// The proxy's own host prefixes.
-fn hosts((ipv6, ipv4): (Ipv6Addr, Option<Ipv4Addr>)) -> impl Iterator<Item = Prefix> {
-    let ipv4 = ipv4.map(|ipv4| Prefix::host(ipv4.into()));
-    [Some(Prefix::host(ipv6.into())), ipv4]
-        .into_iter()
-        .flatten()
-}
-
-fn isis_lsp(
-    node: u32,
-    addresses: (Ipv6Addr, Option<Ipv4Addr>),
-    proxy: &Proxying,
-    round: u32,
-) -> fcn_wire::Result<Octets> {
-    let [own, served] = flags_of(proxy, &[isis::FLAG_PNC]);
-    let reach = |prefix, flags| routing::reach(ReachKind::Plain, prefix, flags);
-    let prefixes: Vec<_> = hosts(addresses)
-        .map(|prefix| reach(prefix, own))
-        .chain(proxy.serves.iter().map(|&prefix| reach(prefix, served)))
+fn isis_lsp(node: u32, proxy: &Proxying, round: u32) -> fcn_wire::Result<Octets> {
+    let prefixes: Vec<_> = prefixes(proxy, &[isis::FLAG_PNC])
+        .map(|(prefix, flags)| routing::reach(ReachKind::Plain, prefix, flags))
         .collect();
     Ok(Octets {
         bytes: routing::lsp(Level::L2, node + 1, round, &prefixes)?,
@@ -188,55 +181,41 @@ fn isis_lsp(
     })
 }
 
-fn ospf2_update(
-    router: Ipv4Addr,
-    addresses: (Ipv6Addr, Option<Ipv4Addr>),
-    proxy: &Proxying,
-    round: u32,
-) -> fcn_wire::Result<Octets> {
-    let prefix = |prefix, flags| ospf2::ExtendedPrefixRepr {
-        route_type: ospf2::INTRA_AREA,
-        prefix,
-        tlv_flags: 0x40,
-        flags,
-    };
-    let [own, flags] = flags_of(proxy, &ospf2::FLAGS_PNC_ONLY);
-    let served = |p: &&Prefix| p.address().is_ipv4();
-    let host = addresses.1.map(|ipv4| Prefix::host(ipv4.into()));
-    let prefixes: Vec<_> = host
-        .map(|host| prefix(host, own))
-        .into_iter()
-        .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
+fn ospf2_update(router: Ipv4Addr, proxy: &Proxying, round: u32) -> fcn_wire::Result<Octets> {
+    let prefixes: Vec<_> = prefixes(proxy, &ospf2::FLAGS_PNC_ONLY)
+        .filter(|(prefix, _)| prefix.address().is_ipv4())
+        .map(|(prefix, flags)| ospf2::ExtendedPrefixRepr {
+            route_type: ospf2::INTRA_AREA,
+            prefix,
+            tlv_flags: 0x40,
+            flags,
+        })
         .collect();
-    let (area, sequence) = (Ipv4Addr::UNSPECIFIED, FIRST_SEQUENCE + round - 1);
-    let update = routing::ospf2_update((router, area), sequence, &prefixes)?;
-    let source = addresses.1.unwrap_or(router);
+    let sequence = FIRST_SEQUENCE + round - 1;
+    let update = routing::ospf2_update((router, AREA), sequence, &prefixes)?;
+    let source = proxy.config.address4.unwrap_or(router);
     ospf(&routing::ospf2(source, &update), ALL_SPF4_MAC)
 }
 
 fn ospf3_update(
     node: u32,
     router: Ipv4Addr,
-    addresses: (Ipv6Addr, Option<Ipv4Addr>),
     proxy: &Proxying,
     round: u32,
 ) -> fcn_wire::Result<Octets> {
-    let prefix = |prefix, flags| ospf3::PrefixRepr {
-        prefix,
-        options: 0,
-        metric: METRIC,
-        flags,
-    };
-    let [own, flags] = flags_of(proxy, &ospf3::FLAGS_PNC_ONLY);
-    let served = |p: &&Prefix| p.address().is_ipv6();
-    let host = prefix(Prefix::host(addresses.0.into()), own);
-    let prefixes: Vec<_> = std::iter::once(host)
-        .chain((proxy.serves.iter().filter(served)).map(|&p| prefix(p, flags)))
+    let prefixes: Vec<_> = prefixes(proxy, &ospf3::FLAGS_PNC_ONLY)
+        .filter(|(prefix, _)| prefix.address().is_ipv6())
+        .map(|(prefix, flags)| ospf3::PrefixRepr {
+            prefix,
+            options: 0,
+            metric: METRIC,
+            flags,
+        })
         .collect();
-    let (area, sequence) = (Ipv4Addr::UNSPECIFIED, FIRST_SEQUENCE + round - 1);
+    let sequence = FIRST_SEQUENCE + round - 1;
     let source = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, node as u16 + 1);
     let kind = ospf3::LsaKind::IntraAreaPrefix;
-    let update = routing::ospf3_update((router, area), source, kind, sequence, &prefixes)?;
+    let update = routing::ospf3_update((router, AREA), source, kind, sequence, &prefixes)?;
     ospf(&routing::ospf3(source, &update), ALL_SPF6_MAC)
 }
 

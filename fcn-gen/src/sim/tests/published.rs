@@ -10,8 +10,8 @@
 
 mod reference;
 
-use super::event::Event;
-use super::{State, World};
+use super::super::event::Event;
+use super::super::{State, World};
 use crate::scenario::model::{
     Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
 };
@@ -21,14 +21,14 @@ use fcn_node::reaction_point::{self, Control, dcqcn};
 use fcn_node::{Time, notification_point};
 use fcn_wire::{Profile, Qp};
 use reference::{G40, Network, Spread, senders};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 fn node(name: String, number: u16, kind: NodeKind) -> Node {
     Node {
         name,
         ipv6: Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, number),
-        ipv4: None,
+        ipv4: Ipv4Addr::from_bits(0xC612_0000 + u32::from(number)),
         domain: 0,
         kind,
     }
@@ -43,7 +43,6 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
         notification: Some(notification_point::Config::default()),
         answers_unknown_options: true,
         notification_delay: Ps(0),
-        guid: number.into(),
     };
     node(name, number, NodeKind::Host(Box::new(host)))
 }
@@ -101,7 +100,7 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
             window: 1 << 15,
             ack_every: 64,
             retransmit_timeout: Ps::SECOND,
-            ..super::connection::tests::flow()
+            ..super::super::connection::tests::flow()
         });
     }
     Simulation {
@@ -196,13 +195,13 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
             next = next + SAMPLE;
         }
         world.now = at;
-        let Some(flow) = flow_told(&world, event) else {
-            world.happen(event);
+        let Some(flow) = notified_flow(&world, event) else {
+            world.handle(event);
             continue;
         };
         let cuts = |world: &World<'_>| world.connections[flow].counts.slowed.values().sum::<u64>();
         let (old, told) = (world.rate_of(flow), cuts(&world));
-        world.happen(event);
+        world.handle(event);
         if cuts(&world) > told {
             let cut = 2.0 * (1.0 - world.rate_of(flow) / old);
             let expected = alphas[flow].at(at, params);
@@ -232,7 +231,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
 }
 
 /// The flow whose sender this event may tell something.
-fn flow_told(world: &World<'_>, event: Event) -> Option<usize> {
+fn notified_flow(world: &World<'_>, event: Event) -> Option<usize> {
     let Event::Arrive(port) = event else {
         return None;
     };
