@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn every_packet_is_at_a_vantage_point() {
         for gallery in gallery::all() {
-            let (capture, truth) = truth_of(gallery.name);
+            let (capture, truth) = truth_of(&gallery.name);
             let packets: u64 = truth.vantage_points.iter().map(|point| point.packets).sum();
             assert_eq!(packets, capture.packets.len() as u64);
             assert_eq!(truth.mechanism, GALLERY_MECHANISM);
