@@ -393,9 +393,9 @@ impl Act {
             let (player, frames) = pair(&played);
             let (plan, stop) = (&plan, &stop);
             let player = scope.spawn(move || player.play(plan, stop));
-            played.wait(&stop);
+            played.wait(stop);
             let jobs = jobs(queues, vec![frames], &settings);
-            let (report, rest) = self.send(jobs, interface.as_ref(), &stop, console);
+            let (report, rest) = self.send(jobs, interface.as_ref(), stop, console);
             // Without its frames' receiver, the player ends.
             let queues: Vec<_> = rest.into_iter().map(|(queue, _)| queue).collect();
             let outcome = player
