@@ -2,9 +2,8 @@
 
 use crate::gallery::{Capture, EPOCH_SECONDS, Packet};
 use crate::sim::outcome::{NotificationTruth, TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth};
-use fcn_wire::{Frame, Gist, LinkType, Notification, Profile, Subject};
+use fcn_wire::{Frame, LinkType, Notification, Profile, Subject};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// What stands for the mechanism in the truth of a gallery, where none is at work.
 pub const GALLERY_MECHANISM: &str = "gallery";
@@ -80,49 +79,27 @@ fn findings(capture: &Capture) -> BTreeMap<u64, Vec<String>> {
         .collect()
 }
 
-/// What makes notifications alike: all that an entry says but levels and times.
-type Alike = (usize, &'static str, IpAddr, IpAddr, Option<IpAddr>, Named);
-
-/// What a notification names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-struct Named {
-    qp: Option<u32>,
-    qp_side: Option<&'static str>,
-    flow_label: Option<u32>,
-}
-
-impl Named {
-    fn by(subject: Subject) -> Self {
-        let qp = subject.qp();
-        Self {
-            qp: qp.map(|(_, qp)| qp.get()),
-            qp_side: qp.map(|(side, _)| side.id()),
-            flow_label: match subject {
-                Subject::FlowLabel(label) => Some(label),
-                _ => None,
-            },
-        }
-    }
-}
-
+/// What is notified, an entry for all packets that say the same but for level and time.
 fn notifications(
     capture: &Capture,
     links: &[LinkType],
     profile: &Profile,
 ) -> Vec<NotificationTruth> {
-    let mut found: BTreeMap<Alike, NotificationTruth> = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for packet in &capture.packets {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
         let Some(notification) = Notification::read(&frame) else {
             continue;
         };
-        let vantage_point = links
-            .iter()
-            .position(|link| *link == packet.link)
-            .unwrap_or(0);
-        let entry = found
-            .entry(alike(vantage_point, &notification))
-            .or_insert_with(|| entry(vantage_point, &notification));
+        let vantage_point = links.iter().position(|link| *link == packet.link);
+        let new = entry(vantage_point.unwrap_or(0), &notification);
+        let key = (
+            new.vantage_point,
+            new.kind.clone(),
+            (new.notifier, new.told, new.sender),
+            (new.qp, new.qp_side.clone(), new.flow_label),
+        );
+        let entry: &mut NotificationTruth = found.entry(key).or_insert(new);
         entry.total += 1;
         let second = stamp(packet) / 1_000_000_000;
         *entry.by_second.entry(second).or_default() += 1;
@@ -133,36 +110,20 @@ fn notifications(
     found.into_values().collect()
 }
 
-fn alike(vantage_point: usize, notification: &Notification) -> Alike {
-    let Gist {
-        kind,
-        notifier,
-        told,
-        sender,
-        subject,
-        ..
-    } = notification.gist;
-    (
-        vantage_point,
-        kind.id(),
-        notifier,
-        told,
-        sender,
-        Named::by(subject),
-    )
-}
-
 fn entry(vantage_point: usize, notification: &Notification) -> NotificationTruth {
-    let named = Named::by(notification.subject);
+    let qp = notification.subject.qp();
     NotificationTruth {
         vantage_point,
         kind: notification.kind.id().to_owned(),
         notifier: notification.notifier,
         told: notification.told,
         sender: notification.sender,
-        qp: named.qp,
-        qp_side: named.qp_side.map(str::to_owned),
-        flow_label: named.flow_label,
+        qp: qp.map(|(_, qp)| qp.get()),
+        qp_side: qp.map(|(side, _)| side.id().to_owned()),
+        flow_label: match notification.subject {
+            Subject::FlowLabel(label) => Some(label),
+            _ => None,
+        },
         flow: None,
         levels: BTreeMap::new(),
         total: 0,
@@ -184,7 +145,7 @@ mod tests {
     #[test]
     fn every_packet_is_at_a_vantage_point() {
         for gallery in gallery::all() {
-            let (capture, truth) = truth_of(gallery.name);
+            let (capture, truth) = truth_of(&gallery.name);
             let packets: u64 = truth.vantage_points.iter().map(|point| point.packets).sum();
             assert_eq!(packets, capture.packets.len() as u64);
             assert_eq!(truth.mechanism, GALLERY_MECHANISM);

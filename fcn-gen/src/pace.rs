@@ -28,7 +28,7 @@ pub struct Pacer<'a> {
     stop: &'a AtomicBool,
     /// How many times as fast as real time.
     speed: f64,
-    /// When the first packet was asked about.
+    /// When the first packet was due.
     began: Option<Instant>,
     flushed: Instant,
 }
@@ -84,13 +84,13 @@ impl<'a> Pacer<'a> {
 /// Whether nobody reads the pipe any more; waits for that for so long.
 #[must_use]
 pub fn unread(pipe: &File, wait: Duration) -> bool {
-    let mut asked = [PollFd::new(pipe, PollFlags::empty())];
+    let mut polled = [PollFd::new(pipe, PollFlags::empty())];
     let wait = Timespec {
         tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: wait.subsec_nanos().into(),
     };
     // A signal ends it early, which is as good as nothing heard.
-    poll(&mut asked, Some(&wait)).is_ok_and(|heard| heard > 0)
+    poll(&mut polled, Some(&wait)).is_ok_and(|heard| heard > 0)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 /// What Wireshark asks of a program in its extcap folder.
 #[derive(Debug, Parser)]
 #[command(name = "fcn-gen", disable_help_flag = true)]
-struct Asked {
+struct Options {
     #[command(flatten)]
     step: Step,
     /// The interface meant
@@ -92,30 +92,30 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         Ok(matches) => matches,
         Err(error) => return usage(&error, console),
     };
-    let asked = match Asked::from_arg_matches(&matches) {
-        Ok(asked) => asked,
+    let options = match Options::from_arg_matches(&matches) {
+        Ok(options) => options,
         Err(error) => return usage(&error, console),
     };
-    match (&asked.step, meant) {
+    match (&options.step, meant) {
         (Step { interfaces, .. }, _) if *interfaces => say(console.out, &interfaces_text()),
         (Step { dlts, .. }, Some(_)) if *dlts => say(console.out, DLTS),
         (Step { config, .. }, Some(meant)) if *config => {
             say(console.out, &controls::sentences(&meant.controls))
         }
         (Step { capture, .. }, Some(meant)) if *capture => {
-            let fifo = asked.fifo.unwrap_or_default();
+            let fifo = options.fifo.unwrap_or_default();
             let chosen = |name: &str| matches.get_one::<String>(name).cloned();
             capture::capture(&meant, &chosen, &fifo, console)
         }
         // Wireshark takes what is written for what is wrong with the filter.
-        _ if asked
+        _ if options
             .filter
             .as_ref()
             .is_some_and(|filter| !filter.trim().is_empty()) =>
         {
             say(console.out, &format!("{NO_FILTER}\n"))
         }
-        _ if asked.filter.is_some() => Ok(()),
+        _ if options.filter.is_some() => Ok(()),
         _ => Err(Failure::usage("nothing was asked")
             .and("options of Wireshark's extcap protocol")
             .and("see fcn-gen help for what fcn-gen does by itself")),
@@ -124,7 +124,7 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
 
 /// The options, with those of a dialog.
 fn command(controls: &[Control]) -> Command {
-    Asked::command().args(controls.iter().map(Control::option))
+    Options::command().args(controls.iter().map(Control::option))
 }
 
 /// A built-in scenario as an interface.

@@ -4,19 +4,20 @@
 //! of which one or all are played. What simulated hosts and switches send to each other is `sim`'s business; formats and
 //! rules are the wire crate's.
 //!
-//! `cast.rs` has the hosts and the parts that packets are made of, `scene.rs` takes the packets down, `messages.rs` and
-//! `routing.rs` build what parts do not.
+//! Their files, `formats.toml` and `malformed.toml`, say of what layers packets consist and what is changed in them;
+//! `layers.rs` makes packets of that.
 
-mod cast;
-mod formats;
-mod malformed;
-mod messages;
-mod routing;
-mod scene;
+mod layers;
 
-use fcn_wire::{LinkType, Profile, Rule};
-use scene::Scene;
+use bumpalo::Bump;
+use fcn_wire::compose::Part;
+use fcn_wire::icrc::{self, Policy};
+use fcn_wire::{Frame, LinkType, Profile, Rule};
+use layers::{Composer, ETHERNET, Hex, Layer};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
+use std::sync::LazyLock;
 
 /// The family name that stands for every family of a gallery, in order.
 pub const ALL_FAMILIES: &str = "all";
@@ -67,42 +68,82 @@ pub struct Capture {
 }
 
 /// What a gallery's parameter `family` may be, besides [`ALL_FAMILIES`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Family {
     /// Its name: lower case, with hyphens.
-    pub name: &'static str,
+    pub name: String,
     /// What it shows, in a line.
-    pub about: &'static str,
-    compose: fn(&mut Scene) -> fcn_wire::Result<()>,
+    pub about: String,
+    packets: Vec<PacketFile>,
 }
 
 /// The description of a gallery.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Gallery {
     /// Its name: lower case.
-    pub name: &'static str,
+    pub name: String,
     /// What it shows, in a line.
-    pub about: &'static str,
+    pub about: String,
     /// Its families, in the order in which they are played.
-    pub families: &'static [Family],
+    pub families: Vec<Family>,
+}
+
+/// A packet as the gallery's file has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PacketFile {
+    /// Nanoseconds more than usual since the packet before.
+    #[serde(default)]
+    wait: u64,
+    comment: String,
+    #[serde(default)]
+    link: Link,
+    layers: Vec<Layer>,
+    /// Octets of the frame that are changed. The ICRC is computed anew, so that it is not what is wrong.
+    #[serde(default)]
+    change: Vec<(usize, Hex)>,
+    /// The snap length.
+    cut: Option<usize>,
+    #[serde(default, deserialize_with = "rules")]
+    breaks: Vec<Rule>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Link {
+    #[default]
+    Ethernet,
+    RawIp,
+    LinuxCooked,
+}
+
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+    let ids = Vec::<String>::deserialize(deserializer)?;
+    let rule = |id: &String| {
+        let mut rules = Rule::ALL.iter().copied();
+        let found = rules.find(|rule| rule.info().id == id);
+        found.ok_or_else(|| D::Error::custom(format!("there is no rule {id}")))
+    };
+    ids.iter().map(rule).collect()
+}
+
+/// What a file of this folder holds.
+fn document<T: DeserializeOwned>(text: &str) -> T {
+    toml_edit::de::from_str(text).unwrap_or_else(|error| panic!("a gallery's file: {error}"))
 }
 
 /// Every gallery.
 #[must_use]
-pub const fn all() -> &'static [Gallery] {
-    const GALLERIES: &[Gallery] = &[
-        Gallery {
-            name: "formats",
-            about: "Every message of fast congestion notification as it should be, plain and in tunnels, and what stands around them",
-            families: formats::FAMILIES,
-        },
-        Gallery {
-            name: "malformed",
-            about: "Every defect that a rule names, a packet each, between good packets",
-            families: malformed::FAMILIES,
-        },
-    ];
-    GALLERIES
+pub fn all() -> &'static [Gallery] {
+    static GALLERIES: LazyLock<[Gallery; 2]> = LazyLock::new(|| {
+        [
+            document(include_str!("formats.toml")),
+            document(include_str!("malformed.toml")),
+        ]
+    });
+    &*GALLERIES
 }
 
 /// The packets of a family (or [`ALL_FAMILIES`]) of the gallery `name`, with the code points of `profile`.
@@ -116,47 +157,94 @@ pub fn play(name: &str, family: &str, profile: &Profile) -> Result<Capture, Erro
         return Err(Error::NoGallery(name.to_owned()));
     };
     if family == ALL_FAMILIES {
-        return gallery.play(
-            gallery.name.to_owned(),
-            gallery.about,
-            gallery.families,
-            profile,
-        );
+        let name = gallery.name.clone();
+        return gallery.play(name, &gallery.about, &gallery.families, profile);
     }
-    let chosen = gallery.families.iter().find(|one| one.name == family);
-    let Some(chosen) = chosen else {
+    let Some(chosen) = gallery.families.iter().find(|known| known.name == family) else {
         return Err(Error::NoFamily {
             gallery,
             family: family.to_owned(),
         });
     };
     let name = format!("{}-{}", gallery.name, chosen.name);
-    gallery.play(name, chosen.about, std::slice::from_ref(chosen), profile)
+    gallery.play(name, &chosen.about, std::slice::from_ref(chosen), profile)
 }
 
 impl Gallery {
     fn play(
-        &self,
+        &'static self,
         name: String,
         about: &'static str,
-        families: &[Family],
+        families: &'static [Family],
         profile: &Profile,
     ) -> Result<Capture, Error> {
-        let mut scene = Scene::new(profile);
+        let mut packets: Vec<Packet> = Vec::new();
+        let mut now = 0;
         for family in families {
-            (family.compose)(&mut scene).map_err(|cause| Error::Compose {
-                gallery: self.name,
-                family: family.name,
-                behind: scene.last_comment().to_owned(),
-                cause,
-            })?;
-            scene.wait(PAUSE);
+            for file in &family.packets {
+                now += file.wait;
+                let packet = file.packet(now, profile).map_err(|cause| Error::Compose {
+                    gallery: &self.name,
+                    family: &family.name,
+                    comment: &file.comment,
+                    cause,
+                })?;
+                packets.push(packet);
+                now += STEP;
+            }
+            now += PAUSE;
         }
         Ok(Capture {
             name,
             about,
-            packets: scene.done(),
+            packets,
         })
+    }
+}
+
+impl PacketFile {
+    fn packet(&self, at: u64, profile: &Profile) -> fcn_wire::Result<Packet> {
+        let arena = Bump::new();
+        let mut parts = Composer {
+            profile,
+            arena: &arena,
+        }
+        .parts(&self.layers)?;
+        if self.link == Link::Ethernet && !matches!(parts.first(), Some(Part::Ethernet { .. })) {
+            parts.insert(0, ETHERNET);
+        }
+        let mut bytes = fcn_wire::compose::packet(&parts, profile)?;
+        if !self.change.is_empty() {
+            layers::change(&mut bytes, &self.change);
+            fill_icrc(&mut bytes, profile);
+        }
+        let wire_len = bytes.len();
+        bytes.truncate(self.cut.unwrap_or(wire_len));
+        Ok(Packet {
+            at,
+            comment: self.comment.clone(),
+            bytes,
+            wire_len,
+            link: match self.link {
+                Link::Ethernet => LinkType::Ethernet,
+                Link::RawIp => LinkType::RawIp,
+                Link::LinuxCooked => LinkType::LinuxCooked,
+            },
+            breaks: self.breaks.clone(),
+        })
+    }
+}
+
+/// Computes the ICRC of a RoCEv2 packet anew, where it can be found.
+fn fill_icrc(bytes: &mut [u8], profile: &Profile) {
+    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
+    let Some(datagram) = frame.datagram().filter(|_| frame.is_roce()).copied() else {
+        return;
+    };
+    let (start, udp) = (datagram.ip.start, datagram.start);
+    let end = datagram.payload_at() + datagram.payload_len;
+    if let Some(packet) = bytes.get_mut(start..end) {
+        icrc::fill(packet, udp - start, Policy::Compute(profile.icrc_reading));
     }
 }
 
@@ -178,8 +266,8 @@ pub enum Error {
         gallery: &'static str,
         /// The family.
         family: &'static str,
-        /// Comment of the last packet that could be written; empty where there is none.
-        behind: String,
+        /// The packet's comment.
+        comment: &'static str,
         /// What it refused.
         cause: fcn_wire::Error,
     },
@@ -190,31 +278,26 @@ impl fmt::Display for Error {
         match self {
             Self::NoGallery(name) => {
                 write!(f, "there is no gallery `{name}`; galleries:")?;
-                list(f, all().iter().map(|gallery| gallery.name))
+                list(f, all().iter().map(|gallery| &*gallery.name))
             }
             Self::NoFamily { gallery, family } => {
-                let name = gallery.name;
+                let name = &gallery.name;
                 write!(
                     f,
                     "the gallery `{name}` has no family `{family}`; families:"
                 )?;
-                let families = gallery.families.iter().map(|family| family.name);
+                let families = gallery.families.iter().map(|family| &*family.name);
                 list(f, std::iter::once(ALL_FAMILIES).chain(families))
             }
             Self::Compose {
                 gallery,
                 family,
-                behind,
+                comment,
                 cause,
-            } => {
-                write!(f, "gallery `{gallery}`, family `{family}`: ")?;
-                if behind.is_empty() {
-                    f.write_str("its first packet")?;
-                } else {
-                    write!(f, "the packet behind \"{behind}\"")?;
-                }
-                write!(f, " cannot be written with this profile: {cause}")
-            }
+            } => write!(
+                f,
+                "gallery `{gallery}`, family `{family}`: the packet \"{comment}\" cannot be written with this profile: {cause}"
+            ),
         }
     }
 }

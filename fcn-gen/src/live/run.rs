@@ -45,7 +45,7 @@ const DATA_HEADERS: (usize, usize) = (14 + 20 + 8 + 12 + 4, 14 + 40 + 8 + 12 + 4
 /// Frames of a capture file, at most: jumbo frames.
 const LONGEST_IN_FILE: usize = 9_216 + 256;
 
-/// Facts to announce, and lines of the report.
+/// What is announced before sending, and lines of the report.
 type Lines = Vec<(&'static str, String)>;
 
 /// Does what `options` ask for.
@@ -116,8 +116,8 @@ struct Act {
     scenario: Scenario,
 }
 
-/// What has been sent, and is to be told.
-struct Told {
+/// What the report says beside the figures of sending.
+struct Details {
     lines: Lines,
     more: Value,
 }
@@ -146,11 +146,16 @@ impl Act {
         self.options.source_mac.or_else(own)
     }
 
-    fn say_before(&self, opened: &Opened, facts: &Lines, console: &mut Console<'_>) -> Result {
+    fn say_before(
+        &self,
+        opened: &Opened,
+        announcement: &Lines,
+        console: &mut Console<'_>,
+    ) -> Result {
         if self.options.quiet {
             return Ok(());
         }
-        announce(opened, facts, console)
+        announce(opened, announcement, console)
     }
 
     /// Sends; returns the report, the queues and the sources.
@@ -172,7 +177,7 @@ impl Act {
         &self,
         report: &Report,
         queues: Vec<Queue>,
-        told: Told,
+        details: Details,
         console: &mut Console<'_>,
     ) -> Result {
         let mut more = json!({
@@ -180,11 +185,11 @@ impl Act {
             "version": RUN_VERSION,
             "scenario": self.scenario.name,
         });
-        if let (Value::Object(all), Value::Object(rest)) = (&mut more, told.more) {
+        if let (Value::Object(all), Value::Object(rest)) = (&mut more, details.more) {
             all.extend(rest);
         }
-        let asked = (self.options.quiet, self.options.json);
-        conclude(report, queues, (&told.lines, more), asked, console)
+        let output = (self.options.quiet, self.options.json);
+        conclude(report, queues, (&details.lines, more), output, console)
     }
 
     fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
@@ -234,7 +239,7 @@ impl Act {
         let schedule = self.schedule(&opened, Schedule::Top)?;
         let queues = opened.queues.len() as u32;
         let settings = schedule.settings(options, (queues, average, EPOCH))?;
-        let facts = vec![
+        let announcement = vec![
             (
                 "what",
                 format!("{}: {}", self.scenario.name, self.scenario.about),
@@ -267,7 +272,7 @@ impl Act {
             .collect::<std::result::Result<_, _>>()
             .map_err(|error| Failure::usage("--queues").and(error))?;
         let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &facts, console)?;
+        self.say_before(&opened, &announcement, console)?;
         let jobs = jobs(opened.queues, sources, &settings);
         let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
         let queues = rest.into_iter().map(|(queue, _)| queue).collect();
@@ -275,7 +280,7 @@ impl Act {
         let text = kinds
             .iter()
             .map(|(kind, count)| format!("{} {}", kind.id(), grouped(*count)));
-        let told = Told {
+        let details = Details {
             lines: vec![("kinds", text.collect::<Vec<_>>().join(", "))],
             more: json!({
                 "kind": "stress",
@@ -284,7 +289,7 @@ impl Act {
                 "kinds": kinds.iter().map(|(kind, count)| (kind.id(), count)).collect::<BTreeMap<_, _>>(),
             }),
         };
-        self.conclude(&report, queues, told, console)
+        self.conclude(&report, queues, details, console)
     }
 
     fn schedule(&self, opened: &Opened, default: Schedule) -> Result<Schedule> {
@@ -325,29 +330,29 @@ impl Act {
         let schedule = self.schedule(&opened, Schedule::Rate(GALLERY_RATE))?;
         let settings = schedule.settings(options, (1, average, EPOCH))?;
         let end = (!options.forever).then_some("the gallery's end");
-        let mut facts = vec![
+        let mut announcement = vec![
             ("what", format!("{}: {}", self.scenario.name, capture.about)),
             ("packets", format!("{} of {all}", frames.len())),
         ];
         if left_out > 0 {
-            facts.push((
+            announcement.push((
                 "without",
                 format!("{left_out} that are no whole Ethernet frames, or too long for the link"),
             ));
         }
-        facts.push(("pace", schedule.describe(options)));
-        facts.push(("until", until(options, end)));
+        announcement.push(("pace", schedule.describe(options)));
+        announcement.push(("until", until(options, end)));
         let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &facts, console)?;
+        self.say_before(&opened, &announcement, console)?;
         let source = FrameList::new(frames, options.forever);
         let jobs = jobs(opened.queues, vec![source], &settings);
         let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
         let queues = rest.into_iter().map(|(queue, _)| queue).collect();
-        let told = Told {
+        let details = Details {
             lines: Vec::new(),
             more: json!({"kind": "gallery", "left_out": left_out}),
         };
-        self.conclude(&report, queues, told, console)
+        self.conclude(&report, queues, details, console)
     }
 
     fn simulation(&self, mut simulation: Simulation, console: &mut Console<'_>) -> Result {
@@ -380,23 +385,23 @@ impl Act {
             options,
             (1, average_of(&plan.simulation), plan.simulation.epoch),
         )?;
-        let facts = self.facts_of(&plan, names.join(", "), &opened, &schedule);
+        let announcement = self.announcement_of(&plan, names.join(", "), &opened, &schedule);
         for queue in &mut opened.queues {
             if let Queue::File(file) = queue {
                 file.describe(SeenAt::named(names.clone()));
             }
         }
         let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &facts, console)?;
+        self.say_before(&opened, &announcement, console)?;
         let played = Played::default();
         let Opened { interface, queues } = opened;
         let (report, queues, outcome) = thread::scope(|scope| {
             let (player, frames) = pair(&played);
-            let (plan, asked) = (&plan, &stop);
-            let player = scope.spawn(move || player.play(plan, asked));
-            played.wait(&stop);
+            let (plan, stop) = (&plan, &stop);
+            let player = scope.spawn(move || player.play(plan, stop));
+            played.wait(stop);
             let jobs = jobs(queues, vec![frames], &settings);
-            let (report, rest) = self.send(jobs, interface.as_ref(), &stop, console);
+            let (report, rest) = self.send(jobs, interface.as_ref(), stop, console);
             // Without its frames' receiver, the player ends.
             let queues: Vec<_> = rest.into_iter().map(|(queue, _)| queue).collect();
             let outcome = player
@@ -409,7 +414,7 @@ impl Act {
                 .and(&self.scenario.name)
                 .and(error)
         })?;
-        let mut told = self.told(&plan, &played);
+        let mut details = self.details(&plan, &played);
         let mut written = None;
         if let Some(pending) = truth_file {
             // The player is ahead: that it came to the end does not mean that the sender did.
@@ -424,16 +429,16 @@ impl Act {
                         .as_ref()
                         .map(|path| path.display().to_string());
                 }
-                None => told.lines.push((
+                None => details.lines.push((
                     "truth",
                     "not written: the simulation was not sent to its end".to_owned(),
                 )),
             }
         }
-        if let Value::Object(more) = &mut told.more {
+        if let Value::Object(more) = &mut details.more {
             more.insert("truth".to_owned(), json!(written));
         }
-        self.conclude(&report, queues, told, console)
+        self.conclude(&report, queues, details, console)
     }
 
     /// The vantage point meant (none: all), and the names of what is sent.
@@ -474,7 +479,7 @@ impl Act {
         }
     }
 
-    fn facts_of(
+    fn announcement_of(
         &self,
         plan: &Plan,
         vantage: String,
@@ -483,7 +488,7 @@ impl Act {
     ) -> Lines {
         let options = &self.options;
         let end = (!options.forever).then_some("the simulation's end");
-        let mut facts = vec![
+        let mut announcement = vec![
             (
                 "what",
                 format!(
@@ -501,7 +506,7 @@ impl Act {
         if let Some(mtu) = plan.mtu
             && let Some((name, len)) = too_long(&plan.simulation, mtu)
         {
-            facts.push((
+            announcement.push((
                 "too long",
                 format!(
                     "data packets of flow {name} have {len} octets, and {} takes {}: they are left out (--set mtu=…)",
@@ -510,10 +515,10 @@ impl Act {
                 ),
             ));
         }
-        facts
+        announcement
     }
 
-    fn told(&self, plan: &Plan, played: &Played) -> Told {
+    fn details(&self, plan: &Plan, played: &Played) -> Details {
         let (too_long, longest) = played.too_long();
         let mut lines = Vec::new();
         if too_long > 0 {
@@ -525,7 +530,7 @@ impl Act {
                 ),
             ));
         }
-        Told {
+        Details {
             lines,
             more: json!({
                 "kind": "simulation",

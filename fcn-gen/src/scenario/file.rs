@@ -126,12 +126,12 @@ fn check(profile: &Profile) -> Result<(), Refusal> {
 fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
     let (name, family) = (keys.gallery, keys.family.unwrap_or(ALL_FAMILIES.to_owned()));
     let Some(found) = gallery::all().iter().find(|gallery| gallery.name == name) else {
-        let names = list(gallery::all().iter().map(|gallery| gallery.name));
+        let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
         refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
-    let mut families = found.families.iter().map(|family| family.name);
+    let mut families = found.families.iter().map(|family| &*family.name);
     if family != ALL_FAMILIES && !families.any(|known| known == family) {
-        let names = list(found.families.iter().map(|family| family.name));
+        let names = list(found.families.iter().map(|family| &*family.name));
         refuse!(
             "family",
             "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"

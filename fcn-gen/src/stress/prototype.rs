@@ -1,4 +1,4 @@
-//! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `lane.rs`'s
+//! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `stream.rs`'s
 //! business; formats are the wire crate's.
 
 use super::model::{Kind, Stress};

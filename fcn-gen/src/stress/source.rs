@@ -1,20 +1,20 @@
 //! The frames of one queue, for the sender: made in the slot that they leave from.
 
-use super::lane::Lane;
 use super::model::Stress;
 use super::prototype::{Macs, Prototypes};
+use super::stream::Stream;
 use super::walk::Share;
 use fcn_link::sender::{Next, Source};
 
-/// No lane's number.
+/// No stream's number.
 const NOTHING: u8 = u8::MAX;
 
 /// The frames of one of several queues, without end.
 pub struct StressSource {
-    lanes: Vec<Lane>,
+    streams: Vec<Stream>,
     order: Vec<u8>,
     at: usize,
-    /// Which lane's frame each slot holds.
+    /// Which stream's frame each slot holds.
     held: Vec<u8>,
 }
 
@@ -37,10 +37,10 @@ impl StressSource {
             ));
         }
         let share = Share { queue, of };
-        let lanes = prototypes.0.iter().cloned();
+        let streams = prototypes.0.iter().cloned();
         Ok(Self {
-            lanes: lanes
-                .map(|prototype| Lane::new(stress, prototype, share, macs))
+            streams: streams
+                .map(|prototype| Stream::new(stress, prototype, share, macs))
                 .collect(),
             order: stress.pattern.order().to_vec(),
             at: 0,
@@ -49,11 +49,11 @@ impl StressSource {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<(u8, &mut Lane)> {
+    fn next(&mut self) -> Option<(u8, &mut Stream)> {
         let number = *self.order.get(self.at)?;
-        self.lanes
+        self.streams
             .get_mut(usize::from(number))
-            .map(|lane| (number, lane))
+            .map(|stream| (number, stream))
     }
 
     #[inline]
@@ -68,19 +68,19 @@ impl StressSource {
 impl Source for StressSource {
     #[inline]
     fn peek(&mut self) -> Next {
-        self.next().map_or(Next::End, |(_, lane)| Next::Frame {
+        self.next().map_or(Next::End, |(_, stream)| Next::Frame {
             at: 0,
-            len: lane.len(),
+            len: stream.len(),
         })
     }
 
     #[inline]
     fn fill(&mut self, slot: usize, out: &mut [u8]) {
         let held = self.held.get(slot).copied();
-        let Some((number, lane)) = self.next() else {
+        let Some((number, stream)) = self.next() else {
             return;
         };
-        lane.fill(out, held != Some(number));
+        stream.fill(out, held != Some(number));
         if let Some(held) = self.held.get_mut(slot) {
             *held = number;
         }
@@ -88,8 +88,8 @@ impl Source for StressSource {
     }
 
     fn skip(&mut self) {
-        if let Some((_, lane)) = self.next() {
-            lane.skip();
+        if let Some((_, stream)) = self.next() {
+            stream.skip();
         }
         self.advance();
     }

@@ -19,7 +19,7 @@ const SWITCHES: u32 = 64;
 /// Fractional bits of the share of marked packets.
 const SHARE_BITS: u32 = 32;
 
-/// What all lanes need to know about flows.
+/// What all streams need to know about flows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flows {
     /// Hosts on each side.
@@ -91,7 +91,7 @@ fn switch(number: u32) -> Ipv6Addr {
 }
 
 /// One kind's frames on one queue.
-pub(super) struct Lane {
+pub(super) struct Stream {
     prototype: Prototype,
     len: usize,
     macs: Macs,
@@ -105,7 +105,7 @@ pub(super) struct Lane {
     due: u64,
 }
 
-impl Lane {
+impl Stream {
     pub fn new(
         stress: &Stress,
         (kind, prototype): (Kind, Prototype),
@@ -139,7 +139,7 @@ impl Lane {
         self.made = self.made.wrapping_add(1);
     }
 
-    /// Makes the next frame at the start of `out`, which holds an earlier one of this lane unless `anew`.
+    /// Makes the next frame at the start of `out`, which holds an earlier one of this stream unless `anew`.
     #[inline]
     pub fn fill(&mut self, out: &mut [u8], anew: bool) {
         let Some(out) = out.get_mut(..self.len) else {
