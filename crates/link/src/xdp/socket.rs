@@ -1,8 +1,14 @@
 //! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
 
-use super::ring::{Consumer, Descriptor, Producer};
-use super::sys::{self, MmapOffsets, SocketOptions, Statistics};
+use super::ring::{Consumer, Producer};
 use super::umem::{Layout, Umem};
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags,
+    XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -167,25 +173,14 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    pub transmit: Option<Producer<Descriptor>>,
+    pub transmit: Option<Producer<XdpDesc>>,
     pub completion: Consumer<u64>,
     pub fill: Producer<u64>,
-    pub receive: Option<Consumer<Descriptor>>,
+    pub receive: Option<Consumer<XdpDesc>>,
     pub umem: Umem,
     pub zero_copy: bool,
     /// Why the driver has to copy although it was asked not to.
     pub why_copying: Option<XdpError>,
-}
-
-/// `struct xdp_umem_reg`.
-#[repr(C)]
-struct Registration {
-    start: u64,
-    len: u64,
-    chunk: u32,
-    headroom: u32,
-    flags: u32,
-    metadata: u32,
 }
 
 impl Socket {
@@ -194,29 +189,34 @@ impl Socket {
     /// Where the driver refuses zero copy, the same socket is bound again, to copy. With a second one the kernel would
     /// give back the first one's memory some milliseconds later, and take the processor from the first frames for it.
     pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
-        let fail = |step: Step| {
-            move |error: io::Error| XdpError {
-                interface: wanted.interface.to_owned(),
-                queue: wanted.queue,
-                step,
-                error,
-            }
+        let error = |step, error| XdpError {
+            interface: wanted.interface.to_owned(),
+            queue: wanted.queue,
+            step,
+            error,
         };
-        let fd = sys::xdp_socket().map_err(fail(Step::Socket))?;
+        let refused = |step| move |errno: Errno| error(step, errno.into());
+        let fail = |step| move |e| error(step, e);
+        let fd = socket_with(
+            AddressFamily::XDP,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(refused(Step::Socket))?;
         let layout = wanted.layout;
         let octets = layout.octets();
         let umem = Umem::new(layout).map_err(fail(Step::Memory { octets }))?;
-        let registration = Registration {
-            start: umem.start().addr() as u64,
+        // The memory outlives the socket (see the order of the fields), and is of this length.
+        let registration = XdpUmemReg {
+            addr: umem.start().addr() as u64,
             len: umem.len() as u64,
-            chunk: layout.chunk as u32,
+            chunk_size: layout.chunk as u32,
             headroom: 0,
-            flags: 0,
-            metadata: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
         };
-        // SAFETY: the memory outlives the socket (see the order of the fields), and is of this length.
-        unsafe { sys::set_option(fd.as_fd(), libc::XDP_UMEM_REG, &registration) }
-            .map_err(fail(Step::Register { octets }))?;
+        sockopt::set_xdp_umem_reg(&fd, registration).map_err(refused(Step::Register { octets }))?;
         let mut rings =
             Rings::set_up(fd.as_fd(), &layout, wanted.receive).map_err(fail(Step::Rings))?;
         if wanted.receive {
@@ -229,7 +229,7 @@ impl Socket {
         let frags = layout.chunks > 1;
         let bind = |zero_copy| {
             bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
-                .map_err(fail(Step::Bind { zero_copy, frags }))
+                .map_err(refused(Step::Bind { zero_copy, frags }))
         };
         let why_copying = match wanted.copying {
             Copying::Always => bind(false).map(|()| None)?,
@@ -239,8 +239,7 @@ impl Socket {
                 Err(why) => bind(false).map(|()| Some(why))?,
             },
         };
-        let (options, _) = sys::option::<SocketOptions>(fd.as_fd(), libc::XDP_OPTIONS)
-            .map_err(fail(Step::Rings))?;
+        let options = sockopt::xdp_options(&fd).map_err(refused(Step::Rings))?;
         Ok(Self {
             fd,
             transmit: rings.transmit,
@@ -248,7 +247,7 @@ impl Socket {
             fill: rings.fill,
             receive: rings.receive,
             umem,
-            zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
+            zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
             why_copying,
         })
     }
@@ -257,18 +256,17 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    pub(super) fn statistics(&self) -> Statistics {
-        sys::option(self.fd.as_fd(), libc::XDP_STATISTICS)
-            .map(|(statistics, _)| statistics)
-            .unwrap_or_default()
+    /// `None` where the kernel does not say.
+    pub(super) fn statistics(&self) -> Option<XdpStatistics> {
+        sockopt::xdp_statistics(&self.fd).ok()
     }
 }
 
 struct Rings {
-    transmit: Option<Producer<Descriptor>>,
+    transmit: Option<Producer<XdpDesc>>,
     completion: Consumer<u64>,
     fill: Producer<u64>,
-    receive: Option<Consumer<Descriptor>>,
+    receive: Option<Consumer<XdpDesc>>,
 }
 
 impl Rings {
@@ -276,41 +274,22 @@ impl Rings {
     fn set_up(socket: BorrowedFd<'_>, layout: &Layout, receive: bool) -> io::Result<Self> {
         let chunks = (layout.slots * layout.chunks) as u32;
         let size = chunks.next_power_of_two();
-        let wanted = |option| {
-            // SAFETY: a number.
-            unsafe { sys::set_option(socket, option, &size) }
-        };
-        wanted(libc::XDP_UMEM_FILL_RING)?;
-        wanted(libc::XDP_UMEM_COMPLETION_RING)?;
-        wanted(if receive {
-            libc::XDP_RX_RING
+        sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
+        sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
+        if receive {
+            sockopt::set_xdp_rx_ring_size(socket, size)?;
         } else {
-            libc::XDP_TX_RING
-        })?;
-        let (offsets, octets) = sys::option::<MmapOffsets>(socket, libc::XDP_MMAP_OFFSETS)?;
-        if octets != size_of::<MmapOffsets>() {
-            return Err(io::Error::other("the kernel is older than Linux 5.4"));
+            sockopt::set_xdp_tx_ring_size(socket, size)?;
         }
-        let (transmit, received) = if receive {
-            let at = libc::XDP_PGOFF_RX_RING;
-            (
-                None,
-                Some(Consumer::new(socket, at, &offsets.receive, size)?),
-            )
-        } else {
-            let at = libc::XDP_PGOFF_TX_RING;
-            (
-                Some(Producer::new(socket, at, &offsets.transmit, size)?),
-                None,
-            )
-        };
-        let fill_at = libc::XDP_UMEM_PGOFF_FILL_RING as i64;
-        let completion_at = libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64;
+        let offsets = sockopt::xdp_mmap_offsets(socket)?;
+        let transmit = || Producer::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
+        let received = || Consumer::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
+        let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit,
-            completion: Consumer::new(socket, completion_at, &offsets.completion, size)?,
-            fill: Producer::new(socket, fill_at, &offsets.fill, size)?,
-            receive: received,
+            transmit: (!receive).then(transmit).transpose()?,
+            completion: Consumer::new(socket, completion, &offsets.cr, size)?,
+            fill: Producer::new(socket, fill, &offsets.fr, size)?,
+            receive: receive.then(received).transpose()?,
         })
     }
 }
@@ -320,22 +299,16 @@ fn bind_patiently(
     wanted: &Wanted<'_>,
     zero_copy: bool,
     frags: bool,
-) -> io::Result<()> {
-    let mode = if zero_copy {
-        libc::XDP_ZEROCOPY
-    } else {
-        libc::XDP_COPY
-    };
-    let frags = if frags { libc::XDP_USE_SG } else { 0 };
-    let flags = mode | frags | libc::XDP_USE_NEED_WAKEUP;
+) -> rustix::io::Result<()> {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    flags.set(SocketAddrXdpFlags::XDP_ZEROCOPY, zero_copy);
+    flags.set(SocketAddrXdpFlags::XDP_COPY, !zero_copy);
+    flags.set(SocketAddrXdpFlags::XDP_USE_SG, frags);
+    let address = SocketAddrXdp::new(flags, wanted.index, wanted.queue);
     let since = Instant::now();
     loop {
-        match sys::bind(socket, wanted.index, wanted.queue, flags) {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY) && since.elapsed() < BUSY_FOR =>
-            {
-                thread::sleep(BUSY_PAUSE);
-            }
+        match bind(socket, &address) {
+            Err(Errno::BUSY) if since.elapsed() < BUSY_FOR => thread::sleep(BUSY_PAUSE),
             result => return result,
         }
     }

@@ -1,16 +1,17 @@
 //! Frames out by AF_XDP: slots, the transmit and the completion ring.
 
 use super::program::Program;
-use super::ring::{CONTINUES, Descriptor, Producer};
+use super::ring::Producer;
 use super::socket::{Copying, Socket, Wanted, XdpError};
-use super::sys;
 use super::umem::Layout;
 use crate::backend::SlotCount;
 use crate::slots::assert_fits;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::xdp::{XdpDesc, XdpDescOptions};
+use rustix::net::{SendFlags, send};
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub struct TransmitOptions {
 #[derive(Debug)]
 pub struct XdpTransmit {
     socket: Socket,
-    transmit: Producer<Descriptor>,
+    transmit: Producer<XdpDesc>,
     free: VecDeque<u32>,
     /// Pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
@@ -159,15 +160,14 @@ impl XdpTransmit {
     fn kick(&mut self) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
         let before = self.transmit.outstanding();
-        let result = sys::kick_transmit(self.socket.fd());
+        let result = send(self.socket.fd(), &[], SendFlags::DONTWAIT);
         let after = self.transmit.outstanding();
-        if let Err(error) = result {
-            let raw = error.raw_os_error();
-            if let Some(error) = TransmitError::of(&self.mode.target, error) {
+        if let Err(errno) = result {
+            if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
                 return Err(error);
             }
             // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
-            if raw == Some(libc::EBUSY) && after < before && !self.socket.zero_copy {
+            if errno == Errno::BUSY && after < before && !self.socket.zero_copy {
                 self.counts.dropped += 1;
             }
         }
@@ -225,9 +225,10 @@ impl Transmit for XdpTransmit {
         while left > 0 {
             let piece = left.min(self.chunk);
             left -= piece;
-            let options = if left > 0 { CONTINUES } else { 0 };
-            let written = self.transmit.write(Descriptor {
-                at: at as u64,
+            let mut options = XdpDescOptions::empty();
+            options.set(XdpDescOptions::XDP_PKT_CONTD, left > 0);
+            let written = self.transmit.write(XdpDesc {
+                addr: at as u64,
                 len: piece as u32,
                 options,
             });
@@ -268,10 +269,9 @@ impl Transmit for XdpTransmit {
         };
         let mut fds = [PollFd::from_borrowed_fd(self.socket.fd(), PollFlags::OUT)];
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => {
-                let error = io::Error::from(errno);
-                if let Some(error) = TransmitError::of(&self.mode.target, error) {
+                if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
                     return Err(error);
                 }
             }
@@ -290,7 +290,8 @@ impl Transmit for XdpTransmit {
 
     fn counts(&mut self) -> Counts {
         self.reap();
-        self.counts.invalid = self.socket.statistics().transmit_invalid;
+        let counted = self.socket.statistics();
+        self.counts.invalid = counted.map_or(0, |counted| counted.tx_invalid_descs);
         self.counts
     }
 
