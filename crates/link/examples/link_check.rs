@@ -11,7 +11,7 @@ mod check;
 
 use check::{By, Exchange, Numbered, blast, exchange};
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
-use fcn_link::interface::{Counters, Interface};
+use fcn_link::interface::Interface;
 use fcn_link::sender::{self, Job, Settings};
 use fcn_link::transmit::ModeKind;
 use fcn_link::xdp::{Copying, Program};
@@ -171,9 +171,11 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
     );
     told("killed and started again", killed(near, copying));
     let count = 100_000;
-    let before = Counters::read(&Interface::named(far).unwrap())
+    let before = Interface::named(far)
         .unwrap()
-        .receive_packets;
+        .counters()
+        .unwrap()
+        .rx_packets;
     let report = blast(
         near,
         Wanted::Xdp(copying),
@@ -181,9 +183,11 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         count / u64::from(all_queues),
         94,
     );
-    let arrived = Counters::read(&Interface::named(far).unwrap())
+    let arrived = Interface::named(far)
         .unwrap()
-        .receive_packets
+        .counters()
+        .unwrap()
+        .rx_packets
         - before;
     told(
         "no slot is lost",

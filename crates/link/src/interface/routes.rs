@@ -8,7 +8,6 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType, RouteVia,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
 /// A route for what has no better one, or for half of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultRoute {
     /// IPv4 or IPv6.
@@ -34,8 +33,7 @@ pub struct DefaultRoute {
 }
 
 /// Version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
     Ipv4,

@@ -6,7 +6,6 @@ use super::{Interface, InterfaceError};
 use netlink_packet_route::AddressFamily;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
-use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,8 +20,7 @@ const PER_POLL: usize = 64;
 const BACKLOG: usize = 100_000;
 
 /// Something that happened to an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Deleted, unplugged, moved to another namespace or renamed: that name and number are no longer one interface.
     /// Nothing follows.
