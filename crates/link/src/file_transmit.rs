@@ -154,16 +154,15 @@ impl Transmit for FileTransmit {
 
     fn flush(&mut self) -> Result<(), TransmitError> {
         while let Some((at, interface)) = self.stamps.front().copied() {
-            self.require(interface).map_err(TransmitError::File)?;
+            self.require(interface)?;
             let frame = self.slots.first().unwrap_or_default();
             self.writer
-                .packet(interface, at, frame, frame.len() as u32)
-                .map_err(TransmitError::File)?;
+                .packet(interface, at, frame, frame.len() as u32)?;
             self.slots.sent();
             self.stamps.pop_front();
         }
         if self.writer.is_read_at_once() {
-            self.writer.flush().map_err(TransmitError::File)?;
+            self.writer.flush()?;
         }
         self.slots.counts.kicks += 1;
         Ok(())

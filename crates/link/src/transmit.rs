@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::time::Duration;
+use thiserror::Error;
 
 /// A slot that is free to be filled. It is given back by pushing it.
 #[derive(Debug)]
@@ -167,19 +168,24 @@ impl fmt::Display for Mode {
 }
 
 /// Why nothing more can be sent.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum TransmitError {
     /// The interface is not there any more, or was moved to another namespace.
+    #[error("{interface}: the interface is gone; sending has stopped")]
     Gone {
         /// Its name.
         interface: String,
     },
     /// The interface is down.
+    #[error(
+        "{interface}: the interface is down; sending has stopped (ip link set dev {interface} up)"
+    )]
     Down {
         /// Its name.
         interface: String,
     },
     /// The kernel refused for another reason.
+    #[error("{interface}: the kernel does not take frames: {error}")]
     Kernel {
         /// The interface's name.
         interface: String,
@@ -187,7 +193,8 @@ pub enum TransmitError {
         error: io::Error,
     },
     /// The capture file could not be written.
-    File(crate::capture_file::Error),
+    #[error(transparent)]
+    File(#[from] crate::capture_file::Error),
 }
 
 impl TransmitError {
@@ -200,34 +207,6 @@ impl TransmitError {
             Some(libc::ENXIO | libc::ENODEV) => Some(Self::Gone { interface }),
             Some(libc::ENETDOWN) => Some(Self::Down { interface }),
             _ => Some(Self::Kernel { interface, error }),
-        }
-    }
-}
-
-impl fmt::Display for TransmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gone { interface } => {
-                write!(f, "{interface}: the interface is gone; sending has stopped")
-            }
-            Self::Down { interface } => write!(
-                f,
-                "{interface}: the interface is down; sending has stopped (ip link set dev {interface} up)"
-            ),
-            Self::Kernel { interface, error } => {
-                write!(f, "{interface}: the kernel does not take frames: {error}")
-            }
-            Self::File(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TransmitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Kernel { error, .. } => Some(error),
-            Self::File(error) => Some(error),
-            Self::Gone { .. } | Self::Down { .. } => None,
         }
     }
 }

@@ -9,11 +9,11 @@ use rustix::net::xdp::{
     XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// How long a queue that is busy is asked again: the kernel tears the socket before down late.
 const BUSY_FOR: Duration = Duration::from_secs(3);
@@ -31,7 +31,8 @@ pub enum Copying {
 }
 
 /// Why a queue could not be opened: what failed, on which queue, and what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{interface} queue {queue}: {step}: {error}{}", self.advice())]
 pub struct XdpError {
     pub(super) interface: String,
     pub(super) queue: u32,
@@ -40,25 +41,27 @@ pub struct XdpError {
 }
 
 /// What was being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Step {
+    #[error("cannot open an AF_XDP socket")]
     Socket,
+    #[error("cannot map {octets} octets of memory")]
     Memory { octets: usize },
+    #[error("cannot share {octets} octets of memory with the kernel")]
     Register { octets: usize },
+    #[error("cannot set the rings up")]
     Rings,
+    #[error("cannot bind an AF_XDP socket{}", if *zero_copy { " for zero copy" } else { "" })]
     Bind { zero_copy: bool, frags: bool },
+    #[error("cannot load the XDP program")]
     LoadProgram,
+    #[error("cannot attach the XDP program")]
     AttachProgram,
+    #[error("cannot enter the socket into the XDP program's map")]
     SocketMap,
 }
 
 impl XdpError {
-    /// What the kernel said.
-    #[must_use]
-    pub const fn io_error(&self) -> &io::Error {
-        &self.error
-    }
-
     /// Whether rights are missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {
@@ -72,88 +75,44 @@ impl XdpError {
 
     /// Why a mode was not obtained, shortly.
     pub(super) fn reason(&self) -> String {
-        match (self.step, self.error.raw_os_error()) {
-            (
-                Step::Bind {
-                    zero_copy: true, ..
-                },
-                Some(libc::EOPNOTSUPP),
-            ) => "zero copy: the driver has none".to_owned(),
-            (
-                Step::Bind {
-                    zero_copy: true, ..
-                },
-                _,
-            ) => format!("zero copy: {}", self.error),
-            _ => self.to_string(),
+        let Step::Bind {
+            zero_copy: true, ..
+        } = self.step
+        else {
+            return self.to_string();
+        };
+        match self.error.raw_os_error() {
+            Some(libc::EOPNOTSUPP) => "zero copy: the driver has none".to_owned(),
+            _ => format!("zero copy: {}", self.error),
         }
     }
-}
 
-impl fmt::Display for XdpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            interface,
-            queue,
-            step,
-            error,
-        } = self;
-        write!(f, "{interface} queue {queue}: ")?;
-        let errno = error.raw_os_error();
-        match step {
-            Step::Socket => write!(f, "cannot open an AF_XDP socket: {error}")?,
-            Step::Memory { octets } => write!(f, "cannot map {octets} octets of memory: {error}")?,
-            Step::Register { octets } => {
-                write!(
-                    f,
-                    "cannot share {octets} octets of memory with the kernel: {error}"
-                )?;
-            }
-            Step::Rings => write!(f, "cannot set the rings up: {error}")?,
-            Step::Bind {
-                zero_copy: true, ..
-            } => {
-                write!(f, "cannot bind an AF_XDP socket for zero copy: {error}")?;
-            }
-            Step::Bind { .. } => write!(f, "cannot bind an AF_XDP socket: {error}")?,
-            Step::LoadProgram => write!(f, "cannot load the XDP program: {error}")?,
-            Step::AttachProgram => write!(f, "cannot attach the XDP program: {error}")?,
-            Step::SocketMap => write!(
-                f,
-                "cannot enter the socket into the XDP program's map: {error}"
-            )?,
-        }
-        let advice = match (step, errno) {
+    /// What to do about it.
+    fn advice(&self) -> &'static str {
+        match (self.step, self.error.raw_os_error()) {
             (Step::Socket, Some(libc::EAFNOSUPPORT)) => {
-                "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
+                "; this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
             }
-            (Step::Socket, Some(libc::EPERM)) => "this takes CAP_NET_RAW",
+            (Step::Socket, Some(libc::EPERM)) => "; this takes CAP_NET_RAW",
             (Step::LoadProgram | Step::AttachProgram | Step::SocketMap, Some(libc::EPERM)) => {
-                "this takes CAP_BPF and CAP_NET_ADMIN"
+                "; this takes CAP_BPF and CAP_NET_ADMIN"
             }
             (Step::Register { .. }, Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM)) => {
-                "raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
+                "; raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
             }
             (Step::Bind { .. }, Some(libc::EBUSY)) => {
-                "another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
+                "; another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
             }
             (Step::Bind { frags: true, .. }, Some(libc::EINVAL)) => {
-                "frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
+                "; frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
             }
-            (Step::Bind { .. }, Some(libc::EINVAL)) => "is there such a queue? (ethtool -l)",
-            (Step::Bind { .. }, Some(libc::ENETDOWN)) => "bring it up (ip link set up)",
+            (Step::Bind { .. }, Some(libc::EINVAL)) => "; is there such a queue? (ethtool -l)",
+            (Step::Bind { .. }, Some(libc::ENETDOWN)) => "; bring it up (ip link set up)",
             (Step::AttachProgram, Some(libc::EBUSY | libc::EEXIST)) => {
-                "another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"
+                "; another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"
             }
-            _ => return Ok(()),
-        };
-        write!(f, "; {advice}")
-    }
-}
-
-impl std::error::Error for XdpError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+            _ => "",
+        }
     }
 }
 
