@@ -15,7 +15,7 @@ mod watch;
 pub use check::{Refusal, RefusalKind, check_may_send};
 pub use error::{InterfaceError, InterfaceErrorKind};
 pub use netlink_packet_route::link::Stats64;
-pub use routes::{DefaultRoute, Family};
+pub use routes::DefaultRoute;
 pub use watch::{LinkEvent, LinkWatch};
 
 use link::Link;
@@ -39,7 +39,6 @@ pub struct Interface {
     carrier: bool,
     driver: Option<String>,
     transmit_queues: u32,
-    receive_queues: u32,
     speed: Option<u32>,
     addresses: Vec<InterfaceAddress>,
 }
@@ -161,12 +160,6 @@ impl Interface {
         self.transmit_queues
     }
 
-    /// Receive queues in use.
-    #[must_use]
-    pub const fn receive_queues(&self) -> u32 {
-        self.receive_queues
-    }
-
     /// Link speed in Mbit/s; `None`: not known.
     #[must_use]
     pub const fn speed(&self) -> Option<u32> {
@@ -194,7 +187,6 @@ impl Interface {
             driver: sysfs.driver.or_else(|| link.kind.clone()).or(loopback),
             // Without sysfs: those there is room for.
             transmit_queues: sysfs.tx_queues.unwrap_or(link.tx_queues),
-            receive_queues: sysfs.rx_queues.unwrap_or(link.rx_queues),
             speed: sysfs.speed,
             addresses: addresses
                 .iter()

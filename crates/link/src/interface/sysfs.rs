@@ -9,7 +9,6 @@ use std::path::Path;
 pub(super) struct Facts {
     pub(super) driver: Option<String>,
     pub(super) tx_queues: Option<u32>,
-    pub(super) rx_queues: Option<u32>,
     /// Mbit/s.
     pub(super) speed: Option<u32>,
 }
@@ -30,8 +29,7 @@ impl Facts {
         let driver = fs::read_link(folder.join("device/driver")).ok();
         Self {
             driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
-            tx_queues: queues(&folder, "tx-"),
-            rx_queues: queues(&folder, "rx-"),
+            tx_queues: transmit_queues(&folder),
             speed: text(&folder.join("speed")).and_then(|text| speed(&text)),
         }
     }
@@ -47,16 +45,11 @@ fn same_address(folder: &Path, mac: Option<[u8; 6]>) -> bool {
         .eq(mac.map(Some))
 }
 
-fn queues(folder: &Path, prefix: &str) -> Option<u32> {
+fn transmit_queues(folder: &Path) -> Option<u32> {
     let entries = fs::read_dir(folder.join("queues")).ok()?;
     let count = entries
         .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(prefix.as_bytes())
-        })
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"tx-"))
         .count();
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
@@ -113,7 +106,7 @@ mod tests {
         };
         let facts = Facts::read_at(root.path(), &link(7, 10));
         assert_eq!(facts.driver.as_deref(), Some("ice"));
-        assert_eq!((facts.tx_queues, facts.rx_queues), (Some(2), Some(1)));
+        assert_eq!(facts.tx_queues, Some(2));
         assert_eq!(facts.speed, Some(25_000));
         assert_eq!(Facts::read_at(root.path(), &link(8, 10)), Facts::default());
         assert_eq!(Facts::read_at(root.path(), &link(7, 11)), Facts::default());
