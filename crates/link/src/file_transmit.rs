@@ -59,7 +59,7 @@ impl FileTransmit {
             queue: None,
             kind: ModeKind::CaptureFile,
             why_not_better: Vec::new(),
-            slots: (slots.count(), slots.slot_len()),
+            slots: slots.extent(),
         };
         let writer = if path == Path::new(STDOUT) {
             CaptureWriter::to(io::stdout(), &options, &[])
@@ -68,7 +68,7 @@ impl FileTransmit {
         };
         Ok(Self {
             writer: writer?,
-            stamps: VecDeque::with_capacity(slots.count()),
+            stamps: VecDeque::with_capacity(slots.extent().0),
             stamp: (0, 0),
             seen_at: SeenAt::default(),
             is_live: false,
@@ -127,14 +127,6 @@ impl FileTransmit {
 }
 
 impl Transmit for FileTransmit {
-    fn slots(&self) -> usize {
-        self.slots.count()
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slots.slot_len()
-    }
-
     fn take(&mut self) -> Option<Slot> {
         self.slots.take()
     }
@@ -172,15 +164,7 @@ impl Transmit for FileTransmit {
         self.flush()
     }
 
-    fn in_flight(&self) -> usize {
-        self.slots.waiting()
-    }
-
     fn quick_counts(&self) -> Counts {
-        self.slots.counts
-    }
-
-    fn counts(&mut self) -> Counts {
         self.slots.counts
     }
 

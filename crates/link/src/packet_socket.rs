@@ -85,7 +85,7 @@ impl PacketTransmit {
             queue: None,
             kind: ModeKind::PacketSocket,
             why_not_better,
-            slots: (slots.count(), slots.slot_len()),
+            slots: slots.extent(),
         };
         Ok(Self {
             sender,
@@ -96,14 +96,6 @@ impl PacketTransmit {
 }
 
 impl Transmit for PacketTransmit {
-    fn slots(&self) -> usize {
-        self.slots.count()
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slots.slot_len()
-    }
-
     fn take(&mut self) -> Option<Slot> {
         self.slots.take()
     }
@@ -142,15 +134,7 @@ impl Transmit for PacketTransmit {
         self.flush()
     }
 
-    fn in_flight(&self) -> usize {
-        self.slots.waiting()
-    }
-
     fn quick_counts(&self) -> Counts {
-        self.slots.counts
-    }
-
-    fn counts(&mut self) -> Counts {
         self.slots.counts
     }
 

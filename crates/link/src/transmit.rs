@@ -19,7 +19,7 @@ use thiserror::Error;
 pub struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// Its number, below [`Transmit::slots`].
+    /// Its number, below the count of slots.
     #[inline]
     #[must_use]
     pub const fn index(&self) -> usize {
@@ -61,11 +61,11 @@ impl Counts {
 
 /// One queue of an interface, or a capture file, that takes frames. Not shared: one thread, one queue.
 pub trait Transmit {
-    /// How many slots there are.
-    fn slots(&self) -> usize;
-
     /// Octets of a slot: the longest frame, without FCS.
-    fn slot_len(&self) -> usize;
+    #[inline]
+    fn slot_len(&self) -> usize {
+        self.mode().slots.1
+    }
 
     /// A free slot. `None` where the kernel has them all: [`flush`](Self::flush) and [`wait`](Self::wait) then.
     fn take(&mut self) -> Option<Slot>;
@@ -96,13 +96,19 @@ pub trait Transmit {
     fn wait(&mut self, for_: Duration) -> Result<(), TransmitError>;
 
     /// Slots pushed and not yet free again.
-    fn in_flight(&self) -> usize;
+    #[inline]
+    fn in_flight(&self) -> usize {
+        let counts = self.quick_counts();
+        (counts.pushed - counts.completed) as usize
+    }
 
     /// What became of the frames so far, without asking the kernel.
     fn quick_counts(&self) -> Counts;
 
     /// What became of the frames so far.
-    fn counts(&mut self) -> Counts;
+    fn counts(&mut self) -> Counts {
+        self.quick_counts()
+    }
 
     /// How the frames leave.
     fn mode(&self) -> &Mode;

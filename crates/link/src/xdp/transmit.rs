@@ -34,7 +34,6 @@ pub struct XdpTransmit {
     pieces: Box<[u8]>,
     chunk: usize,
     slot_len: usize,
-    slots: usize,
     counts: Counts,
     mode: Mode,
     // Attached as long as the socket is there.
@@ -122,7 +121,6 @@ impl XdpTransmit {
             pieces: vec![0; slots].into_boxed_slice(),
             chunk: layout.chunk,
             slot_len: layout.slot_len(),
-            slots,
             counts: Counts::default(),
             mode,
             _program: attached,
@@ -189,14 +187,6 @@ fn layout(slots: usize, options: &TransmitOptions) -> Layout {
 }
 
 impl Transmit for XdpTransmit {
-    fn slots(&self) -> usize {
-        self.slots
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slot_len
-    }
-
     #[inline]
     fn take(&mut self) -> Option<Slot> {
         if self.free.is_empty() {
@@ -273,10 +263,6 @@ impl Transmit for XdpTransmit {
         }
         self.reap();
         Ok(())
-    }
-
-    fn in_flight(&self) -> usize {
-        (self.counts.pushed - self.counts.completed) as usize
     }
 
     fn quick_counts(&self) -> Counts {
