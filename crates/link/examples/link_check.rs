@@ -109,7 +109,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             .filter(|len| *len <= longest),
     );
     let mut good = true;
-    let mut told = |what: &str, result: Result<String, String>| {
+    let mut check = |what: &str, result: Result<String, String>| {
         good &= result.is_ok();
         match result {
             Ok(text) => println!("ok      {what}: {text}"),
@@ -130,7 +130,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         let what = format!("every octet arrives, {queues} queues");
         let kind = outcome.report.queues[0].mode.kind;
         let wrong_mode = copying == Copying::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
-        told(
+        check(
             &what,
             if outcome.complaints.is_empty()
                 && outcome.arrived == total
@@ -153,7 +153,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
     for _ in 1..rounds {
         sent += blast(near, Wanted::Xdp(copying), 1, 5, 94).sent();
     }
-    told(
+    check(
         &format!("opened and closed {rounds} times"),
         if sent == rounds * 5 {
             Ok(format!("{sent} frames"))
@@ -161,7 +161,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             Err(format!("{sent} frames"))
         },
     );
-    told("killed and started again", killed(near, copying));
+    check("killed and started again", killed(near, copying));
     let count = 100_000;
     let before = Interface::named(far)
         .unwrap()
@@ -181,7 +181,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         .unwrap()
         .rx_packets
         - before;
-    told(
+    check(
         "no slot is lost",
         if report.sent() == count && report.unfinished() == 0 {
             Ok(format!(

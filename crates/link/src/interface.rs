@@ -173,7 +173,7 @@ impl Interface {
     }
 
     fn from_link(link: &Link, addresses: &[(u32, InterfaceAddress)]) -> Self {
-        let sysfs = sysfs::Facts::read(link);
+        let sysfs = sysfs::Attributes::read(link);
         let loopback = link.is_loopback().then(|| "loopback".to_owned());
         Self {
             name: link.name.clone(),
@@ -199,8 +199,8 @@ impl Interface {
 
 /// All addresses, each with the index of its interface.
 fn addresses(netlink: &mut Netlink) -> Result<Vec<(u32, InterfaceAddress)>, InterfaceError> {
-    let ask = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let answers = netlink.dump(ask, libc::RTM_NEWADDR);
+    let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let answers = netlink.dump(request, libc::RTM_NEWADDR);
     let answers = answers.map_err(|e| InterfaceError::query("addresses", e))?;
     Ok(answers
         .iter()

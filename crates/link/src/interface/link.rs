@@ -145,8 +145,8 @@ pub(super) fn nameless(index: u32) -> String {
 
 /// All links, in the order of their indices.
 pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
-    let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
-    let answers = netlink.dump(ask, libc::RTM_NEWLINK);
+    let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = netlink.dump(request, libc::RTM_NEWLINK);
     let answers = answers.map_err(|e| InterfaceError::query("interfaces", e))?;
     let links: Result<Vec<_>, _> = answers.iter().map(|answer| Link::parse(answer)).collect();
     let mut links = links.map_err(|e| InterfaceError::reply("interfaces", &e))?;
@@ -156,9 +156,9 @@ pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
 
 /// The link of that index; `None`: there is none.
 pub(super) fn one(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
-    let mut ask = LinkMessage::default();
-    ask.header.index = index;
-    match netlink.get(RouteNetlinkMessage::GetLink(ask), libc::RTM_NEWLINK) {
+    let mut request = LinkMessage::default();
+    request.header.index = index;
+    match netlink.get(RouteNetlinkMessage::GetLink(request), libc::RTM_NEWLINK) {
         Ok(answer) => Link::parse(&answer)
             .map(Some)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string())),

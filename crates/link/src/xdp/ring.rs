@@ -107,7 +107,7 @@ impl<T: Entry> Ring<T> {
 pub(super) struct Producer<T> {
     ring: Ring<T>,
     /// Written so far.
-    written: u32,
+    filled: u32,
     /// Submitted so far.
     submitted: u32,
     /// The kernel's index, as last read.
@@ -125,12 +125,12 @@ impl<T: Entry> Producer<T> {
     }
 
     fn of(ring: Ring<T>) -> Self {
-        let written = ring.producer().load(Ordering::Relaxed);
+        let filled = ring.producer().load(Ordering::Relaxed);
         let consumed = ring.consumer().load(Ordering::Acquire);
         Self {
             ring,
-            written,
-            submitted: written,
+            filled,
+            submitted: filled,
             consumed,
         }
     }
@@ -138,7 +138,7 @@ impl<T: Entry> Producer<T> {
     /// Free entries, at least so far as `wanted` are looked for.
     #[inline]
     pub(super) fn free(&mut self, wanted: u32) -> u32 {
-        let free = |consumed: u32, p: &Self| p.ring.size - p.written.wrapping_sub(consumed);
+        let free = |consumed: u32, p: &Self| p.ring.size - p.filled.wrapping_sub(consumed);
         if free(self.consumed, self) < wanted {
             self.consumed = self.ring.consumer().load(Ordering::Acquire);
         }
@@ -152,17 +152,17 @@ impl<T: Entry> Producer<T> {
             return false;
         }
         // SAFETY: the entry is ours until it is submitted: fewer than `size` are between us and the kernel.
-        unsafe { self.ring.entry(self.written).write(entry) };
-        self.written = self.written.wrapping_add(1);
+        unsafe { self.ring.entry(self.filled).write(entry) };
+        self.filled = self.filled.wrapping_add(1);
         true
     }
 
     /// Shows the kernel what was written.
     #[inline]
     pub(super) fn submit(&mut self) {
-        if self.submitted != self.written {
-            self.submitted = self.written;
-            self.ring.producer().store(self.written, Ordering::Release);
+        if self.submitted != self.filled {
+            self.submitted = self.filled;
+            self.ring.producer().store(self.filled, Ordering::Release);
         }
     }
 

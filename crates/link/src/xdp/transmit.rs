@@ -212,12 +212,12 @@ impl Transmit for XdpTransmit {
             left -= piece;
             let mut options = XdpDescOptions::empty();
             options.set(XdpDescOptions::XDP_PKT_CONTD, left > 0);
-            let written = self.socket.transmit.write(XdpDesc {
+            let queued = self.socket.transmit.write(XdpDesc {
                 addr: at as u64,
                 len: piece as u32,
                 options,
             });
-            debug_assert!(written, "the ring has room for every chunk");
+            debug_assert!(queued, "the ring has room for every chunk");
             at += piece;
             pieces += 1;
         }
