@@ -9,7 +9,7 @@
 #[path = "../tests/common/check.rs"]
 mod check;
 
-use check::{Exchange, Numbered, blast, exchange};
+use check::{By, Exchange, Numbered, blast, exchange};
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::sender::{self, Job, Settings};
@@ -42,7 +42,8 @@ fn main() -> ExitCode {
 /// Sends until it is killed.
 fn send(name: &str, with_program: bool) -> ExitCode {
     let interface = Interface::named(name).unwrap();
-    let _program = with_program.then(|| Program::attach(name, interface.index()).unwrap());
+    let _program = with_program
+        .then(|| Program::attach(name, interface.index(), interface.receive_queues()).unwrap());
     let options = Options {
         wanted: Wanted::Xdp(Copying::Best),
         queues: 1,
@@ -117,34 +118,41 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         }
     };
     let all_queues = there.transmit_queues().min(2);
-    for queues in 1..=all_queues {
-        let plan = Exchange {
-            wanted: Wanted::Xdp(copying),
-            queues,
-            count: 2_000,
-            lens: lens.clone(),
-        };
-        let outcome = exchange(&plan, (near, || {}), (far, || {}), destination);
-        let total = plan.count * u64::from(queues);
-        let sent = outcome.report.sent();
-        let what = format!("every octet arrives, {queues} queues");
-        let kind = outcome.report.queues[0].mode.kind;
-        let wrong_mode = copying == Copying::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
-        check(
-            &what,
-            if outcome.complaints.is_empty()
-                && outcome.arrived == total
-                && sent == total
-                && !wrong_mode
-            {
-                Ok(format!("{total} frames; {}", outcome.report.queues[0].mode))
-            } else {
-                Err(format!(
-                    "{} of {total} arrived, {sent} sent; {kind}; {}",
-                    outcome.arrived, outcome.complaints
-                ))
-            },
-        );
+    for by in [By::PacketSocket, By::Xdp(copying)] {
+        for queues in 1..=all_queues {
+            let plan = Exchange {
+                wanted: Wanted::Xdp(copying),
+                queues,
+                count: 2_000,
+                lens: lens.clone(),
+                by,
+                always_more: false,
+            };
+            let outcome = exchange(&plan, (near, || {}), (far, || {}), destination);
+            let total = plan.count * u64::from(queues);
+            let sent = outcome.report.sent();
+            let what = format!(
+                "every octet arrives, {queues} queues, received by {}",
+                outcome.received_by
+            );
+            let kind = outcome.report.queues[0].mode.kind;
+            let wrong_mode = copying == Copying::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
+            check(
+                &what,
+                if outcome.complaints.is_empty()
+                    && outcome.arrived == total
+                    && sent == total
+                    && !wrong_mode
+                {
+                    Ok(format!("{total} frames; {}", outcome.report.queues[0].mode))
+                } else {
+                    Err(format!(
+                        "{} of {total} arrived, {sent} sent; {kind}; {}",
+                        outcome.arrived, outcome.complaints
+                    ))
+                },
+            );
+        }
     }
     // Where attaching a program takes the link down, each round takes more than a second.
     let since = Instant::now();

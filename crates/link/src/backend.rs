@@ -185,7 +185,7 @@ fn open_xdp(
     let program = || match shared.get() {
         Some(program) => Ok(Arc::clone(program)),
         None => {
-            let program = Arc::new(Program::attach(name, index)?);
+            let program = Arc::new(Program::attach(name, index, interface.receive_queues())?);
             Ok(Arc::clone(shared.get_or_init(|| program)))
         }
     };

@@ -15,7 +15,7 @@ mod watch;
 pub use check::{Refusal, RefusalKind, check_may_send};
 pub use error::{InterfaceError, InterfaceErrorKind};
 pub use netlink_packet_route::link::Stats64;
-pub use routes::DefaultRoute;
+pub use routes::{DefaultRoute, Family};
 pub use watch::{LinkEvent, LinkWatch};
 
 use link::Link;
@@ -39,6 +39,7 @@ pub struct Interface {
     carrier: bool,
     driver: Option<String>,
     transmit_queues: u32,
+    receive_queues: u32,
     speed: Option<u32>,
     addresses: Vec<InterfaceAddress>,
 }
@@ -160,6 +161,12 @@ impl Interface {
         self.transmit_queues
     }
 
+    /// Receive queues in use.
+    #[must_use]
+    pub const fn receive_queues(&self) -> u32 {
+        self.receive_queues
+    }
+
     /// Link speed in Mbit/s; `None`: not known.
     #[must_use]
     pub const fn speed(&self) -> Option<u32> {
@@ -187,6 +194,7 @@ impl Interface {
             driver: sysfs.driver.or_else(|| link.kind.clone()).or(loopback),
             // Without sysfs: those there is room for.
             transmit_queues: sysfs.tx_queues.unwrap_or(link.tx_queues),
+            receive_queues: sysfs.rx_queues.unwrap_or(link.rx_queues),
             speed: sysfs.speed,
             addresses: addresses
                 .iter()

@@ -1,5 +1,5 @@
-//! Frames out by AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]) and into capture files ([`file_transmit`]), behind
-//! [`transmit::Transmit`]; capture files read and written ([`capture_file`]). [`backend`] opens the best way out, [`sender`]
+//! Frames in and out: capture files ([`capture_file`]), AF_XDP ([`xdp`]), AF_PACKET ([`packet_socket`]), behind
+//! [`transmit::Transmit`] on the way out and [`receive::Receive`] on the way in. [`backend`] opens the best way out, [`sender`]
 //! runs frames through it, [`pacing`] and [`clock`] say when, and [`interface`] what an interface is.
 //!
 //! What the octets of a frame mean is fcn-wire's business, which frame to send that of the roles and tools.
@@ -14,6 +14,7 @@ pub mod pacing;
 pub mod packet_socket;
 mod precedence;
 pub mod privilege;
+pub mod receive;
 pub mod sender;
 mod slots;
 pub mod transmit;

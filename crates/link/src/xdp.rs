@@ -1,11 +1,12 @@
-//! AF_XDP sockets: frames from our memory to a queue of an interface.
+//! AF_XDP sockets: frames from our memory to a queue of an interface, and back.
 //!
 //! The only module of this crate with `unsafe` in it: system calls and rings shared with the kernel. `sys.rs` has the
 //! system calls, `umem.rs` the memory, `ring.rs` the rings, `socket.rs` how these become a bound socket, `program.rs` the
-//! embedded XDP program, `transmit.rs` what the rest of the world uses.
+//! embedded XDP program, `transmit.rs` and `receive.rs` what the rest of the world uses.
 #![allow(unsafe_code)]
 
 mod program;
+mod receive;
 mod ring;
 mod socket;
 mod sys;
@@ -13,5 +14,6 @@ mod transmit;
 mod umem;
 
 pub use program::{Program, ProgramMode};
+pub use receive::XdpReceive;
 pub use socket::{Copying, XdpError};
 pub use transmit::{TransmitOptions, XdpTransmit};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::check::{Exchange, Outcome, exchange};
+use common::check::{By, Exchange, Outcome, exchange};
 use common::netns::{End, Options, Pair};
 use fcn_link::backend::Wanted;
 use fcn_link::transmit::ModeKind;
@@ -65,6 +65,8 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
                 queues,
                 count: 6_000,
                 lens: lens(mtu as usize),
+                by: By::PacketSocket,
+                always_more: false,
             };
             let outcome = across(&pair, &plan);
             let expected = match wanted {
@@ -75,6 +77,53 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
                 assert_eq!(queue.mode.kind, expected, "{}", queue.mode);
                 println!("MTU {mtu}, GRO {gro}: {}", queue.mode);
             }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_a_receiver_never_finds_its_ring_empty() {
+    let Some(pair) = Pair::with("never-empty", &Options::default()) else {
+        return;
+    };
+    across(
+        &pair,
+        &Exchange {
+            wanted: COPY,
+            queues: 1,
+            // Several times what the receiver's ring holds.
+            count: 3_000,
+            lens: vec![94],
+            by: By::Xdp(Copying::Best),
+            always_more: true,
+        },
+    );
+}
+
+#[test]
+fn every_octet_arrives_when_af_xdp_receives() {
+    for mtu in [1500, 3000] {
+        let options = Options {
+            mtu,
+            ..Options::default()
+        };
+        let Some(pair) = Pair::with("xdp-receives", &options) else {
+            return;
+        };
+        for wanted in [COPY, Wanted::PacketSocket] {
+            let outcome = across(
+                &pair,
+                &Exchange {
+                    wanted,
+                    queues: 1,
+                    count: 6_000,
+                    lens: lens(mtu as usize),
+                    by: By::Xdp(Copying::Best),
+                    always_more: false,
+                },
+            );
+            println!("MTU {mtu}: {}", outcome.received_by);
+            assert!(outcome.received_by.contains("AF_XDP"));
         }
     }
 }

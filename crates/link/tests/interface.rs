@@ -5,8 +5,8 @@ mod common;
 
 use common::netns::{End, Options, Pair};
 use fcn_link::interface::{
-    DefaultRoute, Interface, InterfaceErrorKind, LinkEvent, LinkWatch, Refusal, RefusalKind,
-    check_may_send,
+    DefaultRoute, Family, Interface, InterfaceErrorKind, LinkEvent, LinkWatch, Refusal,
+    RefusalKind, check_may_send,
 };
 use fcn_link::xdp::Program;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -62,7 +62,7 @@ fn facts() {
     pair.ip(End::Near, &altname);
     let near = near(&pair);
     assert_eq!((near.name(), near.mtu()), ("near", 9000));
-    assert_eq!(near.transmit_queues(), 2);
+    assert_eq!((near.transmit_queues(), near.receive_queues()), (2, 2));
     assert_eq!(near.mac(), Some(pair.mac(End::Near)));
     assert_eq!(near.driver(), Some("veth"));
     assert!(near.is_up() && near.has_carrier());
@@ -150,8 +150,7 @@ fn default_routes_of_both_families() {
     let found = routes(&pair, "near");
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[0].to_string(), "IPv4 default via 192.0.2.2 dev near");
-    assert!(found[1].destination.is_ipv6());
-    assert_eq!(found[1].table, 254);
+    assert_eq!((found[1].family, found[1].table), (Family::Ipv6, 254));
     assert_eq!(
         found[1].to_string(),
         "IPv6 default via 2001:db8::2 dev near"
@@ -525,7 +524,7 @@ fn attached_programs() {
     };
     let name = "near";
     let index = near(&pair).index();
-    let program = pair.inside(End::Near, || Program::attach(name, index));
+    let program = pair.inside(End::Near, || Program::attach(name, index, 1));
     let program = match program {
         Ok(program) => program,
         Err(e) => {

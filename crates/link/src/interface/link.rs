@@ -38,6 +38,7 @@ pub(super) struct Link {
     pub(super) lower_namespace: Option<i32>,
     pub(super) master: Option<u32>,
     pub(super) tx_queues: u32,
+    pub(super) rx_queues: u32,
     pub(super) counters: Option<Stats64>,
 }
 
@@ -62,6 +63,7 @@ impl Link {
             lower_namespace: None,
             master: None,
             tx_queues: 0,
+            rx_queues: 0,
             counters: None,
         };
         for attribute in NlasIterator::new(payload.get(HEADER_LEN..).unwrap_or_default()) {
@@ -85,6 +87,7 @@ impl Link {
             | libc::IFLA_LINK_NETNSID
             | libc::IFLA_MASTER
             | libc::IFLA_NUM_TX_QUEUES
+            | libc::IFLA_NUM_RX_QUEUES
             | libc::IFLA_STATS64
             | libc::IFLA_PROP_LIST => {}
             libc::IFLA_LINKINFO => {
@@ -110,6 +113,7 @@ impl Link {
             LinkAttribute::LinkNetNsId(id) => self.lower_namespace = Some(id),
             LinkAttribute::Controller(index) => self.master = above_zero(index),
             LinkAttribute::NumTxQueues(count) => self.tx_queues = count,
+            LinkAttribute::NumRxQueues(count) => self.rx_queues = count,
             LinkAttribute::Stats64(stats) => self.counters = Some(stats),
             LinkAttribute::PropList(list) => {
                 self.other_names = list

@@ -9,6 +9,7 @@ use std::path::Path;
 pub(super) struct Attributes {
     pub(super) driver: Option<String>,
     pub(super) tx_queues: Option<u32>,
+    pub(super) rx_queues: Option<u32>,
     /// Mbit/s.
     pub(super) speed: Option<u32>,
 }
@@ -29,7 +30,8 @@ impl Attributes {
         let driver = fs::read_link(folder.join("device/driver")).ok();
         Self {
             driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
-            tx_queues: transmit_queues(&folder),
+            tx_queues: queues(&folder, "tx-"),
+            rx_queues: queues(&folder, "rx-"),
             speed: text(&folder.join("speed")).and_then(|text| speed(&text)),
         }
     }
@@ -45,11 +47,16 @@ fn same_address(folder: &Path, mac: Option<[u8; 6]>) -> bool {
         .eq(mac.map(Some))
 }
 
-fn transmit_queues(folder: &Path) -> Option<u32> {
+fn queues(folder: &Path, prefix: &str) -> Option<u32> {
     let entries = fs::read_dir(folder.join("queues")).ok()?;
     let count = entries
         .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"tx-"))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(prefix.as_bytes())
+        })
         .count();
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
@@ -106,7 +113,10 @@ mod tests {
         };
         let attributes = Attributes::read_at(root.path(), &link(7, 10));
         assert_eq!(attributes.driver.as_deref(), Some("ice"));
-        assert_eq!(attributes.tx_queues, Some(2));
+        assert_eq!(
+            (attributes.tx_queues, attributes.rx_queues),
+            (Some(2), Some(1))
+        );
         assert_eq!(attributes.speed, Some(25_000));
         assert_eq!(
             Attributes::read_at(root.path(), &link(8, 10)),

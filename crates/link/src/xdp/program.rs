@@ -1,5 +1,5 @@
-//! The XDP program, and attaching it. It passes every frame on: several drivers send nothing from AF_XDP sockets before some
-//! program is attached.
+//! The XDP program, and attaching it. It gives a queue's frames to the AF_XDP socket of that queue, where there is one, and
+//! passes all others on; several drivers send nothing from AF_XDP sockets before some program is attached.
 //!
 //! The kernel removes it when its descriptor is closed, however the process ends.
 
@@ -8,7 +8,7 @@ use super::sys::bpf;
 use serde::Serialize;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Where frames meet the XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,16 +36,17 @@ const DRIVER: u32 = 1 << 2;
 #[derive(Debug)]
 pub struct Program {
     _link: OwnedFd,
+    sockets: OwnedFd,
     mode: ProgramMode,
     why_not_driver: Option<String>,
 }
 
 impl Program {
-    /// Loads the program and attaches it to interface number `index`.
+    /// Loads the program and attaches it to interface number `index`, which has up to `queues` receive queues.
     ///
     /// # Errors
     /// Rights are missing, another program is attached, or the kernel is older than Linux 5.9.
-    pub fn attach(interface: &str, index: u32) -> Result<Self, XdpError> {
+    pub fn attach(interface: &str, index: u32, queues: u32) -> Result<Self, XdpError> {
         let fail = |step| {
             move |error| XdpError {
                 interface: interface.to_owned(),
@@ -54,9 +55,11 @@ impl Program {
                 error,
             }
         };
+        let sockets = bpf::socket_map(queues.max(1)).map_err(fail(Step::LoadProgram))?;
+        let instructions = instructions(sockets.as_fd());
         // Without it a program cannot be attached where frames are longer than a page; before Linux 5.18 it is not known.
-        let program = bpf::load(&PASS, true)
-            .or_else(|_| bpf::load(&PASS, false))
+        let program = bpf::load(&instructions, true)
+            .or_else(|_| bpf::load(&instructions, false))
             .map_err(fail(Step::LoadProgram))?;
         let (link, mode, why_not_driver) = match bpf::attach(program.as_fd(), index, DRIVER) {
             Ok(link) => (link, ProgramMode::Driver, None),
@@ -71,6 +74,7 @@ impl Program {
         };
         Ok(Self {
             _link: link,
+            sockets,
             mode,
             why_not_driver,
         })
@@ -87,16 +91,49 @@ impl Program {
     pub fn why_not_driver(&self) -> Option<&str> {
         self.why_not_driver.as_deref()
     }
+
+    /// From now on frames of `queue` go to `socket`.
+    pub(super) fn give(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        bpf::put_socket(self.sockets.as_fd(), queue, socket)
+    }
 }
 
 fn taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
 }
 
-/// `return XDP_PASS`: an instruction is its operation, registers, offset, and from bit 32 on an immediate value.
-const PASS: [u64; 2] = {
-    const MOVE_TO_RESULT: u64 = 0xB7;
+/// Pass on.
+const XDP_PASS: u64 = 2;
+/// `bpf_redirect_map`.
+const REDIRECT_MAP: u64 = 51;
+/// `struct xdp_md`: rx_queue_index.
+const RX_QUEUE_INDEX: u64 = 16;
+
+/// An instruction: operation, destination and source registers, offset, immediate value.
+const fn instruction(
+    operation: u64,
+    destination: u64,
+    source: u64,
+    offset: u64,
+    value: u64,
+) -> u64 {
+    operation | destination << 8 | source << 12 | offset << 16 | (value & 0xFFFF_FFFF) << 32
+}
+
+/// `return bpf_redirect_map(sockets, context->rx_queue_index, XDP_PASS)`.
+fn instructions(sockets: BorrowedFd<'_>) -> [u64; 6] {
+    const LOAD_WORD: u64 = 0x61;
+    const LOAD_DOUBLE: u64 = 0x18;
+    const MAP: u64 = 1;
+    const MOVE: u64 = 0xB7;
+    const CALL: u64 = 0x85;
     const EXIT: u64 = 0x95;
-    const XDP_PASS: u64 = 2;
-    [MOVE_TO_RESULT | XDP_PASS << 32, EXIT]
-};
+    [
+        instruction(LOAD_WORD, 2, 1, RX_QUEUE_INDEX, 0),
+        instruction(LOAD_DOUBLE, 1, MAP, 0, sockets.as_raw_fd() as u64),
+        0,
+        instruction(MOVE, 3, 0, 0, XDP_PASS),
+        instruction(CALL, 0, 0, 0, REDIRECT_MAP),
+        instruction(EXIT, 0, 0, 0, 0),
+    ]
+}

@@ -1,11 +1,12 @@
-//! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent.
+//! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
 
 use super::ring::{Consumer, Producer};
 use super::umem::{Layout, Umem};
 use rustix::io::Errno;
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XdpDesc,
-    XdpOptionsFlags, XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags,
+    XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::io;
@@ -56,6 +57,8 @@ pub(super) enum Step {
     LoadProgram,
     #[error("cannot attach the XDP program")]
     AttachProgram,
+    #[error("cannot enter the socket into the XDP program's map")]
+    SocketMap,
 }
 
 impl XdpError {
@@ -91,7 +94,7 @@ impl XdpError {
                 "; this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
             }
             (Step::Socket, Some(libc::EPERM)) => "; this takes CAP_NET_RAW",
-            (Step::LoadProgram | Step::AttachProgram, Some(libc::EPERM)) => {
+            (Step::LoadProgram | Step::AttachProgram | Step::SocketMap, Some(libc::EPERM)) => {
                 "; this takes CAP_BPF and CAP_NET_ADMIN"
             }
             (Step::Register { .. }, Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM)) => {
@@ -120,6 +123,7 @@ pub(super) struct Wanted<'a> {
     pub index: u32,
     pub queue: u32,
     pub layout: Layout,
+    pub receive: bool,
     pub copying: Copying,
 }
 
@@ -128,8 +132,10 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    pub transmit: Producer<XdpDesc>,
+    pub transmit: Option<Producer<XdpDesc>>,
     pub completion: Consumer<u64>,
+    pub fill: Producer<u64>,
+    pub receive: Option<Consumer<XdpDesc>>,
     pub umem: Umem,
     pub zero_copy: bool,
     /// Why the driver has to copy although it was asked not to.
@@ -170,7 +176,15 @@ impl Socket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(&fd, registration).map_err(refused(Step::Register { octets }))?;
-        let (transmit, completion) = rings(fd.as_fd(), &layout).map_err(fail(Step::Rings))?;
+        let mut rings =
+            Rings::set_up(fd.as_fd(), &layout, wanted.receive).map_err(fail(Step::Rings))?;
+        if wanted.receive {
+            // Before the bind: a driver that finds the ring empty then waits to be woken.
+            for chunk in 0..layout.slots * layout.chunks {
+                rings.fill.write((chunk * layout.chunk) as u64);
+            }
+            rings.fill.submit();
+        }
         let frags = layout.chunks > 1;
         let bind = |zero_copy| {
             bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
@@ -187,8 +201,10 @@ impl Socket {
         let options = sockopt::xdp_options(&fd).map_err(refused(Step::Rings))?;
         Ok(Self {
             fd,
-            transmit,
-            completion,
+            transmit: rings.transmit,
+            completion: rings.completion,
+            fill: rings.fill,
+            receive: rings.receive,
             umem,
             zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
             why_copying,
@@ -205,21 +221,36 @@ impl Socket {
     }
 }
 
-/// Every ring has room for every chunk, so that none is ever full but for a mistake.
-fn rings(
-    socket: BorrowedFd<'_>,
-    layout: &Layout,
-) -> io::Result<(Producer<XdpDesc>, Consumer<u64>)> {
-    let size = ((layout.slots * layout.chunks) as u32).next_power_of_two();
-    // Nothing is received, but the kernel binds no socket without a fill ring.
-    sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
-    sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
-    sockopt::set_xdp_tx_ring_size(socket, size)?;
-    let offsets = sockopt::xdp_mmap_offsets(socket)?;
-    Ok((
-        Producer::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size)?,
-        Consumer::new(socket, XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, size)?,
-    ))
+struct Rings {
+    transmit: Option<Producer<XdpDesc>>,
+    completion: Consumer<u64>,
+    fill: Producer<u64>,
+    receive: Option<Consumer<XdpDesc>>,
+}
+
+impl Rings {
+    /// Every ring has room for every chunk, so that none is ever full but for a mistake.
+    fn set_up(socket: BorrowedFd<'_>, layout: &Layout, receive: bool) -> io::Result<Self> {
+        let chunks = (layout.slots * layout.chunks) as u32;
+        let size = chunks.next_power_of_two();
+        sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
+        sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
+        if receive {
+            sockopt::set_xdp_rx_ring_size(socket, size)?;
+        } else {
+            sockopt::set_xdp_tx_ring_size(socket, size)?;
+        }
+        let offsets = sockopt::xdp_mmap_offsets(socket)?;
+        let transmit = || Producer::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
+        let received = || Consumer::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
+        let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
+        Ok(Self {
+            transmit: (!receive).then(transmit).transpose()?,
+            completion: Consumer::new(socket, completion, &offsets.cr, size)?,
+            fill: Producer::new(socket, fill, &offsets.fr, size)?,
+            receive: receive.then(received).transpose()?,
+        })
+    }
 }
 
 fn bind_patiently(

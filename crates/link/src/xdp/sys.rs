@@ -57,8 +57,11 @@ impl Drop for Mapping {
 pub(super) mod bpf {
     use super::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, io};
 
+    const MAP_CREATE: i64 = 0;
+    const MAP_UPDATE: i64 = 2;
     const PROGRAM_LOAD: i64 = 5;
     const LINK_CREATE: i64 = 28;
+    const MAP_TYPE_XSKMAP: u32 = 17;
     const PROGRAM_TYPE_XDP: u32 = 6;
     const ATTACH_XDP: u32 = 37;
     /// The program can handle frames of several buffers.
@@ -96,6 +99,61 @@ pub(super) mod bpf {
     fn owned(fd: i32) -> OwnedFd {
         // SAFETY: the kernel has just given us this descriptor, nobody else has it.
         unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    /// A map from queue numbers to AF_XDP sockets.
+    pub(in super::super) fn socket_map(entries: u32) -> io::Result<OwnedFd> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            kind: u32,
+            key: u32,
+            value: u32,
+            entries: u32,
+            flags: u32,
+            inner: u32,
+            node: u32,
+            name: [u8; 16],
+        }
+        let attribute = Attribute {
+            kind: MAP_TYPE_XSKMAP,
+            key: 4,
+            value: 4,
+            entries,
+            flags: 0,
+            inner: 0,
+            node: 0,
+            name: NAME,
+        };
+        // SAFETY: the attribute of this command, without addresses.
+        unsafe { call(MAP_CREATE, &attribute) }.map(owned)
+    }
+
+    /// Puts a socket into the map of sockets.
+    pub(in super::super) fn put_socket(
+        map: BorrowedFd<'_>,
+        queue: u32,
+        socket: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Attribute {
+            map: u32,
+            pad: u32,
+            key: u64,
+            value: u64,
+            flags: u64,
+        }
+        let value = socket.as_raw_fd() as u32;
+        let attribute = Attribute {
+            map: map.as_raw_fd() as u32,
+            pad: 0,
+            key: (&raw const queue).addr() as u64,
+            value: (&raw const value).addr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the attribute of this command; key and value are of the map's sizes and live during the call.
+        unsafe { call(MAP_UPDATE, &attribute) }.map(drop)
     }
 
     /// Loads an XDP program; where it is refused, the verifier's last words are in the error.

@@ -1,6 +1,7 @@
 //! Frames out by AF_XDP: slots, the transmit and the completion ring.
 
 use super::program::Program;
+use super::ring::Producer;
 use super::socket::{Copying, Socket, Wanted, XdpError};
 use super::umem::Layout;
 use crate::backend::SlotCount;
@@ -29,6 +30,7 @@ pub struct TransmitOptions {
 #[derive(Debug)]
 pub struct XdpTransmit {
     socket: Socket,
+    transmit: Producer<XdpDesc>,
     free: VecDeque<u32>,
     /// Pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
@@ -67,6 +69,7 @@ impl XdpTransmit {
                 index,
                 queue,
                 layout: layout(slots, options),
+                receive: false,
                 copying,
             })
         };
@@ -116,7 +119,9 @@ impl XdpTransmit {
             why_not_better,
             slots: (slots, layout.slot_len()),
         };
+        let transmit = socket.transmit.take();
         Ok(Self {
+            transmit: transmit.unwrap_or_else(|| unreachable!("opened for sending")),
             free: (0..slots as u32).collect(),
             pieces: vec![0; slots].into_boxed_slice(),
             chunk: layout.chunk,
@@ -152,9 +157,9 @@ impl XdpTransmit {
     /// One system call; whether the kernel is to be asked again at once.
     fn kick(&mut self) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
-        let before = self.socket.transmit.outstanding();
+        let before = self.transmit.outstanding();
         let result = send(self.socket.fd(), &[], SendFlags::DONTWAIT);
-        let after = self.socket.transmit.outstanding();
+        let after = self.transmit.outstanding();
         if let Err(errno) = result {
             if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
                 return Err(error);
@@ -183,7 +188,7 @@ enum Progress {
 }
 
 fn layout(slots: usize, options: &TransmitOptions) -> Layout {
-    Layout::new(slots.max(1), options.longest)
+    Layout::new(slots.max(1), options.longest, 0)
 }
 
 impl Transmit for XdpTransmit {
@@ -212,7 +217,7 @@ impl Transmit for XdpTransmit {
             left -= piece;
             let mut options = XdpDescOptions::empty();
             options.set(XdpDescOptions::XDP_PKT_CONTD, left > 0);
-            let queued = self.socket.transmit.write(XdpDesc {
+            let queued = self.transmit.write(XdpDesc {
                 addr: at as u64,
                 len: piece as u32,
                 options,
@@ -229,14 +234,14 @@ impl Transmit for XdpTransmit {
     }
 
     fn flush(&mut self) -> Result<(), TransmitError> {
-        self.socket.transmit.submit();
+        self.transmit.submit();
         if self.socket.zero_copy {
-            if self.socket.transmit.needs_wakeup() && self.socket.transmit.outstanding() > 0 {
+            if self.transmit.needs_wakeup() && self.transmit.outstanding() > 0 {
                 self.kick()?;
             }
         } else {
             // A call sends 32 at most. Completions need not be fetched for it: their ring has room for all.
-            while self.socket.transmit.outstanding() > 0 && self.kick()? == Progress::Some {}
+            while self.transmit.outstanding() > 0 && self.kick()? == Progress::Some {}
         }
         self.reap();
         Ok(())

@@ -19,10 +19,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Slots of at least `longest` octets.
-    pub(super) fn new(slots: usize, longest: usize) -> Self {
+    /// Slots of at least `longest` octets; on receiving, the kernel keeps `headroom` octets of each for itself.
+    pub(super) fn new(slots: usize, longest: usize, headroom: usize) -> Self {
         let [small, large] = CHUNKS;
-        if longest <= small {
+        if longest + headroom <= small {
             return Self {
                 chunk: small,
                 chunks: 1,
@@ -31,7 +31,7 @@ impl Layout {
         }
         Self {
             chunk: large,
-            chunks: longest.div_ceil(large),
+            chunks: longest.div_ceil(large - headroom).max(1),
             slots,
         }
     }
@@ -84,6 +84,19 @@ impl Umem {
         // by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.memory.start().add(index * len), len) }
     }
+
+    /// `len` octets at `at`.
+    ///
+    /// # Safety
+    /// The kernel must not have them.
+    #[inline]
+    pub(super) unsafe fn at(&self, at: usize, len: usize) -> Option<&[u8]> {
+        if at.checked_add(len)? > self.memory.len() {
+            return None;
+        }
+        // SAFETY: within the mapping, and the kernel does not have them by the caller's promise.
+        Some(unsafe { std::slice::from_raw_parts(self.memory.start().add(at), len) })
+    }
 }
 
 #[cfg(test)]
@@ -102,24 +115,26 @@ mod tests {
             (9014, 4096, 3),
             (65_549, 4096, 17),
         ] {
-            let layout = Layout::new(8, longest);
+            let layout = Layout::new(8, longest, 0);
             assert_eq!((layout.chunk, layout.chunks), (chunk, chunks), "{longest}");
             assert!(layout.slot_len() >= longest);
         }
+        assert_eq!(Layout::new(8, 2000, 256).chunk, 4096);
     }
 
     #[test]
     fn slots_do_not_overlap() {
-        let mut umem = Umem::new(Layout::new(4, 5000)).unwrap();
+        let mut umem = Umem::new(Layout::new(4, 5000, 0)).unwrap();
         for i in 0..4 {
             // SAFETY: no kernel knows of this memory.
             unsafe { umem.slot_mut(i) }.fill(i as u8 + 1);
         }
         for i in 0..4u8 {
             // SAFETY: as above.
-            let slot = unsafe { umem.slot_mut(i.into()) };
-            assert_eq!(slot.len(), 8192);
+            let slot = unsafe { umem.at(i as usize * 8192, 8192) }.unwrap();
             assert!(slot.iter().all(|octet| *octet == i + 1));
         }
+        // SAFETY: as above.
+        assert!(unsafe { umem.at(4 * 8192 - 1, 2) }.is_none());
     }
 }

@@ -5,7 +5,9 @@
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
 use fcn_link::interface::Interface;
 use fcn_link::packet_socket::PacketReceive;
+use fcn_link::receive::Receive;
 use fcn_link::sender::{self, Job, Next, Report, Settings, Source};
+use fcn_link::xdp::{Copying, Program, XdpReceive};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +20,9 @@ const ETHER_TYPE: [u8; 2] = [0x88, 0xB5];
 pub const SHORTEST: usize = 14 + 4 + 8;
 /// Frames, and octets of them, that are sent and not received, at most: what a socket holds by default.
 const WINDOW: (u64, u64) = (128, 60_000);
+/// A receiver that is to find more waits for so many, so long: what was handed to a sender has not arrived yet.
+const MORE: u64 = 96;
+const MORE_WITHIN: Duration = Duration::from_millis(5);
 /// How long the last frames may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -148,6 +153,13 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
     sender::run(jobs, Some(&interface), &AtomicBool::new(false), &mut |_| {}).0
 }
 
+/// By what frames are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    PacketSocket,
+    Xdp(Copying),
+}
+
 /// An exchange.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -156,12 +168,17 @@ pub struct Exchange {
     /// Frames of each queue.
     pub count: u64,
     pub lens: Vec<usize>,
+    pub by: By,
+    /// Whether the receiver is slow enough to find another frame whenever it has taken one.
+    pub always_more: bool,
 }
 
 /// What came of it.
 pub struct Outcome {
     pub report: Report,
     pub arrived: u64,
+    /// How frames came in.
+    pub received_by: String,
     /// What was wrong, if anything.
     pub complaints: String,
 }
@@ -170,10 +187,24 @@ pub struct Outcome {
 struct Arrivals {
     next: Vec<u64>,
     arrived: Arc<AtomicU64>,
+    /// What has been sent, where the receiver is to wait for more.
+    wait_for: Option<Arc<AtomicU64>>,
     complaints: String,
 }
 
 impl Arrivals {
+    fn take(&mut self, frame: &[u8]) {
+        if let Some(sent) = &self.wait_for {
+            let since = Instant::now();
+            while sent.load(Ordering::Relaxed) < self.arrived.load(Ordering::Relaxed) + MORE
+                && since.elapsed() < MORE_WITHIN
+            {
+                std::hint::spin_loop();
+            }
+        }
+        self.read(frame);
+    }
+
     fn read(&mut self, frame: &[u8]) {
         match read(frame) {
             None => {}
@@ -219,17 +250,11 @@ pub fn exchange(
             let mut arrivals = Arrivals {
                 next: vec![0; plan.queues as usize],
                 arrived: Arc::clone(&arrived),
+                wait_for: plan.always_more.then(|| Arc::clone(&sent)),
                 complaints: String::new(),
             };
-            // With room for more than was sent: octets too many are to be seen.
-            let mut socket = PacketReceive::open(far, longest + 64).unwrap();
-            ready.store(true, Ordering::Relaxed);
-            while !done.load(Ordering::Relaxed) {
-                if let Some(frame) = socket.receive().unwrap() {
-                    arrivals.read(frame);
-                }
-            }
-            arrivals.complaints
+            let how = receive(plan.by, far, longest, (&ready, &done), &mut arrivals);
+            (how, arrivals.complaints)
         });
         let sender = scope.spawn(|| {
             enter_near();
@@ -271,11 +296,59 @@ pub fn exchange(
             thread::sleep(Duration::from_millis(1));
         }
         done.store(true, Ordering::Relaxed);
-        let complaints = receiver.join().unwrap();
+        let (received_by, complaints) = receiver.join().unwrap();
         Outcome {
             report,
             arrived: arrived.load(Ordering::Relaxed),
+            received_by,
             complaints,
         }
     })
+}
+
+fn receive(
+    by: By,
+    far: &str,
+    longest: usize,
+    (ready, done): (&AtomicBool, &AtomicBool),
+    arrivals: &mut Arrivals,
+) -> String {
+    let (how, mut queues) = open(by, far, longest);
+    ready.store(true, Ordering::Relaxed);
+    let pause = Duration::from_millis(if queues.len() == 1 { 50 } else { 1 });
+    while !done.load(Ordering::Relaxed) {
+        for queue in &mut queues {
+            queue
+                .receive(pause, &mut |frame| arrivals.take(frame))
+                .unwrap();
+        }
+    }
+    how
+}
+
+/// How frames come in, and by what.
+fn open(by: By, far: &str, longest: usize) -> (String, Vec<Box<dyn Receive>>) {
+    let By::Xdp(copying) = by else {
+        let socket = PacketReceive::open(far, longest + 64).unwrap();
+        return ("AF_PACKET".to_owned(), vec![Box::new(socket)]);
+    };
+    let interface = Interface::named(far).unwrap();
+    let (name, index) = (interface.name(), interface.index());
+    let count = interface.receive_queues();
+    let program = Arc::new(Program::attach(name, index, count).unwrap());
+    let open = |queue| {
+        let size = (512, longest);
+        XdpReceive::open(name, index, queue, size, copying, Arc::clone(&program)).unwrap()
+    };
+    let sockets: Vec<XdpReceive> = (0..count).map(open).collect();
+    // Attaching the program may have taken the carrier away for a moment.
+    let since = Instant::now();
+    while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let how = sockets[0].mode();
+    let boxed = sockets
+        .into_iter()
+        .map(|socket| Box::new(socket) as Box<dyn Receive>);
+    (how, boxed.collect())
 }
