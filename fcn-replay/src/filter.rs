@@ -42,9 +42,9 @@ impl Filter {
     /// As for [`matches`](Self::matches).
     #[cold]
     pub fn prepare(&mut self, link_number: u32) -> Result {
-        let program = compile(link_number, &self.text).map_err(|said| {
-            let failure = Failure::usage("--filter").and(said.clone());
-            match mistake(link_number, &self.text, &said) {
+        let program = compile(link_number, &self.text).map_err(|message| {
+            let failure = Failure::usage("--filter").and(message.clone());
+            match mistake(link_number, &self.text, &message) {
                 Some((column, word)) => failure.and(format!("at column {column}, `{word}`")),
                 None => failure.and(format!("at its end, column {}", end(&self.text))),
             }
@@ -56,13 +56,13 @@ impl Filter {
 
 /// What libpcap says is wrong, where it is none.
 fn compile(link_number: u32, text: &str) -> std::result::Result<BpfProgram, String> {
-    let said = |error: pcap::Error| match error {
+    let text_of = |error: pcap::Error| match error {
         pcap::Error::PcapError(text) => text,
         other => other.to_string(),
     };
     Capture::dead(Linktype(dlt(link_number)))
         .and_then(|capture| capture.compile(text, true))
-        .map_err(said)
+        .map_err(text_of)
 }
 
 /// libpcap's own number of a link type that files have another one for.
@@ -94,12 +94,12 @@ const REST: [&str; 15] = [
 
 /// The column (from 1) and the word of the first mistake; `None` where the filter ends too soon. libpcap doesn't say where: the
 /// word that it names, else the first one behind which nothing makes a filter of what stands up to it.
-fn mistake<'t>(link_number: u32, text: &'t str, said: &str) -> Option<(usize, &'t str)> {
+fn mistake<'t>(link_number: u32, text: &'t str, message: &str) -> Option<(usize, &'t str)> {
     let column = |at: usize| {
         text.get(..at)
             .map_or(1, |before| before.chars().count() + 1)
     };
-    let named = said
+    let named = message
         .split(['\'', '"'])
         .nth(1)
         .filter(|word| !word.is_empty());
@@ -140,7 +140,7 @@ fn end(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn failure(text: &str) -> String {
         let failure = Filter::new(text).prepare(1).unwrap_err();
         assert_eq!(failure.exit().code(), 2);
         failure.to_string()
@@ -174,9 +174,9 @@ mod tests {
             ("(udp", "at its end, column 5"),
             ("port no-such-port", "at column 6, `no-such-port`"),
         ] {
-            let said = said(text);
-            assert!(said.starts_with("--filter: "), "{said}");
-            assert!(said.ends_with(place), "{text}: {said}");
+            let message = failure(text);
+            assert!(message.starts_with("--filter: "), "{message}");
+            assert!(message.ends_with(place), "{text}: {message}");
         }
     }
 

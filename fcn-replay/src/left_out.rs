@@ -1,10 +1,13 @@
 //! Why frames of a capture are not sent, and how many for each reason.
 
 use fcn_tool::quantity::{counted, grouped};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Why a frame is not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// Its number is not among those chosen.
     Number,
@@ -42,23 +45,6 @@ impl Reason {
         Self::Pause,
         Self::Rewriting,
     ];
-
-    /// Its name in JSON.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Number => "number",
-            Self::Interface => "interface",
-            Self::Filter => "filter",
-            Self::Cut => "cut",
-            Self::LinkType => "link-type",
-            Self::NoEthernet => "no-ethernet",
-            Self::Short => "short",
-            Self::Long => "long",
-            Self::Pause => "pause",
-            Self::Rewriting => "rewriting",
-        }
-    }
 
     /// Behind a number of frames: why they are left out, and what would send them.
     #[must_use]
@@ -101,23 +87,11 @@ impl Tally {
         self.left_out[reason as usize] += 1;
     }
 
-    /// Frames left out for `reason`.
-    #[must_use]
-    pub const fn left_out(&self, reason: Reason) -> u64 {
-        self.left_out[reason as usize]
-    }
-
-    /// Frames left out for whatever reason.
-    #[must_use]
-    pub fn all_left_out(&self) -> u64 {
-        self.left_out.iter().sum()
-    }
-
     /// The reasons that there were, and how many frames each.
     pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
         Reason::ALL
             .into_iter()
-            .map(|reason| (reason, self.left_out(reason)))
+            .zip(self.left_out)
             .filter(|(_, count)| *count > 0)
     }
 
@@ -164,10 +138,7 @@ impl Tally {
     /// For JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        let left_out: Map<String, Value> = self
-            .reasons()
-            .map(|(reason, count)| (reason.id().to_owned(), count.into()))
-            .collect();
+        let left_out: BTreeMap<Reason, u64> = self.reasons().collect();
         serde_json::json!({
             "read": self.read,
             "selected": self.selected,
@@ -184,11 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_place_and_a_name_of_its_own() {
+    fn every_reason_has_a_place_of_its_own() {
         for (i, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, i);
-            let same = Reason::ALL.iter().filter(|other| other.id() == reason.id());
-            assert_eq!(same.count(), 1);
         }
     }
 
@@ -203,7 +172,7 @@ mod tests {
         for reason in [Reason::Cut, Reason::Cut, Reason::Filter] {
             tally.leave_out(reason);
         }
-        assert_eq!(tally.all_left_out() + tally.selected, tally.read);
+        assert_eq!(tally.reasons().map(|(_, count)| count).sum::<u64>(), 3);
         assert_eq!(
             tally.in_short(),
             "5,000 frames read, 1 not matching the filter, 2 cut by the capture"

@@ -134,14 +134,14 @@ fn by(cli: &Cli, jobs: usize) -> By {
 
 /// How the engine is to pace `jobs` queues of frames that have `mean` octets each, and how many leave at once.
 pub(crate) fn pace(cli: &Cli, jobs: usize, mean: Option<usize>) -> (Pace, usize) {
-    let asked = cli.manner.burst.map(usize::from);
+    let wanted = cli.manner.burst.map(usize::from);
     match (cli.timing.rate, cli.loops.loop_gap) {
-        _ if cli.timing.top => (Pace::Top, asked.unwrap_or(BURST)),
+        _ if cli.timing.top => (Pace::Top, wanted.unwrap_or(BURST)),
         (Some(rate), None) if jobs == 1 => {
             let burst = burst_for(rate, mean.unwrap_or(TYPICAL));
-            (Pace::Rate(rate), asked.unwrap_or(burst))
+            (Pace::Rate(rate), wanted.unwrap_or(burst))
         }
-        _ => (Pace::Own, asked.unwrap_or(BURST)),
+        _ => (Pace::Own, wanted.unwrap_or(BURST)),
     }
 }
 
@@ -244,14 +244,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_told() {
-        let asked =
+        let wanted =
             cli("--speed 2 --max-gap 1s --loops 3 --loop-gap 5ms --count 2k --duration 1min");
         assert_eq!(
-            say_timing(&asked),
+            say_timing(&wanted),
             "the capture's own, 2 times as fast, gaps of 1s at most"
         );
         assert_eq!(
-            say_extent(&asked),
+            say_extent(&wanted),
             "3 loops, 5ms apart, 2,000 frames at most, 60s at most"
         );
         assert_eq!(say_extent(&cli("--forever")), "until stopped");

@@ -203,13 +203,13 @@ fn announce(
     if cli.saying.quiet {
         return Ok(());
     }
-    let mut facts = vec![("sending", what)];
-    facts.extend(lines.into_iter().skip(1));
-    facts.push(("timing", plan::say_timing(cli)));
-    facts.push(("loops", plan::say_extent(cli)));
+    let mut details = vec![("sending", what)];
+    details.extend(lines.into_iter().skip(1));
+    details.push(("timing", plan::say_timing(cli)));
+    details.push(("loops", plan::say_extent(cli)));
     for (i, opened_one) in opened.iter().enumerate() {
-        let facts: &[_] = if i + 1 == opened.len() { &facts } else { &[] };
-        sending::announce(opened_one, facts, console)?;
+        let details: &[_] = if i + 1 == opened.len() { &details } else { &[] };
+        sending::announce(opened_one, details, console)?;
     }
     Ok(())
 }

@@ -29,8 +29,8 @@ pub struct Extent {
     pub memory: u64,
 }
 
-/// One queue's end of it.
-struct Lane {
+/// The batches of one queue.
+struct Batches {
     batches: SyncSender<Batch>,
     back: Receiver<Batch>,
     filling: Batch,
@@ -40,7 +40,7 @@ struct Lane {
 
 /// Reads the file and hands out what it has.
 pub struct Feeder {
-    lanes: Vec<Lane>,
+    queues: Vec<Batches>,
     extent: Extent,
     /// Octets of a batch of all queues together.
     chunk: usize,
@@ -53,12 +53,12 @@ pub struct Feeder {
 /// that there never will be).
 #[must_use]
 pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<u64>) {
-    let (mut sources, mut lanes) = (Vec::new(), Vec::new());
+    let (mut sources, mut queues) = (Vec::new(), Vec::new());
     for _ in 0..jobs {
         let (batches, receiver) = sync_channel(BATCHES - 2);
         let (back, returned) = channel();
         sources.push(Streamed::new(receiver, back));
-        lanes.push(Lane {
+        queues.push(Batches {
             batches,
             back: returned,
             filling: Batch::default(),
@@ -68,7 +68,7 @@ pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<
     let (begun, has_begun) = channel();
     let chunk = extent.memory.min(MOST) as usize / BATCHES;
     let feeder = Feeder {
-        lanes,
+        queues,
         extent,
         chunk,
         filling: 0,
@@ -135,8 +135,8 @@ impl Feeder {
             let more = pipeline.step(|frame| {
                 *left -= 1;
                 let due = loops.due(loop_, frame.place);
-                if let Some(lane) = self.lanes.get_mut(frame.job) {
-                    lane.filling.push(due, frame.interface, frame.octets);
+                if let Some(queue) = self.queues.get_mut(frame.job) {
+                    queue.filling.push(due, frame.interface, frame.octets);
                     self.filling += frame.octets.len() + OVERHEAD;
                 }
             })?;
@@ -152,20 +152,20 @@ impl Feeder {
     }
 
     fn hand_over(&mut self, begins: u64) -> std::result::Result<(), Over> {
-        for lane in &mut self.lanes {
-            if lane.filling.is_empty() {
+        for queue in &mut self.queues {
+            if queue.filling.is_empty() {
                 continue;
             }
-            let empty = match lane.back.try_recv() {
+            let empty = match queue.back.try_recv() {
                 Ok(empty) => empty,
-                Err(_) if lane.made < BATCHES => {
-                    lane.made += 1;
+                Err(_) if queue.made < BATCHES => {
+                    queue.made += 1;
                     Batch::default()
                 }
-                Err(_) => lane.back.recv().map_err(|_| Over)?,
+                Err(_) => queue.back.recv().map_err(|_| Over)?,
             };
-            let full = std::mem::replace(&mut lane.filling, empty);
-            lane.batches.send(full).map_err(|_| Over)?;
+            let full = std::mem::replace(&mut queue.filling, empty);
+            queue.batches.send(full).map_err(|_| Over)?;
             // Nobody listens behind the first time.
             let _ = self.begun.send(begins);
         }

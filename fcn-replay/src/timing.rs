@@ -267,9 +267,9 @@ mod tests {
         assert_eq!(loops.due(0, 40), 40);
         assert_eq!(loops.due(1, 0), 60);
         assert_eq!(loops.due(3, 10), 190);
-        let asked = places.end(Some(Duration::from_nanos(5)));
-        assert_eq!(asked.due(2, 0), 90);
-        assert_eq!(asked.lasting(2), Duration::from_nanos(90));
+        let given = places.end(Some(Duration::from_nanos(5)));
+        assert_eq!(given.due(2, 0), 90);
+        assert_eq!(given.lasting(2), Duration::from_nanos(90));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod check;
 
 use check::{By, Exchange, Numbered, blast, exchange};
 use fcn_link::backend::{self, Options, SlotCount, Wanted};
-use fcn_link::interface::{Counters, Interface};
+use fcn_link::interface::Interface;
 use fcn_link::sender::{self, Job, Settings};
 use fcn_link::transmit::ModeKind;
 use fcn_link::xdp::{Copying, Program};
@@ -110,7 +110,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             .filter(|len| *len <= longest),
     );
     let mut good = true;
-    let mut told = |what: &str, result: Result<String, String>| {
+    let mut check = |what: &str, result: Result<String, String>| {
         good &= result.is_ok();
         match result {
             Ok(text) => println!("ok      {what}: {text}"),
@@ -137,7 +137,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             );
             let kind = outcome.report.queues[0].mode.kind;
             let wrong_mode = copying == Copying::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
-            told(
+            check(
                 &what,
                 if outcome.complaints.is_empty()
                     && outcome.arrived == total
@@ -161,7 +161,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
     for _ in 1..rounds {
         sent += blast(near, Wanted::Xdp(copying), 1, 5, 94).sent();
     }
-    told(
+    check(
         &format!("opened and closed {rounds} times"),
         if sent == rounds * 5 {
             Ok(format!("{sent} frames"))
@@ -169,11 +169,13 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             Err(format!("{sent} frames"))
         },
     );
-    told("killed and started again", killed(near, copying));
+    check("killed and started again", killed(near, copying));
     let count = 100_000;
-    let before = Counters::read(&Interface::named(far).unwrap())
+    let before = Interface::named(far)
         .unwrap()
-        .receive_packets;
+        .counters()
+        .unwrap()
+        .rx_packets;
     let report = blast(
         near,
         Wanted::Xdp(copying),
@@ -181,11 +183,13 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         count / u64::from(all_queues),
         94,
     );
-    let arrived = Counters::read(&Interface::named(far).unwrap())
+    let arrived = Interface::named(far)
         .unwrap()
-        .receive_packets
+        .counters()
+        .unwrap()
+        .rx_packets
         - before;
-    told(
+    check(
         "no slot is lost",
         if report.sent() == count && report.unfinished() == 0 {
             Ok(format!(

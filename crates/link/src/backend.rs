@@ -6,10 +6,10 @@ use crate::privilege;
 use crate::transmit::Mode;
 use crate::xdp::{Copying, Program, TransmitOptions, XdpError, XdpTransmit};
 use crate::{file_transmit::FileTransmit, transmit::Transmit};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Which way out is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,10 +100,13 @@ impl Queue {
 }
 
 /// Why an interface could not be opened for sending.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// More queues are asked for than there are.
+    #[error(
+        "{interface}: {wanted} queues are asked for, it has {there} for sending (more: ethtool -L {interface} …)"
+    )]
     Queues {
         /// The interface.
         interface: String,
@@ -113,45 +116,19 @@ pub enum OpenError {
         there: u32,
     },
     /// AF_XDP is asked for, and there is none.
-    Xdp(XdpError),
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
     /// AF_PACKET is asked for, or the last that is left.
-    PacketSocket(PacketSocketError),
+    #[error(transparent)]
+    PacketSocket(#[from] PacketSocketError),
     /// A loopback interface has no AF_XDP.
+    #[error(
+        "{interface}: a loopback interface has no AF_XDP; use the AF_PACKET backend, or a veth pair"
+    )]
     Loopback {
         /// The interface.
         interface: String,
     },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queues {
-                interface,
-                wanted,
-                there,
-            } => write!(
-                f,
-                "{interface}: {wanted} queues are asked for, it has {there} for sending (more: ethtool -L {interface} …)"
-            ),
-            Self::Xdp(error) => error.fmt(f),
-            Self::PacketSocket(error) => error.fmt(f),
-            Self::Loopback { interface } => write!(
-                f,
-                "{interface}: a loopback interface has no AF_XDP; use the AF_PACKET backend, or a veth pair"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Xdp(error) => Some(error),
-            Self::PacketSocket(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Opens `options.queues` queues of `interface`.
@@ -174,7 +151,7 @@ pub fn open(interface: &Interface, options: &Options) -> Result<Vec<Queue>, Open
                 interface: interface.name().to_owned(),
             });
         }
-        open_xdp(interface, queues, options, copying).map_err(OpenError::Xdp)
+        Ok(open_xdp(interface, queues, options, copying)?)
     };
     match options.wanted {
         Wanted::Xdp(copying) => xdp(copying),
@@ -249,9 +226,8 @@ fn packet_sockets(
     (0..queues)
         .map(|_| {
             let slots = (options.slots.copying, options.longest);
-            PacketTransmit::open(interface.name(), slots, why_not_better.clone())
-                .map(|queue| Queue::Packet(Box::new(queue)))
-                .map_err(OpenError::PacketSocket)
+            let queue = PacketTransmit::open(interface.name(), slots, why_not_better.clone())?;
+            Ok(Queue::Packet(Box::new(queue)))
         })
         .collect()
 }

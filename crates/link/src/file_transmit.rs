@@ -70,7 +70,7 @@ impl FileTransmit {
             queue: None,
             kind: ModeKind::CaptureFile,
             why_not_better: Vec::new(),
-            slots: (slots.count(), slots.slot_len()),
+            slots: slots.extent(),
         };
         let writer = if path == Path::new(STDOUT) {
             CaptureWriter::to(io::stdout(), &options, &[])
@@ -79,7 +79,7 @@ impl FileTransmit {
         };
         Ok(Self {
             writer: writer?,
-            stamps: VecDeque::with_capacity(slots.count()),
+            stamps: VecDeque::with_capacity(slots.extent().0),
             stamp: (0, 0),
             seen_at: SeenAt::default(),
             is_live: false,
@@ -138,14 +138,6 @@ impl FileTransmit {
 }
 
 impl Transmit for FileTransmit {
-    fn slots(&self) -> usize {
-        self.slots.count()
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slots.slot_len()
-    }
-
     fn take(&mut self) -> Option<Slot> {
         self.slots.take()
     }
@@ -165,16 +157,15 @@ impl Transmit for FileTransmit {
 
     fn flush(&mut self) -> Result<(), TransmitError> {
         while let Some((at, interface)) = self.stamps.front().copied() {
-            self.require(interface).map_err(TransmitError::File)?;
+            self.require(interface)?;
             let frame = self.slots.first().unwrap_or_default();
             self.writer
-                .packet(interface, at, frame, frame.len() as u32)
-                .map_err(TransmitError::File)?;
+                .packet(interface, at, frame, frame.len() as u32)?;
             self.slots.sent();
             self.stamps.pop_front();
         }
         if self.writer.is_read_at_once() {
-            self.writer.flush().map_err(TransmitError::File)?;
+            self.writer.flush()?;
         }
         self.slots.counts.kicks += 1;
         Ok(())
@@ -184,15 +175,7 @@ impl Transmit for FileTransmit {
         self.flush()
     }
 
-    fn in_flight(&self) -> usize {
-        self.slots.waiting()
-    }
-
     fn quick_counts(&self) -> Counts {
-        self.slots.counts
-    }
-
-    fn counts(&mut self) -> Counts {
         self.slots.counts
     }
 

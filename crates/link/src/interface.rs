@@ -1,11 +1,10 @@
-//! What an interface is: name, driver, queues, MTU, speed, addresses; whether a default route leaves by it; whether one
-//! may send on it ([`check_may_send`]); what becomes of it meanwhile ([`LinkWatch`]); what it counted ([`Counters`]).
+//! What an interface is: name, driver, queues, MTU, speed, addresses; whether one may send on it ([`check_may_send`]), as
+//! no default route leaves by it; what becomes of it meanwhile ([`LinkWatch`]); what it counted ([`Interface::counters`]).
 //!
 //! Facts come from the kernel by rtnetlink, and from sysfs where rtnetlink has none. All of it is about the network
 //! namespace of the calling thread. Nothing here changes an interface.
 
 mod check;
-mod counters;
 mod error;
 mod link;
 mod netlink;
@@ -14,8 +13,8 @@ mod sysfs;
 mod watch;
 
 pub use check::{Refusal, RefusalKind, check_may_send};
-pub use counters::Counters;
 pub use error::{InterfaceError, InterfaceErrorKind};
+pub use netlink_packet_route::link::Stats64;
 pub use routes::{DefaultRoute, Family};
 pub use watch::{LinkEvent, LinkWatch};
 
@@ -25,112 +24,34 @@ use netlink_packet_core::{NlasIterator, Parseable};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};
 use netlink_packet_route::link::LinkLayerType;
-use serde::{Serialize, Serializer};
 use std::net::IpAddr;
 
 /// What was true of an interface when it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     name: String,
     index: u32,
-    #[serde(serialize_with = "mac_as_text")]
     mac: Option<[u8; 6]>,
     mtu: u32,
     is_ethernet: bool,
     is_loopback: bool,
     up: bool,
-    running: bool,
     carrier: bool,
-    state: OperState,
-    kind: Option<String>,
     driver: Option<String>,
     transmit_queues: u32,
     receive_queues: u32,
     speed: Option<u32>,
-    peer: Option<Peer>,
-    master: Option<Master>,
     addresses: Vec<InterfaceAddress>,
-    xdp: Vec<XdpProgram>,
-}
-
-/// The other end of a veth.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Peer {
-    /// Its number in its namespace.
-    pub index: u32,
-    /// Its name, if it is in this namespace.
-    pub name: Option<String>,
-    /// What this namespace calls the other one; `None`: the peer is in this namespace.
-    pub namespace: Option<i32>,
-}
-
-/// What an interface is a port of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Master {
-    /// Its number.
-    pub index: u32,
-    /// Its name.
-    pub name: String,
-    /// Its kind: `bridge`, `bond`, `vrf`, …
-    pub kind: Option<String>,
 }
 
 /// An address of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,
     /// Bits that are the same for all of its network.
     pub prefix_len: u8,
-}
-
-/// An XDP program attached to an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct XdpProgram {
-    /// Where it runs.
-    pub mode: XdpMode,
-    /// The kernel's number of it.
-    pub id: u32,
-}
-
-/// Where an XDP program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum XdpMode {
-    /// In the network stack, after the frame got a socket buffer.
-    Generic,
-    /// In the driver.
-    Driver,
-    /// On the network card.
-    Hardware,
-}
-
-/// The operational state of an interface (RFC 2863, section 3.1.12).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum OperState {
-    /// The driver does not say; taken for up.
-    Unknown,
-    /// Some component is missing.
-    NotPresent,
-    /// Down.
-    Down,
-    /// Down since what it stands on is down, as the peer of a veth.
-    LowerLayerDown,
-    /// Being tested.
-    Testing,
-    /// Waits for something outside, as authentication.
-    Dormant,
-    /// Up.
-    Up,
-    /// Not known to these tools.
-    Other(u8),
 }
 
 impl Interface {
@@ -147,7 +68,7 @@ impl Interface {
             return Err(InterfaceError::missing(name, known));
         };
         let addresses = addresses(&mut netlink)?;
-        Ok(Self::from_link(link, &links, &addresses))
+        Ok(Self::from_link(link, &addresses))
     }
 
     /// All interfaces, in the order of their indices.
@@ -161,22 +82,23 @@ impl Interface {
         let addresses = addresses(&mut netlink)?;
         Ok(links
             .iter()
-            .map(|link| Self::from_link(link, &links, &addresses))
+            .map(|link| Self::from_link(link, &addresses))
             .collect())
     }
 
-    /// The default routes whose packets leave by this interface now, also those of an interface above it: a bridge or
-    /// bond that it is a port of, a VLAN or macvlan on it.
+    /// What the kernel counted at it (`IFLA_STATS64`) since it was made.
     ///
-    /// Routes that cover half of the addresses, as VPNs set them, count; unreachable and blackhole routes do not.
+    /// What AF_XDP sends without copying may be missing here: drivers differ.
     ///
     /// # Errors
     ///
-    /// When the kernel cannot be asked, or a default route cannot be understood.
-    pub fn default_routes(&self) -> Result<Vec<DefaultRoute>, InterfaceError> {
-        let mut netlink = Netlink::open().map_err(|e| InterfaceError::query("routes", e))?;
-        let links = link::all(&mut netlink)?;
-        routes::by_interface(&mut netlink, &links, self.index)
+    /// When the interface is gone, or the kernel cannot be asked.
+    pub fn counters(&self) -> Result<Stats64, InterfaceError> {
+        let query = |e| InterfaceError::query("counters", e).on(&self.name);
+        let mut netlink = Netlink::open().map_err(query)?;
+        let link = link::one(&mut netlink, self.index).map_err(query)?;
+        let link = link.ok_or_else(|| InterfaceError::gone(&self.name))?;
+        Ok(link.counters.unwrap_or_default())
     }
 
     /// Its name.
@@ -221,28 +143,10 @@ impl Interface {
         self.up
     }
 
-    /// Whether the kernel thinks that it works (`IFF_RUNNING`).
-    #[must_use]
-    pub const fn is_running(&self) -> bool {
-        self.running
-    }
-
     /// Whether there is something at the other end.
     #[must_use]
     pub const fn has_carrier(&self) -> bool {
         self.carrier
-    }
-
-    /// Its state in more detail.
-    #[must_use]
-    pub const fn state(&self) -> OperState {
-        self.state
-    }
-
-    /// What kind of virtual interface it is (`veth`, `bridge`, `vlan`, …); `None` for hardware and loopback.
-    #[must_use]
-    pub fn kind(&self) -> Option<&str> {
-        self.kind.as_deref()
     }
 
     /// The driver; of a virtual interface its kind.
@@ -269,50 +173,15 @@ impl Interface {
         self.speed
     }
 
-    /// The other end, of a veth.
-    #[must_use]
-    pub const fn peer(&self) -> Option<&Peer> {
-        self.peer.as_ref()
-    }
-
-    /// The bridge, bond, … that it is a port of.
-    #[must_use]
-    pub const fn master(&self) -> Option<&Master> {
-        self.master.as_ref()
-    }
-
     /// Its IPv4 and IPv6 addresses.
     #[must_use]
     pub fn addresses(&self) -> &[InterfaceAddress] {
         &self.addresses
     }
 
-    /// XDP programs attached to it.
-    #[must_use]
-    pub fn xdp(&self) -> &[XdpProgram] {
-        &self.xdp
-    }
-
-    fn from_link(link: &Link, links: &[Link], addresses: &[(u32, InterfaceAddress)]) -> Self {
-        let named = |index: u32| links.iter().find(|other| other.index == index);
-        let sysfs = sysfs::Facts::read(link);
+    fn from_link(link: &Link, addresses: &[(u32, InterfaceAddress)]) -> Self {
+        let sysfs = sysfs::Attributes::read(link);
         let loopback = link.is_loopback().then(|| "loopback".to_owned());
-        let peer = link.peer.map(|index| Peer {
-            index,
-            name: match link.lower_namespace {
-                None => named(index).map(|peer| peer.name.clone()),
-                Some(_) => None,
-            },
-            namespace: link.lower_namespace,
-        });
-        let master = link.master.map(|index| {
-            let master = named(index);
-            Master {
-                index,
-                name: master.map_or_else(|| link::nameless(index), |master| master.name.clone()),
-                kind: master.and_then(|master| master.kind.clone()),
-            }
-        });
         Self {
             name: link.name.clone(),
             index: link.index,
@@ -321,31 +190,25 @@ impl Interface {
             is_ethernet: matches!(link.layer, LinkLayerType::Ether | LinkLayerType::Loopback),
             is_loopback: link.is_loopback(),
             up: link.is_up(),
-            running: link.is_running(),
             carrier: link.carrier,
-            state: link.state,
-            kind: link.kind.clone(),
             driver: sysfs.driver.or_else(|| link.kind.clone()).or(loopback),
             // Without sysfs: those there is room for.
             transmit_queues: sysfs.tx_queues.unwrap_or(link.tx_queues),
             receive_queues: sysfs.rx_queues.unwrap_or(link.rx_queues),
             speed: sysfs.speed,
-            peer,
-            master,
             addresses: addresses
                 .iter()
                 .filter(|(index, _)| *index == link.index)
                 .map(|(_, address)| *address)
                 .collect(),
-            xdp: link.xdp.clone(),
         }
     }
 }
 
 /// All addresses, each with the index of its interface.
 fn addresses(netlink: &mut Netlink) -> Result<Vec<(u32, InterfaceAddress)>, InterfaceError> {
-    let ask = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let answers = netlink.dump(ask, libc::RTM_NEWADDR);
+    let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let answers = netlink.dump(request, libc::RTM_NEWADDR);
     let answers = answers.map_err(|e| InterfaceError::query("addresses", e))?;
     Ok(answers
         .iter()
@@ -373,17 +236,6 @@ fn address(payload: &[u8]) -> Option<(u32, InterfaceAddress)> {
         prefix_len: header.prefix_len,
     };
     Some((header.index, address))
-}
-
-// serde wants a reference.
-#[allow(clippy::ref_option)]
-fn mac_as_text<S: Serializer>(mac: &Option<[u8; 6]>, serializer: S) -> Result<S::Ok, S::Error> {
-    match mac {
-        Some([a, b, c, d, e, f]) => serializer.collect_str(&format_args!(
-            "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"
-        )),
-        None => serializer.serialize_none(),
-    }
 }
 
 #[cfg(test)]

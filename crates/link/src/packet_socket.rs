@@ -5,10 +5,10 @@ use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use rustix::net::{AddressFamily, SocketType, socket};
-use std::fmt;
 use std::io;
 use std::os::fd::IntoRawFd;
 use std::time::Duration;
+use thiserror::Error;
 
 /// How long a call may wait before we look at the rest of the world again.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -18,7 +18,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const WAITING: usize = 16 << 20;
 
 /// Why an AF_PACKET socket could not be opened.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error(
+    "{interface}: cannot open an AF_PACKET socket: {error}{}",
+    if self.is_permission() { "; this takes CAP_NET_RAW" } else { "" }
+)]
 pub struct PacketSocketError {
     interface: String,
     error: io::Error,
@@ -29,23 +33,6 @@ impl PacketSocketError {
     #[must_use]
     pub fn is_permission(&self) -> bool {
         self.error.kind() == io::ErrorKind::PermissionDenied
-    }
-}
-
-impl fmt::Display for PacketSocketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { interface, error } = self;
-        write!(f, "{interface}: cannot open an AF_PACKET socket: {error}")?;
-        if error.kind() == io::ErrorKind::PermissionDenied {
-            f.write_str("; this takes CAP_NET_RAW")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for PacketSocketError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
     }
 }
 
@@ -98,7 +85,7 @@ impl PacketTransmit {
             queue: None,
             kind: ModeKind::PacketSocket,
             why_not_better,
-            slots: (slots.count(), slots.slot_len()),
+            slots: slots.extent(),
         };
         Ok(Self {
             sender,
@@ -109,14 +96,6 @@ impl PacketTransmit {
 }
 
 impl Transmit for PacketTransmit {
-    fn slots(&self) -> usize {
-        self.slots.count()
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slots.slot_len()
-    }
-
     fn take(&mut self) -> Option<Slot> {
         self.slots.take()
     }
@@ -155,15 +134,7 @@ impl Transmit for PacketTransmit {
         self.flush()
     }
 
-    fn in_flight(&self) -> usize {
-        self.slots.waiting()
-    }
-
     fn quick_counts(&self) -> Counts {
-        self.slots.counts
-    }
-
-    fn counts(&mut self) -> Counts {
         self.slots.counts
     }
 

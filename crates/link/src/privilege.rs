@@ -3,14 +3,13 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
-use serde::Serialize;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// A permission of Linux (capabilities(7)), as far as sending and receiving frames needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// `CAP_NET_RAW`: open AF_PACKET and AF_XDP sockets.
     NetRaw,
@@ -18,7 +17,7 @@ pub enum Capability {
     NetAdmin,
     /// `CAP_BPF` (Linux 5.8): load an XDP program. `CAP_SYS_ADMIN` holds it.
     Bpf,
-    /// `CAP_IPC_LOCK`: pin memory beyond the limit ([`memlock_limit`]).
+    /// `CAP_IPC_LOCK`: pin memory beyond the limit (`RLIMIT_MEMLOCK`).
     IpcLock,
 }
 
@@ -29,8 +28,7 @@ impl Capability {
     pub const AF_XDP: &'static [Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
 
     /// Its name for setcap(8), in small letters.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::NetRaw => "cap_net_raw",
             Self::NetAdmin => "cap_net_admin",
@@ -40,8 +38,7 @@ impl Capability {
     }
 
     /// What for.
-    #[must_use]
-    pub const fn purpose(self) -> &'static str {
+    const fn purpose(self) -> &'static str {
         match self {
             Self::NetRaw => "opens sockets for frames",
             Self::NetAdmin => "attaches the XDP program",
@@ -67,8 +64,7 @@ impl fmt::Display for Capability {
 }
 
 /// Whether the calling thread has that capability in effect.
-#[must_use]
-pub fn has(capability: Capability) -> bool {
+fn has(capability: Capability) -> bool {
     // A process may always ask about itself; if not, what needs it will fail with a reason of its own.
     capabilities(None).is_ok_and(|sets| capability.within(sets.effective))
 }
@@ -91,53 +87,35 @@ pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapab
 }
 
 /// Capabilities that a program lacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "not permitted: this process lacks {}; either\n  \
+     1. permit it to this program (again after each build or update of it):\n     {}\n  \
+     2. or run it as root:\n     sudo {} …",
+    purposes(missing),
+    setcap(needed, program),
+    quoted(program)
+)]
 pub struct MissingCapability {
     missing: Vec<Capability>,
     needed: Vec<Capability>,
     program: PathBuf,
 }
 
-impl MissingCapability {
-    /// Those that are missing.
-    #[must_use]
-    pub fn missing(&self) -> &[Capability] {
-        &self.missing
-    }
-
-    /// The command that gives the program all that it needs.
-    #[must_use]
-    pub fn setcap(&self) -> String {
-        setcap(&self.needed, &self.program)
-    }
+/// Names, each with what it is for.
+fn purposes(capabilities: &[Capability]) -> String {
+    let texts = capabilities
+        .iter()
+        .map(|capability| format!("{capability} ({})", capability.purpose()));
+    texts.collect::<Vec<_>>().join(", ")
 }
-
-impl fmt::Display for MissingCapability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not permitted: this process lacks ")?;
-        for (number, capability) in self.missing.iter().enumerate() {
-            let joint = if number == 0 { "" } else { ", " };
-            write!(f, "{joint}{capability} ({})", capability.purpose())?;
-        }
-        write!(
-            f,
-            "; either\n  1. permit it to this program (again after each build or update of it):\n     {}\n  \
-             2. or run it as root:\n     sudo {} …",
-            self.setcap(),
-            quoted(&self.program)
-        )
-    }
-}
-
-impl std::error::Error for MissingCapability {}
 
 /// Octets of memory that this process may pin (`RLIMIT_MEMLOCK`, soft); `None`: no limit, or none for this process as
 /// it has [`Capability::IpcLock`].
 ///
 /// AF_XDP charges its frame memory to it, together with that of the other processes of the user; before Linux 5.11 so
 /// did BPF programs and maps.
-#[must_use]
-pub fn memlock_limit() -> Option<u64> {
+fn memlock_limit() -> Option<u64> {
     if has(Capability::IpcLock) {
         return None;
     }
@@ -171,34 +149,23 @@ pub fn ensure_memlock(octets: u64, program: &Path) -> Result<(), MemlockTooLow> 
 }
 
 /// The limit of pinned memory is too low.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "not permitted: {kib} KiB of memory have to be pinned, {} are allowed; either\n  \
+     1. raise the limit of this shell, and start again from it:\n     \
+     sudo prlimit --pid $$ --memlock={octets}:{octets}    # ulimit -l {kib}, as root\n  \
+     2. or permit it to this program (again after each build or update of it):\n     {}\n  \
+     3. or use fewer queues or smaller rings",
+    limit / 1024,
+    setcap(&[Capability::AF_XDP, &[Capability::IpcLock]].concat(), program),
+    kib = needed.div_ceil(1024),
+    octets = needed.div_ceil(1024) * 1024,
+)]
 pub struct MemlockTooLow {
     needed: u64,
     limit: u64,
     program: PathBuf,
 }
-
-impl fmt::Display for MemlockTooLow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let needed = self.needed.div_ceil(1024);
-        write!(
-            f,
-            "not permitted: {needed} KiB of memory have to be pinned, {} are allowed; either\n  \
-             1. raise the limit of this shell, and start again from it:\n     \
-             sudo prlimit --pid $$ --memlock={octets}:{octets}    # ulimit -l {needed}, as root\n  \
-             2. or permit it to this program (again after each build or update of it):\n     {}\n  \
-             3. or use fewer queues or smaller rings",
-            self.limit / 1024,
-            setcap(
-                &[Capability::AF_XDP, &[Capability::IpcLock]].concat(),
-                &self.program
-            ),
-            octets = needed * 1024,
-        )
-    }
-}
-
-impl std::error::Error for MemlockTooLow {}
 
 /// setcap(8) replaces what was there: all that is needed goes into one line.
 fn setcap(needed: &[Capability], program: &Path) -> String {
@@ -248,10 +215,10 @@ mod tests {
 
     #[test]
     fn paths_for_a_shell() {
-        let setcap = missing("/opt/it's here/fcn-gen").setcap();
+        let text = missing("/opt/it's here/fcn-gen").to_string();
         assert!(
-            setcap.ends_with(r"+ep '/opt/it'\''s here/fcn-gen'"),
-            "{setcap}"
+            text.contains("+ep '/opt/it'\\''s here/fcn-gen'\n"),
+            "{text}"
         );
     }
 
@@ -292,7 +259,7 @@ mod tests {
         let lacking: Vec<_> = all.into_iter().filter(|&c| !has(c)).collect();
         match require(&all, Path::new("fcn-gen")) {
             Ok(()) => assert_eq!(lacking, []),
-            Err(e) => assert_eq!(e.missing(), lacking),
+            Err(e) => assert_eq!(e.missing, lacking),
         }
         assert_eq!(require(&[], Path::new("")), Ok(()));
     }

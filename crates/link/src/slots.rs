@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 pub(crate) struct Slots {
     buffers: Box<[u8]>,
     slot_len: usize,
-    count: usize,
     free: VecDeque<u32>,
     /// Slot and octets of it, in the order in which they were pushed.
     waiting: VecDeque<(u32, usize)>,
@@ -22,19 +21,15 @@ impl Slots {
         Self {
             buffers: vec![0; count * slot_len].into_boxed_slice(),
             slot_len,
-            count,
             free: (0..count as u32).collect(),
             waiting: VecDeque::with_capacity(count),
             counts: Counts::default(),
         }
     }
 
-    pub(crate) const fn count(&self) -> usize {
-        self.count
-    }
-
-    pub(crate) const fn slot_len(&self) -> usize {
-        self.slot_len
+    /// How many there are, and octets of each.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        (self.buffers.len() / self.slot_len, self.slot_len)
     }
 
     pub(crate) fn take(&mut self) -> Option<Slot> {
@@ -66,10 +61,6 @@ impl Slots {
             self.free.push_back(slot);
             self.counts.completed += 1;
         }
-    }
-
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
     }
 }
 

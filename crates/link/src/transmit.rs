@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::time::Duration;
+use thiserror::Error;
 
 /// A slot that is free to be filled. It is given back by pushing it.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ use std::time::Duration;
 pub struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// Its number, below [`Transmit::slots`].
+    /// Its number, below the count of slots.
     #[inline]
     #[must_use]
     pub const fn index(&self) -> usize {
@@ -60,11 +61,11 @@ impl Counts {
 
 /// One queue of an interface, or a capture file, that takes frames. Not shared: one thread, one queue.
 pub trait Transmit {
-    /// How many slots there are.
-    fn slots(&self) -> usize;
-
     /// Octets of a slot: the longest frame, without FCS.
-    fn slot_len(&self) -> usize;
+    #[inline]
+    fn slot_len(&self) -> usize {
+        self.mode().slots.1
+    }
 
     /// A free slot. `None` where the kernel has them all: [`flush`](Self::flush) and [`wait`](Self::wait) then.
     fn take(&mut self) -> Option<Slot>;
@@ -95,13 +96,19 @@ pub trait Transmit {
     fn wait(&mut self, for_: Duration) -> Result<(), TransmitError>;
 
     /// Slots pushed and not yet free again.
-    fn in_flight(&self) -> usize;
+    #[inline]
+    fn in_flight(&self) -> usize {
+        let counts = self.quick_counts();
+        (counts.pushed - counts.completed) as usize
+    }
 
     /// What became of the frames so far, without asking the kernel.
     fn quick_counts(&self) -> Counts;
 
     /// What became of the frames so far.
-    fn counts(&mut self) -> Counts;
+    fn counts(&mut self) -> Counts {
+        self.quick_counts()
+    }
 
     /// How the frames leave.
     fn mode(&self) -> &Mode;
@@ -167,19 +174,24 @@ impl fmt::Display for Mode {
 }
 
 /// Why nothing more can be sent.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum TransmitError {
     /// The interface is not there any more, or was moved to another namespace.
+    #[error("{interface}: the interface is gone; sending has stopped")]
     Gone {
         /// Its name.
         interface: String,
     },
     /// The interface is down.
+    #[error(
+        "{interface}: the interface is down; sending has stopped (ip link set dev {interface} up)"
+    )]
     Down {
         /// Its name.
         interface: String,
     },
     /// The kernel refused for another reason.
+    #[error("{interface}: the kernel does not take frames: {error}")]
     Kernel {
         /// The interface's name.
         interface: String,
@@ -187,7 +199,8 @@ pub enum TransmitError {
         error: io::Error,
     },
     /// The capture file could not be written.
-    File(crate::capture_file::Error),
+    #[error(transparent)]
+    File(#[from] crate::capture_file::Error),
 }
 
 impl TransmitError {
@@ -200,34 +213,6 @@ impl TransmitError {
             Some(libc::ENXIO | libc::ENODEV) => Some(Self::Gone { interface }),
             Some(libc::ENETDOWN) => Some(Self::Down { interface }),
             _ => Some(Self::Kernel { interface, error }),
-        }
-    }
-}
-
-impl fmt::Display for TransmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gone { interface } => {
-                write!(f, "{interface}: the interface is gone; sending has stopped")
-            }
-            Self::Down { interface } => write!(
-                f,
-                "{interface}: the interface is down; sending has stopped (ip link set dev {interface} up)"
-            ),
-            Self::Kernel { interface, error } => {
-                write!(f, "{interface}: the kernel does not take frames: {error}")
-            }
-            Self::File(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TransmitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Kernel { error, .. } => Some(error),
-            Self::File(error) => Some(error),
-            Self::Gone { .. } | Self::Down { .. } => None,
         }
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::check::blast;
 use common::netns::{End, Options, Pair};
 use fcn_link::backend::{self, SlotCount, Wanted};
-use fcn_link::interface::{Counters, Interface};
+use fcn_link::interface::Interface;
 use fcn_link::transmit::{ModeKind, Transmit};
 use fcn_link::xdp::Copying;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ const XDP: Wanted = Wanted::Xdp(Copying::Best);
 fn received(pair: &Pair) -> u64 {
     pair.inside(End::Far, || {
         let interface = Interface::named(pair.interface(End::Far)).unwrap();
-        Counters::read(&interface).unwrap().receive_packets
+        interface.counters().unwrap().rx_packets
     })
 }
 
@@ -150,12 +150,7 @@ fn a_killed_sender_leaves_nothing_behind() {
             .read_line(&mut line)
             .unwrap();
         assert!(line.starts_with("sending"), "{line}");
-        let attached = |pair: &Pair| {
-            pair.inside(End::Near, || {
-                let interface = Interface::named(pair.interface(End::Near)).unwrap();
-                !interface.xdp().is_empty()
-            })
-        };
+        let attached = |pair: &Pair| pair.has_xdp_program(End::Near);
         assert!(
             attached(&pair),
             "round {round}: the program is there while it sends"

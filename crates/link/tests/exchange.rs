@@ -46,6 +46,7 @@ fn every_octet_arrives_by_both_backends_on_one_and_two_queues_with_gro_on_and_of
         (1500, true, 1),
         (1500, false, 2),
         (1500, true, 2),
+        (3000, false, 1),
         (9000, false, 1),
         (9000, true, 2),
     ] {

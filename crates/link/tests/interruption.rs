@@ -6,7 +6,7 @@ use common::check::Numbered;
 use common::netns::{End, Options, Pair};
 use fcn_link::backend::{self, SlotCount, Wanted};
 use fcn_link::clock::Waiting;
-use fcn_link::interface::{Counters, Interface};
+use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{self, Ended, Job, Pace, Report, Settings};
 use fcn_link::xdp::Copying;
@@ -21,7 +21,7 @@ const HANG: Duration = Duration::from_secs(20);
 fn sent(pair: &Pair) -> u64 {
     pair.inside(End::Near, || {
         let interface = Interface::named(pair.interface(End::Near)).unwrap();
-        Counters::read(&interface).unwrap().transmit_packets
+        interface.counters().unwrap().tx_packets
     })
 }
 

@@ -2,7 +2,7 @@
 //! Not here: cargo (`cargo.rs`) and tshark (`wireshark.rs`, `tshark.rs`).
 
 use std::ffi::OsStr;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 
@@ -36,8 +36,7 @@ pub fn need(program: &str, package: &str) -> Outcome<PathBuf> {
 /// Whether this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
-    // The owner of this folder is the effective user; asking the system call needs unsafe code.
-    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+    rustix::process::geteuid().is_root()
 }
 
 /// A command as one would type it: the program without its folder.

@@ -1,31 +1,38 @@
 //! What can go wrong with a capture file, in words for people.
 
-use std::fmt;
+use super::{MAX_COMMENT, MAX_PACKET};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a capture file could not be written: what failed, on which file, and what to do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {kind}", file.as_ref().map_or("capture".into(), |file| file.to_string_lossy()))]
 pub struct Error {
     file: Option<PathBuf>,
     kind: ErrorKind,
 }
 
 /// What failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The file could not be created.
+    #[error("cannot create it: {0}{advice}", advice = advice(_0))]
     Create(io::Error),
     /// The octets could not be written, now or earlier; the file is not there.
+    #[error("cannot write it: {0}{advice}", advice = advice(_0))]
     Write(io::Error),
     /// The finished file could not be given its name; it is not there.
+    #[error("cannot give the finished file its name: {0}{advice}", advice = advice(_0))]
     Rename(io::Error),
     /// The path does not name a file.
+    #[error("this names no file; name one, in a folder that exists")]
     NoFileName,
     /// A text of the file or of an interface cannot be written, for this reason.
+    #[error("cannot describe the file or an interface: {0}")]
     Text(String),
     /// A packet of an interface that the file does not have.
+    #[error("a packet of interface {number}, but the file has {count} (numbered from 0)")]
     Interface {
         /// The interface asked for.
         number: u32,
@@ -33,11 +40,15 @@ pub enum ErrorKind {
         count: usize,
     },
     /// A packet with more octets than can be read again.
+    #[error("a packet of {len} octets; at most {MAX_PACKET} can be read again")]
     TooLong {
         /// Octets of the packet.
         len: usize,
     },
     /// A packet that was shorter on the wire than it is.
+    #[error(
+        "a packet of {len} octets that is said to have had {wire_len} on the wire; it must be {len} or more"
+    )]
     WireLen {
         /// Octets of the packet.
         len: usize,
@@ -45,6 +56,7 @@ pub enum ErrorKind {
         wire_len: u32,
     },
     /// A comment with more octets than its length field can say.
+    #[error("a comment of {len} octets; at most {MAX_COMMENT} fit")]
     Comment {
         /// Octets of the comment.
         len: usize,
@@ -76,57 +88,6 @@ impl Error {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(&self.kind, ErrorKind::Write(e) if e.kind() == io::ErrorKind::BrokenPipe)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.file {
-            Some(file) => write!(f, "{}: ", file.display())?,
-            None => f.write_str("capture: ")?,
-        }
-        match &self.kind {
-            ErrorKind::Create(e) => write!(f, "cannot create it: {e}{}", advice(e)),
-            ErrorKind::Write(e) => write!(f, "cannot write it: {e}{}", advice(e)),
-            ErrorKind::Rename(e) => write!(
-                f,
-                "cannot give the finished file its name: {e}{}",
-                advice(e)
-            ),
-            ErrorKind::NoFileName => {
-                f.write_str("this names no file; name one, in a folder that exists")
-            }
-            ErrorKind::Text(reason) => {
-                write!(f, "cannot describe the file or an interface: {reason}")
-            }
-            ErrorKind::Interface { number, count } => write!(
-                f,
-                "a packet of interface {number}, but the file has {count} (numbered from 0)"
-            ),
-            ErrorKind::TooLong { len } => write!(
-                f,
-                "a packet of {len} octets; at most {} can be read again",
-                super::MAX_PACKET
-            ),
-            ErrorKind::WireLen { len, wire_len } => write!(
-                f,
-                "a packet of {len} octets that is said to have had {wire_len} on the wire; it must be {len} or more"
-            ),
-            ErrorKind::Comment { len } => write!(
-                f,
-                "a comment of {len} octets; at most {} fit",
-                super::MAX_COMMENT
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            ErrorKind::Create(e) | ErrorKind::Write(e) | ErrorKind::Rename(e) => Some(e),
-            _ => None,
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Whether one may send on an interface: the interlock of everything that makes traffic.
 
 use super::netlink::Netlink;
-use super::{DefaultRoute, Interface, InterfaceError, OperState, link, routes};
-use std::fmt;
+use super::{DefaultRoute, Interface, InterfaceError, link, routes};
+use thiserror::Error;
 
 /// Why nothing is sent on an interface: what, on which, and what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{interface}: {}", kind.at(interface))]
 pub struct Refusal {
     interface: String,
     kind: RefusalKind,
@@ -72,7 +73,7 @@ fn check(interface: &Interface, allow_default_route: bool) -> Result<(), Refusal
     }
     if !now.carrier {
         return Err(RefusalKind::NoCarrier {
-            lower_down: now.state == OperState::LowerLayerDown,
+            lower_down: now.lower_down,
             kind: now.kind,
         });
     }
@@ -85,34 +86,23 @@ impl Refusal {
     pub const fn kind(&self) -> &RefusalKind {
         &self.kind
     }
-
-    /// The interface.
-    #[must_use]
-    pub fn interface(&self) -> &str {
-        &self.interface
-    }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.interface;
-        write!(f, "{name}: ")?;
-        match &self.kind {
-            RefusalKind::DefaultRoute(routes) => {
-                f.write_str("nothing is sent where a default route leaves (")?;
-                for (number, route) in routes.iter().enumerate() {
-                    let joint = if number == 0 { "" } else { ", " };
-                    write!(f, "{joint}{route}")?;
-                }
-                f.write_str(
-                    "): what it carries, and what lies beyond, would suffer; choose an interface of \
-                     a test network, or insist with --allow-default-route",
+impl RefusalKind {
+    /// What speaks against interface `name`, and what to do.
+    fn at(&self, name: &str) -> String {
+        match self {
+            Self::DefaultRoute(routes) => {
+                let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
+                format!(
+                    "nothing is sent where a default route leaves ({}): what it carries, and what lies beyond, would \
+                     suffer; choose an interface of a test network, or insist with --allow-default-route",
+                    routes.join(", ")
                 )
             }
-            RefusalKind::Down => write!(f, "it is down; set it up: ip link set dev {name} up"),
-            RefusalKind::NoCarrier { kind, lower_down } => {
-                f.write_str("no carrier: ")?;
-                f.write_str(match kind.as_deref() {
+            Self::Down => format!("it is down; set it up: ip link set dev {name} up"),
+            Self::NoCarrier { kind, lower_down } => {
+                let why = match kind.as_deref() {
                     Some("veth") => {
                         "its peer is down; set that up too (ip link set dev PEER up, in the namespace of the peer)"
                     }
@@ -120,27 +110,17 @@ impl fmt::Display for Refusal {
                     _ if *lower_down => "the interface below it is down; set that up",
                     Some("tun") => "no program is at its other end; start one",
                     _ => "plug in the cable, and see to it that the other side is up",
-                })
+                };
+                format!("no carrier: {why}")
             }
-            RefusalKind::NotEthernet => {
-                f.write_str("it does not carry Ethernet frames; choose one that does")
+            Self::NotEthernet => "it does not carry Ethernet frames; choose one that does".to_owned(),
+            Self::Gone => {
+                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link shows what there is)"
+                    .to_owned()
             }
-            RefusalKind::Gone => f.write_str(
-                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link shows what there is)",
-            ),
-            RefusalKind::Unknown(e) => write!(
-                f,
+            Self::Unknown(e) => format!(
                 "whether a default route leaves by it cannot be told: {e}; --allow-default-route goes without"
             ),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            RefusalKind::Unknown(e) => Some(e),
-            _ => None,
         }
     }
 }

@@ -1,24 +1,26 @@
 //! What can go wrong when an interface is asked for, in words for people.
 
 use netlink_packet_core::DecodeError;
-use std::fmt;
 use std::io;
+use thiserror::Error;
 
 /// Names that are listed at most.
 const LISTED: usize = 20;
 
 /// Why something about an interface is not known.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}{kind}", interface.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct InterfaceError {
     interface: Option<String>,
     kind: InterfaceErrorKind,
 }
 
 /// What failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InterfaceErrorKind {
     /// There is no such interface.
+    #[error("there is no such interface{}", others(known, near.as_deref()))]
     Missing {
         /// Those there are.
         known: Vec<String>,
@@ -26,8 +28,10 @@ pub enum InterfaceErrorKind {
         near: Option<String>,
     },
     /// It was there, but is not any more.
+    #[error("it is gone: deleted, unplugged or moved to another namespace")]
     Gone,
     /// The kernel cannot be asked, or refuses.
+    #[error("cannot ask the kernel for its {what} (rtnetlink): {error}")]
     Query {
         /// For what it was asked.
         what: &'static str,
@@ -35,6 +39,7 @@ pub enum InterfaceErrorKind {
         error: io::Error,
     },
     /// The kernel's answer cannot be understood.
+    #[error("what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}")]
     Reply {
         /// For what it was asked.
         what: &'static str,
@@ -90,60 +95,21 @@ impl InterfaceError {
     pub const fn kind(&self) -> &InterfaceErrorKind {
         &self.kind
     }
-
-    /// The interface asked for; `None` when it was about all.
-    #[must_use]
-    pub fn interface(&self) -> Option<&str> {
-        self.interface.as_deref()
-    }
 }
 
-impl fmt::Display for InterfaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = &self.interface {
-            write!(f, "{name}: ")?;
-        }
-        match &self.kind {
-            InterfaceErrorKind::Missing { known, near } => {
-                f.write_str("there is no such interface")?;
-                if let Some(near) = near {
-                    write!(f, "; did you mean {near}?")?;
-                }
-                if known.is_empty() {
-                    return f.write_str("; this network namespace has none at all");
-                }
-                let listed: Vec<_> = known.iter().take(LISTED).map(String::as_str).collect();
-                let joint = if near.is_some() { " There" } else { "; there" };
-                write!(f, "{joint} are: {}", listed.join(", "))?;
-                match known.len().saturating_sub(LISTED) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more (ip link)"),
-                }
-            }
-            InterfaceErrorKind::Gone => {
-                f.write_str("it is gone: deleted, unplugged or moved to another namespace")
-            }
-            InterfaceErrorKind::Query { what, error } => {
-                write!(
-                    f,
-                    "cannot ask the kernel for its {what} (rtnetlink): {error}"
-                )
-            }
-            InterfaceErrorKind::Reply { what, reason } => write!(
-                f,
-                "what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}"
-            ),
-        }
+/// The one that was meant, and those there are.
+fn others(known: &[String], near: Option<&str>) -> String {
+    let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    if known.is_empty() {
+        return meant + "; this network namespace has none at all";
     }
-}
-
-impl std::error::Error for InterfaceError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            InterfaceErrorKind::Query { error, .. } => Some(error),
-            _ => None,
-        }
-    }
+    let joint = if near.is_some() { " There" } else { "; there" };
+    let listed = known.get(..LISTED).unwrap_or(known).join(", ");
+    let more = match known.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more (ip link)"),
+    };
+    format!("{meant}{joint} are: {listed}{more}")
 }
 
 /// The name that differs least, if that is little.
@@ -155,29 +121,13 @@ fn near<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     let allowed = if name.chars().count() < 4 { 1 } else { 2 };
     known
         .iter()
-        .map(|other| (distance(name, other), other.as_str()))
+        .map(|other| {
+            let distance = strsim::levenshtein(&name.to_lowercase(), &other.to_lowercase());
+            (distance, other.as_str())
+        })
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
-}
-
-/// Characters to insert, delete or replace that make one of the other (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.to_lowercase().chars().collect();
-    // What it takes from the characters so far to each beginning of `to`.
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (done, c) in from.to_lowercase().chars().enumerate() {
-        let mut last = done + 1;
-        let mut next = vec![last];
-        for (pair, other) in row.windows(2).zip(&to) {
-            let &[diagonal, above] = pair else { continue };
-            let replaced = diagonal + usize::from(c != *other);
-            last = replaced.min(above + 1).min(last + 1);
-            next.push(last);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -189,27 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn distances() {
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("eth0", "eth1", 1),
-            ("eth0", "et0", 1),
-            ("ETH0", "eth0", 0),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
-
-    #[test]
     fn message_of_a_missing_interface() {
         let e = InterfaceError::missing("eht0", names(&["lo", "eth0"]));
         assert_eq!(
             e.to_string(),
             "eht0: there is no such interface; did you mean eth0? There are: lo, eth0"
         );
+        let e = InterfaceError::missing("ETH", names(&["lo", "eth0"]));
+        assert!(e.to_string().contains("did you mean eth0?"), "{e}");
         let e = InterfaceError::missing("wlan", names(&["lo", "eth0"]));
         assert_eq!(
             e.to_string(),

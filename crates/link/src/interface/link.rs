@@ -1,13 +1,12 @@
 //! A link as rtnetlink describes it (`RTM_NEWLINK`), decoded as far as it is of use here.
 
+use super::InterfaceError;
 use super::netlink::Netlink;
-use super::{Counters, InterfaceError, OperState, XdpMode, XdpProgram};
 use netlink_packet_core::{
     DecodeError, NlaBuffer, NlasIterator, ParseableParametrized, parse_string,
 };
 use netlink_packet_route::link::{
-    LinkAttribute, LinkFlags, LinkHeader, LinkLayerType, LinkMessage, LinkXdp, Prop, State,
-    XdpAttached,
+    LinkAttribute, LinkFlags, LinkHeader, LinkLayerType, LinkMessage, Prop, State, Stats64,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::io;
@@ -27,7 +26,8 @@ pub(super) struct Link {
     pub(super) flags: LinkFlags,
     pub(super) mac: Option<[u8; 6]>,
     pub(super) mtu: u32,
-    pub(super) state: OperState,
+    /// Whether the driver says that it is down since what it stands on is.
+    pub(super) lower_down: bool,
     pub(super) carrier: bool,
     pub(super) kind: Option<String>,
     /// The interface below, of a VLAN, macvlan, ….
@@ -39,8 +39,7 @@ pub(super) struct Link {
     pub(super) master: Option<u32>,
     pub(super) tx_queues: u32,
     pub(super) rx_queues: u32,
-    pub(super) xdp: Vec<XdpProgram>,
-    pub(super) counters: Option<Counters>,
+    pub(super) counters: Option<Stats64>,
 }
 
 impl Link {
@@ -56,7 +55,7 @@ impl Link {
             flags: header.flags,
             mac: None,
             mtu: 0,
-            state: OperState::Unknown,
+            lower_down: false,
             carrier: header.flags.contains(LinkFlags::LowerUp),
             kind: None,
             lower: None,
@@ -65,7 +64,6 @@ impl Link {
             master: None,
             tx_queues: 0,
             rx_queues: 0,
-            xdp: Vec::new(),
             counters: None,
         };
         for attribute in NlasIterator::new(payload.get(HEADER_LEN..).unwrap_or_default()) {
@@ -90,7 +88,6 @@ impl Link {
             | libc::IFLA_MASTER
             | libc::IFLA_NUM_TX_QUEUES
             | libc::IFLA_NUM_RX_QUEUES
-            | libc::IFLA_XDP
             | libc::IFLA_STATS64
             | libc::IFLA_PROP_LIST => {}
             libc::IFLA_LINKINFO => {
@@ -110,15 +107,14 @@ impl Link {
             LinkAttribute::Address(octets) => self.mac = octets.try_into().ok(),
             LinkAttribute::IfName(name) => self.name = name,
             LinkAttribute::Mtu(mtu) => self.mtu = mtu,
-            LinkAttribute::OperState(state) => self.state = state.into(),
+            LinkAttribute::OperState(state) => self.lower_down = state == State::LowerLayerDown,
             LinkAttribute::Carrier(carrier) => self.carrier = carrier != 0,
             LinkAttribute::Link(index) => self.lower = above_zero(index),
             LinkAttribute::LinkNetNsId(id) => self.lower_namespace = Some(id),
             LinkAttribute::Controller(index) => self.master = above_zero(index),
             LinkAttribute::NumTxQueues(count) => self.tx_queues = count,
             LinkAttribute::NumRxQueues(count) => self.rx_queues = count,
-            LinkAttribute::Xdp(facts) => self.xdp = programs(&facts),
-            LinkAttribute::Stats64(stats) => self.counters = Some(stats.into()),
+            LinkAttribute::Stats64(stats) => self.counters = Some(stats),
             LinkAttribute::PropList(list) => {
                 self.other_names = list
                     .into_iter()
@@ -141,10 +137,6 @@ impl Link {
         self.flags.contains(LinkFlags::Up)
     }
 
-    pub(super) const fn is_running(&self) -> bool {
-        self.flags.contains(LinkFlags::Running)
-    }
-
     pub(super) const fn is_loopback(&self) -> bool {
         self.flags.contains(LinkFlags::Loopback)
     }
@@ -157,8 +149,8 @@ pub(super) fn nameless(index: u32) -> String {
 
 /// All links, in the order of their indices.
 pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
-    let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
-    let answers = netlink.dump(ask, libc::RTM_NEWLINK);
+    let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let answers = netlink.dump(request, libc::RTM_NEWLINK);
     let answers = answers.map_err(|e| InterfaceError::query("interfaces", e))?;
     let links: Result<Vec<_>, _> = answers.iter().map(|answer| Link::parse(answer)).collect();
     let mut links = links.map_err(|e| InterfaceError::reply("interfaces", &e))?;
@@ -168,63 +160,14 @@ pub(super) fn all(netlink: &mut Netlink) -> Result<Vec<Link>, InterfaceError> {
 
 /// The link of that index; `None`: there is none.
 pub(super) fn one(netlink: &mut Netlink, index: u32) -> io::Result<Option<Link>> {
-    let mut ask = LinkMessage::default();
-    ask.header.index = index;
-    match netlink.get(RouteNetlinkMessage::GetLink(ask), libc::RTM_NEWLINK) {
+    let mut request = LinkMessage::default();
+    request.header.index = index;
+    match netlink.get(RouteNetlinkMessage::GetLink(request), libc::RTM_NEWLINK) {
         Ok(answer) => Link::parse(&answer)
             .map(Some)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string())),
         Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(None),
         Err(e) => Err(e),
-    }
-}
-
-fn programs(facts: &[LinkXdp]) -> Vec<XdpProgram> {
-    let mut programs = Vec::new();
-    let (mut only, mut attached) = (None, None);
-    for fact in facts {
-        let (mode, id) = match *fact {
-            LinkXdp::SkbProgId(id) => (XdpMode::Generic, id),
-            LinkXdp::DrvProgId(id) => (XdpMode::Driver, id),
-            LinkXdp::HwProgId(id) => (XdpMode::Hardware, id),
-            LinkXdp::ProgId(id) => {
-                only = Some(id);
-                continue;
-            }
-            LinkXdp::Attached(mode) => {
-                attached = match mode {
-                    XdpAttached::SocketBuffer => Some(XdpMode::Generic),
-                    XdpAttached::Driver => Some(XdpMode::Driver),
-                    XdpAttached::Hardware => Some(XdpMode::Hardware),
-                    _ => None,
-                };
-                continue;
-            }
-            _ => continue,
-        };
-        programs.push(XdpProgram { mode, id });
-    }
-    // Kernels before 4.19 tell one program, and its mode apart.
-    if programs.is_empty()
-        && let (Some(id), Some(mode)) = (only, attached)
-    {
-        programs.push(XdpProgram { mode, id });
-    }
-    programs
-}
-
-impl From<State> for OperState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Unknown => Self::Unknown,
-            State::NotPresent => Self::NotPresent,
-            State::Down => Self::Down,
-            State::LowerLayerDown => Self::LowerLayerDown,
-            State::Testing => Self::Testing,
-            State::Dormant => Self::Dormant,
-            State::Up => Self::Up,
-            other => Self::Other(other.into()),
-        }
     }
 }
 
@@ -277,8 +220,7 @@ pub(super) mod tests {
         assert_eq!((veth.mtu, veth.tx_queues), (9000, 2));
         assert_eq!((veth.lower, veth.peer), (None, Some(4)));
         assert_eq!((veth.lower_namespace, veth.master), (Some(3), Some(9)));
-        assert_eq!(veth.state, OperState::LowerLayerDown);
-        assert!(veth.is_up() && !veth.carrier);
+        assert!(veth.is_up() && !veth.carrier && veth.lower_down);
         assert_eq!(veth.kind.as_deref(), Some("veth"));
     }
 
@@ -288,24 +230,6 @@ pub(super) mod tests {
         assert_eq!((vlan.lower, vlan.peer), (Some(4), None));
         assert!(vlan.carrier, "from the flags");
         assert_eq!(vlan.name, "interface 5");
-    }
-
-    #[test]
-    fn xdp_programs() {
-        let one = |mode, id| XdpProgram { mode, id };
-        let facts = [
-            LinkXdp::Attached(XdpAttached::Driver),
-            LinkXdp::ProgId(7),
-            LinkXdp::DrvProgId(7),
-        ];
-        assert_eq!(programs(&facts), [one(XdpMode::Driver, 7)]);
-        assert_eq!(programs(&facts[..2]), [one(XdpMode::Driver, 7)]);
-        let two = [LinkXdp::SkbProgId(7), LinkXdp::HwProgId(8)];
-        let expected = [one(XdpMode::Generic, 7), one(XdpMode::Hardware, 8)];
-        assert_eq!(programs(&two), expected);
-        assert_eq!(programs(&[LinkXdp::Attached(XdpAttached::None)]), []);
-        let parsed = link(5, vec![LinkAttribute::Xdp(two.to_vec())]);
-        assert_eq!(parsed.xdp, expected);
     }
 
     proptest! {

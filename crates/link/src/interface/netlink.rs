@@ -37,11 +37,15 @@ impl Netlink {
     }
 
     /// Payloads of all messages of that type that answer `ask`.
-    pub(super) fn dump(&mut self, ask: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<Vec<u8>>> {
+    pub(super) fn dump(
+        &mut self,
+        request: RouteNetlinkMessage,
+        kind: u16,
+    ) -> io::Result<Vec<Vec<u8>>> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            self.send(ask.clone(), NLM_F_DUMP)?;
+            self.send(request.clone(), NLM_F_DUMP)?;
             match self.receive(kind, true) {
                 Err(e) if attempts < ATTEMPTS && is_passing(&e) => self.flush(),
                 done => return done,
@@ -50,18 +54,18 @@ impl Netlink {
     }
 
     /// Payload of the one message that answers `ask`.
-    pub(super) fn get(&mut self, ask: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<u8>> {
-        self.send(ask, 0)?;
+    pub(super) fn get(&mut self, request: RouteNetlinkMessage, kind: u16) -> io::Result<Vec<u8>> {
+        self.send(request, 0)?;
         let answer = self.receive(kind, false)?.pop();
         answer.ok_or_else(|| io::Error::other("the kernel gave no answer"))
     }
 
-    fn send(&mut self, ask: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    fn send(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(ask));
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
         message.finalize();
         let mut octets = vec![0; message.buffer_len()];
         message.serialize(&mut octets);

@@ -8,7 +8,6 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType, RouteVia,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
 /// A route for what has no better one, or for half of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultRoute {
     /// IPv4 or IPv6.
@@ -34,8 +33,7 @@ pub struct DefaultRoute {
 }
 
 /// Version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
     Ipv4,
@@ -79,9 +77,9 @@ pub(super) fn by_interface(
     let above = above(links, index);
     let mut found = Vec::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-        let mut ask = RouteMessage::default();
-        ask.header.address_family = family;
-        let answers = netlink.dump(RouteNetlinkMessage::GetRoute(ask), libc::RTM_NEWROUTE);
+        let mut request = RouteMessage::default();
+        request.header.address_family = family;
+        let answers = netlink.dump(RouteNetlinkMessage::GetRoute(request), libc::RTM_NEWROUTE);
         let answers = answers.map_err(|e| InterfaceError::query("routes", e))?;
         for answer in answers {
             let route = Route::parse(&answer, family);
@@ -146,7 +144,7 @@ struct Hop {
 impl Route {
     /// The default route that a message tells of; `None`: another route. A default route that cannot be understood is
     /// an error, so that nobody sends where it might lead.
-    fn parse(payload: &[u8], asked: AddressFamily) -> Result<Option<Self>, DecodeError> {
+    fn parse(payload: &[u8], requested: AddressFamily) -> Result<Option<Self>, DecodeError> {
         let header = RouteHeader::parse(payload)?;
         // Without IPv6 the kernel answers with what it has.
         let (family, any) = match header.address_family {
@@ -165,7 +163,7 @@ impl Route {
                 | RouteType::Prohibit
                 | RouteType::Throw
         );
-        if header.address_family != asked
+        if header.address_family != requested
             || goes_nowhere
             || header.destination_prefix_length > LONGEST
             || header.flags.contains(RouteFlags::Cloned)
@@ -211,7 +209,7 @@ impl Route {
         match object {
             Some(id) if route.hops.is_empty() => Err(DecodeError::from(format!(
                 "a default route uses next hop object {id}, whose interface is not told \
-                 (ip nexthop show id {id}; sysctl net.ipv4.nexthop_compat_mode=1 has it told)"
+                 (ip nexthop show id {id}; sysctl net.ipv4.nexthop_compat_mode=1 has it resolved)"
             ))),
             _ => Ok(Some(route)),
         }
@@ -358,12 +356,12 @@ mod tests {
         let route = message("0.0.0.0", 0, vec![RouteAttribute::NhId(7)]);
         let error = parse(&route).unwrap_err().to_string();
         assert!(error.contains("next hop object 7"), "{error}");
-        let told = message(
+        let resolved = message(
             "0.0.0.0",
             0,
             vec![RouteAttribute::NhId(7), RouteAttribute::Oif(3)],
         );
-        assert!(parse(&told).unwrap().is_some());
+        assert!(parse(&resolved).unwrap().is_some());
     }
 
     #[test]

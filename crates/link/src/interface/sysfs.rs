@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Each is `None` when it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct Attributes {
     pub(super) driver: Option<String>,
     pub(super) tx_queues: Option<u32>,
     pub(super) rx_queues: Option<u32>,
@@ -14,7 +14,7 @@ pub(super) struct Facts {
     pub(super) speed: Option<u32>,
 }
 
-impl Facts {
+impl Attributes {
     pub(super) fn read(link: &Link) -> Self {
         // An alternative of "..": names are from the kernel, which refuses those, and '/'.
         Self::read_at(Path::new("/sys/class/net"), link)
@@ -111,11 +111,20 @@ mod tests {
             let address = LinkAttribute::Address(vec![2, 0, 0, 0, 0, last]);
             super::super::link::tests::link(index, vec![name, address])
         };
-        let facts = Facts::read_at(root.path(), &link(7, 10));
-        assert_eq!(facts.driver.as_deref(), Some("ice"));
-        assert_eq!((facts.tx_queues, facts.rx_queues), (Some(2), Some(1)));
-        assert_eq!(facts.speed, Some(25_000));
-        assert_eq!(Facts::read_at(root.path(), &link(8, 10)), Facts::default());
-        assert_eq!(Facts::read_at(root.path(), &link(7, 11)), Facts::default());
+        let attributes = Attributes::read_at(root.path(), &link(7, 10));
+        assert_eq!(attributes.driver.as_deref(), Some("ice"));
+        assert_eq!(
+            (attributes.tx_queues, attributes.rx_queues),
+            (Some(2), Some(1))
+        );
+        assert_eq!(attributes.speed, Some(25_000));
+        assert_eq!(
+            Attributes::read_at(root.path(), &link(8, 10)),
+            Attributes::default()
+        );
+        assert_eq!(
+            Attributes::read_at(root.path(), &link(7, 11)),
+            Attributes::default()
+        );
     }
 }

@@ -6,7 +6,6 @@ use super::{Interface, InterfaceError};
 use netlink_packet_route::AddressFamily;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
-use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,8 +20,7 @@ const PER_POLL: usize = 64;
 const BACKLOG: usize = 100_000;
 
 /// Something that happened to an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// Deleted, unplugged, moved to another namespace or renamed: that name and number are no longer one interface.
     /// Nothing follows.
@@ -87,7 +85,7 @@ impl State {
 /// made it, whichever thread then polls.
 pub struct LinkWatch {
     socket: Socket,
-    asking: Netlink,
+    netlink: Netlink,
     buffer: Vec<u8>,
     /// Whether the state has to be asked for.
     stale: bool,
@@ -103,10 +101,10 @@ impl LinkWatch {
     pub fn new(interface: &Interface) -> Result<Self, InterfaceError> {
         let failed = |e| InterfaceError::query("changes", e).on(&interface.name);
         let socket = subscribe().map_err(failed)?;
-        let asking = Netlink::open().map_err(failed)?;
+        let netlink = Netlink::open().map_err(failed)?;
         Ok(Self {
             socket,
-            asking,
+            netlink,
             buffer: Vec::with_capacity(ROOM),
             // Asked for after subscribing, so that no change falls between.
             stale: true,
@@ -126,7 +124,7 @@ impl LinkWatch {
         }
         for _ in 0..PER_POLL {
             if self.stale {
-                self.ask();
+                self.refresh();
             } else {
                 match self.receive() {
                     Ok(true) => self.link.take_datagram(&self.buffer),
@@ -179,11 +177,11 @@ impl LinkWatch {
                 _ => {}
             }
         }
-        self.ask();
+        self.refresh();
     }
 
-    fn ask(&mut self) {
-        match link::one(&mut self.asking, self.link.index) {
+    fn refresh(&mut self) {
+        match link::one(&mut self.netlink, self.link.index) {
             Ok(Some(link)) => {
                 self.link.take(&link);
                 self.stale = false;
@@ -227,7 +225,7 @@ struct Watched {
     index: u32,
     name: String,
     state: State,
-    told: State,
+    reported: State,
 }
 
 impl Watched {
@@ -236,13 +234,13 @@ impl Watched {
             index,
             name: name.to_owned(),
             state: State::Ready,
-            told: State::Ready,
+            reported: State::Ready,
         }
     }
 
     fn next_event(&mut self) -> Option<LinkEvent> {
-        if self.state != self.told {
-            self.told = self.state;
+        if self.state != self.reported {
+            self.reported = self.state;
             return Some(self.state.event());
         }
         None

@@ -6,7 +6,7 @@ use super::stats::{Live, Tick};
 use super::{Pace, Settings, Source, queue};
 use crate::backend::Queue;
 use crate::clock::{Clock, Monotonic, Virtual};
-use crate::interface::{Counters, Interface, LinkEvent, LinkWatch};
+use crate::interface::{Interface, LinkEvent, LinkWatch};
 use crate::pacing::FCS_LEN;
 use crate::transmit::{Counts, Transmit, TransmitError};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -136,7 +136,7 @@ fn dropped(interfaces: &[&Interface]) -> Option<u64> {
     }
     let counts = interfaces
         .iter()
-        .map(|interface| Some(Counters::read(interface).ok()?.transmit_dropped));
+        .map(|interface| Some(interface.counters().ok()?.tx_dropped));
     counts.sum()
 }
 

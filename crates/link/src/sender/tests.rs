@@ -107,12 +107,6 @@ impl Tape {
 }
 
 impl Transmit for Tape {
-    fn slots(&self) -> usize {
-        self.slots.len()
-    }
-    fn slot_len(&self) -> usize {
-        64
-    }
     fn take(&mut self) -> Option<Slot> {
         self.free.pop_front().map(Slot)
     }

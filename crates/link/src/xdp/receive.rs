@@ -1,11 +1,12 @@
 //! Frames in by AF_XDP: those of one receive queue, instead of to the rest of the kernel.
 
 use super::program::{Program, ProgramMode};
-use super::ring::{CONTINUES, Consumer, Descriptor};
+use super::ring::Consumer;
 use super::socket::{Copying, Socket, Step, Wanted, XdpError};
-use super::sys;
 use super::umem::Layout;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::xdp::{XdpDesc, XdpDescOptions};
+use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const TOGETHER: usize = 32;
 #[derive(Debug)]
 pub struct XdpReceive {
     socket: Socket,
-    ring: Consumer<Descriptor>,
+    ring: Consumer<XdpDesc>,
     /// A frame of several chunks, put together.
     whole: Vec<u8>,
     /// Whether a frame has been found too long, and its remaining pieces are to be passed over.
@@ -83,8 +84,11 @@ impl XdpReceive {
     /// Frames lost since the socket was opened because they were not fetched in time.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        let statistics = self.socket.statistics();
-        statistics.receive_dropped + statistics.receive_ring_full + statistics.fill_ring_empty
+        self.socket.statistics().map_or(0, |counted| {
+            counted.rx_dropped
+                + counted.rx_ring_full.unwrap_or_default()
+                + counted.rx_fill_ring_empty_descs.unwrap_or_default()
+        })
     }
 
     /// Gives every frame that is there to `take`, in order; waits for the first, at most `for_`. Returns how many.
@@ -120,8 +124,8 @@ impl XdpReceive {
         for taken in 1..=layout.slots * layout.chunks {
             let Some(piece) = self.ring.next() else { break };
             // SAFETY: the kernel gave it to us with the descriptor, and gets it back only below.
-            let octets = unsafe { self.socket.umem.at(piece.at as usize, piece.len as usize) };
-            let last = piece.options & CONTINUES == 0;
+            let octets = unsafe { self.socket.umem.at(piece.addr as usize, piece.len as usize) };
+            let last = !piece.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             if let Some(octets) = octets {
                 if last && self.whole.is_empty() && !self.too_long {
                     take(octets);
@@ -140,7 +144,7 @@ impl XdpReceive {
                 self.whole.clear();
             }
             self.too_long &= !last;
-            self.socket.fill.write(piece.at / chunk * chunk);
+            self.socket.fill.write(piece.addr / chunk * chunk);
             if taken % TOGETHER == 0 {
                 self.give_back();
             }
@@ -154,7 +158,7 @@ impl XdpReceive {
         self.socket.fill.submit();
         // A driver that once ran out of chunks asks for this; without it nothing is received ever after.
         if self.socket.fill.needs_wakeup() {
-            let _ = sys::kick_receive(self.socket.fd());
+            let _ = recv(self.socket.fd(), [0; 0].as_mut_slice(), RecvFlags::DONTWAIT);
         }
     }
 }

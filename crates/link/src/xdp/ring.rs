@@ -3,7 +3,8 @@
 //! Both indices are kept in private copies, and the kernel's is read anew only when the copy says that there is nothing to do. Rings
 //! of a fresh socket are zeroed by the kernel, and the copies begin at what is in them.
 
-use super::sys::{Mapping, RingOffsets};
+use super::sys::Mapping;
+use rustix::net::xdp::{XdpDesc, XdpRingFlags, XdpRingOffset};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,22 +14,7 @@ pub(super) trait Entry: Copy {}
 
 impl Entry for u64 {}
 
-/// `struct xdp_desc`: a piece of a frame.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Descriptor {
-    /// Octets from the start of the memory.
-    pub at: u64,
-    /// Octets.
-    pub len: u32,
-    /// [`CONTINUES`] or 0.
-    pub options: u32,
-}
-
-/// The frame continues in the next descriptor.
-pub(super) const CONTINUES: u32 = libc::XDP_PKT_CONTD;
-
-impl Entry for Descriptor {}
+impl Entry for XdpDesc {}
 
 /// A ring, of which we are one end.
 #[derive(Debug)]
@@ -46,12 +32,17 @@ struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
-    fn new(socket: BorrowedFd<'_>, at: i64, offsets: &RingOffsets, size: u32) -> io::Result<Self> {
-        let len = offsets.descriptors as usize + size as usize * size_of::<T>();
+    fn new(
+        socket: BorrowedFd<'_>,
+        at: u64,
+        offsets: &XdpRingOffset,
+        size: u32,
+    ) -> io::Result<Self> {
+        let len = offsets.desc as usize + size as usize * size_of::<T>();
         Self::over(Mapping::of_ring(socket, len, at)?, offsets, size)
     }
 
-    fn over(memory: Mapping, offsets: &RingOffsets, size: u32) -> io::Result<Self> {
+    fn over(memory: Mapping, offsets: &XdpRingOffset, size: u32) -> io::Result<Self> {
         let within = |offset: u64, octets: usize| -> io::Result<*mut u8> {
             let offset = offset as usize;
             if offset
@@ -66,8 +57,11 @@ impl<T: Entry> Ring<T> {
         };
         let producer = within(offsets.producer, 4)?.cast_const().cast();
         let consumer = within(offsets.consumer, 4)?.cast_const().cast();
-        let flags = within(offsets.flags, 4)?.cast_const().cast();
-        let entries = within(offsets.descriptors, size as usize * size_of::<T>())?;
+        let Some(flags) = offsets.flags else {
+            return Err(io::Error::other("the kernel is older than Linux 5.4"));
+        };
+        let flags = within(flags, 4)?.cast_const().cast();
+        let entries = within(offsets.desc, size as usize * size_of::<T>())?;
         if !entries.addr().is_multiple_of(align_of::<T>()) || !size.is_power_of_two() {
             return Err(io::Error::other("the kernel gives an impossible ring"));
         }
@@ -97,7 +91,8 @@ impl<T: Entry> Ring<T> {
     fn needs_wakeup(&self) -> bool {
         // SAFETY: as above.
         let flags = unsafe { &*self.flags };
-        flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+        XdpRingFlags::from_bits_retain(flags.load(Ordering::Relaxed))
+            .contains(XdpRingFlags::XDP_RING_NEED_WAKEUP)
     }
 
     #[inline]
@@ -112,7 +107,7 @@ impl<T: Entry> Ring<T> {
 pub(super) struct Producer<T> {
     ring: Ring<T>,
     /// Written so far.
-    written: u32,
+    filled: u32,
     /// Submitted so far.
     submitted: u32,
     /// The kernel's index, as last read.
@@ -122,20 +117,20 @@ pub(super) struct Producer<T> {
 impl<T: Entry> Producer<T> {
     pub(super) fn new(
         socket: BorrowedFd<'_>,
-        at: i64,
-        offsets: &RingOffsets,
+        at: u64,
+        offsets: &XdpRingOffset,
         size: u32,
     ) -> io::Result<Self> {
         Ok(Self::of(Ring::new(socket, at, offsets, size)?))
     }
 
     fn of(ring: Ring<T>) -> Self {
-        let written = ring.producer().load(Ordering::Relaxed);
+        let filled = ring.producer().load(Ordering::Relaxed);
         let consumed = ring.consumer().load(Ordering::Acquire);
         Self {
             ring,
-            written,
-            submitted: written,
+            filled,
+            submitted: filled,
             consumed,
         }
     }
@@ -143,7 +138,7 @@ impl<T: Entry> Producer<T> {
     /// Free entries, at least so far as `wanted` are looked for.
     #[inline]
     pub(super) fn free(&mut self, wanted: u32) -> u32 {
-        let free = |consumed: u32, p: &Self| p.ring.size - p.written.wrapping_sub(consumed);
+        let free = |consumed: u32, p: &Self| p.ring.size - p.filled.wrapping_sub(consumed);
         if free(self.consumed, self) < wanted {
             self.consumed = self.ring.consumer().load(Ordering::Acquire);
         }
@@ -157,17 +152,17 @@ impl<T: Entry> Producer<T> {
             return false;
         }
         // SAFETY: the entry is ours until it is submitted: fewer than `size` are between us and the kernel.
-        unsafe { self.ring.entry(self.written).write(entry) };
-        self.written = self.written.wrapping_add(1);
+        unsafe { self.ring.entry(self.filled).write(entry) };
+        self.filled = self.filled.wrapping_add(1);
         true
     }
 
     /// Shows the kernel what was written.
     #[inline]
     pub(super) fn submit(&mut self) {
-        if self.submitted != self.written {
-            self.submitted = self.written;
-            self.ring.producer().store(self.written, Ordering::Release);
+        if self.submitted != self.filled {
+            self.submitted = self.filled;
+            self.ring.producer().store(self.filled, Ordering::Release);
         }
     }
 
@@ -197,8 +192,8 @@ pub(super) struct Consumer<T> {
 impl<T: Entry> Consumer<T> {
     pub(super) fn new(
         socket: BorrowedFd<'_>,
-        at: i64,
-        offsets: &RingOffsets,
+        at: u64,
+        offsets: &XdpRingOffset,
         size: u32,
     ) -> io::Result<Self> {
         Ok(Self::of(Ring::new(socket, at, offsets, size)?))
@@ -241,11 +236,11 @@ mod tests {
     use super::*;
 
     const SIZE: u32 = 8;
-    const OFFSETS: RingOffsets = RingOffsets {
+    const OFFSETS: XdpRingOffset = XdpRingOffset {
         producer: 0,
         consumer: 64,
-        flags: 128,
-        descriptors: 192,
+        flags: Some(128),
+        desc: 192,
     };
 
     /// Both ends of a ring in memory of our own, its indices at `start`.
@@ -307,17 +302,17 @@ mod tests {
 
     #[test]
     fn an_impossible_ring_is_refused() {
-        let ring = |offsets: &RingOffsets, size| {
+        let ring = |offsets: &XdpRingOffset, size| {
             Ring::<u64>::over(Mapping::anonymous(4096).unwrap(), offsets, size).is_err()
         };
         assert!(ring(&OFFSETS, 7));
         assert!(ring(&OFFSETS, 1024));
-        let odd = RingOffsets {
-            descriptors: 196,
+        let odd = XdpRingOffset {
+            desc: 196,
             ..OFFSETS
         };
         assert!(ring(&odd, SIZE));
-        let far = RingOffsets {
+        let far = XdpRingOffset {
             producer: u64::MAX,
             ..OFFSETS
         };

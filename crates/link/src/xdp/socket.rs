@@ -1,13 +1,19 @@
 //! A bound AF_XDP socket: memory registered, rings mapped, the best mode obtained. Not here: what is sent or received.
 
-use super::ring::{Consumer, Descriptor, Producer};
-use super::sys::{self, MmapOffsets, SocketOptions, Statistics};
+use super::ring::{Consumer, Producer};
 use super::umem::{Layout, Umem};
-use std::fmt;
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags,
+    XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// How long a queue that is busy is asked again: the kernel tears the socket before down late.
 const BUSY_FOR: Duration = Duration::from_secs(3);
@@ -25,7 +31,8 @@ pub enum Copying {
 }
 
 /// Why a queue could not be opened: what failed, on which queue, and what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{interface} queue {queue}: {step}: {error}{}", self.advice())]
 pub struct XdpError {
     pub(super) interface: String,
     pub(super) queue: u32,
@@ -34,25 +41,27 @@ pub struct XdpError {
 }
 
 /// What was being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Step {
+    #[error("cannot open an AF_XDP socket")]
     Socket,
+    #[error("cannot map {octets} octets of memory")]
     Memory { octets: usize },
+    #[error("cannot share {octets} octets of memory with the kernel")]
     Register { octets: usize },
+    #[error("cannot set the rings up")]
     Rings,
+    #[error("cannot bind an AF_XDP socket{}", if *zero_copy { " for zero copy" } else { "" })]
     Bind { zero_copy: bool, frags: bool },
+    #[error("cannot load the XDP program")]
     LoadProgram,
+    #[error("cannot attach the XDP program")]
     AttachProgram,
+    #[error("cannot enter the socket into the XDP program's map")]
     SocketMap,
 }
 
 impl XdpError {
-    /// What the kernel said.
-    #[must_use]
-    pub const fn io_error(&self) -> &io::Error {
-        &self.error
-    }
-
     /// Whether rights are missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {
@@ -66,88 +75,44 @@ impl XdpError {
 
     /// Why a mode was not obtained, shortly.
     pub(super) fn reason(&self) -> String {
-        match (self.step, self.error.raw_os_error()) {
-            (
-                Step::Bind {
-                    zero_copy: true, ..
-                },
-                Some(libc::EOPNOTSUPP),
-            ) => "zero copy: the driver has none".to_owned(),
-            (
-                Step::Bind {
-                    zero_copy: true, ..
-                },
-                _,
-            ) => format!("zero copy: {}", self.error),
-            _ => self.to_string(),
+        let Step::Bind {
+            zero_copy: true, ..
+        } = self.step
+        else {
+            return self.to_string();
+        };
+        match self.error.raw_os_error() {
+            Some(libc::EOPNOTSUPP) => "zero copy: the driver has none".to_owned(),
+            _ => format!("zero copy: {}", self.error),
         }
     }
-}
 
-impl fmt::Display for XdpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            interface,
-            queue,
-            step,
-            error,
-        } = self;
-        write!(f, "{interface} queue {queue}: ")?;
-        let errno = error.raw_os_error();
-        match step {
-            Step::Socket => write!(f, "cannot open an AF_XDP socket: {error}")?,
-            Step::Memory { octets } => write!(f, "cannot map {octets} octets of memory: {error}")?,
-            Step::Register { octets } => {
-                write!(
-                    f,
-                    "cannot share {octets} octets of memory with the kernel: {error}"
-                )?;
-            }
-            Step::Rings => write!(f, "cannot set the rings up: {error}")?,
-            Step::Bind {
-                zero_copy: true, ..
-            } => {
-                write!(f, "cannot bind an AF_XDP socket for zero copy: {error}")?;
-            }
-            Step::Bind { .. } => write!(f, "cannot bind an AF_XDP socket: {error}")?,
-            Step::LoadProgram => write!(f, "cannot load the XDP program: {error}")?,
-            Step::AttachProgram => write!(f, "cannot attach the XDP program: {error}")?,
-            Step::SocketMap => write!(
-                f,
-                "cannot enter the socket into the XDP program's map: {error}"
-            )?,
-        }
-        let advice = match (step, errno) {
+    /// What to do about it.
+    fn advice(&self) -> &'static str {
+        match (self.step, self.error.raw_os_error()) {
             (Step::Socket, Some(libc::EAFNOSUPPORT)) => {
-                "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
+                "; this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
             }
-            (Step::Socket, Some(libc::EPERM)) => "this takes CAP_NET_RAW",
+            (Step::Socket, Some(libc::EPERM)) => "; this takes CAP_NET_RAW",
             (Step::LoadProgram | Step::AttachProgram | Step::SocketMap, Some(libc::EPERM)) => {
-                "this takes CAP_BPF and CAP_NET_ADMIN"
+                "; this takes CAP_BPF and CAP_NET_ADMIN"
             }
             (Step::Register { .. }, Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM)) => {
-                "raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
+                "; raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
             }
             (Step::Bind { .. }, Some(libc::EBUSY)) => {
-                "another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
+                "; another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
             }
             (Step::Bind { frags: true, .. }, Some(libc::EINVAL)) => {
-                "frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
+                "; frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
             }
-            (Step::Bind { .. }, Some(libc::EINVAL)) => "is there such a queue? (ethtool -l)",
-            (Step::Bind { .. }, Some(libc::ENETDOWN)) => "bring it up (ip link set up)",
+            (Step::Bind { .. }, Some(libc::EINVAL)) => "; is there such a queue? (ethtool -l)",
+            (Step::Bind { .. }, Some(libc::ENETDOWN)) => "; bring it up (ip link set up)",
             (Step::AttachProgram, Some(libc::EBUSY | libc::EEXIST)) => {
-                "another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"
+                "; another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"
             }
-            _ => return Ok(()),
-        };
-        write!(f, "; {advice}")
-    }
-}
-
-impl std::error::Error for XdpError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+            _ => "",
+        }
     }
 }
 
@@ -167,25 +132,14 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    pub transmit: Option<Producer<Descriptor>>,
+    pub transmit: Option<Producer<XdpDesc>>,
     pub completion: Consumer<u64>,
     pub fill: Producer<u64>,
-    pub receive: Option<Consumer<Descriptor>>,
+    pub receive: Option<Consumer<XdpDesc>>,
     pub umem: Umem,
     pub zero_copy: bool,
     /// Why the driver has to copy although it was asked not to.
     pub why_copying: Option<XdpError>,
-}
-
-/// `struct xdp_umem_reg`.
-#[repr(C)]
-struct Registration {
-    start: u64,
-    len: u64,
-    chunk: u32,
-    headroom: u32,
-    flags: u32,
-    metadata: u32,
 }
 
 impl Socket {
@@ -194,29 +148,34 @@ impl Socket {
     /// Where the driver refuses zero copy, the same socket is bound again, to copy. With a second one the kernel would
     /// give back the first one's memory some milliseconds later, and take the processor from the first frames for it.
     pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
-        let fail = |step: Step| {
-            move |error: io::Error| XdpError {
-                interface: wanted.interface.to_owned(),
-                queue: wanted.queue,
-                step,
-                error,
-            }
+        let error = |step, error| XdpError {
+            interface: wanted.interface.to_owned(),
+            queue: wanted.queue,
+            step,
+            error,
         };
-        let fd = sys::xdp_socket().map_err(fail(Step::Socket))?;
+        let refused = |step| move |errno: Errno| error(step, errno.into());
+        let fail = |step| move |e| error(step, e);
+        let fd = socket_with(
+            AddressFamily::XDP,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(refused(Step::Socket))?;
         let layout = wanted.layout;
         let octets = layout.octets();
         let umem = Umem::new(layout).map_err(fail(Step::Memory { octets }))?;
-        let registration = Registration {
-            start: umem.start().addr() as u64,
+        // The memory outlives the socket (see the order of the fields), and is of this length.
+        let registration = XdpUmemReg {
+            addr: umem.start().addr() as u64,
             len: umem.len() as u64,
-            chunk: layout.chunk as u32,
+            chunk_size: layout.chunk as u32,
             headroom: 0,
-            flags: 0,
-            metadata: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
         };
-        // SAFETY: the memory outlives the socket (see the order of the fields), and is of this length.
-        unsafe { sys::set_option(fd.as_fd(), libc::XDP_UMEM_REG, &registration) }
-            .map_err(fail(Step::Register { octets }))?;
+        sockopt::set_xdp_umem_reg(&fd, registration).map_err(refused(Step::Register { octets }))?;
         let mut rings =
             Rings::set_up(fd.as_fd(), &layout, wanted.receive).map_err(fail(Step::Rings))?;
         if wanted.receive {
@@ -229,7 +188,7 @@ impl Socket {
         let frags = layout.chunks > 1;
         let bind = |zero_copy| {
             bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
-                .map_err(fail(Step::Bind { zero_copy, frags }))
+                .map_err(refused(Step::Bind { zero_copy, frags }))
         };
         let why_copying = match wanted.copying {
             Copying::Always => bind(false).map(|()| None)?,
@@ -239,8 +198,7 @@ impl Socket {
                 Err(why) => bind(false).map(|()| Some(why))?,
             },
         };
-        let (options, _) = sys::option::<SocketOptions>(fd.as_fd(), libc::XDP_OPTIONS)
-            .map_err(fail(Step::Rings))?;
+        let options = sockopt::xdp_options(&fd).map_err(refused(Step::Rings))?;
         Ok(Self {
             fd,
             transmit: rings.transmit,
@@ -248,7 +206,7 @@ impl Socket {
             fill: rings.fill,
             receive: rings.receive,
             umem,
-            zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
+            zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
             why_copying,
         })
     }
@@ -257,18 +215,17 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    pub(super) fn statistics(&self) -> Statistics {
-        sys::option(self.fd.as_fd(), libc::XDP_STATISTICS)
-            .map(|(statistics, _)| statistics)
-            .unwrap_or_default()
+    /// `None` where the kernel does not say.
+    pub(super) fn statistics(&self) -> Option<XdpStatistics> {
+        sockopt::xdp_statistics(&self.fd).ok()
     }
 }
 
 struct Rings {
-    transmit: Option<Producer<Descriptor>>,
+    transmit: Option<Producer<XdpDesc>>,
     completion: Consumer<u64>,
     fill: Producer<u64>,
-    receive: Option<Consumer<Descriptor>>,
+    receive: Option<Consumer<XdpDesc>>,
 }
 
 impl Rings {
@@ -276,41 +233,22 @@ impl Rings {
     fn set_up(socket: BorrowedFd<'_>, layout: &Layout, receive: bool) -> io::Result<Self> {
         let chunks = (layout.slots * layout.chunks) as u32;
         let size = chunks.next_power_of_two();
-        let wanted = |option| {
-            // SAFETY: a number.
-            unsafe { sys::set_option(socket, option, &size) }
-        };
-        wanted(libc::XDP_UMEM_FILL_RING)?;
-        wanted(libc::XDP_UMEM_COMPLETION_RING)?;
-        wanted(if receive {
-            libc::XDP_RX_RING
+        sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
+        sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
+        if receive {
+            sockopt::set_xdp_rx_ring_size(socket, size)?;
         } else {
-            libc::XDP_TX_RING
-        })?;
-        let (offsets, octets) = sys::option::<MmapOffsets>(socket, libc::XDP_MMAP_OFFSETS)?;
-        if octets != size_of::<MmapOffsets>() {
-            return Err(io::Error::other("the kernel is older than Linux 5.4"));
+            sockopt::set_xdp_tx_ring_size(socket, size)?;
         }
-        let (transmit, received) = if receive {
-            let at = libc::XDP_PGOFF_RX_RING;
-            (
-                None,
-                Some(Consumer::new(socket, at, &offsets.receive, size)?),
-            )
-        } else {
-            let at = libc::XDP_PGOFF_TX_RING;
-            (
-                Some(Producer::new(socket, at, &offsets.transmit, size)?),
-                None,
-            )
-        };
-        let fill_at = libc::XDP_UMEM_PGOFF_FILL_RING as i64;
-        let completion_at = libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64;
+        let offsets = sockopt::xdp_mmap_offsets(socket)?;
+        let transmit = || Producer::new(socket, XDP_PGOFF_TX_RING, &offsets.tx, size);
+        let received = || Consumer::new(socket, XDP_PGOFF_RX_RING, &offsets.rx, size);
+        let (fill, completion) = (XDP_UMEM_PGOFF_FILL_RING, XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            transmit,
-            completion: Consumer::new(socket, completion_at, &offsets.completion, size)?,
-            fill: Producer::new(socket, fill_at, &offsets.fill, size)?,
-            receive: received,
+            transmit: (!receive).then(transmit).transpose()?,
+            completion: Consumer::new(socket, completion, &offsets.cr, size)?,
+            fill: Producer::new(socket, fill, &offsets.fr, size)?,
+            receive: receive.then(received).transpose()?,
         })
     }
 }
@@ -320,22 +258,16 @@ fn bind_patiently(
     wanted: &Wanted<'_>,
     zero_copy: bool,
     frags: bool,
-) -> io::Result<()> {
-    let mode = if zero_copy {
-        libc::XDP_ZEROCOPY
-    } else {
-        libc::XDP_COPY
-    };
-    let frags = if frags { libc::XDP_USE_SG } else { 0 };
-    let flags = mode | frags | libc::XDP_USE_NEED_WAKEUP;
+) -> rustix::io::Result<()> {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    flags.set(SocketAddrXdpFlags::XDP_ZEROCOPY, zero_copy);
+    flags.set(SocketAddrXdpFlags::XDP_COPY, !zero_copy);
+    flags.set(SocketAddrXdpFlags::XDP_USE_SG, frags);
+    let address = SocketAddrXdp::new(flags, wanted.index, wanted.queue);
     let since = Instant::now();
     loop {
-        match sys::bind(socket, wanted.index, wanted.queue, flags) {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY) && since.elapsed() < BUSY_FOR =>
-            {
-                thread::sleep(BUSY_PAUSE);
-            }
+        match bind(socket, &address) {
+            Err(Errno::BUSY) if since.elapsed() < BUSY_FOR => thread::sleep(BUSY_PAUSE),
             result => return result,
         }
     }

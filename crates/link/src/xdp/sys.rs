@@ -1,181 +1,10 @@
-//! The system calls of AF_XDP and BPF, each with an owned descriptor or an `io::Error`.
+//! The system calls of AF_XDP and BPF that rustix has no safe function for: mappings and bpf(2).
 //! Not here: what they are called for.
 
-use std::ffi::c_int;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
-use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-
-/// The result of a call that says -1 where it fails.
-fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
-}
-
-/// A new AF_XDP socket.
-pub(super) fn xdp_socket() -> io::Result<OwnedFd> {
-    // SAFETY: no memory is passed.
-    let fd =
-        checked(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the kernel has just given us this descriptor, nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Sets an option of level SOL_XDP.
-///
-/// # Safety
-/// Every bit pattern that `value` holds must be fit for the kernel to act upon: addresses in it must be of memory that
-/// outlives the socket.
-pub(super) unsafe fn set_option<T>(
-    socket: BorrowedFd<'_>,
-    option: c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: `value` is valid for reads of its own size; the rest is promised by the caller.
-    checked(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_XDP,
-            option,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    })
-    .map(drop)
-}
-
-/// What the kernel fills in for an option of level SOL_XDP.
-pub(super) trait Answer: Default {}
-
-/// Reads an option of level SOL_XDP; returns it and the octets that the kernel wrote.
-pub(super) fn option<T: Answer>(socket: BorrowedFd<'_>, option: c_int) -> io::Result<(T, usize)> {
-    let mut value = T::default();
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is valid for writes of `len` octets, and `Answer`s are plain integers.
-    checked(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_XDP,
-            option,
-            std::ptr::from_mut(&mut value).cast(),
-            &raw mut len,
-        )
-    })?;
-    Ok((value, len as usize))
-}
-
-/// Where the parts of a ring are in its mapping: octets from its start.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RingOffsets {
-    pub producer: u64,
-    pub consumer: u64,
-    pub descriptors: u64,
-    pub flags: u64,
-}
-
-/// `struct xdp_mmap_offsets`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MmapOffsets {
-    pub receive: RingOffsets,
-    pub transmit: RingOffsets,
-    pub fill: RingOffsets,
-    pub completion: RingOffsets,
-}
-
-impl Answer for MmapOffsets {}
-
-/// `struct xdp_statistics`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Statistics {
-    pub receive_dropped: u64,
-    pub receive_invalid: u64,
-    pub transmit_invalid: u64,
-    pub receive_ring_full: u64,
-    pub fill_ring_empty: u64,
-    pub transmit_ring_empty: u64,
-}
-
-impl Answer for Statistics {}
-
-/// `struct xdp_options`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SocketOptions {
-    pub flags: u32,
-}
-
-impl Answer for SocketOptions {}
-
-/// Binds an AF_XDP socket to a queue.
-pub(super) fn bind(
-    socket: BorrowedFd<'_>,
-    interface: u32,
-    queue: u32,
-    flags: u16,
-) -> io::Result<()> {
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: flags,
-        sxdp_ifindex: interface,
-        sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
-    };
-    // SAFETY: `address` is valid for reads of its own size.
-    checked(unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
-        )
-    })
-    .map(drop)
-}
-
-/// Tells the kernel to look at the transmit ring. Does not block.
-pub(super) fn kick_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: an empty message, no memory is passed.
-    let sent = unsafe {
-        libc::sendto(
-            socket.as_raw_fd(),
-            std::ptr::null(),
-            0,
-            libc::MSG_DONTWAIT,
-            std::ptr::null(),
-            0,
-        )
-    };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
-/// Tells the kernel to look at the fill ring. Does not block.
-pub(super) fn kick_receive(socket: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: an empty buffer, no memory is passed.
-    let got = unsafe {
-        libc::recvfrom(
-            socket.as_raw_fd(),
-            std::ptr::null_mut(),
-            0,
-            libc::MSG_DONTWAIT,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-        )
-    };
-    if got < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
+use std::ptr;
 
 /// A mapping, unmapped when dropped.
 #[derive(Debug)]
@@ -188,29 +17,24 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
+    const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
     /// Fresh memory of zeros, its pages present.
     pub(super) fn anonymous(len: usize) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        Self::map(len, flags, -1, 0)
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, Self::ACCESS, flags) }?;
+        let start = start.cast();
+        Ok(Self { start, len })
     }
 
     /// A ring of a socket, shared with the kernel.
-    pub(super) fn of_ring(socket: BorrowedFd<'_>, len: usize, at: i64) -> io::Result<Self> {
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        Self::map(len, flags, socket.as_raw_fd(), at)
-    }
-
-    fn map(len: usize, flags: c_int, fd: c_int, at: i64) -> io::Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, at) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self {
-            start: start.cast(),
-            len,
-        })
+    pub(super) fn of_ring(socket: BorrowedFd<'_>, len: usize, at: u64) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: as above.
+        let start = unsafe { mmap(ptr::null_mut(), len, Self::ACCESS, flags, socket, at) }?;
+        let start = start.cast();
+        Ok(Self { start, len })
     }
 
     pub(super) const fn start(&self) -> *mut u8 {
@@ -224,14 +48,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nothing borrowed from it outlives this value.
-        unsafe { libc::munmap(self.start.cast(), self.len) };
+        // SAFETY: mapped by us, and nothing borrowed from it outlives this value.
+        let _ = unsafe { munmap(self.start.cast(), self.len) };
     }
 }
 
 /// The calls of bpf(2) that are needed.
 pub(super) mod bpf {
-    use super::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, io, size_of};
+    use super::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, io};
 
     const MAP_CREATE: i64 = 0;
     const MAP_UPDATE: i64 = 2;

@@ -1,16 +1,17 @@
 //! Frames out by AF_XDP: slots, the transmit and the completion ring.
 
 use super::program::Program;
-use super::ring::{CONTINUES, Descriptor, Producer};
+use super::ring::Producer;
 use super::socket::{Copying, Socket, Wanted, XdpError};
-use super::sys;
 use super::umem::Layout;
 use crate::backend::SlotCount;
 use crate::slots::assert_fits;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::xdp::{XdpDesc, XdpDescOptions};
+use rustix::net::{SendFlags, send};
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +30,12 @@ pub struct TransmitOptions {
 #[derive(Debug)]
 pub struct XdpTransmit {
     socket: Socket,
-    transmit: Producer<Descriptor>,
+    transmit: Producer<XdpDesc>,
     free: VecDeque<u32>,
     /// Pieces of each slot that the kernel has.
     pieces: Box<[u8]>,
     chunk: usize,
     slot_len: usize,
-    slots: usize,
     counts: Counts,
     mode: Mode,
     // Attached as long as the socket is there.
@@ -126,7 +126,6 @@ impl XdpTransmit {
             pieces: vec![0; slots].into_boxed_slice(),
             chunk: layout.chunk,
             slot_len: layout.slot_len(),
-            slots,
             counts: Counts::default(),
             mode,
             _program: attached,
@@ -159,15 +158,14 @@ impl XdpTransmit {
     fn kick(&mut self) -> Result<Progress, TransmitError> {
         self.counts.kicks += 1;
         let before = self.transmit.outstanding();
-        let result = sys::kick_transmit(self.socket.fd());
+        let result = send(self.socket.fd(), &[], SendFlags::DONTWAIT);
         let after = self.transmit.outstanding();
-        if let Err(error) = result {
-            let raw = error.raw_os_error();
-            if let Some(error) = TransmitError::of(&self.mode.target, error) {
+        if let Err(errno) = result {
+            if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
                 return Err(error);
             }
             // In copy mode this is what the kernel says when the interface dropped the frame that it has just taken.
-            if raw == Some(libc::EBUSY) && after < before && !self.socket.zero_copy {
+            if errno == Errno::BUSY && after < before && !self.socket.zero_copy {
                 self.counts.dropped += 1;
             }
         }
@@ -194,14 +192,6 @@ fn layout(slots: usize, options: &TransmitOptions) -> Layout {
 }
 
 impl Transmit for XdpTransmit {
-    fn slots(&self) -> usize {
-        self.slots
-    }
-
-    fn slot_len(&self) -> usize {
-        self.slot_len
-    }
-
     #[inline]
     fn take(&mut self) -> Option<Slot> {
         if self.free.is_empty() {
@@ -225,13 +215,14 @@ impl Transmit for XdpTransmit {
         while left > 0 {
             let piece = left.min(self.chunk);
             left -= piece;
-            let options = if left > 0 { CONTINUES } else { 0 };
-            let written = self.transmit.write(Descriptor {
-                at: at as u64,
+            let mut options = XdpDescOptions::empty();
+            options.set(XdpDescOptions::XDP_PKT_CONTD, left > 0);
+            let queued = self.transmit.write(XdpDesc {
+                addr: at as u64,
                 len: piece as u32,
                 options,
             });
-            debug_assert!(written, "the ring has room for every chunk");
+            debug_assert!(queued, "the ring has room for every chunk");
             at += piece;
             pieces += 1;
         }
@@ -268,10 +259,9 @@ impl Transmit for XdpTransmit {
         };
         let mut fds = [PollFd::from_borrowed_fd(self.socket.fd(), PollFlags::OUT)];
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => {
-                let error = io::Error::from(errno);
-                if let Some(error) = TransmitError::of(&self.mode.target, error) {
+                if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
                     return Err(error);
                 }
             }
@@ -280,17 +270,14 @@ impl Transmit for XdpTransmit {
         Ok(())
     }
 
-    fn in_flight(&self) -> usize {
-        (self.counts.pushed - self.counts.completed) as usize
-    }
-
     fn quick_counts(&self) -> Counts {
         self.counts
     }
 
     fn counts(&mut self) -> Counts {
         self.reap();
-        self.counts.invalid = self.socket.statistics().transmit_invalid;
+        let counted = self.socket.statistics();
+        self.counts.invalid = counted.map_or(0, |counted| counted.tx_invalid_descs);
         self.counts
     }
 

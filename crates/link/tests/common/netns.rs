@@ -186,6 +186,14 @@ impl Pair {
         output.status.success()
     }
 
+    /// Whether an XDP program is attached to the interface at that end.
+    pub fn has_xdp_program(&self, end: End) -> bool {
+        let mut ip = self.command(end, "ip");
+        let output = ip.args(["link", "show", "dev", end.name()]).output();
+        let output = output.expect("ip runs").stdout;
+        String::from_utf8_lossy(&output).contains("prog/xdp")
+    }
+
     /// A command that will run in that namespace, with its `/sys`.
     pub fn command(&self, end: End, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");

@@ -36,19 +36,19 @@ impl Opened {
 
 /// Name and facts.
 fn describe(interface: &Interface) -> String {
-    let mut facts = vec![interface.driver().unwrap_or("unknown driver").to_owned()];
+    let mut details = vec![interface.driver().unwrap_or("unknown driver").to_owned()];
     if let Some(mac) = interface.mac() {
-        facts.push(mac.map(|octet| format!("{octet:02x}")).join(":"));
+        details.push(mac.map(|octet| format!("{octet:02x}")).join(":"));
     }
-    facts.push(format!("MTU {}", interface.mtu()));
-    facts.push(match interface.transmit_queues() {
+    details.push(format!("MTU {}", interface.mtu()));
+    details.push(match interface.transmit_queues() {
         1 => "1 queue".to_owned(),
         n => format!("{n} queues"),
     });
     if let Some(speed) = interface.speed() {
-        facts.push(bits_per_second(f64::from(speed) * 1e6));
+        details.push(bits_per_second(f64::from(speed) * 1e6));
     }
-    format!("{} ({})", interface.name(), facts.join(", "))
+    format!("{} ({})", interface.name(), details.join(", "))
 }
 
 /// The longest frame that `interface` sends, in octets without FCS: two VLAN tags of it are not counted by the MTU.

@@ -10,17 +10,17 @@ use fcn_link::sender::{Ended, Report, Tick};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Says what will be sent, to where, how fast and until when, on standard error: `facts` are names and texts.
+/// Says what will be sent, to where, how fast and until when, on standard error: `details` are names and texts.
 ///
 /// # Errors
 /// Standard error cannot be written.
-pub fn announce(opened: &Opened, facts: &[(&str, String)], console: &mut Console<'_>) -> Result {
+pub fn announce(opened: &Opened, details: &[(&str, String)], console: &mut Console<'_>) -> Result {
     let mut text = format!("to       {}\n", opened.describe());
     for queue in &opened.queues {
         let _ = writeln!(text, "queue    {}", queue.mode());
     }
-    for (name, fact) in facts {
-        let _ = writeln!(text, "{name:<8} {fact}");
+    for (name, detail) in details {
+        let _ = writeln!(text, "{name:<8} {detail}");
     }
     say(console.err, &text)
 }

@@ -4,9 +4,11 @@ use super::stamp::Resolution;
 use super::{MAX_BLOCK, MAX_INTERFACES, MAX_PACKET};
 use std::fmt;
 use std::io;
+use thiserror::Error;
 
 /// Why a capture file could not be read (on): which file, where in it, what failed, and what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{0}")]
 pub struct ReadError(Box<Inner>);
 
 #[derive(Debug)]
@@ -51,22 +53,35 @@ impl fmt::Display for Packing {
 }
 
 /// What failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
     /// The file could not be opened.
+    #[error("cannot open it: {0}{advice}", advice = advice(_0))]
     Open(io::Error),
     /// Its octets could not be read.
+    #[error("cannot read it: {0}{advice}", advice = advice(_0))]
     Read(io::Error),
     /// Its octets could not be decompressed.
+    #[error("cannot decompress it ({0}): {1}; copy or compress it again")]
     Unpack(Packing, io::Error),
     /// It cannot be read from the start again.
+    #[error("cannot read it again: {0}{advice}", advice = advice(_0))]
     Rewind(io::Error),
     /// There is not one octet.
+    #[error("it is empty: a capture has a header, even without packets")]
     Empty,
     /// It begins with these octets, as no capture file does.
+    #[error(
+        "not a capture file: it begins with {}; pcap and pcapng are read, also compressed by gzip or zstd \
+         (Wireshark's editcap makes them of other formats)",
+        _0.map(|octet| format!("{octet:02X}")).join(" ")
+    )]
     NotACapture([u8; 4]),
     /// It has a version that we do not know.
+    #[error(
+        "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
+    )]
     Version {
         /// The major version.
         major: u16,
@@ -74,23 +89,28 @@ pub enum ReadErrorKind {
         minor: u16,
     },
     /// It ends inside a record, or inside compressed data.
+    #[error("the file ends within what begins here: the capture, or its copy, was not finished")]
     Cut,
     /// A packet of more than [`MAX_PACKET`] octets.
+    #[error("a packet of {len} octets; at most {MAX_PACKET} are read")]
     TooLong {
         /// Octets of the packet, it is said.
         len: u32,
     },
     /// A block that has more than [`MAX_BLOCK`] octets.
+    #[error("a block of {len} octets; at most {MAX_BLOCK} are read")]
     BlockTooLong {
         /// Octets of the block, it is said.
         len: u32,
     },
     /// A block that has fewer octets than its kind needs, or no multiple of 4.
+    #[error("a block of {len} octets, which is too short for its kind or no multiple of 4")]
     BlockLength {
         /// Octets of the block, it is said.
         len: u32,
     },
     /// A block whose length is another at its end than at its start.
+    #[error("a block that has {len} octets by its start and {again} by its end")]
     Lengths {
         /// Octets of the block, by its start.
         len: u32,
@@ -98,6 +118,7 @@ pub enum ReadErrorKind {
         again: u32,
     },
     /// A packet that is longer than its block.
+    #[error("a packet of {captured} octets in a block of {block}, which has no room for it")]
     Overlong {
         /// Octets of the packet.
         captured: u32,
@@ -105,6 +126,9 @@ pub enum ReadErrorKind {
         block: usize,
     },
     /// A packet of an interface that was not described before.
+    #[error(
+        "a packet of interface {number}, but {count} are described before it (numbered from 0)"
+    )]
     Interface {
         /// The interface, counted from 0 in its section.
         number: u32,
@@ -112,8 +136,12 @@ pub enum ReadErrorKind {
         count: usize,
     },
     /// More than [`MAX_INTERFACES`] interfaces.
+    #[error("one more interface; at most {MAX_INTERFACES} are read")]
     Interfaces,
     /// A time before the epoch, or more than 584 years behind it.
+    #[error(
+        "a time stamp of {stamp} times {resolution} plus {offset} s, which is not between 1970 and 2554"
+    )]
     Stamp {
         /// The time stamp.
         stamp: u64,
@@ -123,6 +151,7 @@ pub enum ReadErrorKind {
         offset: i64,
     },
     /// Something else is not as the format demands.
+    #[error("malformed: {0}")]
     Malformed(&'static str),
 }
 
@@ -167,13 +196,13 @@ impl ReadError {
     }
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
+        let Self {
             name,
             position: Position { octet, packets },
             kind,
-        } = &*self.0;
+        } = self;
         write!(f, "{name}: ")?;
         if kind.has_place() {
             match packets {
@@ -196,79 +225,6 @@ impl ReadErrorKind {
             self,
             Self::Open(_) | Self::Rewind(_) | Self::Empty | Self::NotACapture(_)
         )
-    }
-}
-
-impl fmt::Display for ReadErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(e) => write!(f, "cannot open it: {e}{}", advice(e)),
-            Self::Read(e) => write!(f, "cannot read it: {e}{}", advice(e)),
-            Self::Unpack(packing, e) => write!(
-                f,
-                "cannot decompress it ({packing}): {e}; copy or compress it again"
-            ),
-            Self::Rewind(e) => write!(f, "cannot read it again: {e}{}", advice(e)),
-            Self::Empty => f.write_str("it is empty: a capture has a header, even without packets"),
-            Self::NotACapture([a, b, c, d]) => write!(
-                f,
-                "not a capture file: it begins with {a:02X} {b:02X} {c:02X} {d:02X}; pcap and pcapng are read, also \
-                 compressed by gzip or zstd (Wireshark's editcap makes them of other formats)"
-            ),
-            Self::Version { major, minor } => write!(
-                f,
-                "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
-            ),
-            Self::Cut => f.write_str(
-                "the file ends within what begins here: the capture, or its copy, was not finished",
-            ),
-            Self::TooLong { len } => {
-                write!(f, "a packet of {len} octets; at most {MAX_PACKET} are read")
-            }
-            Self::BlockTooLong { len } => {
-                write!(f, "a block of {len} octets; at most {MAX_BLOCK} are read")
-            }
-            Self::BlockLength { len } => write!(
-                f,
-                "a block of {len} octets, which is too short for its kind or no multiple of 4"
-            ),
-            Self::Lengths { len, again } => write!(
-                f,
-                "a block that has {len} octets by its start and {again} by its end"
-            ),
-            Self::Overlong { captured, block } => write!(
-                f,
-                "a packet of {captured} octets in a block of {block}, which has no room for it"
-            ),
-            Self::Interface { number, count } => write!(
-                f,
-                "a packet of interface {number}, but {count} are described before it (numbered from 0)"
-            ),
-            Self::Interfaces => {
-                write!(f, "one more interface; at most {MAX_INTERFACES} are read")
-            }
-            Self::Stamp {
-                stamp,
-                resolution,
-                offset,
-            } => write!(
-                f,
-                "a time stamp of {stamp} times {resolution} plus {offset} s, which is not between 1970 and 2554"
-            ),
-            Self::Malformed(what) => write!(f, "malformed: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0.kind {
-            ReadErrorKind::Open(e)
-            | ReadErrorKind::Read(e)
-            | ReadErrorKind::Unpack(_, e)
-            | ReadErrorKind::Rewind(e) => Some(e),
-            _ => None,
-        }
     }
 }
 
