@@ -256,10 +256,17 @@ impl Warnings {
             return;
         }
         self.told = true;
+        let (when, advice) = if engine.is_recorded() {
+            ("were lost when they were captured", "")
+        } else {
+            (
+                "are being lost",
+                "; more room in the kernel's ring (--buffer) may help",
+            )
+        };
         let _ = writeln!(
             err,
-            "fcn-top: warning: packets are being lost: {}; what is counted may be too little; more room in the kernel's ring \
-             (--buffer) may help",
+            "fcn-top: warning: packets {when}: {}; what is counted may be too little{advice}",
             lost(engine)
         );
     }

@@ -18,3 +18,19 @@ pub struct Packet<'a> {
     /// Its number in the order of capture, from 1: Wireshark's frame number where one file is read.
     pub number: u64,
 }
+
+impl Packet<'_> {
+    /// Octets that were on the network, as far as the capture tells: without the header that it puts in the place of the
+    /// link's (Linux cooked, BSD loopback).
+    #[inline]
+    #[must_use]
+    pub const fn octets(&self) -> u64 {
+        let made_up = match self.link {
+            LinkType::Ethernet | LinkType::RawIp => 0,
+            LinkType::Null => 4,
+            LinkType::LinuxCooked => 16,
+            LinkType::LinuxCooked2 => 20,
+        };
+        self.wire_len.saturating_sub(made_up) as u64
+    }
+}

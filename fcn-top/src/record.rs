@@ -199,12 +199,12 @@ records! {
         receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
         interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
         rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications a second from the first to the last; above the peak where that is less than a second", |v| some(v, Cell::Rate);
-        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second, of those that begin with a tenth", |v| Cell::Rate(*v);
+        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row", |v| Cell::Rate(*v);
         total: u64 = "Total", 9, Count, "Notifications since the row began", |v| Cell::Count(*v);
-        gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds", |v| some(v, Cell::Span);
+        gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds; nothing where they did not come in order", |v| some(v, Cell::Span);
         gap_p50: Option<u64> = "Gap p50", 9, Span, "Half of the gaps between notifications are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
         gap_p90: Option<u64> = "Gap p90", 9, Span, "Nine of ten gaps are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
         gap_p99: Option<u64> = "Gap p99", 9, Span, "99 of 100 gaps are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
@@ -213,9 +213,9 @@ records! {
         queue: Option<u32> = "Queue", 9, Count, "Deepest queue in the IOAM trace of the last notification, in the unit of its namespace", |v| count(v);
         queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace", |v| count(v);
         ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
-        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched", |v| some(v, Cell::Bits);
+        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
-        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half", |v| some(v, Cell::Change);
+        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half; nothing below twenty packets", |v| some(v, Cell::Change);
         change_10ms: Option<f64> = "10 ms", 7, Change, "The same with 10 ms before and after", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
@@ -233,9 +233,9 @@ records! {
         trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
         flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept", |v| Cell::Count(*v);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched", |v| some(v, Cell::Rate);
-        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in any one second, of those that begin with a tenth", |v| Cell::Rate(*v);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
+        rate_peak: f64 = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row", |v| Cell::Rate(*v);
         total: u64 = "Total", 9, Count, "Notifications", |v| Cell::Count(*v);
         cnp: u64 = "CNP", 8, Count, "Of them plain CNPs", |v| Cell::Count(*v);
         fast_cnp_1: u64 = "Fast 1", 8, Count, "Of them Fast CNPs with option 1", |v| Cell::Count(*v);
@@ -287,16 +287,26 @@ records! {
         name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
         state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
-        octets: u64 = "Octets", 12, Count, "Octets of them on the wire", |v| Cell::Count(*v);
-        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched", |v| some(v, Cell::Rate);
+        octets: u64 = "Octets", 12, Count, "Octets of them on the wire, without a header that the capture made up (cooked, loopback)", |v| Cell::Count(*v);
+        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
         notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
         cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
         undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
-        dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap; nothing for a file that does not say", |v| count(v);
-        dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap; nothing for a file that does not say", |v| count(v);
+        dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);
+        dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);
+    }
+}
+
+impl EventRecord {
+    /// Whether it is a finding: something wrong or remarkable that a packet shows, be it a broken rule, or that it
+    /// contradicts itself or was captured too short. What befell the capture is none. Every number of findings counts
+    /// these, `times` each, by severity.
+    #[must_use]
+    pub const fn is_finding(&self) -> bool {
+        self.frame.is_some()
     }
 }
 

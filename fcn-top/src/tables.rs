@@ -35,9 +35,9 @@ pub struct Totals {
     pub undecodable: u64,
     /// Notifications with a wrong ICRC.
     pub icrc_bad: u64,
-    /// Findings of severity note, warning, error.
+    /// [Findings](crate::record::EventRecord::is_finding) of severity note, warning, error.
     pub findings: [u64; 3],
-    /// Findings beyond those that are kept of one packet, of whatever severity.
+    /// Of them those that are not named, as the packet shows more than are kept of one.
     pub findings_left_out: u64,
     /// QP rows kept, and how many of them have had to go, the least recently notified first.
     pub rows: u64,
@@ -78,6 +78,9 @@ pub struct Detail {
     pub notifiers: Vec<(IpAddr, u64)>,
 }
 
+/// Packets dropped by the kernel and by an interface, or by all of them, where that is known.
+pub type Dropped = (Option<u64>, Option<u64>);
+
 /// The tables at one moment. What was not wanted is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
@@ -97,7 +100,7 @@ pub struct Tables {
     pub interfaces: Vec<InterfaceRecord>,
     /// Sums.
     pub totals: Totals,
-    /// Notifications a second in the last second; `None` before a tenth of a second was watched.
+    /// Notifications a second in the last second; `None` where less was watched and too few came in it.
     pub rate_1s: Option<f64>,
     /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
     /// rules that were not are left out.
@@ -116,7 +119,7 @@ impl Tables {
 
     /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
     #[must_use]
-    pub fn dropped(&self) -> (Option<u64>, Option<u64>) {
+    pub fn dropped(&self) -> Dropped {
         let sum = |of: fn(&InterfaceRecord) -> Option<u64>| {
             let known = self.interfaces.iter().filter_map(of);
             known.reduce(u64::saturating_add)

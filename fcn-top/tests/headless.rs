@@ -465,6 +465,101 @@ fn a_capture_of_all_interfaces_tells_them_apart_by_their_numbers() {
     }
 }
 
+/// A block of a pcapng file.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let len = (12 + body.len().next_multiple_of(4)) as u32;
+    let mut block = [kind, len].map(u32::to_le_bytes).concat();
+    block.extend(body);
+    block.resize(len as usize - 4, 0);
+    block.extend(len.to_le_bytes());
+    block
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A pcapng file of two Ethernet interfaces that see the same CNPs, the second 1 µs behind the first and described in
+/// front of its own first packet; then what the first one dropped, and the system.
+fn late_interface(cnp: &[u8], count: u32) -> Vec<u8> {
+    let interface = || block(1, &words(&[1, 0]));
+    let packet = |number: u32, at: u32| {
+        let len = cnp.len() as u32;
+        block(
+            6,
+            &[words(&[number, 0, at, len, len]), cnp.to_vec()].concat(),
+        )
+    };
+    let section = words(&[0x1A2B_3C4D, 1, u32::MAX, u32::MAX]);
+    let mut file = [block(0x0A0D_0D0A, &section), interface()].concat();
+    for n in 0..count {
+        file.extend(packet(0, n * 50));
+        if n == 100 {
+            file.extend(interface());
+            for n in 0..n {
+                file.extend(packet(1, n * 50 + 1));
+            }
+        }
+        if n >= 100 {
+            file.extend(packet(1, n * 50 + 1));
+        }
+    }
+    // Interface, time, isb_ifdrop, isb_osdrop; the option behind them is longer than its block.
+    let options = [5 | 8 << 16, 7, 0, 7 | 8 << 16, 11, 0, 4 | 99 << 16];
+    file.extend(block(5, &words(&[&[0, 0, 0], &options[..]].concat())));
+    file
+}
+
+#[test]
+fn what_an_interface_sees_that_is_described_later_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("late.pcapng");
+    let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
+    let cnp = ethernet.iter().find(|frame| frame.2.get(42) == Some(&0x81));
+    let file = late_interface(&cnp.unwrap().2, 500);
+    fs::write(&path, &file).unwrap();
+    let of_file = top_words(&format!("-r {} --json", path.display())).with(3);
+    for done in [of_file, piped("-r - --json", &file).with(3)] {
+        let json = done.json();
+        assert_eq!(rows(&json)[0]["total"], 500, "{json:#}");
+        assert_eq!(rows(&json)[0]["interface"], "#0,#1");
+        assert_eq!(json["totals"]["copies"], 500);
+        assert_eq!(json["totals"]["packets"], 1_000);
+    }
+}
+
+#[test]
+fn what_a_file_says_was_lost_is_told_as_of_an_interface() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lossy.pcapng");
+    let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
+    let cnp = ethernet.iter().find(|frame| frame.2.get(42) == Some(&0x81));
+    fs::write(&path, late_interface(&cnp.unwrap().2, 101)).unwrap();
+    let path = path.display();
+    let json = top_words(&format!("-r {path} --json")).with(3).json();
+    assert_eq!(json["totals"]["dropped_kernel"], 11);
+    assert_eq!(json["totals"]["dropped_interface"], 7);
+    assert_eq!(json["interfaces"][0]["dropped_interface"], 7);
+    assert!(json["interfaces"][1]["dropped_interface"].is_null());
+    for what in ["capture.lost.kernel", "capture.lost.interface"] {
+        assert!(json["events"].to_string().contains(what), "{json:#}");
+    }
+    let report = top_words(&format!("-r {path} --report")).with(3);
+    let drops = "by the kernel 11, by the interface 7; not known of 1 of 2 interfaces";
+    assert!(report.out.contains(drops), "{}", report.out);
+    let warning =
+        "packets were lost when they were captured: dropped by the kernel 11, by the interface 7";
+    assert!(report.err.contains(warning), "{}", report.err);
+    let lines = top_words(&format!("-r {path} --jsonl")).with(3);
+    assert!(
+        lines
+            .out
+            .contains(r#""dropped":{"interface":7,"kernel":11}"#),
+        "{}",
+        lines.out
+    );
+}
+
 #[test]
 fn limits_and_choices_are_exact() {
     let path = captures().join("incast.pcapng");

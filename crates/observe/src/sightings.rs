@@ -17,7 +17,7 @@ use std::net::IpAddr;
 /// a deep queue.
 pub const WITHIN: u64 = 10_000_000;
 /// Packets remembered: at ten million a second, those of 6 ms.
-const KEPT: usize = 1 << 16;
+pub const KEPT: usize = 1 << 16;
 /// Packets looked at in search of one.
 const LOOKED_AT: usize = 1024;
 /// Places told apart. What is seen at further ones counts as seen at the last.

@@ -4,8 +4,11 @@ use super::export::Described;
 use super::kernel_filter::PacketFilter;
 use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
+use crate::monitor::Monitor;
+use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
+use fcn_observe::sightings::KEPT;
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
@@ -17,7 +20,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -41,6 +44,8 @@ pub struct Choice {
 /// A capture that is read.
 pub struct FileInput {
     reader: CaptureReader<'static>,
+    /// Where it can be read again.
+    path: Option<PathBuf>,
     /// Whether reading waits for nobody.
     regular: bool,
     /// Any of them ends the reading of a pipe, wherever it is.
@@ -176,6 +181,7 @@ impl FileInput {
         }
         Ok(Self {
             reader,
+            path: (regular && !is_stdin).then(|| path.to_path_buf()),
             regular,
             stops: stops.to_vec(),
             fate: Fate {
@@ -201,8 +207,16 @@ impl FileInput {
         let Some(packets) = self.reader.next_some(most)? else {
             return Ok(None);
         };
+        let before = self.fate.wanted();
         self.fate.learn(packets.interfaces(), engine);
         let mut taking = engine.taking();
+        if before == 1
+            && self.fate.wanted() > 1
+            && self.fate.number > 0
+            && let Some(path) = &self.path
+        {
+            self.fate.look_back(path, &mut taking);
+        }
         let mut more = true;
         for lent in packets.iter() {
             let Some(packet) = self.fate.pass(&lent, &mut taking) else {
@@ -234,6 +248,34 @@ impl FileInput {
         self.fate.learn(self.reader.interfaces(), engine);
         Ok(())
     }
+
+    /// Tells what the capture missed, as far as the file says so.
+    fn tell_losses(&self, state: &'static str, engine: &Engine) {
+        for (place, interface) in self.fate.interfaces.iter().zip(self.reader.interfaces()) {
+            let Some(number) = place.numbers.as_ref().map(Passed::own) else {
+                continue;
+            };
+            let (kernel, by_interface) =
+                (interface.dropped_by_system, interface.dropped_by_interface);
+            engine.interface_state(number, state, None, (kernel, by_interface));
+            for (lost, what, text) in [
+                (
+                    kernel,
+                    LOST_BY_KERNEL,
+                    "Packets dropped by the operating system, as the file says",
+                ),
+                (
+                    by_interface,
+                    LOST_BY_INTERFACE,
+                    "Packets dropped by the interface, as the file says",
+                ),
+            ] {
+                if let Some(lost @ 1..) = lost {
+                    engine.note_times(lost, (Severity::Warning, what), &interface.name, text);
+                }
+            }
+        }
+    }
 }
 
 fn unknown_link(name: &str, number: u32) -> Failure {
@@ -249,6 +291,14 @@ impl Input for FileInput {
         if self.fate.choice.pace.is_some() || !self.regular {
             self.fate.mark = Some(engine.mark());
         }
+        if self.regular {
+            engine.reads_recording();
+        }
+        // Remembering each packet costs more than half as much again as all else, so what can be read twice is looked back
+        // at where another interface comes.
+        if self.reader.may_describe_later() && self.path.is_none() {
+            engine.with(Monitor::expect_interfaces);
+        }
         self.fate.learn(self.reader.interfaces(), engine);
         let done = self.read(engine, stop);
         if let Some(mark) = &self.fate.mark {
@@ -262,9 +312,10 @@ impl Input for FileInput {
         };
         for place in &self.fate.interfaces {
             for number in place.numbers.iter().flat_map(Passed::numbers) {
-                engine.interface_state(number, state, None, None);
+                engine.interface_state(number, state, None, (None, None));
             }
         }
+        self.tell_losses(state, engine);
         let name = self.reader.name();
         let result = match done {
             // A pipe that is not listened to any more ends anywhere.
@@ -289,7 +340,7 @@ impl Input for FileInput {
                     _ => Ok(()),
                 }
             }
-            Ok(()) if !self.fate.choice.interfaces.is_empty() && !self.fate.has_interfaces() => {
+            Ok(()) if !self.fate.choice.interfaces.is_empty() && self.fate.wanted() == 0 => {
                 let known: Vec<String> = self
                     .reader
                     .interfaces()
@@ -312,8 +363,34 @@ impl Input for FileInput {
 }
 
 impl Fate {
-    fn has_interfaces(&self) -> bool {
-        self.interfaces.iter().any(|place| place.numbers.is_some())
+    /// Interfaces known so far whose packets are wanted.
+    fn wanted(&self) -> usize {
+        let wanted = self.interfaces.iter();
+        wanted.filter(|place| place.numbers.is_some()).count()
+    }
+
+    /// Remembers where the packets so far were seen, the last of them, as another interface may have seen them, too, which
+    /// the file describes only now. Where it cannot be read again, they count by interface.
+    #[cold]
+    fn look_back(&mut self, path: &Path, taking: &mut Taking<'_>) {
+        let Ok(mut reader) = CaptureReader::open(path) else {
+            return;
+        };
+        let mut rehearsal = taking.rehearsal();
+        let (number, last) = (self.number, self.last);
+        self.number = 0;
+        while self.number < number {
+            let Ok(Some(lent)) = reader.next() else {
+                break;
+            };
+            if self.number + (KEPT as u64) < number || lent.link.is_none() {
+                self.number += 1;
+            } else if let Some(packet) = self.pass(&lent, taking) {
+                rehearsal.observe(&packet);
+            }
+        }
+        (self.number, self.last) = (number, last);
+        taking.remember(rehearsal);
     }
 
     /// Sees to the interfaces that the file has described so far.

@@ -271,7 +271,7 @@ impl LiveInput {
             LinkEvent::Back => self.about.clone(),
             _ => text.clone(),
         };
-        engine.interface_state(self.number, state, Some(&about), None);
+        engine.interface_state(self.number, state, Some(&about), (None, None));
         engine.note(severity, what, &self.name, &text);
     }
 
@@ -295,7 +295,9 @@ impl LiveInput {
                 self.dropped.0 + u64::from(stat.dropped),
                 self.dropped.1 + u64::from(stat.if_dropped),
             );
-            engine.interface_state(self.number, self.state, None, Some(dropped));
+            let (kernel, interface) = dropped;
+            let known = (Some(kernel), Some(interface));
+            engine.interface_state(self.number, self.state, None, known);
             let is_time = |at: Instant| at.elapsed() >= TELLING;
             if dropped != self.told && (end || self.told_at.is_none_or(is_time)) {
                 self.lost(dropped, engine);
@@ -349,7 +351,7 @@ impl LiveInput {
                 self.handle = Some(handle);
                 self.watch = LinkWatch::new(&interface).ok();
                 self.state = "up";
-                engine.interface_state(self.number, "up", Some(&self.about.clone()), None);
+                engine.interface_state(self.number, "up", Some(&self.about.clone()), (None, None));
                 let text = "it is up, and captured on from now on";
                 engine.note(Severity::Note, "interface.up", &self.name, text);
                 true
@@ -359,7 +361,7 @@ impl LiveInput {
                     "one of that name is there, but privileges were dropped: start again, with --keep-privileges if this \
                      may happen again ({why})"
                 );
-                engine.interface_state(self.number, self.state, Some(&text), None);
+                engine.interface_state(self.number, self.state, Some(&text), (None, None));
                 engine.note(Severity::Warning, "interface.gone", &self.name, &text);
                 false
             }
@@ -392,7 +394,7 @@ impl Input for LiveInput {
                         // Broken, but neither down nor gone as far as the kernel tells.
                         self.count(engine, true);
                         self.close();
-                        engine.interface_state(self.number, "gone", Some(&why), None);
+                        engine.interface_state(self.number, "gone", Some(&why), (None, None));
                         engine.note(Severity::Warning, "interface.gone", &self.name, &why);
                         self.state = "gone";
                     }

@@ -22,7 +22,7 @@ use crate::monitor::Monitor;
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
-use crate::tables::{Tables, Wanted, Watched};
+use crate::tables::{Dropped, Tables, Wanted, Watched};
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;
 use fcn_tool::failure::Failure;
@@ -114,6 +114,8 @@ pub struct Engine {
     befallen: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
     lossy: AtomicBool,
+    /// Whether what is read was captured before.
+    recorded: AtomicBool,
     /// Whether addresses must not leave, which packets hold.
     private: bool,
 }
@@ -142,6 +144,7 @@ impl Engine {
             ended: Mutex::new(None),
             befallen: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
+            recorded: AtomicBool::new(false),
             private,
         }
     }
@@ -162,9 +165,9 @@ impl Engine {
         number: u32,
         state: &'static str,
         about: Option<&str>,
-        dropped: Option<(u64, u64)>,
+        dropped: Dropped,
     ) {
-        if dropped.is_some_and(|dropped| dropped > (0, 0)) {
+        if dropped.0.max(dropped.1) > Some(0) {
             self.lossy.store(true, Ordering::Relaxed);
         }
         let mut guard = self.state.lock();
@@ -290,6 +293,16 @@ impl Engine {
     /// Whether packets were dropped, by the kernel or by an interface.
     pub fn is_lossy(&self) -> bool {
         self.lossy.load(Ordering::Relaxed)
+    }
+
+    /// Says that what is read was captured before.
+    pub fn reads_recording(&self) {
+        self.recorded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is read was captured before.
+    pub fn is_recorded(&self) -> bool {
+        self.recorded.load(Ordering::Relaxed)
     }
 
     /// Packets taken in so far.
@@ -438,6 +451,17 @@ impl Taking<'_> {
         !*enough
     }
 
+    /// See [`Monitor::rehearsal`].
+    #[must_use]
+    pub fn rehearsal(&self) -> Monitor {
+        self.0.monitor.rehearsal()
+    }
+
+    /// See [`Monitor::remember`].
+    pub fn remember(&mut self, rehearsal: Monitor) {
+        self.0.monitor.remember(rehearsal);
+    }
+
     /// Counts a packet that nobody here can read.
     pub fn count_unread(&mut self, packet: &Packet<'_>) {
         self.0.monitor.count_unread(packet);
@@ -458,7 +482,7 @@ impl Taking<'_> {
         } = &mut *self.0;
         let number = interfaces.len() as u32;
         monitor.know_interface(number, &described.name, &described.about);
-        monitor.interface_state(number, state, None, None);
+        monitor.interface_state(number, state, None, (None, None));
         interfaces.push(described);
         number
     }

@@ -33,6 +33,12 @@ impl Passed {
         }
     }
 
+    /// The engine's number of the interface itself.
+    #[must_use]
+    pub const fn own(&self) -> u32 {
+        self.of
+    }
+
     /// The engine's numbers of the interface itself and of those behind it.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         core::iter::once(self.of).chain(self.known.values().copied())

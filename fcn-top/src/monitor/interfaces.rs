@@ -3,6 +3,7 @@
 use super::windows::Windows;
 use crate::packet::Packet;
 use crate::record::InterfaceRecord;
+use crate::tables::Dropped;
 use std::sync::Arc;
 
 /// Interfaces told apart: as many as a capture file may have. What comes from further ones counts as the last one's.
@@ -28,7 +29,7 @@ struct Interface {
     name: Arc<str>,
     state: &'static str,
     about: Arc<str>,
-    dropped: Option<(u64, u64)>,
+    dropped: Dropped,
     /// By [`Sort`].
     sorts: [u64; 5],
     octets: u64,
@@ -41,7 +42,7 @@ impl Interface {
             name: format!("#{number}").into(),
             state: "up",
             about: Arc::from(""),
-            dropped: None,
+            dropped: (None, None),
             sorts: [0; 5],
             octets: 0,
             windows: Windows::default(),
@@ -61,8 +62,8 @@ impl Interface {
             other: of(Sort::Other),
             cut: of(Sort::Cut),
             undecodable: of(Sort::Undecodable),
-            dropped_kernel: self.dropped.map(|(kernel, _)| kernel),
-            dropped_interface: self.dropped.map(|(_, interface)| interface),
+            dropped_kernel: self.dropped.0,
+            dropped_interface: self.dropped.1,
             about: Arc::clone(&self.about),
         }
     }
@@ -94,7 +95,7 @@ impl Interfaces {
         if let Some(count) = interface.sorts.get_mut(sort as usize) {
             *count += 1;
         }
-        interface.octets += packet.wire_len as u64;
+        interface.octets += packet.octets();
         interface.windows.add(packet.at);
     }
 
@@ -120,14 +121,16 @@ impl Interfaces {
         number: u32,
         state: &'static str,
         about: Option<&str>,
-        dropped: Option<(u64, u64)>,
+        dropped: Dropped,
     ) {
         let interface = self.entry(number);
         interface.state = state;
         if let Some(about) = about {
             interface.about = about.into();
         }
-        interface.dropped = dropped.or(interface.dropped);
+        let (kernel, by_interface) = dropped;
+        let before = interface.dropped;
+        interface.dropped = (kernel.or(before.0), by_interface.or(before.1));
     }
 
     /// What an interface is called.

@@ -27,7 +27,7 @@ pub use settings::{Limits, Settings};
 
 use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
-use crate::tables::{Detail, Tables, Totals, Wanted};
+use crate::tables::{Detail, Dropped, Tables, Totals, Wanted};
 use events::Log;
 use fcn_observe::FlowKey;
 use fcn_observe::sightings::Sightings;
@@ -67,6 +67,8 @@ pub struct Monitor {
     notices: Notices,
     interfaces: Interfaces,
     sightings: Sightings,
+    /// Whether interfaces may become known behind packets that they have seen, too.
+    later_interfaces: bool,
     translations: Translations,
     findings: Option<Box<Findings>>,
 }
@@ -93,6 +95,7 @@ impl Monitor {
             notices: Notices::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
             sightings: Sightings::default(),
+            later_interfaces: false,
             translations: Translations::new(limits.connections),
             findings: None,
         }
@@ -136,6 +139,7 @@ impl Monitor {
             flows_evicted: self.flows.evicted(),
             points: self.notifiers.len() as u64,
             points_evicted: self.notifiers.evicted(),
+            findings: self.notices.findings(),
             ..self.totals
         }
     }
@@ -265,9 +269,30 @@ impl Monitor {
         number: u32,
         state: &'static str,
         about: Option<&str>,
-        dropped: Option<(u64, u64)>,
+        dropped: Dropped,
     ) {
         self.interfaces.set_state(number, state, about, dropped);
+    }
+
+    /// Says that further interfaces may become known behind packets which they have seen as well: packets are remembered
+    /// from the first one on, so that they count once then, too.
+    pub const fn expect_interfaces(&mut self) {
+        self.later_interfaces = true;
+    }
+
+    /// A monitor that is to see again what this one saw, so that it remembers where that was seen.
+    #[must_use]
+    pub fn rehearsal(&self) -> Self {
+        Self {
+            later_interfaces: true,
+            ..Self::new(self.settings.clone())
+        }
+    }
+
+    /// Remembers where packets were seen as `rehearsal` does. Here they were taken in when there was no other place to see
+    /// them again.
+    pub fn remember(&mut self, rehearsal: Self) {
+        self.sightings = rehearsal.sightings;
     }
 
     /// Adds to the log what others have noticed.

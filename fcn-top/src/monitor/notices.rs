@@ -30,6 +30,8 @@ pub struct Notices {
     log: Log,
     listener: Option<Listener>,
     broken: Broken,
+    /// By severity.
+    findings: [u64; 3],
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
     places_unclear: bool,
@@ -43,6 +45,7 @@ impl Notices {
             log,
             listener: None,
             broken: [0; Rule::ALL.len()],
+            findings: [0; 3],
             texts: FxHashMap::default(),
             places_unclear: false,
         }
@@ -67,8 +70,19 @@ impl Notices {
         found.map(|(rule, count)| (rule.info().id, count)).collect()
     }
 
+    /// Findings of severity note, warning, error.
+    #[must_use]
+    pub const fn findings(&self) -> [u64; 3] {
+        self.findings
+    }
+
     /// Says something.
     pub fn tell(&mut self, event: EventRecord) {
+        if event.is_finding()
+            && let Some(count) = self.findings.get_mut(event.severity as usize)
+        {
+            *count += event.times;
+        }
         if let Some(listener) = &mut self.listener {
             listener(&event);
         }

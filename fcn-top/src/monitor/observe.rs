@@ -103,6 +103,12 @@ impl Monitor {
         self.interfaces.are_several() || matches!(packet.link, LinkType::LinuxCooked2)
     }
 
+    /// Whether packets are remembered, as they may be seen again at another place.
+    #[inline]
+    const fn remembers(&self, packet: &Packet<'_>) -> bool {
+        self.later_interfaces || self.is_several(packet)
+    }
+
     /// Takes in that a packet was seen, at one of several places; returns its first sighting, where this is another.
     fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
         let earlier = self.sightings.see(identity, look(packet, ce));
@@ -120,7 +126,7 @@ impl Monitor {
         self.interfaces.count(packet, sort);
         let totals = &mut self.totals;
         totals.packets += 1;
-        totals.octets += packet.wire_len as u64;
+        totals.octets += packet.octets();
         if is_copy {
             return;
         }
@@ -146,7 +152,7 @@ impl Monitor {
         let interface = self.settings.per_interface.then_some(packet.interface);
         let key = RowKey::of(notification, interface);
         let several = self.is_several(packet);
-        let earlier = several.then(|| {
+        let earlier = self.remembers(packet).then(|| {
             let identity = self.sightings.notification(notification, frame);
             self.see(packet, identity, false)
         });
@@ -279,7 +285,7 @@ impl Monitor {
         broken: Broken,
         findings: &mut Findings,
     ) {
-        if self.is_several(packet) && self.is_seen_before(packet, frame, &broken) {
+        if self.remembers(packet) && self.is_seen_before(packet, frame, &broken) {
             return;
         }
         let list = &self.settings.trust;
@@ -316,7 +322,8 @@ impl Monitor {
         let ip_octets = (ip.end - ip.start) as u64;
         let bth = Bth::new_checked(datagram.payload).ok();
         let several = self.is_several(packet);
-        let earlier = bth.filter(|_| several).and_then(|bth| {
+        let remembers = self.remembers(packet);
+        let earlier = bth.filter(|_| remembers).and_then(|bth| {
             let identity = self.sightings.data(data, &bth, datagram.payload_len);
             self.see(packet, identity, ce)
         });
@@ -413,10 +420,6 @@ impl Monitor {
         }
         self.totals.findings_left_out += findings.dropped() as u64;
         for finding in findings {
-            let severity = finding.rule.info().severity as usize;
-            if let Some(count) = self.totals.findings.get_mut(severity) {
-                *count += 1;
-            }
             self.notices.finding(&about, finding);
         }
         self.notices.left_out(&about, findings);

@@ -11,6 +11,9 @@ use fcn_observe::rules::{Duties, NotifierRate};
 use fcn_wire::{Gist, Kind, Origin, Qp};
 use std::net::IpAddr;
 
+/// Gaps are told where no more than one in so many notifications came behind a later one.
+const LATE: u64 = 100;
+
 /// Who has notified, and how often.
 #[derive(Clone, Debug)]
 pub struct Notifier {
@@ -76,11 +79,14 @@ struct Rare {
     level_max: Option<u8>,
     icrc_bad: u64,
     findings: u64,
+    /// Notifications that came behind later ones: how long after another they were is not known.
+    late: u64,
     /// Notifiers that came later than the row's first one, in their order; at most three.
     others: Vec<Notifier>,
     /// Notifications of those that are not told apart.
     beyond: u64,
-    /// The interfaces that notifications were seen on, a bit each, where there are several; the last bit is for all from 63 on.
+    /// The interfaces that notifications were seen on, a bit each; the last bit is for all from 63 on. None as long as
+    /// there is only the first one.
     seen_on: u64,
     /// Whom notifications were sent to, where that is not the sender.
     told: Option<IpAddr>,
@@ -114,7 +120,10 @@ impl Row {
     #[inline]
     pub fn count(&mut self, at: u64, notification: &Gist, rate: u32) -> Counted<'_> {
         if self.total > 0 {
-            self.gaps.add(at.abs_diff(self.last_seen));
+            match at.checked_sub(self.last_seen) {
+                Some(gap) => self.gaps.add(gap),
+                None => self.rare().late += 1,
+            }
         }
         self.total += 1;
         // Packets of several interfaces need not come in order.
@@ -158,13 +167,20 @@ impl Row {
 
     /// Takes in that a notification was seen on that interface, be it counted or not.
     pub fn seen_on(&mut self, interface: u32) {
-        self.rare().seen_on |= 1 << interface.min(u64::BITS - 1);
+        // What was counted before without a word was seen when there was but the first one.
+        let before = u64::from(self.total > 0 && self.seen_on_bits() == 0);
+        self.rare().seen_on |= before | 1 << interface.min(u64::BITS - 1);
     }
 
     /// The interfaces that notifications were seen on, where there are several to be seen on.
     pub fn interfaces(&self) -> impl Iterator<Item = u32> {
-        let seen = self.rare.as_ref().map_or(0, |rare| rare.seen_on);
+        // Of the first one alone, nothing is said.
+        let seen = self.seen_on_bits().max(1);
         (0..u64::BITS).filter(move |number| seen >> number & 1 == 1)
+    }
+
+    fn seen_on_bits(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.seen_on)
     }
 
     /// Counts findings about a notification of this row.
@@ -226,7 +242,13 @@ impl Row {
         let none = Rare::default();
         let rare = self.rare.as_deref().unwrap_or(&none);
         let (qp, qp_side) = key.qp().unzip();
-        let [gap_p50, gap_p90, gap_p99] = self.gaps.percentiles([50, 90, 99]);
+        // Each that is late makes two gaps wrong, that which it is in and its own.
+        let in_order = rare.late.saturating_mul(LATE) <= self.total;
+        let [gap_p50, gap_p90, gap_p99] = if in_order {
+            self.gaps.percentiles([50, 90, 99])
+        } else {
+            [None; 3]
+        };
         let number = |side| qp.filter(|_| qp_side == Some(side)).map(Qp::get);
         let sender_qp = number(QpSide::Sender);
         QpRecord {
@@ -250,7 +272,7 @@ impl Row {
             rate_mean: self.rate_mean(),
             rate_peak: self.windows.peak(),
             total: self.total,
-            gap_min: self.gaps.min(),
+            gap_min: self.gaps.min().filter(|_| in_order),
             gap_p50,
             gap_p90,
             gap_p99,

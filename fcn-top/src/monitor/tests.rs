@@ -16,9 +16,11 @@ use fcn_wire::ioam::{IoamOption, OptType};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, LinkType, Opcode, Origin, Profile, Qp};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
 const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
@@ -114,7 +116,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
         (START, START + 1000 * MILLISECOND)
     );
     // Four in the first tenth of the second that is over; the fifth is in one that runs.
-    assert_eq!((row.rate_1s, row.rate_10s), (Some(4.0), Some(4.0)));
+    assert_eq!((row.rate_1s, row.rate_10s), (Some(4.0), None));
     assert_eq!((row.rate_peak, row.rate_mean), (4.0, Some(4.0)));
     assert_eq!(monitor.tables(Wanted::default()).rate_1s, Some(4.0));
     assert_eq!(row.gap_min, Some(MILLISECOND));
@@ -715,4 +717,95 @@ proptest! {
         prop_assert_eq!(key.qp(), Some((Qp::truncate(qp), QpSide::Receiver)));
         prop_assert_eq!((key.kind(), key.interface(), key.flow_label()), (Kind::FastCnp2, interface, None));
     }
+}
+
+#[test]
+fn what_an_interface_saw_that_becomes_known_later_counts_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.expect_interfaces();
+    monitor.know_interface(0, "before", "");
+    // A CNP 50 µs after the other, all seen by one interface first, as in files that were put together.
+    let times = (0..100).map(|n| START + n * 50_000);
+    for at in times.clone() {
+        see(&mut monitor, at, 0, &cnp(1));
+    }
+    assert_eq!(
+        (only(&monitor).total, only(&monitor).interface),
+        (100, None)
+    );
+    monitor.know_interface(1, "behind", "");
+    let names = |monitor: &Monitor| only(monitor).interface.unwrap().to_string();
+    assert_eq!(names(&monitor), "before");
+    for at in times {
+        see(&mut monitor, at + 1_000, 1, &cnp(1));
+    }
+    assert_eq!(only(&monitor).total, 100);
+    assert_eq!(monitor.totals().copies, 100);
+    assert_eq!(names(&monitor), "before,behind");
+}
+
+#[test]
+fn octets_are_those_of_the_network() {
+    let mut monitor = Monitor::new(Settings::default());
+    let cnp = cnp(1);
+    // LINUX_SLL: type, address type, its length, the address, and IPv6.
+    let mut cooked = vec![0; 14];
+    cooked.extend([0x86, 0xDD]);
+    cooked.extend(&cnp);
+    monitor.observe(&Packet {
+        at: START,
+        bytes: &cooked,
+        wire_len: cooked.len(),
+        link: LinkType::LinuxCooked,
+        interface: 0,
+        number: 1,
+    });
+    assert_eq!(only(&monitor).total, 1);
+    assert_eq!(monitor.totals().octets, cnp.len() as u64);
+    assert_eq!(monitor.interfaces()[0].octets, cnp.len() as u64);
+}
+
+#[test]
+fn gaps_of_what_came_in_no_order_are_not_told() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut at = |n: u64| see(&mut monitor, START + n * MILLISECOND, 0, &cnp(1));
+    // Every third 2 ms late.
+    for n in 0..90 {
+        at(n * 10);
+        at(n * 10 - n * 10 % 3);
+    }
+    let row = only(&monitor);
+    assert_eq!((row.gap_min, row.gap_p50, row.gap_p99), (None, None, None));
+    // One late packet in many makes no difference.
+    let mut monitor = Monitor::new(Settings::default());
+    for n in 0..200 {
+        let late = if n == 100 { 15 } else { 0 };
+        let at = START + (n * 10 - late) * MILLISECOND;
+        see(&mut monitor, at, 0, &cnp(1));
+    }
+    let p50 = only(&monitor).gap_p50.unwrap();
+    assert!(p50.abs_diff(10 * MILLISECOND) <= MILLISECOND / 10, "{p50}");
+}
+
+#[test]
+fn findings_are_what_listeners_hear_of_packets() {
+    let mut monitor = Monitor::new(Settings::default());
+    let heard = Arc::new(Mutex::new([0; 3]));
+    let sums = Arc::clone(&heard);
+    monitor.listen(Box::new(move |event| {
+        if event.is_finding() {
+            sums.lock()[event.severity as usize] += event.times;
+        }
+    }));
+    // Not ours, and contradicts itself: an IPv6 header that says more than there is on the wire.
+    let mut foreign = cnp(1)[..48].to_vec();
+    foreign[6] = 6;
+    see(&mut monitor, START, 0, &foreign);
+    let mut wrong = cnp(1);
+    *wrong.last_mut().unwrap() ^= 1;
+    see(&mut monitor, START + 1, 0, &wrong);
+    let findings = monitor.totals().findings;
+    assert_eq!(findings, *heard.lock());
+    assert!(findings.iter().sum::<u64>() >= 2, "{findings:?}");
+    assert!(findings[0] >= 1, "{findings:?}");
 }

@@ -1,4 +1,6 @@
-//! How many a second: over the last tenth of a second, second and ten seconds, and the most in any one second.
+//! How many a second: over the last tenth of a second, second and ten seconds, and the most in ten tenths of a second of
+//! the clock in a row, the running one included (the peak). A burst may be cut by the edge of a tenth, so that a second
+//! which begins within one may have had more; never less.
 //!
 //! Rates are of steps that are over: a step that runs has not had all of its packets yet. So what comes evenly has its
 //! exact rate at every moment, a tenth of a second late. Over ten seconds the steps are whole seconds, so that it is up to
@@ -9,6 +11,9 @@ use super::series::Sum;
 /// A step of the fine ring, in nanoseconds.
 pub const TENTH: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
+/// Packets from which on a rate is told of less time than it is over: one more or less, which is chance where that time
+/// begins and ends, is a tenth of them.
+pub const ENOUGH: f64 = 10.0;
 /// Steps that a rate is over.
 const OVER: u64 = 10;
 /// Steps in a ring: the one that runs, and those that are over.
@@ -35,10 +40,10 @@ impl<N: Sum + Into<u64>> Ring<N> {
         self.add(at / TENTH, amount);
     }
 
-    /// What was added a second in the last ten tenths that are over, or in those since `since`.
+    /// What was added a second in the last ten tenths that are over, or in those since `since` where they hold `least`.
     #[must_use]
-    pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
-        self.rate(TENTH, OVER, now, since)
+    pub fn rate_1s(&self, now: u64, since: u64, least: f64) -> Option<f64> {
+        self.rate(TENTH, OVER, (now, since), least)
     }
 
     /// Adds `amount`; says how many steps before the latest one. What is longer ago than the ring reaches is not added.
@@ -85,12 +90,16 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 
     /// What was added a second in the last `steps` steps of `unit` nanoseconds that are over at `now`, of those that were
-    /// watched as a whole, as packets were watched `since`; `None` where there is none.
-    fn rate(&self, unit: u64, steps: u64, now: u64, since: u64) -> Option<f64> {
+    /// watched as a whole, as packets were watched `since`. `None` where there is none, and where fewer were watched than
+    /// are wanted, with less than `least` in them: one packet in two tenths of a second is not five a second, and none in
+    /// two not none.
+    fn rate(&self, unit: u64, steps: u64, (now, since): (u64, u64), least: f64) -> Option<f64> {
         let running = now / unit;
         let first = running.saturating_sub(steps).max(since.div_ceil(unit));
-        let span = (running.checked_sub(first)? * unit) as f64 / SECOND as f64;
-        (span > 0.0).then(|| self.sum(first..running) as f64 / span)
+        let watched = running.checked_sub(first).filter(|steps| *steps > 0)?;
+        let sum = self.sum(first..running) as f64;
+        let bears = watched == steps || sum >= least;
+        bears.then(|| sum * SECOND as f64 / (watched * unit) as f64)
     }
 }
 
@@ -140,25 +149,26 @@ impl Windows {
     /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
     #[must_use]
     pub fn rate_now(&self, now: u64, since: u64) -> Option<f64> {
-        self.tenths.rate(TENTH, 1, now, since)
+        self.tenths.rate(TENTH, 1, (now, since), 0.0)
     }
 
-    /// Those a second in the last ten tenths that are over, or in those since `since`.
+    /// Those a second in the last ten tenths that are over, or in those since `since` where they are enough.
     #[must_use]
     pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
-        self.tenths.rate_1s(now, since)
+        self.tenths.rate_1s(now, since, ENOUGH)
     }
 
-    /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since`.
+    /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since` where they are
+    /// enough.
     #[must_use]
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
         let mut all = self.clone();
         let latest = all.tenths.latest;
         all.settle(latest, all.tenths.count(latest));
-        all.seconds.rate(SECOND, OVER, now, since)
+        all.seconds.rate(SECOND, OVER, (now, since), ENOUGH)
     }
 
-    /// The most in any one second, at steps of 100 ms.
+    /// The most in any ten tenths of a second of the clock in a row.
     #[must_use]
     pub fn peak(&self) -> f64 {
         f64::from(self.peak)
@@ -213,10 +223,50 @@ mod tests {
             if second > 0 {
                 for later in [0, TENTH, SECOND - 1] {
                     assert_eq!(windows.rate_1s(at + later, START), Some(1.0), "{second}");
-                    assert_eq!(windows.rate_10s(at + later, START), Some(1.0), "{second}");
+                    let known = (at + later >= START + 10 * SECOND).then_some(1.0);
+                    assert_eq!(windows.rate_10s(at + later, START), known, "{second}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn nothing_is_told_from_less_than_can_bear_it() {
+        let since = START - 3 * SECOND;
+        let mut windows = Windows::default();
+        for second in 0..12 {
+            let at = START + second * SECOND + TENTH / 2;
+            windows.add(at);
+            for now in [at + TENTH, at + 2 * TENTH, at + SECOND - 1] {
+                let known = [None, Some(1.0)];
+                assert!(known.contains(&windows.rate_1s(now, START)), "{second}");
+                assert!(known.contains(&windows.rate_10s(now, START)), "{second}");
+            }
+            // Where the second before was watched, what it held is known.
+            assert_eq!(windows.rate_1s(at + TENTH, since), Some(1.0));
+        }
+        assert_eq!(windows.rate_1s(START + 12 * SECOND, START), Some(1.0));
+        assert_eq!(windows.rate_10s(START + 12 * SECOND, START), Some(1.0));
+        // None in two tenths is not none in a second.
+        let silent = Windows::default();
+        assert_eq!(silent.rate_1s(START + 2 * TENTH, START), None);
+        assert_eq!(silent.rate_1s(START + SECOND, START), Some(0.0));
+    }
+
+    #[test]
+    fn the_peak_is_the_most_in_ten_tenths_in_a_row() {
+        let evenly = |rate: u64, seconds: u64| (0..rate * seconds).map(move |n| n * SECOND / rate);
+        for rate in [1, 1_000, 1_000_000] {
+            let times = evenly(rate, 3).map(|at| START + at);
+            assert_eq!(counted(times).peak(), rate as f64);
+        }
+        // Bursts of a thousand, 0.9 s apart, and further.
+        let burst = |at: u64| (0..1_000).map(move |n| START + at + n * 1_000);
+        let peak = |apart: u64| counted(burst(0).chain(burst(apart))).peak();
+        assert_eq!(peak(9 * TENTH), 2_000.0);
+        assert_eq!(peak(SECOND), 1_000.0);
+        // Within the running tenths, at the end of a file, just as well.
+        assert_eq!(counted(burst(0)).peak(), 1_000.0);
     }
 
     #[test]
@@ -287,13 +337,16 @@ mod tests {
                 };
                 peak = peak.max(within(TENTH, 0..10));
                 let (tenths, seconds) = (at / TENTH, at / SECOND);
-                let want = (tenths > 0).then(|| within(TENTH, 1..11) as f64 * 10.0 / tenths.min(10) as f64);
+                let enough = |count: usize, watched: u64| watched >= 10 || count as f64 >= ENOUGH && watched > 0;
+                let count = within(TENTH, 1..11);
+                let want = enough(count, tenths).then(|| count as f64 * 10.0 / tenths.min(10) as f64);
                 let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
                     (Some(a), Some(b)) => (a - b).abs() < 1e-9,
                     (a, b) => a == b,
                 };
                 prop_assert!(near(windows.rate_1s(*at, 0), want));
-                let want = (seconds > 0).then(|| within(SECOND, 1..11) as f64 / seconds.min(10) as f64);
+                let count = within(SECOND, 1..11);
+                let want = enough(count, seconds).then(|| count as f64 / seconds.min(10) as f64);
                 prop_assert!(near(windows.rate_10s(*at, 0), want));
                 prop_assert_eq!(windows.peak(), peak as f64);
             }

@@ -53,10 +53,9 @@ impl Checked {
     }
 }
 
-/// What has been heard of one rule.
+/// What has been heard of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
-    severity: Severity,
     times: u64,
     first_frame: Option<u64>,
     /// Whether packets show it, as opposed to what befell the capture.
@@ -69,8 +68,10 @@ pub struct Audit {
     words: Words,
     told: u64,
     heard: u64,
+    /// Findings by severity.
+    findings: [u64; 3],
     /// Bounded: identifiers are written in the program.
-    rules: BTreeMap<&'static str, Broken>,
+    rules: BTreeMap<(&'static str, Severity), Broken>,
     kept: Vec<EventRecord>,
     keep: bool,
 }
@@ -83,6 +84,7 @@ impl Audit {
             words,
             told: 0,
             heard: 0,
+            findings: [0; 3],
             rules: BTreeMap::new(),
             kept: Vec::new(),
             keep: false,
@@ -100,15 +102,19 @@ impl Audit {
     /// first [`MOST_LINES`] there is.
     pub fn hear(&mut self, event: &EventRecord) -> Option<String> {
         self.heard = self.heard.saturating_add(1);
-        let broken = self.rules.entry(event.what).or_insert_with(|| Broken {
-            severity: event.severity,
+        let kind = (event.what, event.severity);
+        let broken = self.rules.entry(kind).or_insert_with(|| Broken {
             times: 0,
             first_frame: event.frame,
             of_packets: false,
         });
-        broken.severity = broken.severity.max(event.severity);
         broken.times = broken.times.saturating_add(event.times);
-        broken.of_packets |= event.frame.is_some();
+        broken.of_packets |= event.is_finding();
+        if event.is_finding()
+            && let Some(count) = self.findings.get_mut(event.severity as usize)
+        {
+            *count = count.saturating_add(event.times);
+        }
         if self.told >= MOST_LINES {
             return None;
         }
@@ -141,13 +147,8 @@ impl Audit {
 
     /// Findings about packets of that severity or worse.
     fn at_least(&self, severity: Severity) -> u64 {
-        let worse = self
-            .rules
-            .values()
-            .filter(|broken| broken.of_packets && broken.severity >= severity);
-        worse
-            .map(|broken| broken.times)
-            .fold(0, u64::saturating_add)
+        let worse = self.findings.iter().skip(severity as usize);
+        worse.copied().fold(0, u64::saturating_add)
     }
 
     /// Whether packets break rules: warnings and errors, and notes too where they are `strict`ly seen.
@@ -219,11 +220,11 @@ impl Audit {
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(["rule", "severity", "times", "first frame"]);
         let mut rules: Vec<_> = self.rules.iter().collect();
-        rules.sort_by_key(|(_, broken)| std::cmp::Reverse((broken.severity, broken.times)));
-        for (id, broken) in rules {
+        rules.sort_by_key(|((_, severity), broken)| std::cmp::Reverse((*severity, broken.times)));
+        for ((id, severity), broken) in rules {
             table.add_row([
                 (*id).to_owned(),
-                broken.severity.to_string(),
+                severity.to_string(),
                 grouped(broken.times),
                 broken
                     .first_frame
@@ -248,10 +249,10 @@ impl Audit {
         let rules: Vec<Value> = self
             .rules
             .iter()
-            .map(|(id, broken)| {
+            .map(|((id, severity), broken)| {
                 json!({
                     "id": id,
-                    "severity": broken.severity.name(),
+                    "severity": severity.name(),
                     "times": broken.times,
                     "first_frame": broken.first_frame,
                     "of_packets": broken.of_packets,

@@ -4,7 +4,7 @@
 use super::Selection;
 use crate::record::RowId;
 use crate::record::{Cell, QpRecord, Record};
-use crate::tables::Tables;
+use crate::tables::{Dropped, Tables};
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
 use rustc_hash::FxHashMap;
@@ -113,9 +113,6 @@ pub struct Intervals {
     notifications: [u64; Kind::ALL.len()],
     dropped: Dropped,
 }
-
-/// Packets dropped by the kernel and by the interfaces, where that is known.
-type Dropped = (Option<u64>, Option<u64>);
 
 impl Intervals {
     /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`. Rows that had

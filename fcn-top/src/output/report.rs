@@ -170,7 +170,7 @@ fn drops(tables: &Tables) -> String {
     let silent = tables
         .interfaces
         .iter()
-        .filter(|i| i.dropped_kernel.is_none() && i.state != PASSED)
+        .filter(|i| i.dropped_kernel.or(i.dropped_interface).is_none() && i.state != PASSED)
         .count();
     match (kernel, interface) {
         (None, None) => "not known: what was read does not say".to_owned(),
@@ -353,13 +353,14 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
         .collect();
     // What broke no rule is in the log alone.
     for event in &tables.events {
-        if rules.iter().any(|(_, id, ..)| *id == event.what) {
+        let is_same = |severity, what| (severity, what) == (event.severity, event.what);
+        if (rules.iter()).any(|(severity, id, ..)| severity.is_some_and(|s| is_same(s, *id))) {
             continue;
         }
         let same = tables
             .events
             .iter()
-            .filter(|other| other.what == event.what);
+            .filter(|other| is_same(other.severity, other.what));
         let times = same.map(|event| event.times).fold(0, u64::saturating_add);
         rules.push((Some(event.severity), event.what, times, event.frame, ""));
     }

@@ -174,7 +174,7 @@ impl App<'_> {
             )
         };
         let [notes, warnings, errors] = totals.findings;
-        let found = notes + warnings + errors + totals.findings_left_out;
+        let found = notes + warnings + errors;
         let worst = tone(
             warnings + errors > 0,
             if errors > 0 { Tone::Bad } else { Tone::Warn },

@@ -322,6 +322,12 @@ impl<'r> CaptureReader<'r> {
         &self.interfaces
     }
 
+    /// Whether the file may describe interfaces behind packets of others: pcapng.
+    #[must_use]
+    pub const fn may_describe_later(&self) -> bool {
+        matches!(self.format, Format::PcapNg(_))
+    }
+
     /// Packets lent so far, since the start or the last [`rewind`](Self::rewind).
     #[must_use]
     pub const fn packets(&self) -> u64 {

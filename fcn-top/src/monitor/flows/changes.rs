@@ -8,9 +8,9 @@ use fcn_observe::rules::of_window;
 const MS: u64 = 1_000_000;
 /// How long before and after a notification is looked at.
 const WINDOWS: [u64; 2] = [MS, 10 * MS];
-/// Packets that a window before a notification holds on average where changes are shown. Of a window that holds one or none a
-/// change of 100 % would tell nothing.
-const ENOUGH: f64 = 4.0;
+/// Packets that a window before a notification holds on average where changes are shown. A notification follows a packet,
+/// so that of a flow that sends evenly the window before it has up to one more than that behind it: a twentieth of these.
+const ENOUGH: f64 = 20.0;
 
 /// A notification whose 10 ms are not over; or none, where there was nothing before it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -233,10 +233,35 @@ mod tests {
         line.notified(200);
         line.data(200, 400, 1000);
         let now = FIRST + 400 * MS / 10;
-        // Ten packets in the millisecond before; then, were they larger, three.
-        assert_eq!(line.it.change(0, 1000.0, now), Some(0.0));
-        assert_eq!(line.it.change(0, 3333.0, now), None);
-        assert_eq!(line.it.change(1, 3333.0, now), Some(0.0));
+        // Were they smaller, twenty packets in the millisecond before; of larger ones, two, and twenty in ten.
+        assert_eq!(line.it.change(0, 500.0, now), Some(0.0));
+        assert_eq!(line.it.change(0, 1000.0, now), None);
+        assert_eq!(line.it.change(0, 5000.0, now), None);
+        assert_eq!(line.it.change(1, 5000.0, now), Some(0.0));
+    }
+
+    /// Whatever the distance between its packets, one that never changes is not said to by more than chance explains.
+    #[test]
+    fn who_sends_evenly_does_not_change() {
+        for gap in (50..4_000)
+            .step_by(37)
+            .map(|microseconds| microseconds * 1_000)
+        {
+            let (mut it, mut last) = (Changes::new(), FIRST);
+            for n in 0..2_000 {
+                let at = FIRST + n * gap;
+                it.data(last, at, 1_000);
+                last = at;
+                // About a packet that was just seen, so that it stands before the notification.
+                if at / (50 * MS) != (at + gap) / (50 * MS) {
+                    it.notified(FIRST, last, at + 1_000);
+                }
+            }
+            for window in 0..2 {
+                let change = it.change(window, 1_000.0, last);
+                assert!(change.is_none_or(|c| c.abs() <= 0.07), "{gap} {change:?}");
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::changes::Changes;
 use super::{Data, Notified};
 use crate::monitor::series::Series;
-use crate::monitor::windows::Ring;
+use crate::monitor::windows::{ENOUGH, Ring};
 use fcn_observe::marks::Marks;
 use fcn_observe::sightings::Look;
 use fcn_observe::{Obedience, Verdict};
@@ -90,10 +90,11 @@ impl Flow {
     }
 
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
-    /// zero where the flow has fallen silent, `None` before a tenth of a second was watched.
+    /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
     #[must_use]
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
-        Some(self.octets_by_time.rate_1s(now, since)? * 8.0)
+        let least = ENOUGH * self.packet();
+        Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
     }
 
     /// Data packets seen.

@@ -89,8 +89,10 @@ fn a_time_that_goes_back_counts_as_the_last() {
     }
     let flow = flows.get(&key(1, 2)).unwrap();
     assert_eq!((flow.packets(), flow.last_seen()), (3, START + 5 * MS));
-    let rate = flow.data_rate(START + 100 * MS, START);
-    assert_eq!(rate, Some(240_000.0));
+    // Three packets in a tenth of a second tell no rate; in a second they do.
+    assert_eq!(flow.data_rate(START + 100 * MS, START), None);
+    let rate = flow.data_rate(START + 1_000 * MS, START);
+    assert_eq!(rate, Some(24_000.0));
 }
 
 #[test]
@@ -143,13 +145,13 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
     let mut flows = Flows::new(10);
     let (good, bad) = (key(1, 2), key(2, 2));
     // Told each 20 ms, of which the good one is slower for ten.
-    for step in 0..4000 {
-        let at = START + step * MS / 10;
-        if step % 200 == 199 {
+    for step in 0..16_000 {
+        let at = START + step * MS / 40;
+        if step % 800 == 799 {
             flows.notified(at, &good, &FAST);
             flows.notified(at, &bad, &FAST);
         }
-        if step < 199 || step % 200 >= 100 || step % 2 == 0 {
+        if step < 799 || step % 800 >= 400 || step % 2 == 0 {
             flows.data(at, &data(good));
         }
         flows.data(at, &data(bad));
@@ -165,8 +167,8 @@ fn a_flow_that_obeys_is_told_apart_from_one_that_does_not() {
             flow.verdict().answer,
         )
     };
-    assert_eq!(of(&good), (Some(-39.0), Some(-49.0), 18, Answer::Obeys));
-    assert_eq!(of(&bad), (Some(2.0), Some(0.0), 18, Answer::DoesNotObey));
+    assert_eq!(of(&good), (Some(-48.0), Some(-50.0), 18, Answer::Obeys));
+    assert_eq!(of(&bad), (Some(0.0), Some(0.0), 18, Answer::DoesNotObey));
 }
 
 #[test]

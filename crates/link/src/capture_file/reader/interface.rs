@@ -14,6 +14,9 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+// Those of an interface statistics block (section 4.6).
+const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
 
 /// An interface of a capture file that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,10 @@ pub struct ReadInterface {
     pub resolution: Resolution,
     /// Seconds that the file says to add to its time stamps; [`Packet::at`](super::Packet::at) has them already.
     pub offset: i64,
+    /// Packets that the operating system had no room for, as the statistics say that were read so far; `None` where none do.
+    pub dropped_by_system: Option<u64>,
+    /// The same of those that the interface dropped.
+    pub dropped_by_interface: Option<u64>,
     clock: Clock,
 }
 
@@ -46,6 +53,8 @@ impl ReadInterface {
             snap_len,
             resolution,
             offset: 0,
+            dropped_by_system: None,
+            dropped_by_interface: None,
             clock: Clock::new(resolution, 0),
         }
     }
@@ -92,6 +101,20 @@ impl ReadInterface {
         interface.offset = offset.unwrap_or_default();
         interface.clock = Clock::new(interface.resolution, interface.offset);
         Ok(interface)
+    }
+
+    /// Takes in the options of an interface statistics block. Counts are since the capture began, so the latest hold.
+    /// What is wrong with one says nothing about packets, and ends no reading.
+    pub(super) fn learn_statistics(&mut self, order: Order, options: &[u8]) {
+        let _ = each_option(order, options, |code, value| {
+            let count = value.try_into().ok().map(|octets| order.long(octets));
+            match code {
+                ISB_IFDROP => self.dropped_by_interface = count.or(self.dropped_by_interface),
+                ISB_OSDROP => self.dropped_by_system = count.or(self.dropped_by_system),
+                _ => {}
+            }
+            Ok(())
+        });
     }
 
     #[inline]

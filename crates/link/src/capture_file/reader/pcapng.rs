@@ -1,13 +1,13 @@
-//! The newer format (draft-ietf-opsawg-pcapng): sections of blocks, of which those that describe interfaces and those
-//! that hold packets are read, and all others skipped.
+//! The newer format (draft-ietf-opsawg-pcapng): sections of blocks, of which those that describe interfaces, those that
+//! say what they dropped and those that hold packets are read, and all others skipped.
 
 use super::error::ReadErrorKind;
 use super::interface::ReadInterface;
 use super::window::Window;
 use super::{Found, MAX_BLOCK, MAX_INTERFACES, Order, packet_len};
 use pcap_file::pcapng::blocks::{
-    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, SECTION_HEADER_BLOCK,
-    SIMPLE_PACKET_BLOCK,
+    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, INTERFACE_STATISTIC_BLOCK, PACKET_BLOCK,
+    SECTION_HEADER_BLOCK, SIMPLE_PACKET_BLOCK,
 };
 
 /// Type and length.
@@ -91,6 +91,7 @@ impl Section {
                 // Its length may be in another order than this section's.
                 SECTION_HEADER_BLOCK => *self = Self::start(window, interfaces.len())?,
                 INTERFACE_DESCRIPTION_BLOCK => self.interface(window, interfaces, len)?,
+                INTERFACE_STATISTIC_BLOCK => self.statistics(window, interfaces, len)?,
                 _ => self.skip(window, len)?,
             }
         }
@@ -223,6 +224,26 @@ impl Section {
             return Err(ReadErrorKind::Interfaces);
         }
         interfaces.push(interface);
+        window.take(len);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn statistics(
+        &self,
+        window: &mut Window<'_>,
+        interfaces: &mut [ReadInterface],
+        len: u32,
+    ) -> Result<(), ReadErrorKind> {
+        let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
+        let block = whole(window, self.order, len)?;
+        let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
+        // The interface, and the time (2 words).
+        if let Some([number, _, _]) = self.order.words(body)
+            && let Some(interface) = interfaces.get_mut(self.first.saturating_add(number as usize))
+        {
+            interface.learn_statistics(self.order, body.get(3 * 4..).unwrap_or_default());
+        }
         window.take(len);
         Ok(())
     }
