@@ -3,17 +3,18 @@
 mod common;
 
 use clap::Parser;
-use common::{replay, snapshot};
+use common::replay;
 use fcn_replay::cli::Cli;
+use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn help_is_as_committed() {
-    for (flag, name) in [("-h", "help-short.txt"), ("--help", "help-long.txt")] {
+    for (flag, name) in [("-h", "help-short"), ("--help", "help-long")] {
         let done = replay([flag]).well();
         assert_eq!(done.err, "");
-        snapshot(name, &done.out);
+        assert_snapshot!(name, done.out);
     }
     assert_eq!(
         replay(["--version"]).well().out,

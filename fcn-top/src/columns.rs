@@ -81,7 +81,7 @@ pub(crate) fn near<'a>(
     let allowed = if name.chars().count() < 4 { 1 } else { 2 };
     known
         .clone()
-        .map(|other| (distance(name, other), other))
+        .map(|other| (strsim::levenshtein(name, other), other))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
@@ -90,25 +90,6 @@ pub(crate) fn near<'a>(
             let mut known = known;
             known.find(|other| name.len() > 2 && other.contains(name))
         })
-}
-
-/// Characters to insert, delete or replace that make one of the other (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    // What it takes from the characters so far to each beginning of `to`.
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (done, c) in from.chars().enumerate() {
-        let mut last = done + 1;
-        let mut next = vec![last];
-        for (pair, other) in row.windows(2).zip(&to) {
-            let &[diagonal, above] = pair else { continue };
-            let replaced = diagonal + usize::from(c != *other);
-            last = replaced.min(above + 1).min(last + 1);
-            next.push(last);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -164,18 +164,6 @@ pub fn template() -> String {
 }
 
 impl Preferences {
-    /// The defaults.
-    ///
-    /// # Errors
-    /// None, as tests show.
-    pub fn defaults() -> Result<Self, Failure> {
-        let mut text = String::new();
-        for (field, default) in Self::DEFAULTS {
-            let _ = writeln!(text, "{} = {default}", key(field));
-        }
-        Self::parse(&text, Path::new("defaults"))
-    }
-
     /// Reads a configuration.
     ///
     /// # Errors
@@ -269,7 +257,10 @@ mod tests {
             })
             .fold(String::new(), |text, line| text + line + "\n");
         let all = parse(&uncommented).unwrap();
-        assert_eq!(all, Preferences::defaults().unwrap());
+        let defaults: String = (Preferences::DEFAULTS.iter())
+            .map(|(field, default)| format!("{} = {default}\n", key(field)))
+            .collect();
+        assert_eq!(all, parse(&defaults).unwrap());
         assert_eq!(
             all.clone().or(Preferences::default()),
             Preferences::default().or(all)

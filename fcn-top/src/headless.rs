@@ -109,7 +109,10 @@ impl Printer {
         let mut ended = Ended::Well;
         let mut printed = match self.printing {
             Printing::JsonLines => Printed::Lines(&mut *console.out, Intervals::default()),
-            Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(&mut *console.out, true))),
+            Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(
+                &mut *console.out as &mut dyn Write,
+                true,
+            )?)),
             _ => Printed::Text(&mut *console.out),
         };
         let mut warnings = Warnings::default();
@@ -171,7 +174,7 @@ impl Printer {
             (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
             (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
                 let line = intervals.line(from, to, &tables, selection, words, false);
-                (line.write(*out, true)).map_err(|error| Failure::stdout(&error))
+                json::write(&line, *out, true).map_err(|error| Failure::stdout(&error))
             }
             (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
                 csv.interval(from, to, &tables, selection, words, false)
@@ -207,14 +210,14 @@ impl Printer {
             Printing::Json => {
                 let tables = tables();
                 let document = json::snapshot(&tables, selection, words);
-                match document.write(console.out, false) {
+                match json::write(&document, console.out, false) {
                     // A text, which may be read in part.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                     done => done.map_err(|error| Failure::stdout(&error)),
                 }
             }
             Printing::Csv => {
-                let mut csv = Csv::new(&mut *console.out, false);
+                let mut csv = Csv::new(&mut *console.out, false)?;
                 csv.rows(&tables(), selection, words)?;
                 csv.finish()
             }

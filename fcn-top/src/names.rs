@@ -1,11 +1,12 @@
 //! What addresses are called: names that reverse lookups find, in the background; and pseudonyms that hide addresses.
 
 use crate::text::clean;
+use lru::LruCache;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -82,8 +83,8 @@ fn is_ethernet(text: &str) -> bool {
         })
 }
 
-/// Names kept; of twice as many, the older half goes.
-const KEPT: usize = 8_192;
+/// Names kept: those asked for last.
+const KEPT: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
 /// Lookups that wait at a time; more are asked for again when their address is drawn again.
 const WAITING: usize = 256;
@@ -91,7 +92,7 @@ const WAITING: usize = 256;
 /// The longest name that DNS allows.
 const LONGEST_NAME: usize = 253;
 
-/// The name of an address, or that it has none.
+/// The name of an address.
 type Found = Option<Arc<str>>;
 
 /// Names that reverse lookups find, one after the other in a thread of its own. Asking never waits; an answer is kept until
@@ -101,37 +102,8 @@ pub struct Names {
     wanted: SyncSender<IpAddr>,
 }
 
-#[derive(Default)]
-struct Known {
-    young: FxHashMap<IpAddr, Asked>,
-    /// As they were when `young` was emptied last.
-    old: FxHashMap<IpAddr, Asked>,
-}
-
-#[derive(Clone)]
-enum Asked {
-    Waiting,
-    Answered(Found),
-}
-
-impl Known {
-    fn get(&mut self, address: IpAddr) -> Option<Asked> {
-        if let Some(asked) = self.young.get(&address) {
-            return Some(asked.clone());
-        }
-        // What is asked for again stays.
-        let asked = self.old.remove(&address)?;
-        self.put(address, asked.clone());
-        Some(asked)
-    }
-
-    fn put(&mut self, address: IpAddr, asked: Asked) {
-        if self.young.len() >= KEPT {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(address, asked);
-    }
-}
+/// What was found; nothing where an address has no name, or none yet.
+type Known = LruCache<IpAddr, Found>;
 
 impl Names {
     /// Names from the system's resolver.
@@ -143,7 +115,7 @@ impl Names {
     /// Names from somewhere else.
     #[must_use]
     pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
-        let known = Arc::new(Mutex::new(Known::default()));
+        let known = Arc::new(Mutex::new(Known::new(KEPT)));
         let (wanted, asked) = sync_channel(WAITING);
         let answers = Arc::clone(&known);
         // Without the thread nothing has a name. It is never waited for: a lookup can take long.
@@ -157,16 +129,13 @@ impl Names {
     #[must_use]
     pub fn get(&self, address: IpAddr) -> Option<Arc<str>> {
         let mut known = self.known.lock();
-        match known.get(address) {
-            Some(Asked::Answered(name)) => name,
-            Some(Asked::Waiting) => None,
-            None => {
-                if self.wanted.try_send(address).is_ok() {
-                    known.put(address, Asked::Waiting);
-                }
-                None
-            }
+        if let Some(found) = known.get(&address) {
+            return found.clone();
         }
+        if self.wanted.try_send(address).is_ok() {
+            known.put(address, None);
+        }
+        None
     }
 }
 
@@ -186,7 +155,7 @@ fn answer(
         let name = lookup(&address)
             .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME)
             .map(|name| Arc::from(&*clean(&name)));
-        answers.lock().put(address, Asked::Answered(name));
+        answers.lock().put(address, name);
     }
 }
 
@@ -265,16 +234,19 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut known = Known::default();
-        for i in 0..5 * KEPT as u32 {
-            known.put(IpAddr::V4(Ipv4Addr::from_bits(i)), Asked::Waiting);
+        let names = Names::from_lookup(|_| None);
+        let kept = |number| {
+            let address = IpAddr::V4(Ipv4Addr::from_bits(number));
+            names.known.lock().get(&address).is_some()
+        };
+        for i in 0..5 * KEPT.get() as u32 {
+            let address = IpAddr::V4(Ipv4Addr::from_bits(i));
+            names.known.lock().put(address, None);
             // Asked for all the time.
-            if i >= 7 {
-                assert!(known.get(IpAddr::V4(Ipv4Addr::from_bits(7))).is_some());
-            }
+            assert!(i < 7 || kept(7));
         }
-        assert!(known.young.len() + known.old.len() <= 2 * KEPT);
-        assert!(known.get(IpAddr::V4(Ipv4Addr::from_bits(8))).is_none());
+        assert_eq!(names.known.lock().len(), KEPT.get());
+        assert!(!kept(8));
     }
 
     proptest! {

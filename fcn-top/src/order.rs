@@ -3,6 +3,7 @@
 use crate::columns::{self, Rates};
 use crate::record::{Cell, Record};
 use std::cmp::Ordering;
+use std::net::IpAddr;
 
 /// By which column, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,38 +17,45 @@ pub struct Order {
 /// What a line is sorted by, when the line itself may be gone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SortKey {
-    /// Whatever is no text.
-    Cell(Cell<'static>),
-    /// [`Cell::Text`].
+    /// There is nothing in the column.
+    Nothing,
+    /// Severities go by how bad they are; other names by the alphabet.
+    Name(u8, &'static str),
+    /// Any other text.
     Text(Box<str>),
+    /// An address.
+    Address(IpAddr),
+    /// A whole number.
+    Whole(u64),
+    /// Any other number.
+    Number(f64),
 }
 
 impl SortKey {
     /// That of a cell.
     #[must_use]
     pub fn of(cell: Cell<'_>) -> Self {
-        Self::Cell(match cell {
-            Cell::Text(text) => return Self::Text(text.into()),
-            Cell::None => Cell::None,
-            Cell::Evidence(evidence) => return Self::Text(evidence.to_string().into()),
-            Cell::Name(name) => Cell::Name(name),
-            Cell::Address(address) => Cell::Address(address),
-            Cell::Count(n) => Cell::Count(n),
-            Cell::Rate(x) => Cell::Rate(x),
-            Cell::Bits(x) => Cell::Bits(x),
-            Cell::Share(x) => Cell::Share(x),
-            Cell::Change(x) => Cell::Change(x),
-            Cell::Span(n) => Cell::Span(n),
-            Cell::Moment(at) => Cell::Moment(at),
-        })
+        match cell {
+            Cell::None => Self::Nothing,
+            Cell::Name(name) => Self::Name(rank(name), name),
+            Cell::Text(text) => Self::Text(text.into()),
+            Cell::Evidence(evidence) => Self::Text(evidence.to_string().into()),
+            Cell::Address(address) => Self::Address(address),
+            Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => Self::Whole(n),
+            Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => Self::Number(x),
+        }
     }
 
-    /// The cell.
-    #[must_use]
-    pub fn cell(&self) -> Cell<'_> {
-        match self {
-            Self::Cell(cell) => *cell,
-            Self::Text(text) => Cell::Text(text),
+    /// Which of two keys of one column, neither of them nothing, is less.
+    fn ascending(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Name(rank, a), Self::Name(other, b)) => (rank, a).cmp(&(other, b)),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Address(a), Self::Address(b)) => a.cmp(b),
+            (Self::Whole(a), Self::Whole(b)) => a.cmp(b),
+            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            // Cells of one column are of one sort.
+            _ => Ordering::Equal,
         }
     }
 }
@@ -75,58 +83,23 @@ impl Order {
         Ok(Self { column, descending })
     }
 
-    /// As [`parse`](Self::parse) reads it.
-    #[must_use]
-    pub fn text<R: Record>(&self) -> String {
-        let id = columns::of::<R>(self.column).map_or("", |column| column.id);
-        format!("{}{id}", if self.descending { "-" } else { "" })
-    }
-
     /// Which of two lines comes first. What has nothing in the column comes last either way; equal lines are equal, so that
     /// a stable sort leaves them where they are.
     #[must_use]
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
-        self.compare_cells(&a.cell(self.column), &b.cell(self.column))
+        let key = |record| SortKey::of(R::cell(record, self.column));
+        self.compare_keys(&key(a), &key(b))
     }
 
     /// Which of two lines comes first, of which these are the keys.
     #[must_use]
     pub fn compare_keys(&self, a: &SortKey, b: &SortKey) -> Ordering {
-        self.compare_cells(&a.cell(), &b.cell())
-    }
-
-    /// Which of two lines comes first, of which these are the cells in the column.
-    #[must_use]
-    pub fn compare_cells(&self, a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
         match (a, b) {
-            (Cell::None, Cell::None) => Ordering::Equal,
-            (Cell::None, _) => Ordering::Greater,
-            (_, Cell::None) => Ordering::Less,
-            _ if self.descending => Self::cells(b, a),
-            _ => Self::cells(a, b),
-        }
-    }
-
-    /// Which of two cells of one column is less. Nothing is more than anything.
-    #[must_use]
-    pub fn cells(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
-        match (a, b) {
-            (Cell::None, Cell::None) => Ordering::Equal,
-            (Cell::Name(a), Cell::Name(b)) => rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)),
-            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            (Cell::Evidence(a), Cell::Evidence(b)) => a.to_string().cmp(&b.to_string()),
-            (Cell::Evidence(a), Cell::Text(b)) => a.to_string().as_str().cmp(b),
-            (Cell::Text(a), Cell::Evidence(b)) => (*a).cmp(b.to_string().as_str()),
-            (Cell::Address(a), Cell::Address(b)) => a.cmp(b),
-            (Cell::Count(a), Cell::Count(b))
-            | (Cell::Span(a), Cell::Span(b))
-            | (Cell::Moment(a), Cell::Moment(b)) => a.cmp(b),
-            (Cell::Rate(a), Cell::Rate(b))
-            | (Cell::Bits(a), Cell::Bits(b))
-            | (Cell::Share(a), Cell::Share(b))
-            | (Cell::Change(a), Cell::Change(b)) => a.total_cmp(b),
-            // Cells of one column are of one sort.
-            _ => matches!(a, Cell::None).cmp(&matches!(b, Cell::None)),
+            (SortKey::Nothing, SortKey::Nothing) => Ordering::Equal,
+            (SortKey::Nothing, _) => Ordering::Greater,
+            (_, SortKey::Nothing) => Ordering::Less,
+            _ if self.descending => b.ascending(a),
+            _ => a.ascending(b),
         }
     }
 }
@@ -147,7 +120,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn an_order_is_read_and_written() {
+    fn an_order_is_read() {
         for (text, column, descending) in [
             ("rate_1s", "rate_1s", false),
             ("-rate", "rate_1s", true),
@@ -156,10 +129,6 @@ mod tests {
             let order = Order::parse::<QpRecord>(text).unwrap();
             assert_eq!(Some(order.column), column_named::<QpRecord>(column));
             assert_eq!(order.descending, descending);
-            assert_eq!(
-                Order::parse::<QpRecord>(&order.text::<QpRecord>()),
-                Ok(order)
-            );
         }
         let said = Order::parse::<QpRecord>("-totl").unwrap_err();
         assert_eq!(said, "there is no column `totl`; did you mean `total`?");

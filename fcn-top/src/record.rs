@@ -102,24 +102,6 @@ impl Holds {
     pub const fn is_number(self) -> bool {
         !matches!(self, Self::Name | Self::Text | Self::Address | Self::Moment)
     }
-
-    /// Whether a cell of such a column may be that one.
-    #[must_use]
-    pub const fn fits(self, cell: &Cell<'_>) -> bool {
-        match cell {
-            Cell::None => true,
-            Cell::Name(_) => matches!(self, Self::Name),
-            Cell::Text(_) | Cell::Evidence(_) => matches!(self, Self::Text),
-            Cell::Address(_) => matches!(self, Self::Address),
-            Cell::Count(_) => matches!(self, Self::Count | Self::Number | Self::Qp | Self::Label),
-            Cell::Rate(_) => matches!(self, Self::Rate),
-            Cell::Bits(_) => matches!(self, Self::Bits),
-            Cell::Share(_) => matches!(self, Self::Share),
-            Cell::Change(_) => matches!(self, Self::Change),
-            Cell::Span(_) => matches!(self, Self::Span),
-            Cell::Moment(_) => matches!(self, Self::Moment),
-        }
-    }
 }
 
 /// A line of a table.

@@ -4,21 +4,22 @@
 mod common;
 
 use clap::Parser;
-use common::{snapshot, top};
+use common::top;
 use fcn_top::cli::Cli;
+use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn help_and_configuration_are_as_committed() {
     for (flag, name) in [
-        ("-h", "help-short.txt"),
-        ("--help", "help-long.txt"),
-        ("--print-config", "config.toml"),
+        ("-h", "help-short"),
+        ("--help", "help-long"),
+        ("--print-config", "config"),
     ] {
         let done = top([flag]).well();
         assert_eq!(done.err, "");
-        snapshot(name, &done.out);
+        assert_snapshot!(name, done.out);
     }
     assert_eq!(
         top(["--version"]).well().out,

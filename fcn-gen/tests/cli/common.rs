@@ -52,21 +52,6 @@ pub fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Compares `text` with `tests/snapshots/name`; FCN_BLESS=1 writes it.
-pub fn snapshot(name: &str, text: &str) {
-    let file = here().join("snapshots").join(name);
-    if std::env::var_os("FCN_BLESS").is_some() {
-        fs::write(&file, text).unwrap();
-    }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(
-        text,
-        committed,
-        "FCN_BLESS=1 cargo test --package fcn-gen writes {}",
-        file.display()
-    );
-}
-
 /// The names in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();

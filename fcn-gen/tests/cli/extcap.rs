@@ -1,7 +1,8 @@
 //! What Wireshark asks of a program in its extcap folder. That Wireshark itself is content: `crates/xtask/tests/extcap.rs`.
 
-use crate::common::{Done, fcn_gen, program, snapshot};
+use crate::common::{Done, fcn_gen, program};
 use fcn_gen::scenario::builtin;
+use insta::assert_snapshot;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -47,11 +48,11 @@ fn capture(name: &str, args: &[&str], fifo: &Path) -> Done {
 fn sentences_are_as_committed() {
     let done = fcn_gen(["--extcap-interfaces", "--extcap-version=4.0"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    snapshot("extcap-interfaces.txt", done.text());
+    assert_snapshot!("interfaces", done.text());
     for name in ["incast", "formats", "stress-mix"] {
         let done = config(name);
         assert_eq!((done.code, done.err.as_str()), (0, ""));
-        snapshot(&format!("extcap-config-{name}.txt"), done.text());
+        assert_snapshot!(format!("config-{name}"), done.text());
     }
     let done = fcn_gen(["--extcap-dlts", "--extcap-interface", "fcn-gen-incast"]);
     assert_eq!(

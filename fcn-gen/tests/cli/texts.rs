@@ -1,6 +1,7 @@
 //! Help, lists and descriptions, as committed in `snapshots/`; and what wrong options lead to.
 
-use crate::common::{fcn_gen, names, snapshot};
+use crate::common::{fcn_gen, names};
+use insta::assert_snapshot;
 
 #[test]
 fn help_is_as_committed() {
@@ -9,12 +10,12 @@ fn help_is_as_committed() {
             let done = fcn_gen([command, flag]);
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {flag}");
             let length = if flag == "-h" { "short" } else { "long" };
-            snapshot(&format!("help-{command}-{length}.txt"), done.text());
+            assert_snapshot!(format!("help-{command}-{length}"), done.text());
         }
     }
     let done = fcn_gen(["help"]);
     assert_eq!(done.code, 0);
-    snapshot("help.txt", done.text());
+    assert_snapshot!("help", done.text());
     assert_eq!(fcn_gen(["--help"]).text(), done.text());
 }
 
@@ -22,7 +23,7 @@ fn help_is_as_committed() {
 fn the_list_is_as_committed() {
     let list = fcn_gen(["list"]);
     assert_eq!((list.code, list.err.as_str()), (0, ""));
-    snapshot("list.txt", list.text());
+    assert_snapshot!("list", list.text());
     let json = fcn_gen(["list", "--json"]).json();
     assert_eq!(json["schema"], "fcn-gen/list");
     let scenarios = json["scenarios"].as_array().unwrap();
@@ -78,9 +79,9 @@ fn a_scenario_is_shown_as_committed() {
         "message=1MiB",
     ]);
     assert_eq!((shown.code, shown.err.as_str()), (0, ""));
-    snapshot("show-tiny.txt", shown.text());
+    assert_snapshot!("show-tiny", shown.text());
     let gallery = fcn_gen(["show", "formats"]);
-    snapshot("show-formats.txt", gallery.text());
+    assert_snapshot!("show-formats", gallery.text());
     let json = fcn_gen(["show", "tiny.toml", "--json"]).json();
     assert_eq!(json["play"]["mechanism"], "cnp");
     assert_eq!(json["parameters"][0]["name"], "distance");
@@ -202,7 +203,7 @@ fn wrong_options_and_bad_scenarios_end_with_2_and_write_nothing() {
 #[test]
 fn a_bad_scenario_says_where_and_what_to_do() {
     let done = fcn_gen(["show", "tiny.toml", "--set", "mechanism=hope"]);
-    snapshot("error-mechanism.txt", &done.err);
+    assert_snapshot!("error-mechanism", &done.err);
     let done = fcn_gen(["show", "no-such-scenario"]);
-    snapshot("error-unknown.txt", &done.err);
+    assert_snapshot!("error-unknown", &done.err);
 }

@@ -11,7 +11,7 @@ mod value;
 mod words;
 
 use crate::columns::Rates;
-use crate::record::{Column, Record};
+use crate::record::Record;
 use crate::text::Words;
 use core::fmt;
 use value::{Sought, Value};
@@ -91,7 +91,6 @@ enum Node {
     /// The cell of one column.
     Column {
         number: usize,
-        column: &'static Column,
         operator: Operator,
         value: Value,
     },
@@ -151,50 +150,7 @@ impl Node {
                 number,
                 operator,
                 value,
-                ..
             } => value.compare(*operator, &record.cell(*number), shown),
-        }
-    }
-}
-
-/// A filter as [`Filter::parse`] reads it.
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.root.as_ref().map_or(Ok(()), |root| root.fmt(f))
-    }
-}
-
-impl fmt::Display for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, nodes: &[Self], between: &str| {
-            for (i, node) in nodes.iter().enumerate() {
-                if i > 0 {
-                    f.write_str(between)?;
-                }
-                match (node, between) {
-                    // `and` binds closer than `or` without them.
-                    (Self::Or(_), _) | (Self::And(_), "") => write!(f, "({node})")?,
-                    _ => node.fmt(f)?,
-                }
-            }
-            Ok(())
-        };
-        match self {
-            Self::And(nodes) => list(f, nodes, " "),
-            Self::Or(nodes) => list(f, nodes, " or "),
-            Self::Not(node) => {
-                f.write_str("not ")?;
-                list(f, std::slice::from_ref(node), "")
-            }
-            Self::Any(sought) => sought.fmt(f),
-            Self::Column {
-                column,
-                operator,
-                value,
-                ..
-            } => {
-                write!(f, "{}{}{value}", column.id, operator.sign())
-            }
         }
     }
 }

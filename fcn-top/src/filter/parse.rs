@@ -153,7 +153,7 @@ impl<'t> Parser<'t> {
             }
             Some(Token::Quoted(text)) => {
                 self.next();
-                Ok(Node::Any(Sought::text(text)))
+                Ok(Node::Any(Sought::text(text, None)))
             }
             found => self.fails(test_expected(found)),
         }
@@ -182,7 +182,6 @@ impl<'t> Parser<'t> {
         self.next();
         Ok(Node::Column {
             number,
-            column,
             operator,
             value,
         })

@@ -1,31 +1,26 @@
 //! What a test compares with: values read as a column needs them, and the comparing.
 
 use super::numbers::{moment, part, scaled, span, whole};
-use super::words;
 use super::words::{Operator, short};
 use crate::columns::near;
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds};
 use crate::text::Words;
-use core::fmt;
 use fcn_observe::access::prefix;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 /// What is looked for in any column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Sought {
     Prefix(Prefix),
-    Word {
+    Text {
         /// In lower case.
         text: String,
-        /// The number that it is.
+        /// The number that it is, where it does not stand between quotation marks.
         number: Option<u64>,
     },
-    /// Between quotation marks: a text only. In lower case.
-    Text(String),
 }
 
 impl Sought {
@@ -43,13 +38,13 @@ impl Sought {
                 short(word)
             ));
         }
-        let text = word.to_lowercase();
-        let number = whole(&text).ok();
-        Ok(Self::Word { text, number })
+        let number = whole(&word.to_lowercase()).ok();
+        Ok(Self::text(word, number))
     }
 
-    pub(super) fn text(text: &str) -> Self {
-        Self::Text(text.to_lowercase())
+    pub(super) fn text(text: &str, number: Option<u64>) -> Self {
+        let text = text.to_lowercase();
+        Self::Text { text, number }
     }
 
     /// Whether a cell has it.
@@ -58,13 +53,13 @@ impl Sought {
             (Self::Prefix(prefix), Cell::Address(address)) => prefix.contains(*address),
             (Self::Prefix(_), _) => false,
             (
-                Self::Word {
+                &Self::Text {
                     number: Some(number),
                     ..
                 },
-                Cell::Count(count),
+                &Cell::Count(count),
             ) => number == count,
-            (Self::Word { text, .. } | Self::Text(text), cell) => contains(cell, text, shown),
+            (Self::Text { text, .. }, cell) => contains(cell, text, shown),
         }
     }
 }
@@ -203,58 +198,6 @@ impl Value {
             _ => false,
         }
     }
-}
-
-impl fmt::Display for Sought {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Prefix(prefix) => write_prefix(f, prefix),
-            Self::Word { text, .. } => write!(f, "{text}"),
-            Self::Text(text) => write_quoted(f, text),
-        }
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("none"),
-            Self::AnyFastCnp => f.write_str("fast_cnp"),
-            Self::Text(text) => {
-                let special = ["none", "fast_cnp", "fastcnp"].contains(&text.as_str());
-                if words::is_plain(text) && !special {
-                    f.write_str(text)
-                } else {
-                    write_quoted(f, text)
-                }
-            }
-            Self::Prefix(prefix) => write_prefix(f, prefix),
-            Self::Whole(value) => write!(f, "{value}"),
-            Self::Number(value) if *value != 0.0 && !(1e-5..1e16).contains(&value.abs()) => {
-                write!(f, "{value:e}")
-            }
-            Self::Number(value) => write!(f, "{value}"),
-        }
-    }
-}
-
-fn write_prefix(f: &mut fmt::Formatter<'_>, prefix: &Prefix) -> fmt::Result {
-    if prefix.is_host() {
-        write!(f, "{}", prefix.address())
-    } else {
-        write!(f, "{}/{}", prefix.address(), prefix.bits())
-    }
-}
-
-fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_char('"')?;
-    for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            f.write_char('\\')?;
-        }
-        f.write_char(c)?;
-    }
-    f.write_char('"')
 }
 
 /// What people may write for a column that holds that.

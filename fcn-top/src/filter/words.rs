@@ -155,13 +155,6 @@ fn keyword(word: &str) -> Option<Token> {
     }
 }
 
-/// Whether a text read as a word is that word, and no part of the language.
-pub(super) fn is_plain(text: &str) -> bool {
-    !text.is_empty()
-        && !text.chars().any(|c| c.is_whitespace() || is_sign(c))
-        && keyword(text).is_none()
-}
-
 /// A text for a message: not longer than a message bears.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 40;

@@ -68,7 +68,7 @@ pub struct Audit {
     words: Words,
     told: u64,
     heard: u64,
-    /// Findings by severity.
+    /// Findings about packets: notes, warnings, errors.
     findings: [u64; 3],
     /// Bounded: identifiers are written in the program.
     rules: BTreeMap<(&'static str, Severity), Broken>,
@@ -145,21 +145,11 @@ impl Audit {
         line
     }
 
-    /// Findings about packets of that severity or worse.
-    fn at_least(&self, severity: Severity) -> u64 {
-        let worse = self.findings.iter().skip(severity as usize);
-        worse.copied().fold(0, u64::saturating_add)
-    }
-
     /// Whether packets break rules: warnings and errors, and notes too where they are `strict`ly seen.
     #[must_use]
     pub fn failed(&self, strict: bool) -> bool {
-        let least = if strict {
-            Severity::Note
-        } else {
-            Severity::Warning
-        };
-        self.at_least(least) > 0
+        let [notes, warnings, errors] = self.findings;
+        warnings > 0 || errors > 0 || (strict && notes > 0)
     }
 
     /// Rule by rule, what was checked, and the verdict on `packets` packets.
@@ -192,23 +182,23 @@ impl Audit {
     }
 
     fn verdict(&self, packets: u64) -> String {
-        let (all, bad) = (
-            self.at_least(Severity::Note),
-            self.at_least(Severity::Warning),
-        );
+        let [notes, warnings, errors] = self.findings;
         let packets = counted(packets, "packet");
-        match (bad, all - bad) {
+        let by_severity = format!(
+            "errors {}, warnings {}, notes {}",
+            grouped(errors),
+            grouped(warnings),
+            grouped(notes)
+        );
+        match (errors.saturating_add(warnings), notes) {
             (0, 0) => format!("verdict: no rule is broken in {packets}"),
             (0, notes) => format!(
                 "verdict: no rule is broken in {packets} (notes: {})",
                 grouped(notes)
             ),
-            (bad, notes) => format!(
-                "verdict: {} in {packets} (errors {}, warnings {}, notes {})",
-                counted(bad, "violation"),
-                grouped(self.at_least(Severity::Error)),
-                grouped(bad - self.at_least(Severity::Error)),
-                grouped(notes)
+            (bad, _) => format!(
+                "verdict: {} in {packets} ({by_severity})",
+                counted(bad, "violation")
             ),
         }
     }
@@ -259,14 +249,15 @@ impl Audit {
                 })
             })
             .collect();
+        let [notes, warnings, errors] = self.findings;
         json!({
             "schema": AUDIT,
             "version": VERSION,
             "packets": packets,
             "passed": !self.failed(false),
-            "errors": self.at_least(Severity::Error),
-            "warnings": self.at_least(Severity::Warning) - self.at_least(Severity::Error),
-            "notes": self.at_least(Severity::Note) - self.at_least(Severity::Warning),
+            "errors": errors,
+            "warnings": warnings,
+            "notes": notes,
             "not_checked": checked.left_out().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
             "rules": rules,
             "events": self.kept.iter().map(|event| record(event, &self.words)).collect::<Vec<_>>(),
@@ -279,6 +270,7 @@ impl Audit {
 mod tests {
     use super::*;
     use crate::tests::sample;
+    use insta::assert_snapshot;
 
     const ALL: Checked = Checked {
         trust: true,
@@ -309,14 +301,11 @@ mod tests {
     fn an_audit_is_as_committed() {
         let events = sample::tables().events;
         let (audit, text) = told(&events, NONE);
-        sample::snapshot("output/audit.txt", &text);
+        assert_snapshot!("text", text);
         assert!(audit.failed(false) && audit.failed(true));
         let mut audit = Audit::new(Words::default()).keeping();
         assert!(events.iter().all(|event| audit.hear(event).is_none()));
-        sample::snapshot(
-            "output/audit.json",
-            &format!("{:#}\n", audit.json(ALL, 1_234)),
-        );
+        assert_snapshot!("json", format!("{:#}\n", audit.json(ALL, 1_234)));
     }
 
     #[test]

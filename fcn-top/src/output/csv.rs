@@ -16,21 +16,28 @@ pub const INTERVAL_COLUMNS: [&str; 3] = ["from", "to", "count"];
 /// The columns behind those of the rows: what was lost, in the interval or in all.
 pub const DROPPED_COLUMNS: [&str; 2] = ["dropped_kernel", "dropped_interface"];
 
-/// Rows on their way out. The heading is written before the first of them, or by [`finish`](Self::finish).
+/// Rows on their way out.
 pub struct Csv<W: Write> {
     writer: Writer<W>,
-    intervals: Option<Intervals>,
-    headed: bool,
+    intervals: Intervals,
 }
 
 impl<W: Write> Csv<W> {
-    /// Nothing is written yet. `intervals`: rows are written by the interval.
-    pub fn new(to: W, intervals: bool) -> Self {
-        Self {
-            writer: Writer::from_writer(to),
-            intervals: intervals.then(Intervals::default),
-            headed: false,
-        }
+    /// Writes the heading. `by_interval`: rows are written by the interval.
+    ///
+    /// # Errors
+    /// Where it goes cannot be written.
+    pub fn new(to: W, by_interval: bool) -> Result<Self> {
+        let mut writer = Writer::from_writer(to);
+        let before = INTERVAL_COLUMNS.iter().filter(|_| by_interval);
+        let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
+        writer
+            .write_record(before.copied().chain(ids).chain(DROPPED_COLUMNS))
+            .map_err(|error| failure(&error))?;
+        Ok(Self {
+            writer,
+            intervals: Intervals::default(),
+        })
     }
 
     /// Writes the rows selected as they are now.
@@ -38,7 +45,6 @@ impl<W: Write> Csv<W> {
     /// # Errors
     /// Where they go cannot be written.
     pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
-        self.heading()?;
         for (_, row) in selection.of(tables, words).rows {
             self.line([], Some(row), tables.dropped(), words)?;
         }
@@ -58,10 +64,7 @@ impl<W: Write> Csv<W> {
         words: &Words,
         all: bool,
     ) -> Result {
-        let mut intervals = self.intervals.take().unwrap_or_default();
-        let counts = intervals.counts(tables, selection, words, all);
-        self.intervals = Some(intervals);
-        self.heading()?;
+        let counts = self.intervals.counts(tables, selection, words, all);
         let dropped = counts.dropped;
         if counts.rows.is_empty() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
             // Where all was lost, that is told nevertheless.
@@ -73,29 +76,12 @@ impl<W: Write> Csv<W> {
         self.flush()
     }
 
-    /// Writes the heading, if there was no row, and what is on its way.
+    /// Writes what is on its way.
     ///
     /// # Errors
     /// Where it goes cannot be written.
     pub fn finish(mut self) -> Result {
-        self.heading()?;
         self.flush()
-    }
-
-    fn heading(&mut self) -> Result {
-        if self.headed {
-            return Ok(());
-        }
-        self.headed = true;
-        let before: &[&str] = if self.intervals.is_some() {
-            &INTERVAL_COLUMNS
-        } else {
-            &[]
-        };
-        let ids = QpRecord::COLUMNS.iter().map(|column| column.id);
-        self.writer
-            .write_record(before.iter().copied().chain(ids).chain(DROPPED_COLUMNS))
-            .map_err(|error| failure(&error))
     }
 
     fn line<const N: usize>(
@@ -162,10 +148,11 @@ fn harmless(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::tests::sample;
+    use insta::assert_snapshot;
 
     fn written(intervals: bool, tables: &Tables) -> String {
         let mut octets = Vec::new();
-        let mut csv = Csv::new(&mut octets, intervals);
+        let mut csv = Csv::new(&mut octets, intervals).unwrap();
         let (selection, words) = (Selection::default(), Words::default());
         if intervals {
             csv.interval(1, 2, tables, &selection, &words, false)
@@ -181,8 +168,8 @@ mod tests {
 
     #[test]
     fn rows_are_as_committed() {
-        sample::snapshot("output/rows.csv", &written(false, &sample::tables()));
-        sample::snapshot("output/intervals.csv", &written(true, &sample::tables()));
+        assert_snapshot!("rows", written(false, &sample::tables()));
+        assert_snapshot!("intervals", written(true, &sample::tables()));
         assert_eq!(written(false, &Tables::default()).lines().count(), 1);
     }
 
@@ -208,7 +195,7 @@ mod tests {
         };
         tables.interfaces[0].dropped_kernel = Some(77);
         let (mut octets, selection, words) = (Vec::new(), Selection::default(), Words::default());
-        let mut csv = Csv::new(&mut octets, true);
+        let mut csv = Csv::new(&mut octets, true).unwrap();
         for _ in 0..2 {
             csv.interval(1, 2, &tables, &selection, &words, false)
                 .unwrap();

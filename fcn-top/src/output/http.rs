@@ -15,15 +15,12 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::runtime;
-use tokio::sync::oneshot;
+use tokio::runtime::{self, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -43,12 +40,10 @@ pub(super) struct Answer {
     pub body: String,
 }
 
-/// A server in a thread of its own, which ends when this is dropped.
-pub(super) struct Server {
+/// A page being served by a thread of its own, which ends, and all connections with it, when this is dropped.
+pub struct Server {
     address: SocketAddr,
-    /// Tells the thread when dropped.
-    stop: Option<oneshot::Sender<Infallible>>,
-    thread: Option<JoinHandle<()>>,
+    _runtime: Runtime,
 }
 
 impl Server {
@@ -59,48 +54,26 @@ impl Server {
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let runtime = runtime::Builder::new_current_thread()
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("metrics")
             .enable_all()
             .build()?;
         let listener = {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
         };
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("metrics".to_owned())
-            .spawn(move || {
-                runtime.spawn(accept(listener, Arc::new(Mutex::new(answer))));
-                // With the runtime, all connections end.
-                let _ = runtime.block_on(stopped);
-            })?;
+        runtime.spawn(accept(listener, Arc::new(Mutex::new(answer))));
         Ok(Self {
             address,
-            stop: Some(stop),
-            thread: Some(thread),
+            _runtime: runtime,
         })
     }
 
-    pub(super) const fn address(&self) -> SocketAddr {
+    /// Where it listens: the port is the one in use, where 0 was asked for.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
         self.address
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
     }
 }
 

@@ -3,13 +3,14 @@
 
 use super::Selection;
 use crate::record::RowId;
-use crate::record::{Cell, QpRecord, Record};
+use crate::record::{Cell, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
 use crate::tables::{Dropped, Tables};
 use crate::text::Words;
 use fcn_wire::{Kind, Severity};
 use rustc_hash::FxHashMap;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 /// What a document is.
@@ -21,88 +22,96 @@ pub const AUDIT: &str = "fcn-top/audit";
 /// Version of the schemas.
 pub const VERSION: u32 = 2;
 
-/// Rows as values, each made when it comes to it.
-type Rows<'t> = dyn Fn() -> Box<dyn Iterator<Item = Value> + 't> + 't;
-
-/// A document whose rows may be many: as values, all of them would take ten times as much memory as the tables.
-pub struct Document<'t> {
-    /// All other members.
-    rest: Map<String, Value>,
-    rows: Box<Rows<'t>>,
+/// Lines of a table, each made a value when it comes to it: all of them would take ten times as much memory as the tables.
+pub struct Lines<'t, R> {
+    /// Each with what it had in the interval, where there is one.
+    lines: Vec<(Option<u64>, &'t R)>,
+    words: &'t Words,
 }
 
-impl<'t> Document<'t> {
-    /// A document with the members of `rest`, and `rows`.
-    #[must_use]
-    pub fn new(rest: Value, rows: impl Fn() -> Box<dyn Iterator<Item = Value> + 't> + 't) -> Self {
-        Self {
-            rest: match rest {
-                Value::Object(members) => members,
-                _ => Map::new(),
-            },
-            rows: Box::new(rows),
-        }
-    }
-
-    /// Writes it on one line, or on as many as people like to read.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn write(&self, out: &mut dyn Write, on_one_line: bool) -> io::Result<()> {
-        let mut out = BufWriter::with_capacity(1 << 16, out);
-        if on_one_line {
-            serde_json::to_writer(&mut out, self)?;
-        } else {
-            serde_json::to_writer_pretty(&mut out, self)?;
-        }
-        writeln!(out)?;
-        out.flush()
+impl<'t, R> Lines<'t, R> {
+    /// These lines.
+    pub fn new(lines: impl IntoIterator<Item = &'t R>, words: &'t Words) -> Self {
+        let lines = lines.into_iter().map(|line| (None, line)).collect();
+        Self { lines, words }
     }
 }
 
-impl Serialize for Document<'_> {
+impl<R: Record> Serialize for Lines<'_, R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        struct Each<'a, 't>(&'a Rows<'t>);
-        impl Serialize for Each<'_, '_> {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.collect_seq((self.0)())
+        to.collect_seq(self.lines.iter().map(|(count, line)| {
+            let mut line = record(*line, self.words);
+            if let Some(count) = count {
+                line.insert("count", json!(count));
             }
-        }
-        const ROWS: &str = "rows";
-        let mut map = to.serialize_map(Some(self.rest.len() + 1))?;
-        // By the alphabet, as all other objects.
-        for (name, value) in self.rest.iter().filter(|(name, _)| name.as_str() < ROWS) {
-            map.serialize_entry(name, value)?;
-        }
-        map.serialize_entry(ROWS, &Each(&*self.rows))?;
-        for (name, value) in self.rest.iter().filter(|(name, _)| name.as_str() >= ROWS) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+            line
+        }))
     }
+}
+
+/// Writes a document on one line, or on as many as people like to read.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(document: &impl Serialize, out: &mut dyn Write, on_one_line: bool) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    if on_one_line {
+        serde_json::to_writer(&mut out, document)?;
+    } else {
+        serde_json::to_writer_pretty(&mut out, document)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+/// The tables at one moment. Members by the alphabet, as in all other objects.
+#[derive(Serialize)]
+pub struct Snapshot<'t> {
+    at: Option<u64>,
+    events: Lines<'t, EventRecord>,
+    hops: Lines<'t, HopRecord>,
+    interfaces: Lines<'t, InterfaceRecord>,
+    matched: usize,
+    points: Lines<'t, PointRecord>,
+    rows: Lines<'t, QpRecord>,
+    rules: BTreeMap<&'static str, u64>,
+    schema: &'static str,
+    started: Option<u64>,
+    totals: Value,
+    version: u32,
+}
+
+/// What was seen in an interval, with members by the alphabet.
+#[derive(Serialize)]
+pub struct Interval<'t> {
+    dropped: Value,
+    from: u64,
+    notifications: Map<String, Value>,
+    rows: Lines<'t, QpRecord>,
+    schema: &'static str,
+    to: u64,
+    totals: Value,
+    version: u32,
 }
 
 /// The tables at one moment: the rows that are selected, and all of the others.
 #[must_use]
-pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Document<'t> {
+pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
     let selected = selection.of(tables, words);
-    let rest = json!({
-        "schema": SNAPSHOT,
-        "version": VERSION,
-        "at": moment(tables.now),
-        "started": moment(tables.started),
-        "totals": totals(tables),
-        "rules": tables.rules.iter().map(|(id, count)| ((*id).to_owned(), json!(count))).collect::<Map<_, _>>(),
-        "matched": selected.matched,
-        "points": records(&tables.points, words),
-        "hops": records(&tables.hops, words),
-        "events": records(&tables.events, words),
-        "interfaces": records(&tables.interfaces, words),
-    });
-    Document::new(rest, move || {
-        let rows = selected.rows.clone().into_iter();
-        Box::new(rows.map(|(_, row)| record(row, words)))
-    })
+    Snapshot {
+        at: moment(tables.now),
+        events: Lines::new(&tables.events, words),
+        hops: Lines::new(&tables.hops, words),
+        interfaces: Lines::new(&tables.interfaces, words),
+        matched: selected.matched,
+        points: Lines::new(&tables.points, words),
+        rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), words),
+        rules: tables.rules.iter().copied().collect(),
+        schema: SNAPSHOT,
+        started: moment(tables.started),
+        totals: totals(tables),
+        version: VERSION,
+    }
 }
 
 /// What has been told already, row by row.
@@ -185,32 +194,24 @@ impl Intervals {
         selection: &Selection,
         words: &'t Words,
         all: bool,
-    ) -> Document<'t> {
+    ) -> Interval<'t> {
         let counts = self.counts(tables, selection, words, all);
-        let rest = json!({
-            "schema": INTERVAL,
-            "version": VERSION,
-            "from": from,
-            "to": to,
-            "notifications": by_kind(&counts.by_kind),
-            "dropped": { "kernel": counts.dropped.0, "interface": counts.dropped.1 },
-            "totals": totals(tables),
-        });
-        Document::new(rest, move || {
-            let rows = counts.rows.clone().into_iter();
-            Box::new(rows.map(|(count, row)| {
-                let mut row = record(row, words);
-                if let Value::Object(members) = &mut row {
-                    members.insert("count".to_owned(), json!(count));
-                }
-                row
-            }))
-        })
+        let rows = counts.rows.into_iter();
+        let lines = rows.map(|(count, row)| (Some(count), row)).collect();
+        Interval {
+            dropped: json!({ "kernel": counts.dropped.0, "interface": counts.dropped.1 }),
+            from,
+            notifications: by_kind(&counts.by_kind),
+            rows: Lines { lines, words },
+            schema: INTERVAL,
+            to,
+            totals: totals(tables),
+            version: VERSION,
+        }
     }
 }
 
 /// Notifications in an interval.
-#[derive(Clone)]
 pub(crate) struct Counts<'t> {
     /// Row by row.
     pub rows: Vec<(u64, &'t QpRecord)>,
@@ -221,8 +222,8 @@ pub(crate) struct Counts<'t> {
 }
 
 /// 0 stands for a moment that has not come.
-fn moment(at: u64) -> Value {
-    if at == 0 { Value::Null } else { json!(at) }
+fn moment(at: u64) -> Option<u64> {
+    (at > 0).then_some(at)
 }
 
 fn by_kind(counts: &[u64; Kind::ALL.len()]) -> Map<String, Value> {
@@ -234,7 +235,7 @@ fn by_kind(counts: &[u64; Kind::ALL.len()]) -> Map<String, Value> {
 }
 
 /// Sums.
-pub(crate) fn totals(tables: &Tables) -> Value {
+fn totals(tables: &Tables) -> Value {
     let totals = &tables.totals;
     let mut value = serde_json::to_value(totals).unwrap_or_default();
     if let Value::Object(members) = &mut value {
@@ -251,22 +252,16 @@ pub(crate) fn totals(tables: &Tables) -> Value {
     value
 }
 
-fn records<R: Record>(list: &[R], words: &Words) -> Vec<Value> {
-    list.iter().map(|line| record(line, words)).collect()
-}
-
-/// A line of a table: every column by its identifier.
-pub(crate) fn record<R: Record>(line: &R, words: &Words) -> Value {
-    R::COLUMNS
-        .iter()
-        .enumerate()
-        .map(|(number, column)| (column.id.to_owned(), value(line.cell(number), words)))
-        .collect::<Map<_, _>>()
-        .into()
+/// A line of a table: every column by its identifier, by the alphabet.
+pub(crate) fn record<R: Record>(line: &R, words: &Words) -> BTreeMap<&'static str, Value> {
+    let columns = R::COLUMNS.iter().enumerate();
+    columns
+        .map(|(number, column)| (column.id, value(line.cell(number), words)))
+        .collect()
 }
 
 /// A cell for programs: full precision, base units.
-pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
+fn value(cell: Cell<'_>, words: &Words) -> Value {
     match cell {
         Cell::None => Value::Null,
         Cell::Name(name) => name.into(),
@@ -284,14 +279,15 @@ pub(crate) fn value(cell: Cell<'_>, words: &Words) -> Value {
 mod tests {
     use super::*;
     use crate::tests::sample;
+    use insta::assert_snapshot;
 
-    fn written(document: &Document<'_>, on_one_line: bool) -> String {
+    fn written(document: &impl Serialize, on_one_line: bool) -> String {
         let mut text = Vec::new();
-        document.write(&mut text, on_one_line).unwrap();
+        write(document, &mut text, on_one_line).unwrap();
         String::from_utf8(text).unwrap()
     }
 
-    fn parsed(document: &Document<'_>) -> Value {
+    fn parsed(document: &impl Serialize) -> Value {
         serde_json::from_str(&written(document, true)).unwrap()
     }
 
@@ -299,11 +295,11 @@ mod tests {
     fn a_snapshot_is_as_committed() {
         let (selection, words) = (Selection::default(), Words::default());
         for (tables, name) in [
-            (sample::tables(), "output/snapshot.json"),
-            (Tables::default(), "output/snapshot-empty.json"),
+            (sample::tables(), "snapshot"),
+            (Tables::default(), "snapshot-empty"),
         ] {
             let document = snapshot(&tables, &selection, &words);
-            sample::snapshot(name, &written(&document, false));
+            assert_snapshot!(name, written(&document, false));
             // As other objects are written.
             let value = parsed(&document);
             assert_eq!(written(&document, false), format!("{value:#}\n"));
@@ -353,7 +349,7 @@ mod tests {
         let (words, selection) = (Words::default(), Selection::default());
         let mut intervals = Intervals::default();
         let line = parsed(&intervals.line(1, 2, &tables, &selection, &words, false));
-        sample::snapshot("output/interval.json", &format!("{line:#}\n"));
+        assert_snapshot!("interval", format!("{line:#}\n"));
         let counts = |line: &Value| -> Vec<u64> {
             let rows = line["rows"].as_array().unwrap();
             rows.iter()

@@ -1,7 +1,7 @@
 //! The metrics: what each is called, and a page of them in Prometheus' text format 0.0.4.
 
 use crate::text::clean;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// What a number does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(crate) struct Family {
     pub name: &'static str,
     pub kind: Type,
     pub help: &'static str,
-    /// Its labels, for the documentation; those with nothing in them are left out of a sample.
+    /// Its labels; those with nothing in them are left out of a sample.
     pub labels: &'static [&'static str],
 }
 
 macro_rules! families {
-    ($( $name:ident = $id:literal, $kind:ident, [$($label:literal),*], $help:literal; )+) => {
+    ($( $name:ident = $id:literal, $kind:ident, $labels:expr, $help:literal; )+) => {
         $( pub(crate) static $name: Family = Family {
-            name: $id, kind: Type::$kind, help: $help, labels: &[$($label),*],
+            name: $id, kind: Type::$kind, help: $help, labels: $labels,
         }; )+
 
         /// All of them, in the order of the page.
@@ -42,32 +42,48 @@ macro_rules! families {
     };
 }
 
+/// What tells the series of rows apart.
+const ROW: &[&str] = JUDGED_ROW.split_at(JUDGED_ROW.len() - 1).0;
+
+/// The same with the verdict.
+const JUDGED_ROW: &[&str] = &[
+    "sender",
+    "told",
+    "qp",
+    "qp_side",
+    "receiver",
+    "flow_label",
+    "kind",
+    "interface",
+    "verdict",
+];
+
 families! {
-    BUILD = "fcn_top_build_info", Gauge, ["version"], "Version of fcn-top; always 1";
-    CLOCK = "fcn_top_clock_timestamp_seconds", Gauge, [], "The moment of this page by the packets' clock";
-    PACKETS = "fcn_top_packets_total", Counter, [], "Packets seen";
-    OCTETS = "fcn_top_octets_total", Counter, [], "Octets of the packets seen, on the wire";
-    NOTIFICATIONS = "fcn_top_notifications_total", Counter, ["kind"], "Congestion notifications";
-    DATA = "fcn_top_data_packets_total", Counter, [], "RoCEv2 data packets";
-    CE = "fcn_top_data_ce_packets_total", Counter, [], "RoCEv2 data packets marked CE";
-    UNREADABLE = "fcn_top_unreadable_packets_total", Counter, ["reason"], "Packets that could not be read: cut by the capture, or undecodable";
-    ICRC = "fcn_top_icrc_bad_total", Counter, [], "Notifications with a wrong ICRC";
-    FINDINGS = "fcn_top_findings_total", Counter, ["rule", "severity"], "How often a rule was found broken";
-    KEPT = "fcn_top_kept", Gauge, ["table"], "Entries kept: QP rows, data flows, notifiers";
-    EVICTED = "fcn_top_evicted_total", Counter, ["table"], "Entries that had to go for others, the least recently seen first";
-    INTERFACE_UP = "fcn_top_interface_up", Gauge, ["interface"], "1 where packets can come from the interface or file, else 0";
-    INTERFACE_PACKETS = "fcn_top_interface_packets_total", Counter, ["interface"], "Packets that an interface gave us";
-    INTERFACE_DROPPED = "fcn_top_interface_dropped_total", Counter, ["interface", "by"], "Packets dropped by the kernel or by the interface, as libpcap counts them";
-    NOTIFIER = "fcn_top_notifier_notifications_total", Counter, ["notifier"], "Congestion notifications by who sent them: the most active, and all others as notifier=\"other\"";
-    NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, ["notifier"], "QPs and flows that a notifier has told to slow down";
-    QP = "fcn_top_qp_notifications_total", Counter, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Congestion notifications of the QPs that are told most";
-    QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Notifications a second in the last ten seconds that are over";
-    QP_GAP = "fcn_top_qp_gap_median_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Median time between two notifications of the QP";
-    QP_LAST = "fcn_top_qp_last_notification_timestamp_seconds", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Last notification of the QP";
-    QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "The flow's data rate in the last second";
-    QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Part of the flow's data packets that were marked CE";
-    QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface"], "Change of the flow's data rate within 10 ms after a notification: -0.5 is half";
-    QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, ["sender", "told", "qp", "qp_side", "receiver", "flow_label", "kind", "interface", "verdict"], "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
+    BUILD = "fcn_top_build_info", Gauge, &["version"], "Version of fcn-top; always 1";
+    CLOCK = "fcn_top_clock_timestamp_seconds", Gauge, &[], "The moment of this page by the packets' clock";
+    PACKETS = "fcn_top_packets_total", Counter, &[], "Packets seen";
+    OCTETS = "fcn_top_octets_total", Counter, &[], "Octets of the packets seen, on the wire";
+    NOTIFICATIONS = "fcn_top_notifications_total", Counter, &["kind"], "Congestion notifications";
+    DATA = "fcn_top_data_packets_total", Counter, &[], "RoCEv2 data packets";
+    CE = "fcn_top_data_ce_packets_total", Counter, &[], "RoCEv2 data packets marked CE";
+    UNREADABLE = "fcn_top_unreadable_packets_total", Counter, &["reason"], "Packets that could not be read: cut by the capture, or undecodable";
+    ICRC = "fcn_top_icrc_bad_total", Counter, &[], "Notifications with a wrong ICRC";
+    FINDINGS = "fcn_top_findings_total", Counter, &["rule", "severity"], "How often a rule was found broken";
+    KEPT = "fcn_top_kept", Gauge, &["table"], "Entries kept: QP rows, data flows, notifiers";
+    EVICTED = "fcn_top_evicted_total", Counter, &["table"], "Entries that had to go for others, the least recently seen first";
+    INTERFACE_UP = "fcn_top_interface_up", Gauge, &["interface"], "1 where packets can come from the interface or file, else 0";
+    INTERFACE_PACKETS = "fcn_top_interface_packets_total", Counter, &["interface"], "Packets that an interface gave us";
+    INTERFACE_DROPPED = "fcn_top_interface_dropped_total", Counter, &["interface", "by"], "Packets dropped by the kernel or by the interface, as libpcap counts them";
+    NOTIFIER = "fcn_top_notifier_notifications_total", Counter, &["notifier"], "Congestion notifications by who sent them: the most active, and all others as notifier=\"other\"";
+    NOTIFIER_FLOWS = "fcn_top_notifier_flows", Gauge, &["notifier"], "QPs and flows that a notifier has told to slow down";
+    QP = "fcn_top_qp_notifications_total", Counter, ROW, "Congestion notifications of the QPs that are told most";
+    QP_RATE = "fcn_top_qp_notifications_per_second", Gauge, ROW, "Notifications a second in the last ten seconds that are over";
+    QP_GAP = "fcn_top_qp_gap_median_seconds", Gauge, ROW, "Median time between two notifications of the QP";
+    QP_LAST = "fcn_top_qp_last_notification_timestamp_seconds", Gauge, ROW, "Last notification of the QP";
+    QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ROW, "The flow's data rate in the last second";
+    QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ROW, "Part of the flow's data packets that were marked CE";
+    QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "Change of the flow's data rate within 10 ms after a notification: -0.5 is half";
+    QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, JUDGED_ROW, "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
 }
 
 /// A page being written.
@@ -77,31 +93,18 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Begins a metric: its samples come next.
-    pub(crate) fn family(&mut self, family: &Family) {
-        let Family {
-            name, help, kind, ..
-        } = family;
-        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help, false));
-        let _ = writeln!(self.text, "# TYPE {name} {}", kind.name());
+    /// Begins a metric, which may have no samples.
+    pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
+        let (name, kind) = (family.name, family.kind.name());
+        let _ = writeln!(self.text, "# HELP {name} {}", escaped(family.help));
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        let text = &mut self.text;
+        Samples { text, family }
     }
 
-    /// A sample. What is no number is left out.
-    pub(crate) fn sample(&mut self, family: &Family, labels: &str, value: f64) {
-        if value.is_finite() {
-            let _ = writeln!(self.text, "{}{labels} {value}", family.name);
-        }
-    }
-
-    /// A sample of a whole number.
-    pub(crate) fn count(&mut self, family: &Family, labels: &str, value: u64) {
-        let _ = writeln!(self.text, "{}{labels} {value}", family.name);
-    }
-
-    /// A metric of one whole number.
-    pub(crate) fn single(&mut self, family: &Family, value: u64) {
-        self.family(family);
-        self.count(family, "", value);
+    /// A metric of one number.
+    pub(crate) fn single(&mut self, family: &'static Family, value: impl Display) {
+        self.family(family).add(&[""; 0], value);
     }
 
     pub(crate) fn finish(self) -> String {
@@ -109,31 +112,30 @@ impl Page {
     }
 }
 
-/// Labels as they stand behind a metric's name. Those with nothing in them are the same as none, and left out.
-pub(crate) fn labels(pairs: &[(&str, &str)]) -> String {
-    let mut text = String::new();
-    for (name, value) in pairs {
-        if value.is_empty() {
-            continue;
-        }
-        let joint = if text.is_empty() { '{' } else { ',' };
-        let _ = write!(text, "{joint}{name}=\"{}\"", escaped(value, true));
-    }
-    if !text.is_empty() {
-        text.push('}');
-    }
-    text
+/// Where the samples of a metric go.
+pub(crate) struct Samples<'p> {
+    text: &'p mut String,
+    family: &'static Family,
 }
 
-/// Escaped as the format wants it: in a label's value, quotation marks too.
-fn escaped(text: &str, quoted: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' if quoted => out.push_str("\\\""),
-            c => out.push(c),
+impl Samples<'_> {
+    /// A sample, with the values of the metric's labels. Those with nothing in them are the same as none, and left out.
+    pub(crate) fn add(&mut self, labels: &[impl AsRef<str>], value: impl Display) {
+        self.text.push_str(self.family.name);
+        let mut joint = '{';
+        for (label, value) in self.family.labels.iter().zip(labels) {
+            let value = escaped(value.as_ref()).replace('"', "\\\"");
+            if !value.is_empty() {
+                let _ = write!(self.text, "{joint}{label}=\"{value}\"");
+                joint = ',';
+            }
         }
+        let end = if joint == ',' { "}" } else { "" };
+        let _ = writeln!(self.text, "{end} {value}");
     }
-    out
+}
+
+/// Escaped as the format wants it; in a label's value, quotation marks have to be, too.
+fn escaped(text: &str) -> String {
+    clean(text).replace('\\', "\\\\")
 }

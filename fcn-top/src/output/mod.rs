@@ -116,13 +116,13 @@ mod tests {
         let tables = sample::tables();
         let words = Words::masked();
         let selection = Selection::default();
-        let text = |document: &json::Document<'_>| serde_json::to_string(document).unwrap();
-        let mut all = text(&json::snapshot(&tables, &selection, &words));
+        let mut all = serde_json::to_string(&json::snapshot(&tables, &selection, &words)).unwrap();
         let (from, to) = (tables.started, tables.now);
         let mut intervals = json::Intervals::default();
-        all += &text(&intervals.line(from, to, &tables, &selection, &words, true));
+        let line = intervals.line(from, to, &tables, &selection, &words, true);
+        all += &serde_json::to_string(&line).unwrap();
         let mut octets = Vec::new();
-        let mut csv = csv::Csv::new(&mut octets, true);
+        let mut csv = csv::Csv::new(&mut octets, true).unwrap();
         csv.interval(from, to, &tables, &selection, &words, true)
             .unwrap();
         drop(csv);

@@ -13,8 +13,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::http::{self, Answer};
-use super::metrics::{self as m, FAMILIES, Family, Page, labels};
+use super::http::Answer;
+pub use super::http::Server;
+use super::metrics::{self as m, FAMILIES, Family, Page};
 use super::{Selection, most_of};
 use crate::order::Order;
 use crate::record::{InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
@@ -83,14 +84,8 @@ impl Exposition {
     /// The page for the tables as they are now.
     pub fn page(&mut self, tables: &Tables) -> String {
         let mut page = Page::default();
-        page.family(&m::BUILD);
-        page.count(
-            &m::BUILD,
-            &labels(&[("version", env!("CARGO_PKG_VERSION"))]),
-            1,
-        );
-        page.family(&m::CLOCK);
-        page.sample(&m::CLOCK, "", seconds(tables.now));
+        page.family(&m::BUILD).add(&[env!("CARGO_PKG_VERSION")], 1);
+        page.single(&m::CLOCK, seconds(tables.now));
         sums(&mut page, tables);
         self.interfaces(&mut page, &tables.interfaces);
         self.notifiers(&mut page, tables);
@@ -114,34 +109,22 @@ impl Exposition {
                 (name, interface)
             })
             .collect();
-        page.family(&m::INTERFACE_UP);
-        let watched = named.iter().filter(|(_, one)| one.state != PASSED);
-        for (name, interface) in watched {
-            let up = ["up", "file"].contains(&interface.state);
-            page.count(&m::INTERFACE_UP, &labels(&[("interface", name)]), up.into());
+        let mut up = page.family(&m::INTERFACE_UP);
+        for (name, interface) in named.iter().filter(|(_, one)| one.state != PASSED) {
+            let is_up = ["up", "file"].contains(&interface.state);
+            up.add(&[name], u8::from(is_up));
         }
-        page.family(&m::INTERFACE_PACKETS);
+        let mut packets = page.family(&m::INTERFACE_PACKETS);
         for (name, interface) in &named {
-            page.count(
-                &m::INTERFACE_PACKETS,
-                &labels(&[("interface", name)]),
-                interface.received,
-            );
+            packets.add(&[name], interface.received);
         }
-        page.family(&m::INTERFACE_DROPPED);
+        let mut dropped = page.family(&m::INTERFACE_DROPPED);
         for (name, interface) in &named {
-            let dropped = [
-                ("kernel", interface.dropped_kernel),
-                ("interface", interface.dropped_interface),
-            ];
-            for (by, count) in dropped {
-                if let Some(count) = count {
-                    page.count(
-                        &m::INTERFACE_DROPPED,
-                        &labels(&[("interface", name), ("by", by)]),
-                        count,
-                    );
-                }
+            if let Some(count) = interface.dropped_kernel {
+                dropped.add(&[name.as_str(), "kernel"], count);
+            }
+            if let Some(count) = interface.dropped_interface {
+                dropped.add(&[name.as_str(), "interface"], count);
             }
         }
     }
@@ -151,30 +134,20 @@ impl Exposition {
         points.sort_unstable_by(|a, b| b.total.cmp(&a.total).then(a.notifier.cmp(&b.notifier)));
         points.truncate(NOTIFIERS);
         self.count(&points, tables);
-        let named: Vec<(String, &PointRecord)> = {
-            let mut used = FxHashSet::default();
-            points
-                .iter()
-                .map(|point| (self.words.exact_address(point.notifier), *point))
-                .filter(|(name, _)| used.insert(name.clone()))
-                .collect()
-        };
-        page.family(&m::NOTIFIER);
+        let mut used = FxHashSet::default();
+        let named: Vec<(String, &PointRecord)> = (points.iter())
+            .map(|point| (self.words.exact_address(point.notifier), *point))
+            .filter(|(name, _)| used.insert(name.clone()))
+            .collect();
+        let mut notifications = page.family(&m::NOTIFIER);
         for (name, point) in &named {
-            let value = self
-                .shown
-                .get(&point.notifier)
-                .map_or(0, |(_, value)| *value);
-            page.count(&m::NOTIFIER, &labels(&[("notifier", name)]), value);
+            let shown = self.shown.get(&point.notifier);
+            notifications.add(&[name], shown.map_or(0, |(_, value)| *value));
         }
-        page.count(&m::NOTIFIER, &labels(&[("notifier", "other")]), self.other);
-        page.family(&m::NOTIFIER_FLOWS);
+        notifications.add(&["other"], self.other);
+        let mut flows = page.family(&m::NOTIFIER_FLOWS);
         for (name, point) in &named {
-            page.count(
-                &m::NOTIFIER_FLOWS,
-                &labels(&[("notifier", name)]),
-                point.flows,
-            );
+            flows.add(&[name], point.flows);
         }
     }
 
@@ -223,12 +196,12 @@ impl Exposition {
         };
         let selected = selection.of(tables, &self.words);
         let mut used = FxHashSet::default();
-        let rows: Vec<(String, &QpRecord)> = (selected.rows.iter())
+        let rows: Vec<(Vec<String>, &QpRecord)> = (selected.rows.iter())
             .map(|(_, row)| (self.row_labels(row), row))
             // A series is there once, however alike two rows may look.
             .filter(|(labels, _)| used.insert(labels.clone()))
             .collect();
-        let families: [(&Family, Value); 7] = [
+        let families: [(&'static Family, Value); 7] = [
             (&m::QP, |row| Some(row.total as f64)),
             (&m::QP_RATE, |row| row.rate_10s),
             (&m::QP_GAP, |row| row.gap_p50.map(seconds)),
@@ -238,30 +211,28 @@ impl Exposition {
             (&m::QP_CHANGE, |row| row.change_10ms),
         ];
         for (family, value) in families {
-            page.family(family);
+            let mut samples = page.family(family);
             for (labels, row) in &rows {
-                if let Some(value) = value(row) {
-                    page.sample(family, labels, value);
+                // What is no number is left out.
+                if let Some(value) = value(row).filter(|value| value.is_finite()) {
+                    samples.add(labels, value);
                 }
             }
         }
         // The notifications that each verdict rests on, under its name.
-        page.family(&m::QP_VERDICT);
-        for (labels, row) in &rows {
+        let mut verdicts = page.family(&m::QP_VERDICT);
+        for (mut labels, row) in rows {
             if let Some(verdict) = row.verdict {
-                let inner = labels.trim_end_matches('}');
-                let labels = format!("{inner},verdict=\"{}\"}}", verdict.id());
-                page.count(&m::QP_VERDICT, &labels, row.measured);
+                labels.push(verdict.id().to_owned());
+                verdicts.add(&labels, row.measured);
             }
         }
     }
 
     /// What a row is known by: only what never changes while the row is kept, else its series would change its name.
-    fn row_labels(&self, row: &QpRecord) -> String {
+    fn row_labels(&self, row: &QpRecord) -> Vec<String> {
         let address = |address: Option<IpAddr>| {
-            address
-                .map(|address| self.words.exact_address(address))
-                .unwrap_or_default()
+            address.map_or_else(String::new, |address| self.words.exact_address(address))
         };
         // Whom a flow label belongs to may come to be known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
@@ -274,23 +245,19 @@ impl Exposition {
         let receiver = row
             .receiver
             .filter(|_| !matches!(row.kind, Kind::Cnp | Kind::WanFcn));
-        let hex = |number: Option<u32>| {
-            number
-                .map(|number| format!("{number:#x}"))
-                .unwrap_or_default()
-        };
+        let hex = |number: Option<u32>| number.map_or_else(String::new, |n| format!("{n:#x}"));
         let interface = row.interface.as_deref().filter(|_| self.by_interface);
         let interface = interface.unwrap_or_default();
-        labels(&[
-            ("sender", &address(sender)),
-            ("told", &address(told)),
-            ("qp", &hex(qp)),
-            ("qp_side", qp.map_or("", |_| side.id())),
-            ("receiver", &address(receiver)),
-            ("flow_label", &hex(row.flow_label)),
-            ("kind", row.kind.id()),
-            ("interface", &self.words.text(interface)),
-        ])
+        vec![
+            address(sender),
+            address(told),
+            hex(qp),
+            qp.map_or("", |_| side.id()).to_owned(),
+            address(receiver),
+            hex(row.flow_label),
+            row.kind.id().to_owned(),
+            self.words.text(interface).into_owned(),
+        ]
     }
 }
 
@@ -312,39 +279,34 @@ fn sums(page: &mut Page, tables: &Tables) {
     let totals = &tables.totals;
     page.single(&m::PACKETS, totals.packets);
     page.single(&m::OCTETS, totals.octets);
-    page.family(&m::NOTIFICATIONS);
+    let mut notifications = page.family(&m::NOTIFICATIONS);
     for (kind, count) in Kind::ALL.iter().zip(totals.notifications) {
-        page.count(&m::NOTIFICATIONS, &labels(&[("kind", kind.id())]), count);
+        notifications.add(&[kind.id()], count);
     }
     page.single(&m::DATA, totals.data);
     page.single(&m::CE, totals.ce);
-    page.family(&m::UNREADABLE);
-    for (reason, count) in [("cut", totals.cut), ("undecodable", totals.undecodable)] {
-        page.count(&m::UNREADABLE, &labels(&[("reason", reason)]), count);
-    }
+    let mut unreadable = page.family(&m::UNREADABLE);
+    unreadable.add(&["cut"], totals.cut);
+    unreadable.add(&["undecodable"], totals.undecodable);
     page.single(&m::ICRC, totals.icrc_bad);
-    page.family(&m::FINDINGS);
+    let mut findings = page.family(&m::FINDINGS);
     for (id, count) in &tables.rules {
         let rule = Rule::ALL.iter().find(|rule| rule.info().id == *id);
         let severity = rule.map_or("", |rule| rule.info().severity.name());
-        page.count(
-            &m::FINDINGS,
-            &labels(&[("rule", id), ("severity", severity)]),
-            *count,
-        );
+        findings.add(&[*id, severity], count);
     }
     let tables = [
         ("rows", totals.rows, totals.rows_evicted),
         ("flows", totals.flows, totals.flows_evicted),
         ("notifiers", totals.points, totals.points_evicted),
     ];
-    page.family(&m::KEPT);
-    for (table, kept, _) in tables {
-        page.count(&m::KEPT, &labels(&[("table", table)]), kept);
+    let mut kept = page.family(&m::KEPT);
+    for (table, count, _) in tables {
+        kept.add(&[table], count);
     }
-    page.family(&m::EVICTED);
-    for (table, _, evicted) in tables {
-        page.count(&m::EVICTED, &labels(&[("table", table)]), evicted);
+    let mut evicted = page.family(&m::EVICTED);
+    for (table, _, count) in tables {
+        evicted.add(&[table], count);
     }
 }
 
@@ -381,20 +343,6 @@ pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is no address with a port: write 127.0.0.1:9464, [::1]:9464 or 9464")
     })
-}
-
-/// A page being served; no more when dropped.
-#[derive(Debug)]
-pub struct Server {
-    server: http::Server,
-}
-
-impl Server {
-    /// Where it listens: the port is the one in use, where 0 was asked for.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
 }
 
 /// Opens `address` for [`serve`]: a port that needs rights has to be, before they are given up.
@@ -449,7 +397,6 @@ pub fn serve(
         }),
         _ => None,
     };
-    let server = http::Server::start(listener, answer)
-        .map_err(|error| Failure::failed("cannot serve metrics").and(error.to_string()))?;
-    Ok(Server { server })
+    Server::start(listener, answer)
+        .map_err(|error| Failure::failed("cannot serve metrics").and(error.to_string()))
 }

@@ -330,62 +330,48 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
     }
     let mut table = bare();
     table.set_header(["times", "first", "severity", "what", ""]);
-    let mut rules: Vec<_> = tables
-        .rules
-        .iter()
-        .map(|(id, times)| {
-            let info = Rule::ALL
-                .iter()
-                .map(|rule| rule.info())
-                .find(|info| info.id == *id);
-            let logged = tables.events.iter().find(|event| event.what == *id);
-            let severity = info
-                .map(|info| info.severity)
-                .or(logged.map(|event| event.severity));
-            (
-                severity,
-                *id,
-                *times,
-                logged.and_then(|event| event.frame),
-                info.map_or("", |info| info.text),
-            )
+    let rule = |id: &str| {
+        let mut rules = Rule::ALL.iter().map(|rule| rule.info());
+        rules.find(|info| info.id == id)
+    };
+    let broken = tables.rules.iter();
+    let mut found: Vec<_> = broken
+        .map(|(id, times)| (rule(id).map(|info| info.severity), *id, *times))
+        .collect();
+    // What broke no rule is in the log alone: what is called the same and as bad is one thing.
+    let rules = found.len();
+    for event in &tables.events {
+        let kind = (Some(event.severity), event.what);
+        let mut all = found.iter_mut().enumerate();
+        match all.find(|(_, (severity, id, _))| (*severity, *id) == kind) {
+            Some((at, (.., times))) if at >= rules => *times = times.saturating_add(event.times),
+            Some(_) => {}
+            None => found.push((kind.0, kind.1, event.times)),
+        }
+    }
+    let mut lines: Vec<_> = found
+        .into_iter()
+        .map(|(severity, id, times)| {
+            let mut events = tables.events.iter();
+            let logged = events.find(|event| (Some(event.severity), event.what) == (severity, id));
+            let text = match (rule(id), logged) {
+                (Some(info), _) => info.text.into(),
+                // Of what is no rule, the log's first words say most.
+                (None, Some(event)) => words.text(&event.text),
+                (None, None) => "".into(),
+            };
+            let frame = logged.and_then(|event| event.frame);
+            (severity, times, id, frame, text)
         })
         .collect();
-    // What broke no rule is in the log alone.
-    for event in &tables.events {
-        let is_same = |severity, what| (severity, what) == (event.severity, event.what);
-        if (rules.iter()).any(|(severity, id, ..)| severity.is_some_and(|s| is_same(s, *id))) {
-            continue;
-        }
-        let same = tables
-            .events
-            .iter()
-            .filter(|other| is_same(other.severity, other.what));
-        let times = same.map(|event| event.times).fold(0, u64::saturating_add);
-        rules.push((Some(event.severity), event.what, times, event.frame, ""));
-    }
-    rules.sort_by_key(|(severity, _, times, ..)| std::cmp::Reverse((*severity, *times)));
-    for (severity, id, times, frame, text) in rules.iter().take(LIST) {
-        let text = match text {
-            // Of what is no rule, the log's first words say most.
-            &"" => {
-                let event = tables.events.iter().find(|event| event.what == *id);
-                event
-                    .map(|event| words.text(&event.text).into_owned())
-                    .unwrap_or_default()
-            }
-            text => (*text).to_owned(),
-        };
-        let frame = frame
-            .map(|frame| format!("frame {frame}"))
-            .unwrap_or_default();
-        let severity = severity.map_or("", |severity| severity.name());
+    lines.sort_by_key(|(severity, times, ..)| std::cmp::Reverse((*severity, *times)));
+    for (severity, times, id, frame, text) in lines.into_iter().take(LIST) {
         table.add_row([
-            grouped(*times),
-            frame,
-            severity.to_owned(),
-            (*id).to_owned(),
-            text,
+            grouped(times),
+            frame.map_or_else(String::new, |frame| format!("frame {frame}")),
+            severity.map_or("", |severity| severity.name()).to_owned(),
+            id.to_owned(),
+            text.into_owned(),
         ]);
     }
     if let Some(column) = table.column_mut(0) {
@@ -476,6 +462,7 @@ mod tests {
     use super::*;
     use crate::filter::Filter;
     use crate::tests::sample;
+    use insta::assert_snapshot;
 
     fn header() -> Header {
         Header {
@@ -488,7 +475,7 @@ mod tests {
     fn a_report_is_as_committed() {
         let words = Words::default();
         let text = report(&header(), &sample::tables(), &Selection::default(), &words);
-        sample::snapshot("output/report.txt", &text);
+        assert_snapshot!("report", text);
         for line in text.lines() {
             assert!(line.chars().count() <= usize::from(WIDTH), "{line}");
         }
@@ -514,7 +501,7 @@ mod tests {
             &Selection::default(),
             &words,
         );
-        sample::snapshot("output/report-nothing.txt", &text);
+        assert_snapshot!("report-nothing", text);
         assert!(
             text.contains("No congestion notification was seen in 1,234 packets."),
             "{text}"

@@ -61,8 +61,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    const BEGIN: &str = "<!-- made by the tests with FCN_BLESS=1: begin -->\n";
-    const END: &str = "<!-- made by the tests with FCN_BLESS=1: end -->\n";
+    const BEGIN: &str = "<!-- made by the tests with INSTA_UPDATE=always: begin -->\n";
+    const END: &str = "<!-- made by the tests with INSTA_UPDATE=always: end -->\n";
 
     #[test]
     fn the_documentation_has_every_column_and_metric() {
@@ -73,12 +73,12 @@ mod tests {
             .expect("the beginning of the part made");
         let (made, behind) = rest.split_once(END).expect("its end");
         let wanted = format!("\n{}\n", described());
-        if std::env::var_os("FCN_BLESS").is_some() {
+        if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
             fs::write(&file, format!("{before}{BEGIN}{wanted}{END}{behind}")).unwrap();
         } else {
             assert!(
                 made == wanted,
-                "SCHEMAS.md is not up to date (FCN_BLESS=1 writes it)"
+                "SCHEMAS.md is not up to date (INSTA_UPDATE=always writes it)"
             );
         }
         // What was written by hand has the members that there are.
@@ -86,8 +86,8 @@ mod tests {
         let selection = Selection::default();
         let snapshot = json::snapshot(&tables, &selection, &words);
         let line = json::Intervals::default().line(1, 2, &tables, &selection, &words, true);
-        let value = |document: &json::Document<'_>| serde_json::to_value(document).unwrap();
-        let (snapshot, line) = (value(&snapshot), value(&line));
+        let snapshot = serde_json::to_value(snapshot).unwrap();
+        let line = serde_json::to_value(line).unwrap();
         let totals = snapshot["totals"].as_object().unwrap().keys();
         let members = snapshot.as_object().unwrap().keys();
         for member in members

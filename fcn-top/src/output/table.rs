@@ -1,13 +1,24 @@
 //! A table of the screen into a file.
 
 use crate::output::csv::field;
-use crate::output::json::{Document, record};
+use crate::output::json::{self, Lines};
 use crate::record::Record;
 use crate::screen::{Format, Records, Writing};
 use crate::text::Words;
-use serde_json::json;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+
+/// A table as JSON, with members by the alphabet.
+#[derive(Serialize)]
+#[serde(bound = "R: Record")]
+struct Document<'t, R> {
+    at: u64,
+    rows: Lines<'t, R>,
+    schema: &'static str,
+    table: &'static str,
+    version: u32,
+}
 
 /// Writes a table into a new file; returns how many lines it had.
 ///
@@ -42,14 +53,14 @@ fn table<R: Record>(
 ) -> io::Result<()> {
     match writing.format {
         Format::Json => {
-            let rest = json!({
-                "schema": "fcn-top/table",
-                "version": 1,
-                "table": R::TABLE,
-                "at": writing.at,
-            });
-            let rows = || records.iter().map(|line| record(line, words));
-            Document::new(rest, || Box::new(rows())).write(out, false)
+            let document = Document {
+                at: writing.at,
+                rows: Lines::new(records, words),
+                schema: "fcn-top/table",
+                table: R::TABLE,
+                version: 1,
+            };
+            json::write(&document, out, false)
         }
         Format::Csv => {
             let mut csv = csv::Writer::from_writer(out);

@@ -1,4 +1,4 @@
-//! Tables made by hand, for tests of whatever shows tables; and the comparison with texts as committed.
+//! Tables made by hand, for tests of whatever shows tables.
 
 use crate::record::RowId;
 use crate::record::{
@@ -7,9 +7,7 @@ use crate::record::{
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
-use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
 
 /// 2025-11-22 08:15:00.123456789 UTC.
 pub(crate) const START: u64 = 1_763_799_300_123_456_789;
@@ -332,21 +330,4 @@ fn interfaces() -> Vec<InterfaceRecord> {
         about: "=HYPERLINK(\"x\") at 192.0.2.77".into(),
     };
     vec![live, file]
-}
-
-/// Compares a text with `tests/snapshots/` and `name`; FCN_BLESS=1 writes it there.
-#[track_caller]
-pub(crate) fn snapshot(name: &str, text: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/snapshots")
-        .join(name);
-    if std::env::var_os("FCN_BLESS").is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, text).unwrap();
-    }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        committed == text,
-        "{name} is not as committed (FCN_BLESS=1 writes it):\n{text}"
-    );
 }

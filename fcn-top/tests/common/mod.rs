@@ -99,22 +99,6 @@ pub fn capture(name: &str) -> String {
     captures().join(name).display().to_string()
 }
 
-/// Compares `text` with `tests/snapshots/name`; FCN_BLESS=1 writes it.
-#[track_caller]
-pub fn snapshot(name: &str, text: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/snapshots")
-        .join(name);
-    if std::env::var_os("FCN_BLESS").is_some() {
-        fs::write(&file, text).unwrap();
-    }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        committed == text,
-        "{name} is not as committed (FCN_BLESS=1 writes it):\n{text}"
-    );
-}
-
 /// A frame of a capture: interface, time, octets.
 pub type Frame = (u32, u64, Vec<u8>);
 

@@ -6,25 +6,16 @@ use crossterm::event::KeyCode;
 use fcn_top::screen::{App, Options, View};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
-use std::fs;
+use insta::assert_snapshot;
 use std::path::Path;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 15)];
 
-/// Compares with a picture as committed; `FCN_BLESS=1` commits the one drawn.
+/// The picture that is drawn is as committed.
 fn as_committed(name: &str, app: &mut App<'_>, (width, height): (u16, u16)) {
-    let drawn = text(&picture(app, width, height));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/screen");
-    let file = folder.join(format!("{name}-{width}x{height}.txt"));
-    if std::env::var_os("FCN_BLESS").is_some_and(|value| value == "1") {
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(&file, &drawn).unwrap();
-    }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        drawn == committed,
-        "{} is not as drawn now (FCN_BLESS=1 commits it):\n{drawn}",
-        file.display()
+    assert_snapshot!(
+        format!("{name}-{width}x{height}"),
+        text(&picture(app, width, height))
     );
 }
 

@@ -1,8 +1,10 @@
 //! Pages checked by the rules of the format, series that are bounded and never go back, and the page over HTTP.
 
 use super::*;
+use crate::output::http;
 use crate::record::RowId;
 use crate::tests::sample;
+use insta::assert_snapshot;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -75,7 +77,7 @@ fn page_of(tables: &Tables) -> BTreeMap<String, f64> {
 #[test]
 fn a_page_is_as_committed() {
     let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
-    sample::snapshot("output/metrics.txt", &page);
+    assert_snapshot!("metrics", page);
     let samples = checked(&page);
     assert_eq!(
         samples["fcn_top_notifications_total{kind=\"fast_cnp_2\"}"],
