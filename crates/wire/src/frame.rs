@@ -273,6 +273,10 @@ pub struct Frame<'a> {
     /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
     /// the carrier.
     overlong: Option<Error>,
+    /// Where the first such field of the innermost packet's IP and UDP headers is.
+    beyond: Option<usize>,
+    /// Whether IP or UDP of the innermost packet states no length.
+    unstated: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -304,6 +308,8 @@ impl<'a> Frame<'a> {
             icrc: None,
             end: End::Complete,
             overlong: None,
+            beyond: None,
+            unstated: false,
         }
     }
 
@@ -321,6 +327,7 @@ impl<'a> Frame<'a> {
         self.icrc = None;
         self.end = End::Complete;
         self.overlong = None;
+        self.enter_ip();
         self.walk(link);
     }
 
@@ -336,6 +343,13 @@ impl<'a> Frame<'a> {
         while let Ok(here) = next {
             next = walk.step(self, here);
         }
+    }
+
+    /// Forgets what was noted of the lengths of the packet around the one that begins.
+    #[inline]
+    const fn enter_ip(&mut self) {
+        self.beyond = None;
+        self.unstated = false;
     }
 
     /// The captured octets.
@@ -380,11 +394,23 @@ impl<'a> Frame<'a> {
     }
 
     /// The length of the innermost packet's IP or UDP that contradicts the rest: more than its carrier holds, or a datagram
-    /// that ends before its packet does. An IPv6 option's is that option's business.
+    /// that ends before its packet does, or an extension header that ends behind it. An IPv6 option's is that option's
+    /// business.
     pub(crate) fn contradicting_length(&self) -> Option<usize> {
         let ip = self.ip?;
-        let beyond = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
-        if let Some(e) = beyond.filter(|e| e.offset >= ip.start) {
+        if self.beyond.is_some() {
+            return self.beyond;
+        }
+        if let End::Malformed(e) = &self.end
+            && e.offset == ip.payload
+            && matches!(
+                e.layer,
+                Layer::HopByHop
+                    | Layer::DestinationOptions
+                    | Layer::Routing
+                    | Layer::Authentication
+            )
+        {
             return Some(e.offset);
         }
         let datagram = self.datagram()?;
@@ -445,7 +471,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the innermost datagram is RoCEv2: by its destination port, and where it comes from the port of others, by
+    /// Whether the innermost datagram is RoCEv2: by its destination port, unless it has no octets, and where it comes from the port of others, by
     /// what it [shows](proves_roce).
     #[inline]
     #[must_use]
@@ -529,6 +555,25 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// Where the option begins, and its type, in which octet `at` of the frame lies: one of the innermost packet, be it one
+    /// that runs past its header.
+    #[must_use]
+    pub fn option_around(&self, at: usize) -> Option<(usize, u8)> {
+        let header = (self.options_headers())
+            .find(|header| (header.start..header.start + header.bytes.len()).contains(&at))?;
+        let mut options = header.options();
+        let mut found = None;
+        while let Some(option) = options.next() {
+            let offset =
+                option.map_or_else(|_| options.failed_at(), |option| Some(option.offset))?;
+            if header.start + offset > at {
+                break;
+            }
+            found = Some((header.start + offset, u8_at(header.bytes, offset)));
+        }
+        found
+    }
+
     /// The innermost packet's first Fast CNP option: its header, and where it begins in that. It may run past the header.
     #[inline]
     pub(crate) fn fast_cnp_option(&self) -> Option<(OptionsHeader<'a>, usize)> {
@@ -554,9 +599,9 @@ impl<'a> Frame<'a> {
     }
 
     fn verdict(&self, datagram: &Datagram<'_>) -> Verdict {
-        // What options of packets around it say is their business.
-        let unclear = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
-        if unclear.is_some() || self.options.overrun || !datagram.is_whole() {
+        // Lengths of packets around it are their business. What it covers is not known where a length is not stated.
+        let unclear = self.beyond.is_some() || self.unstated || self.options.overrun;
+        if unclear || !datagram.is_whole() {
             return Verdict::Unchecked;
         }
         let end = datagram.payload_at() + datagram.payload_len;
@@ -778,8 +823,16 @@ impl Walk {
             let max = room.saturating_sub(uncounted);
             let error = Error::length(layer, field_at, field, value, min, max);
             overlong(frame, error);
+            frame.beyond.get_or_insert(field_at);
         }
         self.at + len.min(room)
+    }
+
+    /// The carrier's end, where a length field states none.
+    #[cold]
+    fn unstated(&self, frame: &mut Frame<'_>) -> usize {
+        frame.unstated = true;
+        self.limit
     }
 
     /// Stops at a payload that ends at `end`: cut where the capture ends before.
@@ -921,6 +974,7 @@ impl Walk {
     fn ipv4(&mut self, frame: &mut Frame<'_>) -> Step {
         const LAYER: Layer = Layer::Ipv4;
         self.tunnel(frame, LAYER)?;
+        frame.enter_ip();
         let here = self.array::<20>(frame, LAYER)?;
         let (first, total) = (u8_at(here, 0), usize::from(u16_at(here, 2)));
         if first >> 4 != 4 {
@@ -936,7 +990,7 @@ impl Walk {
         let field = ("total length", self.at + 2);
         // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
         let end = match total {
-            0 => self.limit,
+            0 => self.unstated(frame),
             total if total < header => {
                 let room = self.limit - self.at;
                 let error = Error::length(LAYER, field.1, field.0, total, header, room);
@@ -972,13 +1026,14 @@ impl Walk {
     fn ipv6(&mut self, frame: &mut Frame<'_>) -> Step {
         const LAYER: Layer = Layer::Ipv6;
         self.tunnel(frame, LAYER)?;
+        frame.enter_ip();
         let here = self.array::<40>(frame, LAYER)?;
         let Ok(slice) = Ipv6HeaderSlice::from_slice(here) else {
             return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
         };
         // 0: a jumbogram, or segmentation left to the sender's hardware.
         let end = match usize::from(slice.payload_length()) {
-            0 => self.limit,
+            0 => self.unstated(frame),
             len => {
                 let field = ("payload length", self.at + 4);
                 self.bounded(frame, LAYER, field, len, (0, 40))
@@ -1083,9 +1138,9 @@ impl Walk {
         let len = usize::from(header.length());
         let field = ("UDP length", self.at + 4);
         let end = match len {
-            // RFC 2675: a jumbogram, or segmentation left to the sender's hardware.
-            0 => self.limit,
-            1..8 => {
+            // RFC 2675: a jumbogram, which IPv4 has not.
+            0 if ip.source.is_ipv6() => self.unstated(frame),
+            0..8 => {
                 let room = self.limit - self.at;
                 let error = Error::length(Layer::Udp, field.1, field.0, len, 8, room);
                 return Err(malformed(frame, error));
@@ -1107,7 +1162,9 @@ impl Walk {
             payload_len: end - self.at,
         };
         frame.upper = Upper::Udp(datagram);
+        // One without octets, as scans and keep-alives send it, is anybody's.
         frame.roce = datagram.destination_port == frame.profile.rocev2_port
+            && datagram.payload_len > 0
             && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
                 || frame.proves_roce(&datagram));
         Self::payload(frame, Layer::Payload, end)

@@ -83,7 +83,7 @@ fn lengths(scene: &mut Scene) -> Result<()> {
         .say("Shorter than a BTH", &[CNP_V6, udp, Part::Bytes(&half)])?
         .breaks(&[Rule::RoceMalformed]);
     scene
-        .say("UDP without anything", &[CNP_V6, udp])?
+        .say("One octet", &[CNP_V6, udp, Part::Bytes(&half[..1])])?
         .breaks(&[Rule::RoceMalformed]);
     Ok(())
 }
