@@ -165,6 +165,11 @@ impl<'m> Plan<'m> {
         Self { quoted, ..self }
     }
 
+    /// Whether nothing of what follows is said to break a rule.
+    pub const fn silence(&mut self, silent: bool) {
+        self.quoted = silent;
+    }
+
     /// Findings beyond the first [`MAX_FINDINGS`], which were left out.
     pub const fn left_out(&self) -> usize {
         self.left_out

@@ -1679,6 +1679,40 @@ fn damaged() -> Vec<Packet> {
         none[60..62].fill(0);
         frames.extend([wrong, none]);
     }
+    // No octets, no length, and no length around a tunnel's packet that is right.
+    let with = |at: usize, value: u16| {
+        let mut frame = cnp.clone();
+        frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+        frame
+    };
+    let mut empty = cnp[..62].to_vec();
+    empty[18..20].copy_from_slice(&8u16.to_be_bytes());
+    empty[58..60].copy_from_slice(&8u16.to_be_bytes());
+    let tunnel = |outer: u16, inner: Vec<u8>| {
+        let mut frame = with(18, outer)[..54].to_vec();
+        frame[20] = 41;
+        frame.extend(&inner[14..]);
+        frame
+    };
+    frames.extend([
+        empty,
+        with(58, 0),
+        tunnel(200, cnp.clone()),
+        tunnel(200, with(18, 150)),
+        tunnel(81, with(18, 42)),
+    ]);
+    // Padding, and an IOAM option, that runs past its header in front of the rest; a header that runs past the packet.
+    for option in [[1, 5], [1, 100], [0x31, 3], [0x31, 99], [0x9E, 4]] {
+        for header in [0, 60] {
+            let mut frame = with(18, 48);
+            frame[20] = header;
+            let options = [17, 0, option[0], option[1], 0, 0, 0, 0];
+            frame.splice(54..54, options);
+            frames.push(frame.clone());
+            frame[55] = 40;
+            frames.push(frame);
+        }
+    }
     // A Fast CNP that ends within its transport header; options upon options.
     let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
         original_destination: receiver,
@@ -1747,9 +1781,7 @@ fn rules_that_a_packet_breaks_are_those_of_the_audit() {
         let frames: BTreeSet<_> = wanted.keys().chain(found.keys()).copied().collect();
         for frame in frames {
             let (got, want) = (found.get(&frame), wanted.get(&frame));
-            // Wireshark shows nobody a datagram without octets.
-            let empty = BTreeSet::from([Rule::RoceMalformed.info().id.to_owned()]);
-            if got != want && (got.is_some() || want != Some(&empty)) {
+            if got != want {
                 differ.push(format!(
                     "{}: frame {frame}: {got:?}, {want:?}",
                     path.display()

@@ -802,6 +802,42 @@ fn the_rocev2_port_follows_infinibands_preference_and_decode_as() {
     assert_eq!(count(&["--disable-protocol", "infiniband"]), 0);
 }
 
+/// What a packet is read as, the subtree that all notifications share, goes by the choice and not by the port.
+#[test]
+fn what_decode_as_has_chosen_keeps_nothing_of_what_the_port_says() {
+    let Some(tshark) = with_plugin() else { return };
+    let kinds = |name: &str, port: u16, protocol: &str| -> BTreeSet<String> {
+        let choice = format!("udp.port=={port},{protocol}");
+        let filter = format!("udp.dstport == {port} && {protocol}");
+        let arguments = [
+            "-d", &choice, "-Y", &filter, "-T", "fields", "-e", "fcn.kind",
+        ];
+        decode(&tshark, &capture(name), &arguments)
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    };
+    let none = || BTreeSet::from([String::new()]);
+    assert_eq!(kinds("formats-proxy-cn", 1021, "wanfcn"), none());
+    assert_eq!(kinds("formats-cnp", 4791, "wanfcn"), none());
+    assert_eq!(kinds("formats-cnp", 4791, "proxycn"), none());
+    assert!(kinds("formats-wan-fcn", 1022, "wanfcn").contains("wan_fcn"));
+}
+
+#[test]
+fn infinibands_port_that_is_a_messages_is_said() {
+    let Some(tshark) = with_plugin() else { return };
+    let said = |preference: &str| {
+        let mut command = tshark.command();
+        let path = tshark.readable(&capture("formats-wan-fcn")).unwrap();
+        let output = command.args(["-o", preference, "-r"]).arg(path).output();
+        String::from_utf8_lossy(&output.unwrap().stderr).into_owned()
+    };
+    let text = said("infiniband.rroce.port:1022");
+    assert!(text.contains("1022 is also wanfcn.udp.port"), "{text}");
+    assert!(!said("infiniband.rroce.port:4800").contains("is also"));
+}
+
 #[test]
 fn fields_are_listed_and_none_hides_one_of_wiresharks() {
     let Some(tshark) = with_plugin() else { return };

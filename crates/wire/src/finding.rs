@@ -251,7 +251,7 @@ rules! {
         "The Next Hop Dependent Characteristics attribute is not marked optional and transitive";
     PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, "draft-ietf-idr-nhc section 2.1",
         "The same characteristic with the same value occurs twice";
-    PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 9792 section 2, RFC 8362 section 4, RFC 7606 section 3",
+    PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 7684 section 2.1, RFC 9792 section 2, RFC 8362 section 4, RFC 7606 section 3",
         "Flags, a prefix TLV or an attribute that counts once occurs again; only the first is used";
     PncNotHost = "pnc.prefix.not_host", Pnc, Warning, "draft-xiao-rtgwg-proxy-congestion-notification section 5.1",
         "PNC is set on a prefix that is not a host's (/32 or /128)";

@@ -273,6 +273,10 @@ pub struct Frame<'a> {
     /// A length field (of a layer, or of an IPv6 option) that claims more than its carrier holds: the walk goes on within
     /// the carrier.
     overlong: Option<Error>,
+    /// Where the first such field of the innermost packet's IP and UDP headers is.
+    beyond: Option<usize>,
+    /// Whether IP or UDP of the innermost packet states no length.
+    unstated: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -304,6 +308,8 @@ impl<'a> Frame<'a> {
             icrc: None,
             end: End::Complete,
             overlong: None,
+            beyond: None,
+            unstated: false,
         }
     }
 
@@ -321,7 +327,15 @@ impl<'a> Frame<'a> {
         self.icrc = None;
         self.end = End::Complete;
         self.overlong = None;
+        self.enter_ip();
         walk::locate(self, link);
+    }
+
+    /// Forgets what was noted of the lengths of the packet around the one that begins.
+    #[inline]
+    const fn enter_ip(&mut self) {
+        self.beyond = None;
+        self.unstated = false;
     }
 
     /// The captured octets.
@@ -366,11 +380,23 @@ impl<'a> Frame<'a> {
     }
 
     /// The length of the innermost packet's IP or UDP that contradicts the rest: more than its carrier holds, or a datagram
-    /// that ends before its packet does. An IPv6 option's is that option's business.
+    /// that ends before its packet does, or an extension header that ends behind it. An IPv6 option's is that option's
+    /// business.
     pub(crate) fn contradicting_length(&self) -> Option<usize> {
         let ip = self.ip?;
-        let beyond = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
-        if let Some(e) = beyond.filter(|e| e.offset >= ip.start) {
+        if self.beyond.is_some() {
+            return self.beyond;
+        }
+        if let End::Malformed(e) = &self.end
+            && e.offset == ip.payload
+            && matches!(
+                e.layer,
+                Layer::HopByHop
+                    | Layer::DestinationOptions
+                    | Layer::Routing
+                    | Layer::Authentication
+            )
+        {
             return Some(e.offset);
         }
         let datagram = self.datagram()?;
@@ -436,7 +462,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the innermost datagram is RoCEv2: by its destination port, and where it comes from the port of others, by
+    /// Whether the innermost datagram is RoCEv2: by its destination port, unless it has no octets, and where it comes from the port of others, by
     /// what it [shows](proves_roce).
     #[inline]
     #[must_use]
@@ -505,6 +531,25 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// Where the option begins, and its type, in which octet `at` of the frame lies: one of the innermost packet, be it one
+    /// that runs past its header.
+    #[must_use]
+    pub fn option_around(&self, at: usize) -> Option<(usize, u8)> {
+        let header = (self.options_headers())
+            .find(|header| (header.start..header.start + header.bytes.len()).contains(&at))?;
+        let mut options = header.options();
+        let mut found = None;
+        while let Some(option) = options.next() {
+            let offset =
+                option.map_or_else(|_| options.failed_at(), |option| Some(option.offset))?;
+            if header.start + offset > at {
+                break;
+            }
+            found = Some((header.start + offset, u8_at(header.bytes, offset)));
+        }
+        found
+    }
+
     /// The innermost packet's first Fast CNP option: its header, and where it begins in that. It may run past the header.
     #[inline]
     pub(crate) fn fast_cnp_option(&self) -> Option<(OptionsHeader<'a>, usize)> {
@@ -530,9 +575,9 @@ impl<'a> Frame<'a> {
     }
 
     fn verdict(&self, datagram: &Datagram<'_>) -> Verdict {
-        // What options of packets around it say is their business.
-        let unclear = self.overlong.filter(|e| e.layer != Layer::Ipv6Option);
-        if unclear.is_some() || self.options.overrun || !datagram.is_whole() {
+        // Lengths of packets around it are their business. What it covers is not known where a length is not stated.
+        let unclear = self.beyond.is_some() || self.unstated || self.options.overrun;
+        if unclear || !datagram.is_whole() {
             return Verdict::Unchecked;
         }
         let end = datagram.payload_at() + datagram.payload_len;

@@ -10,6 +10,7 @@ use fcn_wire::icrc::Verdict;
 use fcn_wire::pnc;
 use fcn_wire::{
     End, Error, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification, Profile,
+    Rule,
 };
 use frame_support::{
     ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, isis_frame, samples, udp, v4, v6,
@@ -351,7 +352,7 @@ fn extension_headers_are_followed_in_any_order() {
             let n = Notification::of(&frame, IcrcCheck::On).unwrap();
             assert_eq!((n.kind, n.told), (Kind::FastCnp1, SENDER.into()));
             let rules: Vec<_> = n.findings.into_iter().map(|f| f.rule).collect();
-            assert_eq!(rules, [fcn_wire::Rule::FastCnpSeveralHeaders], "{order:?}");
+            assert_eq!(rules, [Rule::FastCnpSeveralHeaders], "{order:?}");
         }
     }
     assert_eq!(orders, 24);
@@ -437,20 +438,31 @@ fn fragments_are_said_to_be_fragments() {
 
 #[test]
 fn lengths_of_zero_mean_the_rest_of_the_frame() {
-    // Segmentation left to the sender's hardware: IP and UDP lengths not filled in yet.
-    for (name, ip_len, udp_len) in [("cnp_v4", 16, 38), ("cnp_v6", 18, 58)] {
+    // Segmentation left to the sender's hardware, or a jumbogram. What the ICRC covers is not known then.
+    let (ip4, ip6, udp6) = (16, 18, 58);
+    for (name, zeros) in [
+        ("cnp_v4", &[ip4][..]),
+        ("cnp_v6", &[ip6]),
+        ("cnp_v6", &[udp6]),
+        ("cnp_v6", &[ip6, udp6]),
+    ] {
         let mut bytes = sample(name).behind(&[]);
-        for zero in [&[ip_len][..], &[udp_len], &[ip_len, udp_len]] {
-            for at in zero {
-                bytes[*at..at + 2].fill(0);
-            }
-            let frame = read(&bytes);
-            assert_eq!(frame.end(), End::Complete, "{name} {zero:?}");
-            let datagram = frame.datagram().unwrap();
-            assert_eq!(datagram.payload_len, CNP_LEN);
-            assert!(matches!(frame.message(), Message::Cnp(_)));
+        for at in zeros {
+            bytes[*at..at + 2].fill(0);
         }
+        let frame = read(&bytes);
+        assert_eq!(frame.end(), End::Complete, "{name} {zeros:?}");
+        let datagram = frame.datagram().unwrap();
+        assert_eq!(datagram.payload_len, CNP_LEN);
+        assert!(matches!(frame.message(), Message::Cnp(_)));
+        assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
     }
+    // IPv4 knows no jumbograms, so its UDP always states a length.
+    let mut bytes = sample("cnp_v4").behind(&[]);
+    bytes[38..40].fill(0);
+    let frame = read(&bytes);
+    assert!(matches!(frame.end(), End::Malformed(e) if e.offset == 38));
+    assert!(!frame.is_roce());
     let mut bytes = sample("bgp").behind(&[]);
     bytes[18..20].fill(0);
     let frame = read(&bytes);
@@ -562,7 +574,7 @@ fn a_cut_packet_of_another_length_is_not_taken_for_a_cnp() {
     assert!(matches!(frame.message(), Message::Roce(_, None)));
     assert_eq!(Notification::of(&frame, IcrcCheck::On), None);
     let whole = read(&bytes);
-    assert!(findings(&whole).has(fcn_wire::Rule::CnpMalformed));
+    assert!(findings(&whole).has(Rule::CnpMalformed));
 }
 
 /// Of several IOAM options in one header, the trace is found wherever it stands.
@@ -717,4 +729,50 @@ fn a_checksum_that_the_senders_hardware_completes_is_not_wrong() {
         assert_eq!(datagram.has_bad_checksum(), dropped, "{checksum:#06x}");
         assert_eq!(matches!(frame.message(), Message::WanFcn(_)), !dropped);
     }
+}
+
+#[test]
+fn a_datagram_without_octets_is_nobodys() {
+    let mut bytes = sample("cnp_v6").behind(&[]);
+    bytes.truncate(62);
+    bytes[18..20].copy_from_slice(&8u16.to_be_bytes());
+    bytes[58..60].copy_from_slice(&8u16.to_be_bytes());
+    let frame = read(&bytes);
+    assert_eq!((frame.end(), frame.is_roce()), (End::Complete, false));
+    assert!(findings(&frame).is_empty());
+}
+
+#[test]
+fn lengths_of_the_packets_around_are_not_those_of_the_innermost() {
+    // 40 octets of IPv6 around it, whose length is wrong; then both are.
+    let inner = sample("cnp_v6").behind(&[]);
+    let mut bytes = inner[..54].to_vec();
+    bytes[20] = 41;
+    bytes[18..20].copy_from_slice(&200u16.to_be_bytes());
+    bytes.extend(&inner[14..]);
+    let frame = read(&bytes);
+    assert!(matches!(frame.end(), End::Malformed(e) if e.offset == 18));
+    assert!(matches!(frame.verify_icrc(), Verdict::Good(_)));
+    assert!(findings(&frame).is_empty());
+    bytes[58..60].copy_from_slice(&100u16.to_be_bytes());
+    let frame = read(&bytes);
+    let found = findings(&frame);
+    let first = found.as_slice()[0];
+    assert_eq!((first.rule, first.offset), (Rule::PacketLength, 58));
+    assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
+}
+
+#[test]
+fn an_options_header_longer_than_its_packet_contradicts_the_length() {
+    let mut bytes = sample("fast_cnp_1").behind(&[]);
+    bytes[55] = 40;
+    let rules: Vec<_> = findings(&read(&bytes))
+        .as_slice()
+        .iter()
+        .map(|found| (found.rule, found.offset))
+        .collect();
+    assert_eq!(rules, [(Rule::PacketLength, 54)]);
+    // Not known to be ours.
+    bytes[56] = 0x1D;
+    assert!(findings(&read(&bytes)).is_empty());
 }

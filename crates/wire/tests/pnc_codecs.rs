@@ -727,6 +727,30 @@ fn flags_of_ospf_without_whole_words_make_their_lsa_malformed() {
 }
 
 #[test]
+fn of_an_extended_prefix_that_stands_twice_in_an_lsa_the_first_counts() {
+    let one = |text, flags| ospf2::ExtendedPrefixRepr {
+        route_type: ospf2::INTRA_AREA,
+        prefix: prefix(text),
+        tlv_flags: 0x40,
+        flags,
+    };
+    let pnc = Some(&ospf2::FLAGS_PNC_ONLY[..]);
+    let first = [one("192.0.2.7/32", None), one("192.0.2.7/32", pnc)];
+    let other = [one("192.0.2.7/32", pnc), one("192.0.2.8/32", pnc)];
+    // Other LSAs are told apart.
+    let bytes = lsu2(&[lsa2(&first), lsa2(&other)]);
+    let (ads, findings) = read(Protocol::Ospf2, &bytes);
+    let expected = [
+        ("192.0.2.7/32", false),
+        ("192.0.2.7/32", true),
+        ("192.0.2.8/32", true),
+    ];
+    expect(&ads, &expected);
+    let found: Vec<_> = findings.into_iter().map(|f| (f.rule, f.offset)).collect();
+    assert_eq!(found, [(Rule::PncSeveral, ads[0].offset + 12)]);
+}
+
+#[test]
 fn path_identifiers_are_noticed() {
     let mut bytes = update(V4.into(), &[], Some(ONE_PNC));
     for id in 1..=2u8 {
@@ -1281,6 +1305,12 @@ proptest! {
         ),
         area in any::<u32>(),
     ) {
+        // One that an LSA has twice counts once.
+        let mut lsas = lsas;
+        for lsa in &mut lsas {
+            let mut seen = Vec::new();
+            lsa.3.retain(|(prefix, ..)| !seen.contains(prefix) && { seen.push(*prefix); true });
+        }
         let prefixes: Vec<Vec<_>> = lsas.iter().map(|lsa| lsa.3.iter().map(|(prefix, route_type, flags)| {
             ospf2::ExtendedPrefixRepr {
                 route_type: *route_type, prefix: *prefix, tlv_flags: 0, flags: flags.as_deref(),

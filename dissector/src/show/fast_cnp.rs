@@ -1,20 +1,22 @@
 //! Options headers: the Fast CNP options in their place, the proxy address option, and the Fast CNP as a whole.
 
-use super::roce::{FAST, OptionNoted, RoceAt, around, cnp_part};
-use super::{Scene, ioam};
+use super::roce::{FAST, OptionNoted, RoceAt, cnp_part};
+use super::{Scene, ioam, is_extension_of_innermost};
 use crate::locate::Known;
 use crate::names::{F, P};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
-use fcn_wire::Layer;
 use fcn_wire::bth::{Bth, Opcode};
 use fcn_wire::error::Error;
 use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::finding::Family;
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::frame::{End, Frame};
+use fcn_wire::ioam::IoamOption;
 use fcn_wire::ipv6_ext::{Ipv6Option, Options};
 use fcn_wire::message::IcrcCheck;
 use fcn_wire::notification::Notification;
 use fcn_wire::proxy_address::ProxyAddress;
+use fcn_wire::{Layer, Profile};
 use std::net::IpAddr;
 
 /// An options header with options of ours in it.
@@ -28,6 +30,8 @@ pub struct OptionsAt {
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// A RoCEv2 packet with the same addresses in the same data source; counts where the packet was reassembled from fragments.
     pub roce_noted: Option<RoceAt>,
+    /// Whether nothing was noted behind it: Wireshark may have given up before it came to UDP.
+    pub is_last: bool,
 }
 
 impl OptionsAt {
@@ -43,19 +47,31 @@ impl OptionsAt {
 /// Most options of ours shown in one header; a packet has one.
 pub const MAX_SHOWN: usize = 32;
 
-/// Whether an options header has an option of ours in it, and whether that is a Fast CNP option.
-pub fn has_ours(header: &[u8], scene: &fcn_wire::Profile) -> (bool, bool) {
+/// Whether something is to be said of an options header, and whether it has a Fast CNP option: it has an option of ours in it,
+/// or one that Wireshark may stop at, which runs past it or is no IOAM trace that can be read.
+pub fn has_ours(header: &[u8], profile: &Profile) -> (bool, bool) {
     let (mut any, mut fast) = (false, false);
     for option in Options::new(Layer::DestinationOptions, header) {
         let kind = match option {
-            Ok(option) => option.kind,
-            Err(e) => kind_of_overrun(header, &e).unwrap_or(0),
+            Ok(option) => {
+                any |= option.kind == profile.ioam_option && !is_ioam(option.data);
+                option.kind
+            }
+            Err(e) => {
+                any = true;
+                kind_of_overrun(header, &e).unwrap_or(0)
+            }
         };
-        let is_fast = scene.is_fast_cnp(kind);
+        let is_fast = profile.is_fast_cnp(kind);
         fast |= is_fast;
-        any |= is_fast || kind == scene.proxy_address_option;
+        any |= is_fast || kind == profile.proxy_address_option;
     }
     (any, fast)
+}
+
+/// Whether the data of an IOAM option can be read, a trace's to its end.
+fn is_ioam(data: &[u8]) -> bool {
+    IoamOption::parse(data).is_ok_and(|option| option.trace().is_none_or(|trace| trace.is_ok()))
 }
 
 /// The type of the option that runs past its header, where that is what `e` says.
@@ -75,9 +91,21 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
     let len = (usize::from(*units) + 1) * 8;
     let header = scene.slice(place.start, len);
     let source = place.addresses.map(|(source, _)| source);
-    let found = source
-        .and_then(|source| scene.ip_header(place.start, Known::ExtensionHeader, source))
-        .map(|start| (start, scene.frame(start)));
+    let found =
+        source.and_then(|source| scene.frame_around(place.start, Known::ExtensionHeader, source));
+    let own = found.as_ref().filter(|(start, frame)| {
+        (place.start.checked_sub(*start))
+            .is_some_and(|place| is_extension_of_innermost(frame, place))
+    });
+    let innermost = own.is_some();
+    let is_whole = match own {
+        Some((start, frame)) => {
+            (frame.spans().iter()).any(|span| start + span.start == place.start)
+        }
+        None => header.len() == len,
+    };
+    // What a header breaks that its packet does not hold whole, nobody can tell.
+    plan.silence(scene.quoted || !is_whole);
 
     let mut first_fast = None;
     let mut has_proxy = false;
@@ -112,15 +140,19 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
         }
     }
 
+    plan.silence(scene.quoted);
     let mut packet_findings = Findings::new();
     let mut is_first = true;
-    let mut innermost = false;
     if let Some((start, frame)) = &found {
-        frame.check(IcrcCheck::Off, &mut packet_findings);
+        let icrc = if scene.check_icrc && place.is_last {
+            IcrcCheck::On
+        } else {
+            IcrcCheck::Off
+        };
+        frame.check(icrc, &mut packet_findings);
         let ours = frame
             .options_headers()
             .find(|header| has_ours(header.bytes, scene.profile).0);
-        innermost = ours.is_some();
         is_first = ours.is_none_or(|header| header.start + start == place.start);
     }
     if has_proxy && is_first && packet_findings.has(Rule::ProxyAddressSeveral) {
@@ -129,6 +161,10 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
     // As many as `check` has left out, where it is about the same options.
     if innermost && is_first {
         plan.leave_out(packet_findings.dropped().saturating_sub(plan.left_out()));
+    }
+    if let Some((start, frame)) = found.as_ref().filter(|_| innermost && place.is_last) {
+        let behind = (place.start + header.len()).saturating_sub(*start);
+        unseen(plan, *start, frame, behind, &packet_findings);
     }
     let Some(option_at) = first_fast else { return };
     if is_fast_already_shown(scene, place, found.as_ref()) {
@@ -141,6 +177,39 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
     };
     whole(plan, scene, place, &packet);
 }
+
+/// Plans what `findings` say of the packet `behind` an options header, to which Wireshark did not come: an option may have
+/// stopped it. A Fast CNP whose option lies before that is [shown](whole) with its part behind.
+fn unseen(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
+    let is_fast_shown = (frame.options_headers())
+        .any(|header| header.start < behind && has_ours(header.bytes, frame.profile()).1);
+    plan.push(Op::Goto(Anchor::Root));
+    for finding in findings {
+        let is_shown = match finding.rule.info().family {
+            _ if OF_FAST_CNP.contains(&finding.rule) => is_fast_shown,
+            Family::FastCnp | Family::ProxyAddress => finding.offset < behind,
+            Family::Cnp => is_fast_shown,
+            Family::Ioam => {
+                let option = frame.option_around(finding.offset);
+                finding.offset < behind
+                    && option.is_some_and(|(_, kind)| frame.profile().is_fast_cnp(kind))
+            }
+            _ => false,
+        };
+        if !is_shown {
+            plan.expert(finding.rule, at(base + finding.offset, finding.len));
+        }
+    }
+}
+
+/// What a Fast CNP breaks as a whole.
+const OF_FAST_CNP: [Rule; 5] = [
+    Rule::FastCnpSeveral,
+    Rule::FastCnpSeveralHeaders,
+    Rule::FastCnpNotCnp,
+    Rule::FastCnpAddressed,
+    Rule::FastCnpSource,
+];
 
 /// Whether an earlier header of the same packet has a Fast CNP option: the packet is one Fast CNP.
 fn is_fast_already_shown(
@@ -160,8 +229,8 @@ fn is_fast_already_shown(
 /// know the option, mostly.
 pub fn quotation(scene: &Scene<'_>, place: &OptionsAt) -> Option<ColumnText> {
     let (source, _) = place.addresses?;
-    let start = scene.ip_header(place.start, Known::ExtensionHeader, source)?;
-    let notification = Notification::read(&scene.frame(start))?;
+    let (_, frame) = scene.frame_around(place.start, Known::ExtensionHeader, source)?;
+    let notification = Notification::read(&frame)?;
     Some(ColumnText::new(format_args!(" [quotes {notification}]")))
 }
 
@@ -245,23 +314,9 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
     }
     let base = packet.found.as_ref().map_or(0, |(start, _)| *start);
     for finding in &packet.findings {
-        if matches!(
-            finding.rule,
-            Rule::FastCnpSeveral
-                | Rule::FastCnpSeveralHeaders
-                | Rule::FastCnpNotCnp
-                | Rule::FastCnpAddressed
-                | Rule::FastCnpSource
-        ) && packet.found.is_some()
-        {
+        if OF_FAST_CNP.contains(&finding.rule) && packet.found.is_some() {
             plan.expert_of_all(finding.rule, at(base + finding.offset, finding.len));
         }
-    }
-    if place.roce_noted.is_none()
-        && let Some((start, frame)) = &packet.found
-    {
-        // Wireshark may have given up before it came to UDP.
-        around(plan, *start, frame);
     }
     if packet.found.is_none() && roce.is_none() && place.addresses.is_some() && !scene.quoted {
         // A tunnel follows, or something that is no IP packet at all.

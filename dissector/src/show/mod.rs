@@ -59,6 +59,8 @@ pub struct Scene<'a> {
     pub check_icrc: bool,
     /// Whether this is quoted in another packet (an ICMP error, a proxy notification).
     pub quoted: bool,
+    /// What the data source begins with, where it is the frame itself: then it is read as every other tool reads it.
+    pub link: Option<LinkType>,
 }
 
 impl<'a> Scene<'a> {
@@ -80,10 +82,32 @@ impl<'a> Scene<'a> {
         payload: usize,
         source: Option<IpAddr>,
     ) -> Option<(usize, Frame<'a>)> {
-        let start = self.ip_header(payload.checked_sub(8)?, Known::Udp, source?)?;
-        let frame = self.frame(start);
+        let (start, frame) = self.frame_around(payload.checked_sub(8)?, Known::Udp, source?)?;
         let found = frame.datagram()?.payload_at() + start;
         (found == payload).then_some((start, frame))
+    }
+
+    /// The packet that has what is `known` at `place`, and where the offsets of its layers count from: the frame, where its
+    /// innermost packet is that one, else the packet's own IP header.
+    fn frame_around(
+        &self,
+        place: usize,
+        known: Known,
+        source: IpAddr,
+    ) -> Option<(usize, Frame<'a>)> {
+        if let Some(link) = self.link.filter(|_| !self.quoted) {
+            let mut frame = Frame::empty(self.profile);
+            frame.renew(self.bytes, self.wire_len, link);
+            let is_there = match known {
+                Known::Udp => (frame.datagram()).is_some_and(|datagram| datagram.start == place),
+                Known::ExtensionHeader => is_extension_of_innermost(&frame, place),
+            };
+            if is_there {
+                return Some((0, frame));
+            }
+        }
+        let start = self.ip_header(place, known, source)?;
+        Some((start, self.frame(start)))
     }
 
     fn ip_header(&self, place: usize, what: Known, source: IpAddr) -> Option<usize> {
@@ -97,6 +121,11 @@ impl<'a> Scene<'a> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         rest.get(..len).unwrap_or(rest)
     }
+}
+
+/// Whether the extension header at `place` is one of the innermost packet, be it one that the packet does not hold whole.
+fn is_extension_of_innermost(frame: &Frame<'_>, place: usize) -> bool {
+    (frame.ip()).is_some_and(|ip| ip.start < place && place <= ip.payload)
 }
 
 /// Who sent a broken message to whom, where that is known, for the Info column.
@@ -127,7 +156,7 @@ pub fn frame<'a>(scene: &Scene<'a>, place: &RoceAt) -> Option<Frame<'a>> {
 
 /// What the packet was meant as that has what is `known` at `place`, where it cannot be read as a notification.
 pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> Option<Broken> {
-    let frame = scene.frame(scene.ip_header(place, known, source)?);
+    let (_, frame) = scene.frame_around(place, known, source)?;
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
     Broken::of(&frame, &findings)
@@ -187,6 +216,7 @@ mod tests {
             profile: &Profile::DEFAULT,
             check_icrc: true,
             quoted,
+            link: None,
         }
     }
 
@@ -224,6 +254,7 @@ mod tests {
                 hop_by_hop: packet[6] == 0,
                 addresses: addresses(packet),
                 roce_noted: None,
+                is_last: true,
             };
             options(plan, &scene(packet, quoted), &place);
         })

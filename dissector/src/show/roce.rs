@@ -5,10 +5,9 @@ use crate::names::{F, P, UNVERIFIED};
 use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
 use fcn_wire::bth::{BTH_LEN, Bth, Opcode};
 use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
-use fcn_wire::finding::{Findings, Rule};
+use fcn_wire::finding::{Family, Finding, Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::icrc::{ICRC_LEN, Verdict};
-use fcn_wire::ioam::IoamOption;
 use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
 use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
@@ -187,24 +186,15 @@ pub(super) fn around(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
 
 /// Plans the rules that the packet's own IOAM trace breaks, in its option; Wireshark decodes the trace itself.
 fn ioam_rules(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
-    for header in frame.options_headers() {
-        for option in header.readable() {
-            if option.kind != frame.profile().ioam_option {
-                continue;
-            }
-            let option_at = base + header.start + option.offset;
-            let mut findings = Findings::new();
-            match IoamOption::parse(option.data) {
-                Ok(ioam) => ioam.check(&mut findings),
-                Err(_) => findings.push(Rule::IoamMalformed, 0, 1),
-            }
-            if !findings.is_empty() {
-                plan.push(Op::Goto(Anchor::Ipv6Option(start(option_at))));
-            }
-            for finding in &findings {
-                let here = at(option_at + 2 + finding.offset, finding.len);
-                plan.expert(finding.rule, here);
-            }
+    let mut findings = Findings::new();
+    frame.check(IcrcCheck::Off, &mut findings);
+    let is_ioam = |finding: &&Finding| finding.rule.info().family == Family::Ioam;
+    for finding in (&findings).into_iter().filter(is_ioam) {
+        if let Some((option_at, kind)) = frame.option_around(finding.offset)
+            && !frame.profile().is_fast_cnp(kind)
+        {
+            plan.push(Op::Goto(Anchor::Ipv6Option(start(base + option_at))));
+            plan.expert(finding.rule, at(base + finding.offset, finding.len));
         }
     }
 }
@@ -248,7 +238,7 @@ pub(super) fn cnp_part(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt, f
 }
 
 fn is_cnp_rule(rule: Rule) -> bool {
-    rule.info().family == fcn_wire::finding::Family::Cnp
+    rule.info().family == Family::Cnp
 }
 
 fn icrc(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt, frame: Option<&Frame<'_>>) {

@@ -9,8 +9,8 @@ use crate::names::P;
 use crate::plan::{ColumnText, Op, Plan};
 use crate::show::{self, Scene};
 use core::ffi::c_int;
+use fcn_wire::Claim;
 use fcn_wire::wan_fcn::WAN_FCN_LEN;
-use fcn_wire::{Claim, Profile};
 
 callbacks! {
     /// The dissector of notifications to the proxy node.
@@ -31,7 +31,7 @@ fn claim(call: Call<'_>, protocol: P) -> Claim {
     }
     let mut new = Note::new(call, NoteKind::Broken(protocol), to as u16);
     let here = call.tvb.bytes();
-    let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+    let profile = preferences::profile();
     let ports = (from as u16, to as u16);
     let found = guard(|| show::claim(ports, here, new.reported, new.addresses, &profile));
     let claim = if handles::is_chosen_udp_port(to) {
@@ -88,18 +88,20 @@ fn show_message<'p, T>(
     packet: Packet<'p>,
     tree: Tree<'p>,
     tvb: Tvb<'p>,
-    (protocol, profile): (P, Profile),
+    protocol: P,
     work: impl FnOnce(&mut Plan<'p>, &Scene<'_>, usize, (usize, usize)) -> (ColumnText, T),
 ) -> Option<(Tree<'p>, T)> {
     let (ds, start) = tvb.source();
     let lengths = (tvb.captured(), tvb.reported());
     let (ops, store) = (packet.room(64, Op::Close), packet.room(4096, 0));
+    let profile = preferences::profile_at(protocol, packet.ports().1 as u16);
     let scene = Scene {
         bytes: ds.bytes(),
         wire_len: ds.reported(),
         profile: &profile,
         check_icrc: false,
         quoted: packet.is_quoted(),
+        link: packet.link_of(ds),
     };
     let (plan, (info, told)) = guard(|| {
         let mut plan = Plan::new(ops, store).quoting(scene.quoted);
@@ -112,16 +114,16 @@ fn show_message<'p, T>(
 
 /// Shows the notification to the proxy node in `tvb`, and dissects what it quotes if asked to.
 fn show_proxy_cn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>, with_quoted: bool) -> c_int {
-    // Decode As may have brought the message here from any port.
-    let profile = Profile {
-        proxy_cn_port: packet.ports().1 as u16,
-        ..preferences::profile(Profile::DEFAULT.rocev2_port)
-    };
-    let of = (P::ProxyCn, profile);
-    let shown = show_message(packet, tree, tvb, of, |plan, scene, start, lengths| {
-        let shown = show::proxy_cn(plan, scene, start, lengths, packet.addresses());
-        (shown.info, (shown.invoking, shown.missing))
-    });
+    let shown = show_message(
+        packet,
+        tree,
+        tvb,
+        P::ProxyCn,
+        |plan, scene, start, lengths| {
+            let shown = show::proxy_cn(plan, scene, start, lengths, packet.addresses());
+            (shown.info, (shown.invoking, shown.missing))
+        },
+    );
     let Some((open, (invoking, missing))) = shown else {
         return 0;
     };
@@ -138,15 +140,16 @@ fn show_proxy_cn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>, with_quot
 
 /// Shows the FCN in `tvb`.
 fn show_wan_fcn<'p>(packet: Packet<'p>, tree: Tree<'p>, tvb: Tvb<'p>) -> c_int {
-    let profile = Profile {
-        wan_fcn_port: packet.ports().1 as u16,
-        ..preferences::profile(Profile::DEFAULT.rocev2_port)
-    };
-    let of = (P::WanFcn, profile);
-    let shown = show_message(packet, tree, tvb, of, |plan, scene, start, lengths| {
-        let info = show::wan_fcn(plan, scene, start, lengths, packet.addresses());
-        (info, ())
-    });
+    let shown = show_message(
+        packet,
+        tree,
+        tvb,
+        P::WanFcn,
+        |plan, scene, start, lengths| {
+            let info = show::wan_fcn(plan, scene, start, lengths, packet.addresses());
+            (info, ())
+        },
+    );
     shown.map_or(0, |_| accepted(tvb.captured()))
 }
 

@@ -280,6 +280,11 @@ impl<'p> Packet<'p> {
         }
     }
 
+    /// What a data source begins with, where it is the frame itself and `fcn-wire` can read that.
+    pub fn link_of(self, ds: Tvb<'p>) -> Option<LinkType> {
+        self.link_type().filter(|_| self.frame_tvb() == Some(ds))
+    }
+
     /// Whether the payload of UDP is data to Wireshark: nobody took it. What somebody took may hold data further in.
     pub fn is_plain_udp(self) -> bool {
         // SAFETY: the list of the packet's protocols is live, and holds their numbers in place of addresses.

@@ -104,8 +104,8 @@ fn finish(call: Call<'_>) -> c_int {
 /// Says in the Info column of a packet that it quotes a Fast CNP.
 fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
     let profile = seen.profile(packet);
-    let place = seen.options_at(hop_by_hop, None);
-    if let Some(Some(text)) = guard(|| show::quotation(&seen.scene(&profile), &place)) {
+    let place = seen.options_at(packet, hop_by_hop);
+    if let Some(Some(text)) = guard(|| show::quotation(&seen.scene(packet, &profile), &place)) {
         packet.append_info(text.as_c_str());
     }
 }
@@ -124,7 +124,7 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
     };
     let profile = seen.profile(packet);
     let (source, _) = seen.addresses?;
-    guard(|| show::broken(&seen.scene(&profile), place, known, source)).flatten()
+    guard(|| show::broken(&seen.scene(packet, &profile), place, known, source)).flatten()
 }
 
 /// What a note says, where it is a notification and not the quotation of one.
@@ -148,7 +148,7 @@ fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Gist> {
         addresses: seen.addresses,
         options,
     };
-    guard(|| show::gist(&seen.scene(&profile), &place)).flatten()
+    guard(|| show::gist(&seen.scene(packet, &profile), &place)).flatten()
 }
 
 /// Has the frame remembered for its innermost message, if it is dissected for the first time.
@@ -170,7 +170,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
         // From the link layer on, tunnels and their labels can be read, too.
         let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
         let profile = seen.profile(packet);
-        let scene = seen.scene(&profile);
+        let scene = seen.scene(packet, &profile);
         guard(|| {
             if let Some(link) = link {
                 let mut whole = Frame::empty(&profile);
@@ -277,18 +277,13 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
         NoteKind::Roce => seen.option_noted(packet),
         _ => OptionNoted::No,
     };
-    let roce_noted = seen
-        .is_fast_option()
-        .then(|| seen.counterpart(packet, |other| other.kind == NoteKind::Roce))
-        .flatten()
-        .filter(|roce| roce.ds == seen.ds);
     let destination = packet.mac_destination();
     let plan = add_plan(packet, tree, seen, size, |plan| {
-        let scene = seen.scene(&profile);
+        let scene = seen.scene(packet, &profile);
         match seen.kind {
             NoteKind::Roce => show::roce(plan, &scene, &seen.roce_at(fast)),
             NoteKind::Options { hop_by_hop, .. } => {
-                let place = seen.options_at(hop_by_hop, roce_noted);
+                let place = seen.options_at(packet, hop_by_hop);
                 show::options(plan, &scene, &place);
             }
             NoteKind::MacControl => {

@@ -19,8 +19,31 @@ static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_chara
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
 
-/// The code points by the preferences; the RoCEv2 port is the one that a packet was handed over by.
-pub fn profile(rocev2_port: u16) -> Profile {
+/// The code points by which a message of `protocol` is read that came by `port`, wherever Decode As has brought it from:
+/// nothing else of ours has that port then.
+pub fn profile_at(protocol: P, port: u16) -> Profile {
+    let mut profile = profile();
+    let Profile {
+        rocev2_port,
+        proxy_cn_port,
+        wan_fcn_port,
+        ..
+    } = &mut profile;
+    for taken in [&mut *rocev2_port, &mut *proxy_cn_port, &mut *wan_fcn_port] {
+        if *taken == port {
+            *taken = 0;
+        }
+    }
+    match protocol {
+        P::ProxyCn => *proxy_cn_port = port,
+        P::WanFcn => *wan_fcn_port = port,
+        _ => *rocev2_port = port,
+    }
+    profile
+}
+
+/// The code points by the preferences, at the default ports.
+pub fn profile() -> Profile {
     // What is out of range was refused when it was set.
     let octet = |preference: &AtomicU32, default| {
         u8::try_from(preference.load(Ordering::Relaxed)).unwrap_or(default)
@@ -29,7 +52,6 @@ pub fn profile(rocev2_port: u16) -> Profile {
         fast_cnp_option1: octet(&OPTION1, Profile::DEFAULT.fast_cnp_option1),
         fast_cnp_option2: octet(&OPTION2, Profile::DEFAULT.fast_cnp_option2),
         proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
-        rocev2_port,
         bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
             .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
         ..Profile::DEFAULT
@@ -130,6 +152,30 @@ impl Port {
             !range.is_null() && compat::is_true(sys::value_is_in_range(range, port.into()))
         }
     }
+}
+
+/// Says that InfiniBand's own preference has taken a port that is a message's: what goes there is shown as RoCEv2.
+///
+/// # Safety
+/// Called between packets.
+pub(super) unsafe fn check_roce_port(port: u16) {
+    for theirs in &PORTS {
+        // SAFETY: as asked for.
+        if unsafe { theirs.has(port) }
+            && let Some(text) = super::guard(|| taken_by_infiniband(theirs, port)).flatten()
+        {
+            say(&text);
+        }
+    }
+}
+
+fn taken_by_infiniband(theirs: &Port, port: u16) -> Option<CString> {
+    let module = theirs.module.to_string_lossy();
+    CString::new(format!(
+        "Preference infiniband.rroce.port: {port} is also {module}.udp.port. What goes there is taken for RoCEv2; set one of \
+         the two to another port."
+    ))
+    .ok()
 }
 
 /// Gives the first port back that `of` must not have, takes the default one, and says why. Wireshark has set the

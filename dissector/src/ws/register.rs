@@ -328,7 +328,9 @@ unsafe fn hook_roce() {
         } else {
             compat::uint_value(preference)
         };
-        ROCE_PORT.store(port, Ordering::Relaxed);
+        if ROCE_PORT.swap(port, Ordering::Relaxed) != port {
+            preferences::check_roce_port(port as u16);
+        }
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if table.is_null() {
             return;

@@ -181,7 +181,7 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
     if !is_enabled || !tree.is_wanted() && !ids::is_expert_heard() {
         return;
     }
-    let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+    let profile = preferences::profile();
     for seen in all.iter().filter(|seen| !seen.refused) {
         add(packet, tree, &seen, &profile);
     }

@@ -86,20 +86,13 @@ impl<'p> Note<'p> {
         matches!(self.kind, NoteKind::Options { fast: true, .. })
     }
 
-    /// The code points by which it is to be read: a message came by the port that it came by, wherever Decode As has brought
-    /// it from.
+    /// The code points by which it is to be read.
     pub fn profile(&self, packet: Packet<'p>) -> Profile {
-        let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
         match self.kind {
-            NoteKind::Proxy | NoteKind::Broken(P::ProxyCn) => Profile {
-                proxy_cn_port: self.port,
-                ..profile
-            },
-            NoteKind::Wan | NoteKind::Broken(_) => Profile {
-                wan_fcn_port: self.port,
-                ..profile
-            },
-            _ => preferences::profile(self.roce_port(packet)),
+            NoteKind::Proxy => preferences::profile_at(P::ProxyCn, self.port),
+            NoteKind::Wan => preferences::profile_at(P::WanFcn, self.port),
+            NoteKind::Broken(protocol) => preferences::profile_at(protocol, self.port),
+            _ => preferences::profile_at(P::Roce, self.roce_port(packet)),
         }
     }
 
@@ -114,7 +107,7 @@ impl<'p> Note<'p> {
     }
 
     /// Everything that the packet is shown by.
-    pub fn scene<'a>(&self, profile: &'a Profile) -> Scene<'a>
+    pub fn scene<'a>(&self, packet: Packet<'p>, profile: &'a Profile) -> Scene<'a>
     where
         'p: 'a,
     {
@@ -124,6 +117,7 @@ impl<'p> Note<'p> {
             profile,
             check_icrc: preferences::checks_icrc(),
             quoted: self.quoted,
+            link: packet.link_of(self.ds),
         }
     }
 
@@ -137,12 +131,20 @@ impl<'p> Note<'p> {
         }
     }
 
-    pub fn options_at(&self, hop_by_hop: bool, roce_noted: Option<Note<'p>>) -> OptionsAt {
+    pub fn options_at(&self, packet: Packet<'p>, hop_by_hop: bool) -> OptionsAt {
+        let message = self.counterpart(packet, |other| {
+            !matches!(other.kind, NoteKind::Options { .. })
+        });
+        let roce_noted = message
+            .filter(|other| self.is_fast_option() && other.kind == NoteKind::Roce)
+            .filter(|roce| roce.ds == self.ds);
+        let is_behind = |other: &Note<'p>| other.ds == self.ds && other.start > self.start;
         OptionsAt {
             start: self.start,
             hop_by_hop,
             addresses: self.addresses,
             roce_noted: roce_noted.map(|roce| roce.roce_at(OptionNoted::Here)),
+            is_last: message.is_none() && self.counterpart(packet, is_behind).is_none(),
         }
     }
 
@@ -173,8 +175,8 @@ impl<'p> Note<'p> {
             return None;
         }
         let fast = self.option_noted(packet);
-        let profile = preferences::profile(self.port);
-        guard(|| show::info(&self.scene(&profile), &self.roce_at(fast))).flatten()
+        let profile = preferences::profile_at(P::Roce, self.port);
+        guard(|| show::info(&self.scene(packet, &profile), &self.roce_at(fast))).flatten()
     }
 
     /// Names a CNP of either kind in the columns.

@@ -5,11 +5,11 @@ use super::handles::{self, DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL, ROCE};
 use super::packet::{Call, Packet, callbacks};
 use super::seen::{Note, NoteKind};
 use super::{guard, ids, memory, notes, preferences};
+use crate::names::P;
 use crate::show;
 use core::cell::Cell;
 use core::ffi::c_int;
 use fcn_observe::FlowKey;
-use fcn_wire::Profile;
 use fcn_wire::bth::Bth;
 use fcn_wire::claim::must_prove_roce;
 use std::net::IpAddr;
@@ -130,8 +130,8 @@ fn leave(call: Call<'_>, other: u32) -> c_int {
 /// Whether a packet that comes from the port of others shows that it is RoCEv2.
 fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
     let place = seen.roce_at(seen.option_noted(packet));
-    let profile = preferences::profile(seen.port);
-    guard(|| show::is_roce(&seen.scene(&profile), &place)).unwrap_or(false)
+    let profile = preferences::profile_at(P::Roce, seen.port);
+    guard(|| show::is_roce(&seen.scene(packet, &profile), &place)).unwrap_or(false)
 }
 
 /// The flow of a data packet that begins with its transport header, as it seems: tunnels are not looked for.
@@ -158,7 +158,7 @@ fn before_hop_by_hop(call: Call<'_>) -> c_int {
 /// Notes an options header that has options of ours in it.
 fn note_options(call: Call<'_>, hop_by_hop: bool) {
     let here = call.tvb.bytes();
-    let profile = preferences::profile(Profile::DEFAULT.rocev2_port);
+    let profile = preferences::profile();
     let found = guard(|| {
         let len = (usize::from(*here.get(1)?) + 1) * 8;
         let header = &here[..len.min(here.len())];

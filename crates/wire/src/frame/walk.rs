@@ -209,8 +209,16 @@ impl Walk {
             let max = room.saturating_sub(uncounted);
             let error = Error::length(layer, field_at, field, value, min, max);
             overlong(frame, error);
+            frame.beyond.get_or_insert(field_at);
         }
         self.at + len.min(room)
+    }
+
+    /// The carrier's end, where a length field states none.
+    #[cold]
+    fn unstated(&self, frame: &mut Frame<'_>) -> usize {
+        frame.unstated = true;
+        self.limit
     }
 
     /// Stops at a payload that ends at `end`: cut where the capture ends before.
@@ -348,6 +356,7 @@ impl Walk {
     fn ipv4(&mut self, frame: &mut Frame<'_>) -> Step {
         const LAYER: Layer = Layer::Ipv4;
         self.tunnel(frame, LAYER)?;
+        frame.enter_ip();
         let here = self.array::<{ ipv4::LEN }>(frame, LAYER)?;
         let (first, total) = (u8_at(here, 0), usize::from(u16_at(here, ipv4::LENGTH)));
         if first >> 4 != 4 {
@@ -361,7 +370,7 @@ impl Walk {
         let field = ("total length", self.at + ipv4::LENGTH);
         // Total length 0: the sender left segmentation to its hardware, so the carrier's end is all there is to know.
         let end = match total {
-            0 => self.limit,
+            0 => self.unstated(frame),
             total if total < header => {
                 let room = self.limit - self.at;
                 let error = Error::length(LAYER, field.1, field.0, total, header, room);
@@ -395,6 +404,7 @@ impl Walk {
     fn ipv6(&mut self, frame: &mut Frame<'_>) -> Step {
         const LAYER: Layer = Layer::Ipv6;
         self.tunnel(frame, LAYER)?;
+        frame.enter_ip();
         let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
         let word = u32_at(here, 0);
         if word >> 28 != 6 {
@@ -402,7 +412,7 @@ impl Walk {
         }
         // 0: a jumbogram, or segmentation left to the sender's hardware.
         let end = match usize::from(u16_at(here, ipv6::LENGTH)) {
-            0 => self.limit,
+            0 => self.unstated(frame),
             len => {
                 let field = ("payload length", self.at + ipv6::LENGTH);
                 self.bounded(frame, LAYER, field, len, (0, ipv6::LEN))
@@ -503,9 +513,9 @@ impl Walk {
         let len = usize::from(u16_at(here, udp::LENGTH));
         let field = ("UDP length", self.at + udp::LENGTH);
         let end = match len {
-            // RFC 2675: a jumbogram, or segmentation left to the sender's hardware.
-            0 => self.limit,
-            1..udp::LEN => {
+            // RFC 2675: a jumbogram, which IPv4 has not.
+            0 if ip.source.is_ipv6() => self.unstated(frame),
+            0..udp::LEN => {
                 let room = self.limit - self.at;
                 let error = Error::length(Layer::Udp, field.1, field.0, len, udp::LEN, room);
                 return Err(malformed(frame, error));
@@ -528,7 +538,9 @@ impl Walk {
             payload_len: end - self.at,
         };
         frame.upper = Upper::Udp(datagram);
+        // One without octets, as scans and keep-alives send it, is anybody's.
         frame.roce = datagram.destination_port == frame.profile.rocev2_port
+            && datagram.payload_len > 0
             && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
                 || frame.proves_roce(&datagram));
         Self::payload(frame, Layer::Payload, end)

@@ -250,11 +250,12 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
         }
         plan.expert(finding.rule, message.place(finding.offset, finding.len));
     }
+    plan.leave_out(findings.dropped());
     let left_out = [
         (F::PncLeftOut, told.left_out.prefixes),
         (F::PncLeftOutAttributes, told.left_out.attributes),
         (F::PncLeftOutCharacteristics, told.left_out.characteristics),
-        (F::PncLeftOutFindings, findings.dropped() + plan.left_out()),
+        (F::PncLeftOutFindings, plan.left_out()),
     ];
     if left_out.iter().all(|(_, count)| *count == 0) {
         return;
@@ -266,6 +267,7 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         plan.push(Op::Uint(field, message.place(0, 0), count, Mark::Generated));
     }
+    plan.say_left_out(message.place(0, 0));
 }
 
 fn open_message(plan: &mut Plan<'_>, message: &Routing<'_>, (from, len): (usize, usize)) {

@@ -103,6 +103,7 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
                 count_at: Self::HEADER,
                 left: u32_at(self.bytes, Self::HEADER),
             },
+            body: Region::whole(&[], 0),
             tlvs: Region::whole(&[], 0),
             lsa: &[],
             lsa_at: 0,
@@ -180,6 +181,10 @@ pub(super) struct Wanted {
     pub(super) single: bool,
 }
 
+/// Most TLVs of an LSA among which one with the same prefix is sought, so that the work stays in proportion to the packet:
+/// more than an Ethernet frame holds.
+const MAX_COMPARED: usize = 512;
+
 /// The prefixes of the LSAs in an LS Update.
 #[derive(Clone, Debug)]
 pub(super) struct Advertisements<'a> {
@@ -187,6 +192,8 @@ pub(super) struct Advertisements<'a> {
     area: Ipv4Addr,
     v6: bool,
     lsas: Lsas<'a>,
+    /// All TLVs of the present LSA, and those not read yet.
+    body: Region<'a>,
     tlvs: Region<'a>,
     lsa: &'a [u8],
     lsa_at: usize,
@@ -208,6 +215,10 @@ impl<'a> Advertisements<'a> {
                     report.push(Rule::PncSeveral, tlv.at, 2);
                     continue;
                 }
+                if self.version == 2 && self.is_repeated(&tlv) {
+                    report.push(Rule::PncSeveral, tlv.at, 2);
+                    continue;
+                }
                 if let Some(found) = self.prefix(&tlv, report) {
                     report.host_only(&found);
                     return Some(found);
@@ -221,7 +232,8 @@ impl<'a> Advertisements<'a> {
             if let Some(wanted) = wanted
                 && body.take(wanted.head, report).is_some()
             {
-                (self.lsa, self.lsa_at, self.tlvs) = (header, offset, body);
+                (self.lsa, self.lsa_at) = (header, offset);
+                (self.body, self.tlvs) = (body, body);
                 (self.wanted, self.seen) = (wanted, false);
                 self.ignored = self.is_malformed();
             }
@@ -251,6 +263,32 @@ impl<'a> Advertisements<'a> {
             }
         }
         false
+    }
+
+    /// Whether an earlier TLV of the present LSA has the same prefix: then only that one is used (RFC 7684 section 2.1). It is
+    /// sought among the first ones.
+    fn is_repeated(&self, tlv: &Tlv<'a>) -> bool {
+        let Some(prefix) = self.prefix_of(tlv) else {
+            return false;
+        };
+        let mut earlier = self.body;
+        for _ in 0..MAX_COMPARED {
+            match earlier.next(Shape::Padded, &mut Report::nowhere()) {
+                Some(other) if other.at < tlv.at => {
+                    if other.kind == tlv.kind && self.prefix_of(&other) == Some(prefix) {
+                        return true;
+                    }
+                }
+                _ => break,
+            }
+        }
+        false
+    }
+
+    fn prefix_of(&self, tlv: &Tlv<'a>) -> Option<Prefix> {
+        let mut value = tlv.value;
+        let (_, bits, address) = self.head(&mut value, 32, &mut Report::nowhere())?;
+        Prefix::from_octets(false, address, bits)
     }
 
     /// What stands in front of a TLV's sub-TLVs: its first octets, and prefix length and address. `None`: it is broken, or
