@@ -84,6 +84,8 @@ pub enum Sender {
     TooLate,
     /// DCQCN of many parameters, behind a queue with cross traffic.
     Crosses,
+    /// Never slows down: its rate swings by itself with a steady period, and it is notified when it is fast.
+    Swings,
 }
 
 impl Sender {
@@ -105,13 +107,14 @@ impl Sender {
     ];
 
     /// Those that [`apart`] draws from.
-    pub const APART: [Self; 6] = [
+    pub const APART: [Self; 7] = [
         Self::Thinks,
         Self::ThinksHalves,
         Self::Limits,
         Self::Slightly,
         Self::TooLate,
         Self::Crosses,
+        Self::Swings,
     ];
 
     /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
@@ -158,6 +161,7 @@ impl Sender {
             Self::Slightly => "60 to 90 % in part, at random",
             Self::TooLate => "halves after 30 to 300 ms",
             Self::Crosses => "DCQCN, behind a shared queue",
+            Self::Swings => "never, swings with a steady period",
         }
     }
 }
