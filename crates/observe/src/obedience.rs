@@ -494,11 +494,11 @@ pub struct Obedience {
     before: f32,
     measured: u32,
     /// Notifications with a change of entropy in the first, and in the second half of the time to the next one.
-    turned_early: u32,
-    turned_late: u32,
+    turned_early: u16,
+    turned_late: u16,
     /// The same for the middle half, and for the quarters around it.
-    turned_middle: u32,
-    turned_outside: u32,
+    turned_middle: u16,
+    turned_outside: u16,
     /// Pauses, and the sum of where they began between two notifications, 0 to 1 each: where one that pauses often does so
     /// first after a notification says nothing.
     pauses: f32,
@@ -730,6 +730,15 @@ impl Obedience {
         self.pauses += self.paused.0;
         self.paused_at += self.paused.1 / length as f32;
         self.turned_ever |= self.turns.0 > 0;
+        let turned = [
+            &mut self.turned_early,
+            &mut self.turned_late,
+            &mut self.turned_middle,
+            &mut self.turned_outside,
+        ];
+        if turned.iter().any(|count| **count == u16::MAX) {
+            turned.into_iter().for_each(|count| *count /= 2);
+        }
         match self.turns {
             (0, _) => {}
             (_, last) if last <= length / 2 => self.turned_early += 1,
@@ -740,7 +749,7 @@ impl Obedience {
         match self.turns {
             (0, _) => {}
             (first, last) if first >= quarter && last <= length - quarter => {
-                self.turned_middle += u32::from(last < LATEST);
+                self.turned_middle += u16::from(last < LATEST);
             }
             (first, last) if last < quarter || first > length - quarter => self.turned_outside += 1,
             _ => {}
@@ -913,6 +922,7 @@ impl Obedience {
         ] {
             let (here, there) = (f64::from(after), f64::from(other));
             if here >= 3.0 && here - there > 3.0 * (here + there).sqrt().min(here - 0.5) {
+                let after = u32::from(after);
                 return (Obeys, Evidence::OtherPath { after });
             }
         }
