@@ -107,14 +107,13 @@ impl Sender {
     ];
 
     /// Those that [`apart`] draws from.
-    pub const APART: [Self; 7] = [
+    pub const APART: [Self; 6] = [
         Self::Thinks,
         Self::ThinksHalves,
         Self::Limits,
         Self::Slightly,
         Self::TooLate,
         Self::Crosses,
-        Self::Swings,
     ];
 
     /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
@@ -214,6 +213,12 @@ pub fn apart(number: u64) -> Labelled {
     let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
     let sender = Sender::APART[(number % Sender::APART.len() as u64) as usize];
     apart::flow(sender, r)
+}
+
+/// The flow of that number of a sender whose rate swings by itself.
+pub fn swings(number: u64) -> Labelled {
+    let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    apart::flow(Sender::Swings, r)
 }
 
 /// The flow of that number.
