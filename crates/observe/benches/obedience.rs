@@ -10,6 +10,8 @@ use labelled::{GAPS, Labelled, Sender};
 const FLOWS: core::ops::Range<u64> = 9_000_000..9_010_000;
 /// Of those made apart.
 const APART: core::ops::Range<u64> = 9_000_000..9_006_000;
+/// Of those whose rate swings by itself.
+const SWINGS: core::ops::Range<u64> = 9_000_000..9_001_000;
 
 #[derive(Clone, Copy, Default)]
 struct Count {
@@ -78,4 +80,9 @@ fn main() {
     for (sender, count) in Sender::APART.iter().zip(apart) {
         count.print(sender.about());
     }
+    let mut swings = Count::default();
+    for flow in SWINGS.map(labelled::swings).filter(counts) {
+        swings.add(&flow);
+    }
+    swings.print(Sender::Swings.about());
 }

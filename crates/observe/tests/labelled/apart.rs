@@ -1,5 +1,5 @@
 //! Senders made apart from the others: messages with think times, bursts of a rate limiter, small
-//! cuts, answers that come too late, and a queue with cross traffic.
+//! cuts, answers that come too late, a queue with cross traffic, and rates that swing by themselves.
 
 use super::{GAPS, Labelled, Random, Sender};
 use core::time::Duration;
@@ -73,6 +73,7 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
     match sender {
         Sender::Thinks | Sender::ThinksHalves => messages(sender, r),
         Sender::Crosses => crosses(r),
+        Sender::Swings => swings(r),
         _ => slows(sender, r),
     }
 }
@@ -205,6 +206,36 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
         }
     }
     seen.label(sender, (1.0 - cut) * heeds < 0.2)
+}
+
+/// Whose rate swings by itself, by a sine or between two levels, and who is notified in every busy half, or in most of them.
+fn swings(r: &mut Random) -> Labelled {
+    let period = r.scale(3e5, 2e7);
+    let depth = r.between(0.05, 0.3);
+    let levels = r.chance(0.5);
+    let apart = period / r.scale(20.0, 500.0);
+    let each = r.of(&[1.0, 1.0, 0.9, 0.5]);
+    let (place, jitter) = (r.between(0.05, 0.45), r.of(&[0.0, 0.05, 1.0]));
+    let lead = r.of(&[0.0, 0.0, 1.0, 3.0, 10.0, 30.0]);
+    let periods = (r.scale(1_100.0, 20_000.0) * apart / period).max(r.between(26.0, 100.0) / each);
+    let mut seen = Capture::new(r, period);
+    let (mut now, end) = (1e9, 1e9 + (lead + periods) * period);
+    let (mut number, mut told) = (lead, f64::NEG_INFINITY);
+    while now < end {
+        while told <= now {
+            if told.is_finite() && r.chance(each) {
+                seen.told(told);
+            }
+            let place = place + jitter * (r.between(0.0, 0.5) - place);
+            told = 1e9 + (number + place) * period;
+            number += 1.0;
+        }
+        seen.data(r, now);
+        let swing = ((now - 1e9) / period * core::f64::consts::TAU).sin();
+        let swing = if levels { swing.signum() } else { swing };
+        now += apart / (1.0 + depth * swing) * (1.0 + 0.02 * r.between(-1.0, 1.0));
+    }
+    seen.label(Sender::Swings, false)
 }
 
 /// Flow 0 of several by DCQCN that share a queue with each other and with packets at random, seen behind it once they have

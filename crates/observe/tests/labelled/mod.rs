@@ -84,6 +84,8 @@ pub enum Sender {
     TooLate,
     /// DCQCN of many parameters, behind a queue with cross traffic.
     Crosses,
+    /// Never slows down: its rate swings by itself with a steady period, and it is notified when it is fast.
+    Swings,
 }
 
 impl Sender {
@@ -158,6 +160,7 @@ impl Sender {
             Self::Slightly => "60 to 90 % in part, at random",
             Self::TooLate => "halves after 30 to 300 ms",
             Self::Crosses => "DCQCN, behind a shared queue",
+            Self::Swings => "never, swings with a steady period",
         }
     }
 }
@@ -210,6 +213,12 @@ pub fn apart(number: u64) -> Labelled {
     let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
     let sender = Sender::APART[(number % Sender::APART.len() as u64) as usize];
     apart::flow(sender, r)
+}
+
+/// The flow of that number of a sender whose rate swings by itself.
+pub fn swings(number: u64) -> Labelled {
+    let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    apart::flow(Sender::Swings, r)
 }
 
 /// The flow of that number.
