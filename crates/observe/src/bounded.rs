@@ -4,19 +4,15 @@
 //! where they are for as long as they are kept, and can be named by their [`Slot`]. What the values mean is the users'
 //! business.
 
-use crate::hashing::Seeded;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
-use core::ptr;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 /// Of how many entries one leaves when the table is full.
 const BATCH: usize = 16;
-/// Fewest chains.
-const MIN_HEADS: usize = 16;
-/// Most entries: every slot has a number of 32 bits, and one number names none.
+/// Most entries: every slot has a number of 32 bits.
 const MAX_LIMIT: usize = 1 << 31;
-/// The slot of nothing.
-const NONE: u32 = u32::MAX;
 
 /// Where an entry is kept. Another entry may get the place once the first has left: compare the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,10 +32,6 @@ impl Slot {
     }
 }
 
-/// Where a search begins, as long as the table does not grow.
-#[derive(Clone, Copy, Debug)]
-pub struct Chain(usize);
-
 /// Most octets that are reserved at a time, though not filled.
 const RESERVED: usize = 64 << 20;
 
@@ -56,31 +48,29 @@ pub fn reserve<T>(entries: &mut Vec<T>, limit: usize) {
 
 /// What a search needs to know of an entry, apart from it: so that it reads few lines of memory, and no other entry.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Note {
     /// When it was touched last.
     touched: u64,
-    /// 32 bits of its key's hash; the lower ones say which chain it is in.
-    tag: u32,
-    /// The next one in its chain.
-    next: u32,
+    /// Its key's hash.
+    hash: u64,
 }
 
 /// At most so many values, by key; each with the time at which it was touched last.
 ///
-/// Memory: an entry's key and value, and 24 to 32 octets. Nothing is allocated for an entry once the table is full, but
+/// Memory: an entry's key and value, and 22 to 28 octets. Nothing is allocated for an entry once the table is full, but
 /// 16 octets an entry for as long as a batch is being chosen.
 #[derive(Clone, Debug)]
 pub struct Bounded<K, V> {
     limit: usize,
-    /// First entries of the chains: as many as a power of two, none before the first entry.
-    heads: Vec<u32>,
+    /// The slots of the keys.
+    slots: HashTable<u32>,
     entries: Vec<Option<(K, V)>>,
     /// By slot.
-    links: Vec<Link>,
+    notes: Vec<Note>,
     /// Slots whose entries have left.
     free: Vec<u32>,
     evicted: u64,
-    hasher: Seeded,
+    hasher: RandomState,
 }
 
 impl<K: Hash + Eq, V> Bounded<K, V> {
@@ -89,12 +79,12 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.clamp(1, MAX_LIMIT),
-            heads: Vec::new(),
+            slots: HashTable::new(),
             entries: Vec::new(),
-            links: Vec::new(),
+            notes: Vec::new(),
             free: Vec::new(),
             evicted: 0,
-            hasher: Seeded::default(),
+            hasher: RandomState::default(),
         }
     }
 
@@ -122,35 +112,6 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.evicted
     }
 
-    fn tag<Q: Hash + ?Sized>(&self, key: &Q) -> u32 {
-        self.hasher.hash_one(key) as u32
-    }
-
-    fn chain(&self, tag: u32) -> usize {
-        // The number of heads is a power of two; without any, no number is a good one.
-        tag as usize & self.heads.len().wrapping_sub(1)
-    }
-
-    /// Where a search for `key` begins. Whoever knows a key some time before it is asked for can have the caches fetch what
-    /// lies [there](Self::head_place), and then [what that leads to](Self::entry_place): else a search waits for both.
-    #[must_use]
-    pub fn chain_of<Q: Hash + ?Sized>(&self, key: &Q) -> Chain {
-        Chain(self.chain(self.tag(key)))
-    }
-
-    /// The place in memory that a search reads first.
-    #[must_use]
-    pub fn head_place(&self, chain: Chain) -> Option<*const u8> {
-        Some(ptr::from_ref(self.heads.get(chain.0)?).cast())
-    }
-
-    /// The place in memory that a search reads next, and how many octets lie there.
-    #[must_use]
-    pub fn entry_place(&self, chain: Chain) -> Option<(*const u8, usize)> {
-        let entry = self.entries.get(*self.heads.get(chain.0)? as usize)?;
-        Some((ptr::from_ref(entry).cast(), size_of_val(entry)))
-    }
-
     /// Where the value of `key` is kept.
     #[must_use]
     pub fn slot_of<Q>(&self, key: &Q) -> Option<Slot>
@@ -158,28 +119,20 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        if self.is_empty() {
-            return None;
-        }
-        self.slot_tagged(key, self.tag(key))
+        self.slot_hashed(key, self.hasher.hash_one(key))
     }
 
-    fn slot_tagged<Q>(&self, key: &Q, tag: u32) -> Option<Slot>
+    #[inline]
+    fn slot_hashed<Q>(&self, key: &Q, hash: u64) -> Option<Slot>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let mut at = *self.heads.get(self.chain(tag))?;
-        while let Some(link) = self.links.get(at as usize) {
-            if link.tag == tag
-                && let Some(Some((other, _))) = self.entries.get(at as usize)
-                && other.borrow() == key
-            {
-                return Some(Slot(at));
-            }
-            at = link.next;
-        }
-        None
+        let found = self.slots.find(hash, |slot| {
+            let entry = self.entries.get(*slot as usize).and_then(Option::as_ref);
+            entry.is_some_and(|(other, _)| other.borrow() == key)
+        });
+        found.map(|slot| Slot(*slot))
     }
 
     /// Key and value at `slot`.
@@ -217,8 +170,8 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         Q: Hash + Eq + ?Sized,
     {
         let slot = self.slot_of(key)?;
-        let link = self.links.get_mut(slot.0 as usize)?;
-        link.touched = at.max(link.touched);
+        let note = self.notes.get_mut(slot.0 as usize)?;
+        note.touched = at.max(note.touched);
         let (_, value) = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
         Some(value)
     }
@@ -271,18 +224,18 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     /// The slot of `key`, made if there is none.
     #[inline]
     fn place(&mut self, key: &K, gone: impl FnMut(Slot, K, V)) -> Slot {
-        let tag = self.tag(key);
-        match self.slot_tagged(key, tag) {
+        let hash = self.hasher.hash_one(key);
+        match self.slot_hashed(key, hash) {
             Some(slot) => slot,
-            None => self.make_room(tag, gone),
+            None => self.make_room(hash, gone),
         }
     }
 
     /// The value in a slot that [`place`](Self::place) has found or made.
     #[inline]
     fn put(&mut self, slot: Slot, key: K, at: u64, make: impl FnOnce() -> V) -> (Slot, &mut V) {
-        let link = &mut self.links[slot.0 as usize];
-        link.touched = at.max(link.touched);
+        let note = &mut self.notes[slot.0 as usize];
+        note.touched = at.max(note.touched);
         // A value that was found is in its place already.
         let entry = &mut self.entries[slot.0 as usize];
         let (_, value) = entry.get_or_insert_with(|| (key, make()));
@@ -300,11 +253,11 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         from: Slot,
         at: Option<u64>,
     ) -> impl Iterator<Item = (Slot, &K, &V)> {
-        let entries = self.entries.iter().zip(&self.links).zip(0..);
+        let entries = self.entries.iter().zip(&self.notes).zip(0..);
         let entries = entries.skip(from.0 as usize);
-        entries.filter_map(move |((entry, link), slot)| {
+        entries.filter_map(move |((entry, note), slot)| {
             let (key, value) = entry.as_ref()?;
-            let is_touched = at.is_none_or(|at| link.touched > at);
+            let is_touched = at.is_none_or(|at| note.touched > at);
             is_touched.then_some((Slot(slot), key, value))
         })
     }
@@ -317,60 +270,36 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
             .map(|(key, value)| (key, value))
     }
 
-    /// A slot for a key with that tag, which is the first in its chain from now on.
+    /// A slot for a key with that hash.
     #[cold]
-    fn make_room(&mut self, tag: u32, gone: impl FnMut(Slot, K, V)) -> Slot {
+    fn make_room(&mut self, hash: u64, gone: impl FnMut(Slot, K, V)) -> Slot {
         if self.len() >= self.limit {
             self.evict(gone);
         }
-        // Twice as many chains as entries: each entry that is not the one may be a line of memory more.
-        if self.len() * 2 >= self.heads.len() {
-            self.spread();
-        }
-        let link = Link {
-            touched: 0,
-            tag,
-            next: NONE,
-        };
+        let note = Note { touched: 0, hash };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.links[slot as usize] = link;
+                self.notes[slot as usize] = note;
                 slot
             }
             None => {
                 reserve(&mut self.entries, self.limit);
-                reserve(&mut self.links, self.limit);
+                reserve(&mut self.notes, self.limit);
                 self.entries.push(None);
-                self.links.push(link);
+                self.notes.push(note);
                 self.entries.len() as u32 - 1
             }
         };
-        self.link(slot);
+        let notes = &self.notes;
+        self.slots
+            .insert_unique(hash, slot, |slot| notes[*slot as usize].hash);
         Slot(slot)
-    }
-
-    /// Makes it the first in its chain.
-    fn link(&mut self, slot: u32) {
-        let chain = self.chain(self.links[slot as usize].tag);
-        self.links[slot as usize].next = core::mem::replace(&mut self.heads[chain], slot);
-    }
-
-    /// Twice as many chains.
-    fn spread(&mut self) {
-        let len = (self.heads.len() * 2).max(MIN_HEADS);
-        self.heads.clear();
-        self.heads.resize(len, NONE);
-        for slot in 0..self.entries.len() {
-            if self.entries[slot].is_some() {
-                self.link(slot as u32);
-            }
-        }
     }
 
     /// Lets a sixteenth of a full table go, those touched longest ago; among equals, those in the lower slots.
     fn evict(&mut self, mut gone: impl FnMut(Slot, K, V)) {
         // It is called where the table is full: no slot is free.
-        let touched = self.links.iter().map(|link| link.touched);
+        let touched = self.notes.iter().map(|note| note.touched);
         let mut ages: Vec<(u64, u32)> = touched.zip(0..).collect();
         let count = (self.limit / BATCH).max(1).min(ages.len());
         if count < ages.len() {
@@ -391,19 +320,9 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     fn take(&mut self, slot: u32) -> Option<(K, V)> {
         let entry = self.entries.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
-        let Link { tag, next, .. } = self.links[slot as usize];
-        let chain = self.chain(tag);
-        if self.heads[chain] == slot {
-            self.heads[chain] = next;
-            return Some(entry);
-        }
-        let mut at = self.heads[chain];
-        while let Some(link) = self.links.get_mut(at as usize) {
-            if link.next == slot {
-                link.next = next;
-                break;
-            }
-            at = link.next;
+        let hash = self.notes[slot as usize].hash;
+        if let Ok(there) = self.slots.find_entry(hash, |other| *other == slot) {
+            there.remove();
         }
         Some(entry)
     }
@@ -467,25 +386,6 @@ mod tests {
         table.get_or_insert_near(b, 'c', 4, || 30);
         assert_eq!(table.get_mut_near(b, &'b'), None);
         assert_eq!((table.get(&'a'), table.get(&'c')), (Some(&11), Some(&30)));
-    }
-
-    #[test]
-    fn a_search_reads_the_places_that_were_told() {
-        let mut table = Bounded::new(100);
-        assert_eq!(table.head_place(table.chain_of(&5)), None);
-        for key in 0..100_u64 {
-            table.get_or_insert_with(key, 0, || key);
-        }
-        let chain = table.chain_of(&5);
-        let head = ptr::from_ref(&table.heads[chain.0]);
-        assert_eq!(table.head_place(chain), Some(head.cast()));
-        // Most chains have one entry.
-        let first = |key: &u64| {
-            let slot = table.slot_of(key)?.get() as usize;
-            let entry = ptr::from_ref(&table.entries[slot]).cast();
-            Some(table.entry_place(table.chain_of(key))?.0 == entry)
-        };
-        assert!((0..100).filter(|key| first(key) == Some(true)).count() > 50);
     }
 
     #[test]

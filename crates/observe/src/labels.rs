@@ -2,7 +2,7 @@
 //! (draft-he-rtgwg-wan-fcn section 4.1).
 
 use crate::data::Outer;
-use crate::hashing::Seeded;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// the label \[choice\].
 #[derive(Debug)]
 pub struct Labels<V> {
-    flows: HashMap<(Option<IpAddr>, u32), V, Seeded>,
+    flows: HashMap<(Option<IpAddr>, u32), V, RandomState>,
     limit: usize,
 }
 

@@ -13,7 +13,6 @@ pub mod bounded;
 pub mod broken;
 pub mod connections;
 pub mod data;
-pub mod hashing;
 pub mod labels;
 pub mod marks;
 pub mod obedience;
@@ -29,7 +28,7 @@ pub mod time;
 pub mod topic;
 pub mod translation;
 
-pub use bounded::{Bounded, Chain, Slot};
+pub use bounded::{Bounded, Slot};
 pub use connections::Connections;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
 pub use labels::Labels;

@@ -1,8 +1,8 @@
 //! Which flows a pair of hosts has, without a look at all of them: chains through the slots of the table of flows.
 
 use crate::bounded::Slot;
-use crate::data::words;
-use crate::hashing::Seeded;
+use core::hash::BuildHasher;
+use foldhash::fast::RandomState;
 use std::net::IpAddr;
 
 /// So many flows of a chain are looked at for an acknowledgement.
@@ -15,7 +15,7 @@ pub struct Pairs {
     heads: Vec<u32>,
     /// By slot.
     links: Vec<Link>,
-    hasher: Seeded,
+    hasher: RandomState,
 }
 
 /// Where a flow stands in its chain.
@@ -40,13 +40,12 @@ impl Pairs {
         Self {
             heads: vec![0; limit.clamp(1, 1 << 31).next_power_of_two()],
             links: Vec::new(),
-            hasher: Seeded::default(),
+            hasher: RandomState::default(),
         }
     }
 
     fn bucket(&self, sender: IpAddr, receiver: IpAddr) -> usize {
-        let ([a, b], [c, d]) = (words(&sender), words(&receiver));
-        self.hasher.of_words([a, b, c, d, 0]) as usize & (self.heads.len() - 1)
+        self.hasher.hash_one((sender, receiver)) as usize & (self.heads.len() - 1)
     }
 
     fn link_of(&mut self, number: u32) -> Option<&mut Link> {

@@ -7,10 +7,10 @@
 //! places are n too.
 
 use crate::data::{DataPacket, words};
-use crate::hashing::Seeded;
 use core::hash::{BuildHasher, Hash, Hasher};
 use fcn_wire::bth::Bth;
 use fcn_wire::{Frame, Gist, LinkType, Qp, Subject};
+use foldhash::fast::RandomState;
 use std::net::IpAddr;
 
 /// How long after one another two places may see the same packet, in nanoseconds \[choice\]: propagation over 1,000 km and
@@ -119,7 +119,7 @@ struct Record {
 /// The packets of late, and where each was seen.
 #[derive(Debug, Default)]
 pub struct Sightings {
-    seed: Seeded,
+    seed: RandomState,
     places: Vec<Place>,
     /// The last packet of each chain, by its number; nothing before the first packet.
     chains: Vec<u64>,

@@ -352,11 +352,6 @@ impl Flows {
         effect
     }
 
-    /// The table, for those who know of a packet to come.
-    pub const fn table(&self) -> &Bounded<FlowKey, Flow> {
-        &self.table
-    }
-
     /// The flow called `key`.
     pub fn get(&self, key: &FlowKey) -> Option<&Flow> {
         self.table.get(key)

@@ -327,11 +327,6 @@ impl Memory {
         }
     }
 
-    /// Where data flows are kept, for those who know of a packet to come.
-    pub const fn flows(&self) -> &Bounded<FlowKey, Flow> {
-        self.flows.table()
-    }
-
     /// Takes in a packet that is no notification, once, in the order of the file.
     pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
         let moment = self.moment(&seen);

@@ -12,7 +12,6 @@ use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use fcn_observe::Chain;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_observe::sightings::Place;
 use fcn_observe::{FlowKey, RowKey, access};
@@ -78,42 +77,6 @@ pub fn notified(seen: Seen, gist: &Gist, port: u16, payload: &[u8]) {
 /// Takes in a packet that is no notification.
 pub fn passed(seen: Seen, frame: &Frame<'_>) {
     with(|memory| memory.passed(seen, frame));
-}
-
-/// A data packet of that flow is about to be dissected: has the caches fetch where the search for it begins, or each packet
-/// would wait for two lines of memory that Wireshark's own work has driven out. Calls no C: for use within [`guard`].
-pub fn expected(flow: &FlowKey) -> Option<Chain> {
-    let memory = locked();
-    let flows = memory.as_ref()?.flows();
-    let chain = flows.chain_of(flow);
-    fetch(flows.head_place(chain)?, 1);
-    Some(chain)
-}
-
-/// Has the caches fetch what is kept of the flow, which that has led to. Calls no C: for use within [`guard`].
-pub fn expected_at(chain: Chain) {
-    if let Some(memory) = locked().as_ref()
-        && let Some((place, len)) = memory.flows().entry_place(chain)
-    {
-        fetch(place, len);
-    }
-}
-
-/// Has the caches fetch so many octets.
-fn fetch(place: *const u8, len: usize) {
-    /// Octets of a line.
-    const LINE: usize = 64;
-    for offset in (0..len).step_by(LINE) {
-        let line = place.wrapping_add(offset);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which reads nothing that could be seen, wherever it points; every x86-64 has it.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(line.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
-    }
 }
 
 /// Calls no C: for use within [`guard`].

@@ -9,8 +9,6 @@ use crate::names::P;
 use crate::show;
 use core::cell::Cell;
 use core::ffi::c_int;
-use fcn_observe::FlowKey;
-use fcn_wire::bth::Bth;
 use fcn_wire::claim::must_prove_roce;
 use std::net::IpAddr;
 
@@ -81,7 +79,6 @@ fn before_roce(call: Call<'_>) -> c_int {
         return leave(call, from);
     }
     let mut noted = None;
-    let mut chain = None;
     if !is_plain(call, &new) {
         noted = notes::note(packet, new);
     } else if memory::is_on() {
@@ -93,12 +90,8 @@ fn before_roce(call: Call<'_>) -> c_int {
             addresses: new.addresses,
             port: new.port,
         }));
-        chain = guard(|| memory::expected(&flow(&new)?)).flatten();
     }
     let done = call.original(&ROCE);
-    if let Some(chain) = chain {
-        guard(|| memory::expected_at(chain));
-    }
     if let Some(noted) = noted {
         let kind = if done == 0 { NoteKind::Void } else { new.kind };
         noted.set(Note {
@@ -132,17 +125,6 @@ fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
     let place = seen.roce_at(seen.option_noted(packet));
     let profile = preferences::profile_at(P::Roce, seen.port);
     guard(|| show::is_roce(&seen.scene(packet, &profile), &place)).unwrap_or(false)
-}
-
-/// The flow of a data packet that begins with its transport header, as it seems: tunnels are not looked for.
-fn flow(seen: &Note<'_>) -> Option<FlowKey> {
-    let (sender, receiver) = seen.addresses?;
-    let bth = Bth::new_checked(seen.ds.bytes().get(seen.start..)?).ok()?;
-    Some(FlowKey {
-        sender,
-        receiver,
-        receiver_qp: bth.dest_qp(),
-    })
 }
 
 fn before_destination_options(call: Call<'_>) -> c_int {

@@ -4,8 +4,8 @@ use super::windows::Windows;
 use crate::record::PointRecord;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
-use fcn_observe::hashing::Seeded;
 use fcn_wire::{Gist, Kind, Origin};
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -108,7 +108,7 @@ impl Notifier {
 }
 
 /// What each notifier has told to slow down.
-pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, Seeded>, Seeded>;
+pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, RandomState>, RandomState>;
 
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
