@@ -283,7 +283,13 @@ impl fmt::Display for Evidence {
                 Percent(less)
             ),
             Self::OtherPath { after } => {
-                write!(f, "took another path after {after} notifications")
+                // Counts this large have been halved.
+                let least = if after > u32::from(u16::MAX) / 2 {
+                    "at least "
+                } else {
+                    ""
+                };
+                write!(f, "took another path after {least}{after} notifications")
             }
             Self::Steady { most } => write!(
                 f,

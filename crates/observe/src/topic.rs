@@ -81,14 +81,6 @@ impl RowKey {
         }
     }
 
-    /// The whole key.
-    #[inline]
-    #[must_use]
-    pub const fn words(&self) -> [u64; 5] {
-        let ([a, b], [c, d]) = (self.sender, self.receiver);
-        [a, b, c, d, self.rest]
-    }
-
     const fn subject(&self) -> u64 {
         self.rest >> SUBJECT_AT & 3
     }
