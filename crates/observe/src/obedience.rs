@@ -655,7 +655,8 @@ impl Obedience {
             self.turns = (if self.turns.0 == 0 { b } else { self.turns.0 }, b);
         }
         if pace.paused {
-            if self.bins.is_some() {
+            // Notifications may lie in it: it is one where most of it is.
+            if self.bins.is_some() && to - from > (self.latest - self.spread) / 2 {
                 self.paused.0 += 1.0;
                 self.paused.1 += a as f32;
             }
