@@ -953,6 +953,10 @@ impl Obedience {
             stamps += shape.stamps;
             less_before += shape.less * (to - from) as f64;
             if shape.stamps < 0.5 {
+                // Packets further apart than at other times: nothing was sent, for whatever reason.
+                if sure && from < LATEST && shape.less > MOST {
+                    suspect = suspect.or(Some(shape));
+                }
                 continue;
             }
             if unanswered && from >= LATEST {
@@ -1173,6 +1177,38 @@ mod tests {
             assert_eq!((bin(from), bin(to - 1)), (number, number));
             if number + 1 < BINS {
                 assert_eq!(bounds(number + 1).0, to);
+            }
+        }
+    }
+
+    /// One that stops altogether answers, or has nothing more to send: by no means does it not obey.
+    #[test]
+    fn who_stops_after_every_notification_is_not_said_to_disobey() {
+        const MS: u64 = 1_000_000;
+        for (gap, stop) in [
+            (100_u64, 1),
+            (100, 2),
+            (100, 5),
+            (100, 20),
+            (100, 30),
+            (10, 2),
+            (1_000, 20),
+        ] {
+            for behind in [0, 30] {
+                let mut judged = Obedience::new();
+                let mut rests = 0;
+                for at in (0..3_000 * MS).step_by(gap as usize * 1_000) {
+                    if at >= rests {
+                        judged.data(at, 1_000, 0);
+                        if at >= 50 * MS && at % (50 * MS) < gap * 1_000 {
+                            judged.notified(at + behind * gap * 10);
+                            rests = at + stop * MS;
+                        }
+                    }
+                }
+                let verdict = judged.verdict();
+                let case = format!("{gap} µs, {stop} ms: {}", verdict.evidence);
+                assert_ne!(verdict.answer, Answer::DoesNotObey, "{case}");
             }
         }
     }
