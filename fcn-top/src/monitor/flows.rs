@@ -53,7 +53,7 @@ pub struct Notified {
 
 /// At most so many flows; past the limit those leave first whose data was seen longest ago.
 ///
-/// A flow takes about 860 octets, its place in the tables included, and 470 more once it was notified about: 133 MB for
+/// A flow takes about 870 octets, its place in the tables included, and 470 more once it was notified about: 134 MB for
 /// 100,000.
 #[derive(Debug)]
 pub struct Flows {
