@@ -7,6 +7,7 @@ use crate::timing::{By, Loops};
 use crate::{plan, summary};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use fcn_link::pacing::FCS_LEN;
+use fcn_link::sender::per_second;
 use fcn_tool::console::{Console, say, say_json};
 use fcn_tool::failure::Result;
 use fcn_tool::quantity::{bits_per_second, grouped};
@@ -115,13 +116,22 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     lines.push(("timing", plan::say_timing(cli)));
     if let Some(seconds) = seconds(pipeline) {
         let mut what = format!("{seconds:.9} s a loop");
-        if seconds > 0.0 {
-            let octets = tally.octets + tally.selected * FCS_LEN;
+        // At a rate, a loop lasts to the end of its last frame's share of time; else to its last frame.
+        let frames = match pipeline.by() {
+            By::Rate { .. } => tally.selected + 1,
+            _ => tally.selected,
+        };
+        let octets = tally.octets + tally.selected * FCS_LEN;
+        let share = frames as f64 / tally.selected as f64;
+        let rate = |what: f64| per_second(what * share, frames, seconds);
+        if let (Some(packets), Some(bits)) =
+            (rate(tally.selected as f64), rate(octets as f64 * 8.0))
+        {
             let _ = write!(
                 what,
                 ", {} packet/s, {} (layer 2)",
-                grouped((tally.selected as f64 / seconds).round() as u64),
-                bits_per_second(octets as f64 * 8.0 / seconds)
+                grouped(packets.round() as u64),
+                bits_per_second(bits)
             );
         }
         lines.push(("lasting", what));

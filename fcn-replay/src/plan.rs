@@ -38,6 +38,11 @@ pub(crate) fn check(cli: &Cli) -> Result {
             .and("the capture is sent once")
             .and("say how often with --loops, or leave it out"));
     }
+    if cli.link.output.is_some() && cli.second.split.is_some() {
+        return Err(Failure::usage("--split")
+            .and("a file takes both directions")
+            .and("leave it out, or choose frames with --filter or --interface"));
+    }
     if cli.link.output.is_some() && cli.timing.top && cli.limits.duration.is_some() {
         return Err(Failure::usage("--duration")
             .and("with --top, all frames of a file are due at once")

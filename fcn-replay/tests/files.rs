@@ -342,6 +342,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
         (&["--vary", "psn"], "sent once"),
+        (&["--split", "first-seen"], "a file takes both directions"),
         (&["--send-pause"], "cannot be used with '--send-pause'"),
     ] {
         let (code, err) = with(options);

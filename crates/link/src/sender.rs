@@ -12,7 +12,7 @@ mod stats;
 mod tests;
 
 pub use queue::send;
-pub use report::{Ended, QueueReport, Report, Timing};
+pub use report::{Ended, QueueReport, Report, Timing, per_second};
 pub use run::{Job, Stop, run, run_on};
 pub use stats::{Live, Tick};
 

@@ -385,7 +385,13 @@ impl Act {
             options,
             (1, average_of(&plan.simulation), plan.simulation.epoch),
         )?;
-        let announcement = self.announcement_of(&plan, names.join(", "), &opened, &schedule);
+        let mut announcement = self.announcement_of(&plan, names.join(", "), &opened, &schedule);
+        if options.truth.is_some() {
+            announcement.push((
+                "truth",
+                "of all vantage points, in the simulation's own time".to_owned(),
+            ));
+        }
         for queue in &mut opened.queues {
             if let Queue::File(file) = queue {
                 file.describe(SeenAt::named(names.clone()));

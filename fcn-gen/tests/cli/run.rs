@@ -182,7 +182,12 @@ fn a_simulation_is_sent_as_it_is_captured() {
     let slower = |at: &u64| begin + 2 * (at - begin);
     let expected: Vec<u64> = times(&written).iter().map(slower).collect();
     assert_eq!(times(&live), expected);
-    for word in ["sw:s1", "0.5 times real time", "the simulation's end"] {
+    for word in [
+        "sw:s1",
+        "0.5 times real time",
+        "the simulation's end",
+        "truth    of all vantage points, in the simulation's own time",
+    ] {
         assert!(done.err.contains(word), "{word}: {}", done.err);
     }
     assert!(

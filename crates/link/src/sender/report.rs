@@ -68,6 +68,11 @@ impl Timing {
         self.largest_batch = self.largest_batch.max(other.largest_batch);
     }
 
+    /// When the last frames were handed over.
+    pub(super) fn last_handed(&self) -> Option<u64> {
+        self.last.map(|(_, handed)| handed)
+    }
+
     /// Frames recorded.
     #[must_use]
     pub fn frames(&self) -> u64 {
@@ -185,6 +190,9 @@ pub struct Report {
     pub unwatched: Vec<String>,
     /// Seconds from the first frame's time to the last frame's hand-over; where frames were written at once, what that took.
     pub seconds: f64,
+    /// Seconds from the first frame's time to the last hand-over; at top speed to the end. Rates are over this time.
+    #[serde(skip)]
+    pub sending_seconds: f64,
     /// Where frames were written at once, into a capture file: seconds that the run lasts by their times. No rate and no
     /// timing was measured then.
     pub due_seconds: Option<f64>,
@@ -215,27 +223,48 @@ impl Report {
         self.total.pushed.saturating_sub(self.total.completed)
     }
 
-    /// Frames a second.
+    /// Frames a second; `None` where it is not known. See [`per_second`].
     #[must_use]
-    pub fn packets_per_second(&self) -> f64 {
-        per_second(self.total.completed as f64, self.seconds)
+    pub fn packets_per_second(&self) -> Option<f64> {
+        let frames = self.total.completed;
+        per_second(frames as f64, frames, self.sending_seconds)
     }
 
     /// Bits a second of layer 2: frames with FCS.
     #[must_use]
-    pub fn l2_bits_per_second(&self) -> f64 {
-        let octets = self.total.octets + self.total.pushed * FCS_LEN;
-        per_second(octets as f64 * 8.0, self.seconds)
+    pub fn l2_bits_per_second(&self) -> Option<f64> {
+        self.bits_per_second(FCS_LEN)
     }
 
     /// Bits a second of layer 1: frames with FCS, preamble and gap.
     #[must_use]
-    pub fn l1_bits_per_second(&self) -> f64 {
-        let octets = self.total.octets + self.total.pushed * (FCS_LEN + WIRE_OVERHEAD);
-        per_second(octets as f64 * 8.0, self.seconds)
+    pub fn l1_bits_per_second(&self) -> Option<f64> {
+        self.bits_per_second(FCS_LEN + WIRE_OVERHEAD)
+    }
+
+    fn bits_per_second(&self, overhead: u64) -> Option<f64> {
+        let frames = self.total.pushed;
+        let octets = self.total.octets + frames * overhead;
+        per_second(octets as f64 * 8.0, frames, self.sending_seconds)
     }
 }
 
-fn per_second(what: f64, seconds: f64) -> f64 {
-    if seconds > 0.0 { what / seconds } else { 0.0 }
+/// What a second has of `what`, the sum over `frames`, the first and the last of which are `seconds` apart: the last frame
+/// ends that time and is not part of it. Its share is taken to be the mean one. `None` with fewer than two frames.
+#[must_use]
+pub fn per_second(what: f64, frames: u64, seconds: f64) -> Option<f64> {
+    (frames > 1 && seconds > 0.0).then(|| what * ((frames - 1) as f64 / frames as f64) / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_of_gaps_between_frames() {
+        assert_eq!(per_second(2.0, 2, 1.0), Some(1.0));
+        assert_eq!(per_second(3.0, 3, 2.0), Some(1.0));
+        assert_eq!(per_second(1.0, 1, 1.0), None);
+        assert_eq!(per_second(2.0, 2, 0.0), None);
+    }
 }

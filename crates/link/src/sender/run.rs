@@ -326,12 +326,14 @@ fn conclude<S>(
     let mut queues = Vec::with_capacity(done.len());
     let mut total = Counts::default();
     let mut end = start;
+    let mut last = None;
     let mut took = Duration::ZERO;
     let mut time_up = false;
     let mut failed = None;
     let mut rest = Vec::with_capacity(done.len());
     for (one, live) in done.into_iter().zip(lives) {
         timing.add(&one.timing);
+        last = last.max(one.timing.last_handed());
         total = total.plus(one.counts);
         end = end.max(one.end);
         took = took.max(one.took);
@@ -368,6 +370,7 @@ fn conclude<S>(
         } else {
             due_seconds
         },
+        sending_seconds: last.unwrap_or(end).saturating_sub(start) as f64 / 1e9,
         due_seconds: at_once.then_some(due_seconds),
         timing,
     };

@@ -153,15 +153,21 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
         line("lasting", format!("{due:.9} s by their time stamps"));
     } else {
         line("sent", format!("{packets}, {octets}, in {seconds:.3} s"));
-        line(
-            "rate",
-            format!(
-                "{} packet/s, {} (layer 2), {} (layer 1)",
-                grouped(report.packets_per_second().round() as u64),
-                bits_per_second(report.l2_bits_per_second()),
-                bits_per_second(report.l1_bits_per_second())
-            ),
-        );
+        if let (Some(packets), Some(l2), Some(l1)) = (
+            report.packets_per_second(),
+            report.l2_bits_per_second(),
+            report.l1_bits_per_second(),
+        ) {
+            line(
+                "rate",
+                format!(
+                    "{} packet/s, {} (layer 2), {} (layer 1)",
+                    grouped(packets.round() as u64),
+                    bits_per_second(l2),
+                    bits_per_second(l1)
+                ),
+            );
+        }
         line("dropped", dropped(report));
     }
     if report.queues.len() > 1 {
