@@ -3,7 +3,7 @@
 
 use crate::access;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Gist, Kind, Rule};
+use fcn_wire::{Gist, Kind, Rule, Subject};
 
 /// Notifiers of one topic whose rates are told apart; those that come later are not judged.
 pub const NOTIFIERS: usize = 4;
@@ -52,6 +52,20 @@ impl Duties {
                 border: Rule::WanFcnBorder,
             },
         })
+    }
+}
+
+impl Duties {
+    /// The rule about the rate. None where only the flow's hosts are told apart and no QP, as of one that is not RoCE: several
+    /// flows would count as one.
+    #[must_use]
+    pub const fn rate_about(&self, subject: &Subject) -> Option<Rule> {
+        match subject {
+            Subject::Flow {
+                receiver_qp: None, ..
+            } => None,
+            _ => Some(self.rate),
+        }
     }
 }
 
@@ -133,7 +147,8 @@ pub fn of_window(octets: f64, age: u64, window: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fcn_wire::{Origin, Subject};
+    use fcn_wire::proxy_cn::FiveTuple;
+    use fcn_wire::{Origin, Qp};
 
     /// How many of those `times`, in nanoseconds, exceed a limit of `rate` a second.
     fn exceeding(rate: u32, times: impl IntoIterator<Item = u64>) -> usize {
@@ -214,6 +229,22 @@ mod tests {
         assert_eq!(of_window(5.0, 50, 100), Some(10.0));
         assert_eq!(of_window(5.0, 11, 100), None);
         assert_eq!(of_window(5.0, 0, 7), None);
+    }
+
+    #[test]
+    fn flows_that_are_not_told_apart_break_no_rate() {
+        let tuple = FiveTuple {
+            source: [10, 1, 0, 1].into(),
+            destination: [10, 2, 0, 1].into(),
+            protocol: 6,
+            source_port: 1,
+            destination_port: 2,
+        };
+        let flow = |receiver_qp| Subject::Flow { tuple, receiver_qp };
+        let duties = Duties::of(Kind::ProxyCn).unwrap();
+        assert_eq!(duties.rate_about(&flow(None)), None);
+        let qp = Some(Qp::truncate(7));
+        assert_eq!(duties.rate_about(&flow(qp)), Some(Rule::ProxyCnRate));
     }
 
     #[test]

@@ -269,6 +269,10 @@ impl<'a> Frame<'a> {
     fn check_options(&self, findings: &mut Findings) {
         let profile = self.profile();
         let (mut fast, mut proxy, mut destination_headers) = (0usize, false, 0usize);
+        // IOAM is others', too: of a packet that is neither RoCEv2 nor a message of ours its trace is none of our business.
+        let ours = self.is_roce()
+            || self.fast_cnp_option().is_some()
+            || (self.datagram()).is_some_and(|datagram| datagram.claim(profile) != Claim::Others);
         for header in self.options_headers() {
             destination_headers += usize::from(header.layer == Layer::DestinationOptions);
             findings.within(header.start, |findings| {
@@ -290,7 +294,7 @@ impl<'a> Frame<'a> {
                             findings.push(Rule::ProxyAddressSeveral, at, option.len());
                         }
                         ProxyAddress::check(kind, data, header.layer, at, profile, findings);
-                    } else if kind == profile.ioam_option {
+                    } else if kind == profile.ioam_option && ours {
                         match IoamOption::parse(data) {
                             Ok(option) => findings.within(at + 2, |f| option.check(f)),
                             Err(_) => findings.push(Rule::IoamMalformed, at + 1, 1),

@@ -458,7 +458,7 @@ impl Memory {
         if let (Some(duties), None) = (Duties::of(gist.kind), earlier) {
             let topic = (self.topics).get_or_insert_with(key, self.tick, Topic::default);
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
-            broken[0] = too_fast.then_some(duties.rate);
+            broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
             broken[1] = rules::untrusted(&self.settings.trusted, gist);
             broken[2] = rules::crosses(&self.settings.domain, gist);
         }

@@ -224,8 +224,11 @@ impl Monitor {
         });
         if let (Some(duties), Some(ip)) = (Duties::of(kind), frame.ip()) {
             let (offset, len) = source_of(ip);
-            if counted.too_fast {
-                findings.push(duties.rate, offset, len);
+            if let Some(rule) = duties
+                .rate_about(&notification.subject)
+                .filter(|_| counted.too_fast)
+            {
+                findings.push(rule, offset, len);
             }
             if point.trusted() == Some(false) {
                 findings.push(duties.source, offset, len);

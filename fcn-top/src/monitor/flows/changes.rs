@@ -269,7 +269,7 @@ mod tests {
                 }
                 for window in 0..2 {
                     let change = it.change(window, 1_000.0, last);
-                    let even = (behind == 0 || first) && MS % gap == 0;
+                    let even = (behind == 0 || first) && MS.is_multiple_of(gap);
                     let most = if even { 0.0 } else { 0.07 };
                     assert!(change.is_none_or(|c| c.abs() <= most), "{gap} {change:?}");
                 }
