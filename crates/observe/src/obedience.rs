@@ -55,7 +55,8 @@ pub enum Answer {
     /// It sends less after notifications than the same flow does at other times, or takes another path, by more than chance
     /// explains. A hundredth less suffices, where it is there after notification upon notification.
     Obeys,
-    /// A fifth less after notifications can be excluded at every time scale that was measured, and nothing hints at less.
+    /// A fifth less after notifications can be excluded at every time scale that was measured, and nothing hints at less; and it
+    /// was seen before the queue that marks it.
     DoesNotObey,
     /// Neither can be told.
     #[default]
@@ -145,6 +146,8 @@ pub enum Evidence {
         /// End of the window; `u64::MAX` where it has none.
         to: u64,
     },
+    /// As much data after notifications, or while notified, but seen behind a queue that marks it.
+    BehindQueue,
     /// Less data some time after notifications, and no steady rate without them: the rate may swing by itself.
     MaySwing {
         /// By how much.
@@ -178,6 +181,7 @@ impl Evidence {
             Self::FallsBack { less, from, to } => [11, part(less), from, to],
             Self::TooLate { less, from, to } => [12, part(less), from, to],
             Self::MaySwing { less, from, to } => [13, part(less), from, to],
+            Self::BehindQueue => [14, 0, 0, 0],
         }
     }
 
@@ -203,6 +207,7 @@ impl Evidence {
             11 => Self::FallsBack { less, from, to },
             12 => Self::TooLate { less, from, to },
             13 => Self::MaySwing { less, from, to },
+            14 => Self::BehindQueue,
             _ => Self::NoData,
         }
     }
@@ -277,6 +282,10 @@ impl fmt::Display for Evidence {
                     "{less} after notifications, but no steady rate without them: it may swing by itself"
                 )
             }
+            Self::BehindQueue => write!(
+                f,
+                "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
+            ),
             Self::SlowerThanQuiet { less } => write!(
                 f,
                 "{} less data while it was notified than without notifications",
@@ -513,6 +522,8 @@ pub struct Obedience {
     quiet: Class,
     notified: Class,
     between: Class,
+    /// Data packets marked CE.
+    marked: u32,
 }
 
 /// The bin that a time since a notification lies in.
@@ -562,6 +573,17 @@ impl Obedience {
             self.turned_behind |= self.waiting.is_some();
             self.entropy = entropy;
         }
+    }
+
+    /// The latest data was marked CE before it was seen.
+    pub const fn marked(&mut self) {
+        self.marked = self.marked.saturating_add(1);
+    }
+
+    /// Whether marks, and so notifications, come of a queue that the data had passed when it was seen. What leaves a queue is
+    /// the flow's share of the line, whatever it was sent at.
+    const fn is_behind_queue(&self) -> bool {
+        self.marked > self.measured / 4
     }
 
     /// A new stamp: what bears the last one can be spread.
@@ -843,6 +865,8 @@ struct Shape {
 
 /// What must be excluded for a flow not to obey; less is allowed for in [`Answer::DoesNotObey`], as no answer is for certain.
 const MOST: f64 = 0.2;
+/// The least that is said to be excluded: of cuts by a hundredth or two, which hide among sparse bins, the bounds know nothing.
+const FINEST: f64 = 0.05;
 /// Notifications with data in a bin, from which on it is looked at.
 const ENOUGH: f32 = 5.0;
 
@@ -909,7 +933,10 @@ impl Obedience {
     /// Whether the flow obeys, by what has been seen so far.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let (answer, evidence) = self.judge();
+        let (mut answer, mut evidence) = self.judge();
+        if answer == Answer::DoesNotObey && self.is_behind_queue() {
+            (answer, evidence) = (Answer::Unclear, Evidence::BehindQueue);
+        }
         Verdict {
             answer,
             measured: self.measured,
@@ -952,9 +979,13 @@ impl Obedience {
             let steady_before = stamps >= 3.0 && less_before <= 0.0;
             stamps += shape.stamps;
             less_before += shape.less * (to - from) as f64;
-            if shape.stamps < 0.5 {
+            // One that is shorter than the time from packet to packet says how far these are apart: where notifications
+            // come in step with packets, as a receiver's do, that is no chance.
+            let len = to.min(self.typical).saturating_sub(from);
+            let is_short = (len as f32) < self.usual;
+            if shape.stamps < 0.5 || is_short {
                 // Packets further apart than at other times: nothing was sent, for whatever reason.
-                if sure && from < LATEST && shape.less > MOST {
+                if sure && from < LATEST && (is_short || shape.less > MOST) {
                     suspect = suspect.or(Some(shape));
                 }
                 continue;
@@ -1014,7 +1045,7 @@ impl Obedience {
                 return (Obeys, Evidence::SlowerThanQuiet { less });
             }
             faster = less < -0.1 && -less > 4.0 * error;
-            let bound = less + 2.0 * error;
+            let bound = less.max(quiet.rate() - notified.rate()) + 2.0 * error;
             if less > 0.08 && less > 4.0 * error || less > 0.2 && less > 2.0 * error {
                 open = true;
             } else if bound < 0.28 {
@@ -1057,7 +1088,8 @@ impl Obedience {
                 && most <= 0.0
                 && (rested || faster)
             {
-                return (DoesNotObey, Evidence::SteadySinceQuiet { most: 0.0 });
+                let most = FINEST as f32;
+                return (DoesNotObey, Evidence::SteadySinceQuiet { most });
             }
             let (from, to) = bounds(shape.bin);
             let less = shape.less as f32;
@@ -1089,13 +1121,13 @@ impl Obedience {
         if let Some(most) = steady
             && (self.typical >= RECOVERS || between >= 4.0 || since_quiet.is_some())
         {
-            let most = most as f32;
+            let most = most.max(FINEST) as f32;
             return (DoesNotObey, Evidence::Steady { most });
         }
         if let Some(most) = since_quiet
             && rested
         {
-            let most = (1.0 - (-most).exp()) as f32;
+            let most = (1.0 - (-most).exp()).max(FINEST) as f32;
             return (DoesNotObey, Evidence::SteadySinceQuiet { most });
         }
         if self.measured < 8 {
@@ -1110,7 +1142,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Evidence; 14] = [
+    const ALL: [Evidence; 15] = [
         Evidence::NoData,
         Evidence::Slower {
             less: 0.415,
@@ -1144,6 +1176,7 @@ mod tests {
             from: 1 << 20,
             to: 1 << 22,
         },
+        Evidence::BehindQueue,
     ];
 
     #[test]
@@ -1223,7 +1256,7 @@ mod tests {
     fn a_flow_takes_little() {
         let all = size_of::<Obedience>() + size_of::<[Bin; BINS]>();
         assert!(size_of::<Obedience>() <= 264, "{}", size_of::<Obedience>());
-        assert!(all <= 736, "{all}");
+        assert!(all <= 744, "{all}");
     }
 
     proptest! {

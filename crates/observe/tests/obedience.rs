@@ -3,7 +3,7 @@
 mod labelled;
 
 use fcn_observe::obedience::{Answer, Obedience, Verdict};
-use labelled::{Labelled, Sender};
+use labelled::{Labelled, Random, Sender};
 
 /// Flows that count: 1,000 data packets and 20 notifications at least.
 fn flows(numbers: impl Iterator<Item = u64>) -> Vec<Labelled> {
@@ -54,7 +54,7 @@ fn senders_made_apart_are_seldom_judged_wrongly() {
     for sender in Sender::APART {
         let one: Vec<_> = flows.iter().filter(|flow| flow.sender == sender).collect();
         assert!(one.len() > 30, "{sender:?}: {}", one.len());
-        // Behind a full queue its share of the line is seen, whoever slows down; and with less than 90 packets a second an
+        // With less than 90 packets a second an
         // answer after 30 ms may be the next packet.
         let hard = [Sender::Crosses, Sender::TooLate].contains(&sender);
         let most = if hard { 0.15 } else { 0.02 };
@@ -213,6 +213,41 @@ fn the_end_of_a_flow_is_no_obedience() {
     judged.notified(10 * MS);
     judged.notified(11 * MS);
     assert_eq!(judged.verdict().answer, Answer::Unclear);
+}
+
+#[test]
+fn notifications_in_step_with_packets_are_no_evidence() {
+    // Packets every so often, with as much jitter, and notifications every so often, or so long after each packet.
+    for (apart, every, behind) in [
+        (100 * MS, 100 * MS, None),
+        (MS, MS, None),
+        (MS, 2 * MS, None),
+        (10 * US, 20 * US, None),
+        (10 * US, 50 * US, None),
+        (MS, MS, Some(12 * US)),
+        (10 * US, 10 * US, Some(2 * US)),
+    ] {
+        let mut obeys = 0;
+        for seed in 0..20 {
+            let mut random = Random::new(seed);
+            let mut judged = Obedience::new();
+            let phase = (random.between(0.0, every as f64) as u64);
+            let mut next = phase;
+            for packet in 1..3_000 {
+                let at = packet * apart + (random.between(0.0, 0.6 * apart as f64) as u64);
+                while behind.is_none() && next <= at {
+                    judged.notified(next);
+                    next += every;
+                }
+                judged.data(at, 1_000, 7);
+                if let Some(behind) = behind {
+                    judged.notified(at + behind);
+                }
+            }
+            obeys += u32::from(judged.verdict().answer == Answer::Obeys);
+        }
+        assert!(obeys <= 1, "{apart} {every} {behind:?}: {obeys}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! | | ours | ours, but broken |
 //! |---|---|---|
-//! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive | UDP length 11, or 13 to 16 |
+//! | WAN FCN | UDP length 12 (reserved bits that are set are a finding), but for the four octets that keep SIP alive (line ends, zeros) | UDP length 11, or 13 to 16 |
 //! | proxy notification | header and the first 20 (IPv4) or 40 (IPv6) octets of an invoking packet that parses and has the header's addresses, within 576 or 1280 octets | the addresses agree so far, or the five-tuple is RoCEv2's in front of reserved bits that are 0 |
 //!
 //! From one of the two ports to one of them, clients and servers of others may answer each other, and what comes from RoCEv2's
@@ -22,7 +22,7 @@
 //! at their word. From any other port it has to [prove](proves_roce) itself; what fails is others'. What goes to
 //! another port than the assigned one, which was chosen for it, need not. A kernel's filter may let more through than this.
 
-use crate::bth::{BTH_LEN, Bth, Opcode};
+use crate::bth::{BTH_LEN, Bth, Opcode, Qp};
 use crate::cnp::{CNP_BODY_LEN, CNP_LEN, RESERVED_LEN};
 use crate::header::ipv4;
 use crate::icrc::Verdict;
@@ -58,8 +58,9 @@ pub const fn must_prove_roce(from: u16, rocev2_port: u16) -> bool {
     from != 0 && from < FIRST_DYNAMIC_PORT && rocev2_port == ROCEV2_PORT
 }
 
-/// What keeps a SIP connection alive (RFC 5626 section 4.4.1): as an FCN it would have reserved bits that no node sets.
-const SIP_KEEP_ALIVE: [u8; WAN_FCN_LEN] = *b"\r\n\r\n";
+/// What keeps SIP alive through a translation of addresses: line ends (RFC 5626 section 4.4.1), which as an FCN would have
+/// reserved bits that no node sets; or zeros, as common SIP servers send them, which would be an FCN about nothing.
+const KEEP_ALIVE: [[u8; WAN_FCN_LEN]; 2] = [*b"\r\n\r\n", [0; WAN_FCN_LEN]];
 
 /// What tells whose a UDP datagram is.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,9 @@ impl Evidence<'_> {
         match claim {
             Claim::Others if !is_default => Claim::Broken,
             Claim::Broken if is_default && may_answer => Claim::Others,
+            Claim::Ours if is_default && KEEP_ALIVE.iter().any(|octets| self.payload == octets) => {
+                Claim::Others
+            }
             Claim::Ours
                 if is_default && may_answer && to == profile.wan_fcn_port && !self.names_flow() =>
             {
@@ -109,7 +113,6 @@ impl Evidence<'_> {
 
     fn wan_fcn(&self) -> Claim {
         match self.payload_len {
-            _ if self.payload == SIP_KEEP_ALIVE => Claim::Others,
             WAN_FCN_LEN => Claim::Ours,
             3..=WAN_FCN_LONGEST => Claim::Broken,
             _ => Claim::Others,
@@ -141,7 +144,7 @@ impl Evidence<'_> {
 }
 
 /// Whether a datagram to RoCEv2's port shows that it is RoCEv2, of which `payload` was captured: by a Fast CNP option in
-/// front of it, by all that a CNP has (RoCEv2's, or InfiniBand's, which prototypes send), or by its ICRC in any reading. Where
+/// front of it, by all that a CNP has and a QP that is none of management (RoCEv2's CNP, or InfiniBand's, which prototypes send), or by its ICRC in any reading. Where
 /// that cannot be told, as the capture has cut it off, a transport header without anything odd will do.
 ///
 /// The ICRC is asked for last: what it costs grows with the payload. Only those pay it who send from the ports of others.
@@ -162,6 +165,7 @@ pub fn proves_roce(
     let is_cnp = matches!(bth.opcode(), Opcode::CNP | Opcode::IB_CNP)
         && payload.len() == CNP_LEN
         && payload_len == CNP_LEN
+        && bth.dest_qp() > Qp::GSI
         && payload[BTH_LEN..CNP_BODY_LEN] == [0; RESERVED_LEN];
     is_clean && is_cnp
         || match icrc() {
@@ -240,9 +244,11 @@ mod tests {
     #[test]
     fn only_what_goes_to_the_port_and_has_the_length_is_a_wan_fcn() {
         let of = |ports, len| claim(ports, &vec![0; len], &Profile::DEFAULT);
-        assert_eq!(of((1, 1022), 4), Claim::Ours);
-        assert_eq!(of((1022, 1), 4), Claim::Others);
+        let fcn = [0x12, 0x34, 0x5A, 0];
+        assert_eq!(claim((1, 1022), &fcn, &Profile::DEFAULT), Claim::Ours);
+        assert_eq!(claim((1022, 1), &fcn, &Profile::DEFAULT), Claim::Others);
         for (len, expected) in [
+            (4, Claim::Others),
             (0, Claim::Others),
             (2, Claim::Others),
             (3, Claim::Broken),
@@ -359,6 +365,9 @@ mod tests {
         let mut cnp = [0; CNP_LEN];
         for opcode in [0x80, 0x81] {
             cnp[0] = opcode;
+            cnp[7] = 1;
+            assert!(!proves(&cnp, BAD));
+            cnp[7] = 2;
             assert!(proves(&cnp, BAD));
         }
         for (at, value) in [(1, 1), (4, 1), (8, 1), (12, 1), (27, 1), (0, 0x82)] {

@@ -147,7 +147,7 @@ impl FiveTuple {
 pub enum Agreement {
     /// It does not, or nothing is quoted: the family is the outer header's version.
     None,
-    /// By its version; too little is quoted to compare addresses.
+    /// By its version, and one of the addresses; or too little is quoted to compare them.
     Version,
     /// By version and addresses.
     Addresses,
@@ -305,7 +305,15 @@ fn agreement(bytes: &[u8], family: Family) -> Agreement {
     match invoking.get(source_at..source_at + len) {
         None => Agreement::Version,
         Some(addresses) if bytes.starts_with(addresses) => Agreement::Addresses,
-        Some(_) => Agreement::None,
+        Some(addresses) => {
+            let (source, destination) = addresses.split_at(len / 2);
+            let agrees = bytes.starts_with(source) || bytes[len / 2..len] == *destination;
+            if agrees {
+                Agreement::Version
+            } else {
+                Agreement::None
+            }
+        }
     }
 }
 
@@ -610,6 +618,13 @@ mod tests {
         });
         assert_eq!(rules(&differs, Family::V4, 104), [Rule::ProxyCnTuple]);
         let other = invoking(Family::V4, 2, (49152, 4791));
+        let differs = emit(&ProxyCnRepr {
+            invoking: &other,
+            ..good
+        });
+        assert_eq!(rules(&differs, Family::V4, 104), [Rule::ProxyCnTuple]);
+        let mut other = other;
+        other[16..20].fill(0xEE);
         let differs = emit(&ProxyCnRepr {
             invoking: &other,
             ..good

@@ -158,6 +158,9 @@ impl Flow {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
             let rare = self.rare.get_or_insert_default();
             rare.obedience.data(at, data.octets, data.entropy);
+            if data.ce {
+                rare.obedience.marked();
+            }
         }
         let mut effect = Effect::default();
         if data.ce {

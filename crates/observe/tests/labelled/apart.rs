@@ -312,10 +312,15 @@ fn crosses(r: &mut Random) -> Labelled {
             while told.front().is_some_and(|at| *at <= free) {
                 seen.told(told.pop_front().unwrap_or_default());
             }
-            seen.data(r, free);
         }
         let marked =
             queued >= kmax || queued > kmin && r.chance(pmax * (queued - kmin) / (kmax - kmin));
+        if one == 0 {
+            seen.data(r, free);
+            if marked {
+                seen.judged.marked();
+            }
+        }
         if marked && free - *cnp >= 50e3 {
             *cnp = free;
             *cut = cut.min(free + 2.0 * delay);

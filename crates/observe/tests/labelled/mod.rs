@@ -12,15 +12,19 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// Random numbers in the shapes that are wanted here.
-struct Random(Xoshiro256PlusPlus);
+pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
     /// 0 to 1.
     fn part(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn between(&mut self, least: f64, most: f64) -> f64 {
+    pub fn between(&mut self, least: f64, most: f64) -> f64 {
         least + (most - least) * self.part()
     }
 
@@ -210,20 +214,20 @@ impl Labelled {
 
 /// The flow of that number of senders made apart.
 pub fn apart(number: u64) -> Labelled {
-    let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    let r = &mut Random::new(number);
     let sender = Sender::APART[(number % Sender::APART.len() as u64) as usize];
     apart::flow(sender, r)
 }
 
 /// The flow of that number of a sender whose rate swings by itself.
 pub fn swings(number: u64) -> Labelled {
-    let r = &mut Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    let r = &mut Random::new(number);
     apart::flow(Sender::Swings, r)
 }
 
 /// The flow of that number.
 pub fn flow(number: u64) -> Labelled {
-    let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(number));
+    let mut random = Random::new(number);
     let r = &mut random;
     let sender = Sender::TOGETHER[(number % Sender::TOGETHER.len() as u64) as usize];
     if let Sender::Shares | Sender::Pushes = sender {

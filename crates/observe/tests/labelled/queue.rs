@@ -13,7 +13,8 @@ enum Event {
     /// It sends a packet.
     Sends(usize),
     /// A packet passes the place of capture; a CNP does.
-    Data,
+    /// Whether it was marked before.
+    Data(bool),
     Told,
     /// A CNP reaches its sender.
     Cuts(usize),
@@ -72,11 +73,12 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
                 add(&mut coming, now + apart, Event::Sends(number));
                 let waits = (free - now).max(0.0);
                 free = now + waits + size * 8e9 / line_rate;
-                if number == 0 {
-                    add(&mut coming, if behind { free } else { now }, Event::Data);
-                }
                 let marked = waits >= kmax
                     || waits > kmin && r.chance(pmax * (waits - kmin) / (kmax - kmin));
+                if number == 0 {
+                    let (at, marked) = if behind { (free, marked) } else { (now, false) };
+                    add(&mut coming, at, Event::Data(marked));
+                }
                 if marked && free - cnps[number] >= least_apart {
                     cnps[number] = free;
                     let heard = free + 2.0 * delay;
@@ -90,8 +92,11 @@ pub fn flow(sender: Sender, r: &mut Random) -> Labelled {
                     }
                 }
             }
-            Event::Data => {
+            Event::Data(marked) => {
                 judged.data(stamp, size as u64, 0);
+                if marked {
+                    judged.marked();
+                }
                 seen.0 += 1;
             }
             Event::Told => {

@@ -65,6 +65,9 @@ impl Flow {
         self.octets_by_time.add_at(at, data.ip_octets);
         self.changes.data(self.last, at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
+        if look.ce {
+            self.obedience.marked();
+        }
         let octets = u64::from(self.rest) + data.ip_octets;
         self.rest = (octets % PART) as u32;
         self.series
