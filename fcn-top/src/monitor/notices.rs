@@ -27,11 +27,13 @@ type Listener = Box<dyn FnMut(&EventRecord) + Send>;
 
 /// The log, whoever listens, and counts by rule.
 pub struct Notices {
-    log: Log,
-    listener: Option<Listener>,
+    /// The log.
+    pub log: Log,
+    /// Hears everything from when on it is there.
+    pub listener: Option<Listener>,
     broken: Broken,
-    /// By severity.
-    findings: [u64; 3],
+    /// Findings of severity note, warning, error.
+    pub findings: [u64; 3],
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
     places_unclear: bool,
@@ -39,7 +41,6 @@ pub struct Notices {
 
 impl Notices {
     /// Nothing has been noticed.
-    #[must_use]
     pub fn new(log: Log) -> Self {
         Self {
             log,
@@ -51,29 +52,11 @@ impl Notices {
         }
     }
 
-    /// Has `listener` told everything from here on.
-    pub fn listen(&mut self, listener: Listener) {
-        self.listener = Some(listener);
-    }
-
-    /// The log.
-    #[must_use]
-    pub const fn log(&self) -> &Log {
-        &self.log
-    }
-
     /// Rules broken, by identifier, and how often.
-    #[must_use]
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
         let counts = Rule::ALL.iter().zip(self.broken);
         let found = counts.filter(|(_, count)| *count > 0);
         found.map(|(rule, count)| (rule.info().id, count)).collect()
-    }
-
-    /// Findings of severity note, warning, error.
-    #[must_use]
-    pub const fn findings(&self) -> [u64; 3] {
-        self.findings
     }
 
     /// Says something.

@@ -38,8 +38,6 @@ pub struct Observed {
     pub row: Option<RowId>,
     /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
-    /// Whether it is RoCEv2 data.
-    pub data: bool,
 }
 
 impl Monitor {
@@ -162,7 +160,7 @@ impl Monitor {
             self.notices.places_unclear(at);
         }
         let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
-        let flow = (asks || !self.flows.is_empty() || !self.translations.is_empty())
+        let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.told))
             .flatten();
         let said = self.said(packet, notification, flow.as_ref(), earlier);
@@ -188,24 +186,19 @@ impl Monitor {
             row.seen_on(packet.interface);
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
-        if is_copy && row.total() > 0 && !settings.per_interface {
-            return Observed {
-                row: Some(id),
-                ..Observed::default()
-            };
+        let observed = Observed {
+            row: Some(id),
+            flow: None,
+        };
+        if is_copy && row.total > 0 && !settings.per_interface {
+            return observed;
         }
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
-            return Observed {
-                row: Some(id),
-                ..Observed::default()
-            };
+            return observed;
         }
         frame.check(icrc, findings);
-        let trusted = || {
-            let list = &settings.trust;
-            (!list.is_empty()).then(|| access::lists(list, notification.notifier))
-        };
+        let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
         let (place, point) = notifiers.entry(hint, who, trusted);
@@ -230,7 +223,7 @@ impl Monitor {
             {
                 findings.push(rule, offset, len);
             }
-            if point.trusted() == Some(false) {
+            if point.trusted == Some(false) {
                 findings.push(duties.source, offset, len);
             }
             if let Some(rule) = crosses(&settings.domain, notification) {
@@ -241,7 +234,7 @@ impl Monitor {
             }
         }
         if !findings.is_empty() {
-            let number = (findings.as_slice().len() + findings.dropped()) as u64;
+            let number = number_of(findings);
             let icrc_bad = findings.has(Rule::RoceIcrcBad);
             row.blame(number, icrc_bad);
             point.blame(number);
@@ -253,10 +246,7 @@ impl Monitor {
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
-        Observed {
-            row: Some(id),
-            ..Observed::default()
-        }
+        observed
     }
 
     /// Who a notification about `flow` comes from.
@@ -291,12 +281,11 @@ impl Monitor {
         if self.remembers(packet) && self.is_seen_before(packet, frame, &broken) {
             return;
         }
-        let list = &self.settings.trust;
-        let trusted = || (!list.is_empty()).then(|| access::lists(list, broken.notifier));
+        let trusted = || self.settings.trusts(broken.notifier);
         let who = (broken.notifier, broken.origin);
         let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
         point.count_malformed(packet.at);
-        point.blame((findings.as_slice().len() + findings.dropped()) as u64);
+        point.blame(number_of(findings));
         self.totals.malformed += 1;
     }
 
@@ -364,7 +353,6 @@ impl Monitor {
         Observed {
             row: None,
             flow: Some(key),
-            data: true,
         }
     }
 
@@ -391,11 +379,10 @@ impl Monitor {
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
             Message::Other if quotes_fast_cnp(frame) => {
-                let interface = self.interfaces.name(packet.interface);
                 let about = About {
                     packet,
                     frame,
-                    interface,
+                    interface: self.interfaces.name(packet.interface),
                 };
                 self.notices.unaware(&about);
             }
@@ -411,11 +398,10 @@ impl Monitor {
         findings: &Findings,
         end: Option<End>,
     ) {
-        let interface = self.interfaces.name(packet.interface);
         let about = About {
             packet,
             frame,
-            interface,
+            interface: self.interfaces.name(packet.interface),
         };
         // What is said of a message of ours is not said again of its packet.
         if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
@@ -444,6 +430,11 @@ fn look(packet: &Packet<'_>, ce: bool) -> Look {
         place: place_of(packet),
         ce,
     }
+}
+
+/// How many findings there are, whether they are named or not.
+fn number_of(findings: &Findings) -> u64 {
+    (findings.as_slice().len() + findings.dropped()) as u64
 }
 
 /// Where the source address is in the frame, and its length.
