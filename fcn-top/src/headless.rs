@@ -4,7 +4,7 @@ use crate::engine::intervals::IntervalTimer;
 use crate::engine::{Engine, nanoseconds};
 use crate::monitor::Monitor;
 use crate::output::Selection;
-use crate::output::audit::{Audit, Checked};
+use crate::output::audit::{Audit, Unchecked};
 use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
@@ -173,11 +173,11 @@ impl Printer {
         match (printed, piece) {
             (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
             (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
-                let line = intervals.line(from, to, &tables, selection, words, false);
+                let line = intervals.line(from, to, &tables, selection, words);
                 json::write(&line, *out, true).map_err(|error| Failure::stdout(&error))
             }
             (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
-                csv.interval(from, to, &tables, selection, words, false)
+                csv.interval(from, to, &tables, selection, words)
             }
             // Nobody sends those.
             (Printed::Text(_), Piece::Interval(..)) | (Printed::Csv(_), Piece::Text(_)) => Ok(()),
@@ -191,7 +191,7 @@ impl Printer {
     pub fn conclude(
         &self,
         engine: &Engine,
-        (header, checked, strict): (&Header, Checked, bool),
+        (header, unchecked, strict): (&Header, &[Unchecked], bool),
         console: &mut Console<'_>,
     ) -> Result {
         let tables = || {
@@ -229,9 +229,9 @@ impl Printer {
                 let packets = engine.with(|monitor| monitor.totals().packets);
                 let audit = self.audit.lock();
                 if self.printing == Printing::AuditJson {
-                    say_json(console.out, &audit.json(checked, packets))?;
+                    say_json(console.out, &audit.json(unchecked, packets))?;
                 } else {
-                    say(console.out, &audit.summary(checked, packets))?;
+                    say(console.out, &audit.summary(unchecked, packets))?;
                 }
                 if audit.failed(strict) {
                     return Err(Failure::failed("the audit found broken rules"));
@@ -258,6 +258,9 @@ impl Warnings {
         if self.told || !engine.is_lossy() {
             return;
         }
+        let Some(lost) = engine.try_with(|monitor| lost(&monitor.tables(Wanted::default()))) else {
+            return;
+        };
         self.told = true;
         let (when, advice) = if engine.is_recorded() {
             ("were lost when they were captured", "")
@@ -269,16 +272,14 @@ impl Warnings {
         };
         let _ = writeln!(
             err,
-            "fcn-top: warning: packets {when}: {}; what is counted may be too little{advice}",
-            lost(engine)
+            "fcn-top: warning: packets {when}: {lost}; what is counted may be too little{advice}"
         );
     }
 }
 
 /// What was lost until now, by whom.
-#[must_use]
-pub fn lost(engine: &Engine) -> String {
-    let (kernel, interface) = engine.tables(Wanted::default()).dropped();
+pub fn lost(tables: &Tables) -> String {
+    let (kernel, interface) = tables.dropped();
     let said = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
     format!(
         "dropped by the kernel {}, by the interface {}",

@@ -98,7 +98,6 @@ pub enum Holds {
 
 impl Holds {
     /// Whether it is a number, which people like to see at the right edge of a column.
-    #[must_use]
     pub const fn is_number(self) -> bool {
         !matches!(self, Self::Name | Self::Text | Self::Address | Self::Moment)
     }
@@ -116,7 +115,6 @@ pub trait Record {
 }
 
 /// The number of the column called `id`.
-#[must_use]
 pub fn column_named<R: Record>(id: &str) -> Option<usize> {
     R::COLUMNS.iter().position(|column| column.id == id)
 }
@@ -286,7 +284,6 @@ impl EventRecord {
     /// Whether it is a finding: something wrong or remarkable that a packet shows, be it a broken rule, or that it
     /// contradicts itself or was captured too short. What befell the capture is none. Every number of findings counts
     /// these, `times` each, by severity.
-    #[must_use]
     pub const fn is_finding(&self) -> bool {
         self.frame.is_some()
     }
