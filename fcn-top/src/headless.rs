@@ -242,10 +242,12 @@ impl Printer {
     }
 }
 
-/// Says, as soon as it is so, what befalls the capture: once that packets are lost, and what becomes of interfaces.
+/// Says, as soon as it is so, what befalls the capture: once that packets are lost, and each doubt about what is counted; what
+/// becomes of interfaces.
 #[derive(Debug, Default)]
 pub struct Warnings {
     told: bool,
+    doubts: usize,
 }
 
 impl Warnings {
@@ -254,6 +256,12 @@ impl Warnings {
         for text in engine.befallen() {
             // A message beside what was asked for, as the one below.
             let _ = writeln!(err, "fcn-top: {text}");
+        }
+        for text in
+            engine.with(|monitor| monitor.doubts().get(self.doubts..).unwrap_or(&[]).to_vec())
+        {
+            self.doubts += 1;
+            let _ = writeln!(err, "fcn-top: warning: {text}");
         }
         if self.told || !engine.is_lossy() {
             return;

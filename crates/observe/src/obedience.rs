@@ -1003,8 +1003,14 @@ impl Obedience {
             // One that sinks and recovers varies while notified, and need not without notifications.
             let usual = if quiet.count >= 4.0 { a.sqrt() } else { spread };
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
-            if too_late.is_none() && less > 0.1 && less > 1.2 * usual && less > 4.0 * error {
-                let less = (1.0 - (-less).exp()) as f32;
+            // What a reader would count, which batches that are far slower than others weigh less in.
+            let counted = 1.0 - (notified.rate() - quiet.rate()).exp();
+            if too_late.is_none()
+                && less.min(counted) > 0.1
+                && less > 1.2 * usual
+                && less > 4.0 * error
+            {
+                let less = counted as f32;
                 return (Obeys, Evidence::SlowerThanQuiet { less });
             }
             faster = less < -0.1 && -less > 4.0 * error;

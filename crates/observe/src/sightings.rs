@@ -127,9 +127,18 @@ pub struct Sightings {
     records: Vec<Record>,
     /// Packets so far.
     count: u64,
+    /// Whether packets were looked for that had been forgotten.
+    forgot: bool,
 }
 
 impl Sightings {
+    /// Whether a packet came so long behind those of its time at other places that they had been forgotten: it counts once
+    /// more where it was one of them.
+    #[must_use]
+    pub const fn forgot(&self) -> bool {
+        self.forgot
+    }
+
     /// The identity of a notification: addresses, QP or flow, and content.
     #[must_use]
     pub fn notification(&self, gist: &Gist, frame: &Frame<'_>) -> Identity {
@@ -200,7 +209,9 @@ impl Sightings {
         let last = self.chains[chain];
         let mut found = None;
         let mut number = last;
-        for _ in 0..LOOKED_AT {
+        let mut left = LOOKED_AT;
+        while left > 0 {
+            left -= 1;
             let Some(record) = self.record(number) else {
                 break;
             };
@@ -216,6 +227,8 @@ impl Sightings {
             }
             number = record.before;
         }
+        let several = self.places.len() > 1;
+        self.forgot |= several && left == 0;
         if let Some(number) = found {
             let record = &mut self.records[number as usize % KEPT];
             record.places |= bit;
@@ -223,6 +236,7 @@ impl Sightings {
             record.first.ce |= look.ce;
             return Some(first);
         }
+        self.forgot |= several && self.has_forgotten(look.at);
         let record = Record {
             identity: identity.0,
             first: look,
@@ -241,6 +255,14 @@ impl Sightings {
             self.records[self.count as usize % KEPT] = record;
         }
         None
+    }
+
+    /// Whether packets of that time are remembered no longer, where they come in the order of time.
+    fn has_forgotten(&self, at: u64) -> bool {
+        let oldest = self.count.checked_sub(KEPT as u64 - 1);
+        oldest
+            .and_then(|number| self.record(number))
+            .is_some_and(|record| record.first.at > at)
     }
 
     /// The packet of that number, if it is remembered.
@@ -312,6 +334,29 @@ mod tests {
             }
         }
         assert_eq!(new, 1000);
+    }
+
+    #[test]
+    fn what_had_been_forgotten_is_known_to_be() {
+        let run = |packets: u64, identities: u64, order: fn(u64, u64) -> (u32, u64)| {
+            let mut sightings = Sightings::default();
+            for n in 0..2 * packets {
+                let (place, number) = order(n, packets);
+                see(&mut sightings, number % identities, place, 1_000 + number);
+            }
+            sightings.forgot()
+        };
+        let kept = KEPT as u64;
+        let behind = |n, packets| ((n / packets) as u32, n % packets);
+        let in_turn = |n, _| ((n % 2) as u32, n / 2);
+        assert!(run(kept + 10, u64::MAX, behind));
+        assert!(run(LOOKED_AT as u64 + 10, 1, behind));
+        assert!(!run(kept - 10, u64::MAX, behind));
+        assert!(!run(LOOKED_AT as u64 - 10, 1, behind));
+        assert!(!run(2 * kept, u64::MAX, in_turn));
+        assert!(!run(2 * kept, 1, in_turn));
+        // At one place, there is nothing to forget.
+        assert!(!run(kept + 10, u64::MAX, |n, packets| (0, n % packets)));
     }
 
     #[test]

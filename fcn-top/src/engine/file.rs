@@ -7,7 +7,6 @@ use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall
 use crate::monitor::Monitor;
 use crate::packet::Packet;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
-use fcn_observe::sightings::KEPT;
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
@@ -357,8 +356,8 @@ impl Fate {
         wanted.filter(|place| place.numbers.is_some()).count()
     }
 
-    /// Remembers where the packets so far were seen, the last of them, as another interface may have seen them, too, which
-    /// the file describes only now. Where it cannot be read again, they count by interface.
+    /// Remembers where the packets so far were seen, as another interface may have seen them, too, which the file describes
+    /// only now. Where it cannot be read again, they count by interface.
     #[cold]
     fn look_back(&mut self, path: &Path, taking: &mut Taking<'_>) {
         let Ok(mut reader) = CaptureReader::open(path) else {
@@ -371,7 +370,7 @@ impl Fate {
             let Ok(Some(lent)) = reader.next() else {
                 break;
             };
-            if self.number + (KEPT as u64) < number || lent.link.is_none() {
+            if lent.link.is_none() {
                 self.number += 1;
             } else if let Some(packet) = self.pass(&lent, taking) {
                 rehearsal.observe(&packet);

@@ -233,6 +233,12 @@ impl Monitor {
         self.notices.log.iter().cloned()
     }
 
+    /// What was warned of that casts doubt on all that is counted.
+    #[must_use]
+    pub fn doubts(&self) -> &[&'static str] {
+        self.notices.doubts()
+    }
+
     /// How often each rule was found broken, whatever the log has forgotten; rules that were not are left out.
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
         self.notices.rules()

@@ -19,6 +19,8 @@ pub const CUT: &str = "capture.cut";
 pub const LEFT_OUT: &str = "findings.left_out";
 /// What is said where packets may have been seen on several interfaces, and do not say on which.
 pub const PLACES_UNCLEAR: &str = "capture.places.unclear";
+/// What is said where packets seen at several interfaces came so long behind one another that they may count several times.
+pub const PLACES_FORGOTTEN: &str = "capture.places.forgotten";
 /// What is said of a sender that does not know the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -36,7 +38,8 @@ pub struct Notices {
     pub findings: [u64; 3],
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
-    places_unclear: bool,
+    /// What was warned of, once each, that casts doubt on all that is counted.
+    doubts: Vec<&'static str>,
 }
 
 impl Notices {
@@ -48,7 +51,7 @@ impl Notices {
             broken: [0; Rule::ALL.len()],
             findings: [0; 3],
             texts: FxHashMap::default(),
-            places_unclear: false,
+            doubts: Vec::new(),
         }
     }
 
@@ -126,21 +129,45 @@ impl Notices {
     /// Says, once, that a capture does not tell where packets were seen.
     #[inline]
     pub fn places_unclear(&mut self, at: u64) {
-        if !core::mem::replace(&mut self.places_unclear, true) {
-            let text = "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2";
-            self.tell(EventRecord {
-                at,
-                severity: Severity::Warning,
-                what: PLACES_UNCLEAR,
-                times: 1,
-                frame: None,
-                interface: None,
-                from: None,
-                to: None,
-                text: text.into(),
-                section: "",
-            });
+        self.doubt(
+            at,
+            PLACES_UNCLEAR,
+            "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2",
+        );
+    }
+
+    /// Says, once, that packets came so long behind those of other interfaces that these had been forgotten.
+    pub fn places_forgotten(&mut self, at: u64) {
+        self.doubt(
+            at,
+            PLACES_FORGOTTEN,
+            "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
+        );
+    }
+
+    /// What was warned of that casts doubt on all that is counted.
+    #[must_use]
+    pub fn doubts(&self) -> &[&'static str] {
+        &self.doubts
+    }
+
+    fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {
+        if self.doubts.contains(&text) {
+            return;
         }
+        self.doubts.push(text);
+        self.tell(EventRecord {
+            at,
+            severity: Severity::Warning,
+            what,
+            times: 1,
+            frame: None,
+            interface: None,
+            from: None,
+            to: None,
+            text: text.into(),
+            section: "",
+        });
     }
 
     /// Says that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

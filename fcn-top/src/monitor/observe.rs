@@ -111,6 +111,9 @@ impl Monitor {
     fn see(&mut self, packet: &Packet<'_>, identity: Identity, ce: bool) -> Option<Look> {
         let earlier = self.sightings.see(identity, look(packet, ce));
         self.totals.copies += u64::from(earlier.is_some());
+        if self.sightings.forgot() {
+            self.notices.places_forgotten(packet.at);
+        }
         earlier
     }
 
