@@ -160,7 +160,7 @@ impl Printer {
         for piece in self.pieces.try_iter() {
             print(piece);
         }
-        warnings.tell(engine, console.err);
+        warnings.finish(engine, console.err);
         written?;
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
@@ -246,30 +246,38 @@ impl Printer {
 /// becomes of interfaces.
 #[derive(Debug, Default)]
 pub struct Warnings {
-    told: bool,
+    /// Whether it was said that packets are lost.
+    warned_of_losses: bool,
+    /// Doubts said.
     doubts: usize,
 }
 
 impl Warnings {
     /// Says what nobody said yet.
     pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
-        for text in engine.befallen() {
+        for text in engine.messages() {
             // A message beside what was asked for, as the one below.
             let _ = writeln!(err, "fcn-top: {text}");
         }
-        for text in
-            engine.with(|monitor| monitor.doubts().get(self.doubts..).unwrap_or(&[]).to_vec())
-        {
+        engine.try_with(|monitor| self.doubt(monitor, engine, err));
+    }
+
+    /// The same where no packets come any more.
+    pub fn finish(&mut self, engine: &Engine, err: &mut dyn Write) {
+        self.tell(engine, err);
+        engine.with(|monitor| self.doubt(monitor, engine, err));
+    }
+
+    /// Says what casts doubt on all that is counted.
+    fn doubt(&mut self, monitor: &Monitor, engine: &Engine, err: &mut dyn Write) {
+        for text in monitor.doubts().get(self.doubts..).unwrap_or_default() {
             self.doubts += 1;
             let _ = writeln!(err, "fcn-top: warning: {text}");
         }
-        if self.told || !engine.is_lossy() {
+        if self.warned_of_losses || !engine.is_lossy() {
             return;
         }
-        let Some(lost) = engine.try_with(|monitor| lost(&monitor.tables(Wanted::default()))) else {
-            return;
-        };
-        self.told = true;
+        self.warned_of_losses = true;
         let (when, advice) = if engine.is_recorded() {
             ("were lost when they were captured", "")
         } else {
@@ -280,7 +288,8 @@ impl Warnings {
         };
         let _ = writeln!(
             err,
-            "fcn-top: warning: packets {when}: {lost}; what is counted may be too little{advice}"
+            "fcn-top: warning: packets {when}: {}; what is counted may be too little{advice}",
+            lost(&monitor.tables(Wanted::default()))
         );
     }
 }
@@ -288,11 +297,11 @@ impl Warnings {
 /// What was lost until now, by whom.
 pub fn lost(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
-    let said = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
+    let number = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
     format!(
         "dropped by the kernel {}, by the interface {}",
-        said(kernel),
-        said(interface)
+        number(kernel),
+        number(interface)
     )
 }
 

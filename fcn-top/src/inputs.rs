@@ -119,8 +119,8 @@ fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
     // Of Ethernet, where everything can be asked for.
     match filter.for_file(1) {
         Ok(_) => Ok(filter),
-        Err(said) => Err(Failure::usage("--filter")
-            .and(said)
+        Err(why) => Err(Failure::usage("--filter")
+            .and(why)
             .and("it is written as for tcpdump: man pcap-filter")),
     }
 }

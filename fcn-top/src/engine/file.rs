@@ -405,7 +405,7 @@ impl Fate {
             };
             let (filter, about) = match filter {
                 Ok(filter) => (Some(filter), about),
-                Err(said) => (None, format!("--filter cannot be had for it: {said}")),
+                Err(why) => (None, format!("--filter cannot be had for it: {why}")),
             };
             let described = Described {
                 name,

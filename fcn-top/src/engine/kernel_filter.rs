@@ -40,12 +40,12 @@ impl PacketFilter {
             }
             (Some(own), ours) => {
                 // By itself: between parentheses, what is no expression may become one.
-                capture.compile(own, true).map_err(said)?;
+                capture.compile(own, true).map_err(message)?;
                 let both = |ours| format!("({own}) and ({ours})");
                 (ours.map_or_else(|| own.clone(), both), None)
             }
         };
-        capture.filter(&expression, true).map_err(said)?;
+        capture.filter(&expression, true).map_err(message)?;
         Ok(here)
     }
 
@@ -74,11 +74,11 @@ fn shifts(text: &str) -> bool {
 fn compile(link: Linktype, text: &str) -> Result<BpfProgram, String> {
     Capture::dead(link)
         .and_then(|capture| capture.compile(text, true))
-        .map_err(said)
+        .map_err(message)
 }
 
 /// libpcap's own words.
-pub(super) fn said(error: pcap::Error) -> String {
+pub(super) fn message(error: pcap::Error) -> String {
     match error {
         pcap::Error::PcapError(text) => text,
         other => other.to_string(),

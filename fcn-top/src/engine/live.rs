@@ -3,7 +3,7 @@
 
 use super::export::Described;
 use super::handle::{Capturing, GATHER, Handle, open};
-use super::kernel_filter::said;
+use super::kernel_filter::message;
 use super::opener::Opener;
 use super::passed::{ANY, Passed, ifindex};
 use super::{Engine, Input, wall_clock};
@@ -90,7 +90,7 @@ impl LiveInput {
             Ok(handle) => Some(handle),
             // It may have gone down in between.
             Err(_) if !up => None,
-            Err(said) => return Err(failed().and(said)),
+            Err(why) => return Err(failed().and(why)),
         };
         let watch = interface.as_ref().and_then(|i| LinkWatch::new(i).ok());
         Ok(Self {
@@ -227,7 +227,7 @@ impl LiveInput {
             taking.take(&packet);
         });
         taking.release();
-        taken.map_err(said)
+        taken.map_err(message)
     }
 
     /// Waits for packets; whether there are some, or something happened to the interface.

@@ -49,10 +49,8 @@ const GRACE: u64 = 250_000_000;
 /// In a mark: everything captured until now has come, but for what is on its way for less than [`GRACE`].
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
-/// How long a look waits that must not wait for packets.
-const MOMENT: Duration = Duration::from_millis(20);
 /// What befell interfaces and was not told yet, at most: a screen never asks.
-const UNTOLD: usize = 100;
+const MESSAGES: usize = 100;
 /// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
 const FRESH: u64 = 5_000_000_000;
 
@@ -114,7 +112,7 @@ pub struct Engine {
     marks: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
     /// What befell interfaces and was not told yet.
-    befallen: Mutex<Vec<String>>,
+    messages: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
     lossy: AtomicBool,
     /// Whether what is read was captured before.
@@ -144,7 +142,7 @@ impl Engine {
             waiters: Mutex::new(()),
             marks: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
-            befallen: Mutex::new(Vec::new()),
+            messages: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
             private,
@@ -176,11 +174,11 @@ impl Engine {
 
     /// Puts something into the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
-        let mut befallen = self.befallen.lock();
-        if !interface.is_empty() && befallen.len() < UNTOLD {
-            befallen.push(format!("{}: {interface}: {text}", severity.name()));
+        let mut messages = self.messages.lock();
+        if !interface.is_empty() && messages.len() < MESSAGES {
+            messages.push(format!("{}: {interface}: {text}", severity.name()));
         }
-        drop(befallen);
+        drop(messages);
         self.note_times(1, (severity, what), interface, text);
     }
 
@@ -238,9 +236,9 @@ impl Engine {
         look(&mut self.state.lock().monitor)
     }
 
-    /// The same, unless packets keep it for longer than a moment: who prints what they have to wait for must not wait for them.
+    /// The same, but not while packets are taken in, which may wait for somebody to print what they show.
     pub fn try_with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> Option<T> {
-        let mut guard = self.state.try_lock_for(MOMENT)?;
+        let mut guard = self.state.try_lock()?;
         Some(look(&mut guard.monitor))
     }
 
@@ -300,8 +298,8 @@ impl Engine {
     }
 
     /// What befell interfaces since this was asked for last.
-    pub fn befallen(&self) -> Vec<String> {
-        std::mem::take(&mut self.befallen.lock())
+    pub fn messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.messages.lock())
     }
 
     /// Whether packets were dropped, by the kernel or by an interface.

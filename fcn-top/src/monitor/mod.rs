@@ -1,6 +1,6 @@
 //! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
 //!
-//! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
+//! `observe.rs` sorts packets and `reporter.rs` says what is wrong with them; `rows.rs` has what each QP is told,
 //! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
@@ -8,10 +8,10 @@ pub(crate) mod events;
 mod flows;
 mod gaps;
 mod interfaces;
-mod notices;
 mod notifiers;
 mod observe;
 mod paths;
+mod reporter;
 mod resolve;
 mod row;
 mod rows;
@@ -36,9 +36,9 @@ use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
-use notices::Notices;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
+use reporter::Reporter;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
@@ -64,7 +64,7 @@ pub struct Monitor {
     labels: Labels<FlowKey>,
     routing: Routing,
     paths: Paths,
-    notices: Notices,
+    reporter: Reporter,
     interfaces: Interfaces,
     sightings: Sightings,
     /// Whether interfaces may become known behind packets that they have seen, too.
@@ -91,7 +91,7 @@ impl Monitor {
             labels: Labels::new(limits.connections),
             routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
-            notices: Notices::new(Log::new(limits.events.max(1))),
+            reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
             sightings: Sightings::default(),
             later_interfaces: false,
@@ -135,7 +135,7 @@ impl Monitor {
             flows_evicted: self.flows.table.evicted(),
             points: self.notifiers.table.len() as u64,
             points_evicted: self.notifiers.table.evicted(),
-            findings: self.notices.findings,
+            findings: self.reporter.findings,
             ..self.totals
         }
     }
@@ -230,18 +230,17 @@ impl Monitor {
 
     /// The log, oldest first.
     pub fn events(&self) -> impl Iterator<Item = EventRecord> {
-        self.notices.log.iter().cloned()
+        self.reporter.log.iter().cloned()
     }
 
     /// What was warned of that casts doubt on all that is counted.
-    #[must_use]
     pub fn doubts(&self) -> &[&'static str] {
-        self.notices.doubts()
+        &self.reporter.doubts
     }
 
     /// How often each rule was found broken, whatever the log has forgotten; rules that were not are left out.
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
-        self.notices.rules()
+        self.reporter.rules()
     }
 
     /// Where packets come from, by number.
@@ -288,12 +287,12 @@ impl Monitor {
 
     /// Adds to the log what others have noticed.
     pub fn note(&mut self, event: EventRecord) {
-        self.notices.tell(event);
+        self.reporter.report(event);
     }
 
     /// Has `listener` told every finding and event, before the log puts those together that repeat.
     pub fn listen(&mut self, listener: Box<dyn FnMut(&EventRecord) + Send>) {
-        self.notices.listener = Some(listener);
+        self.reporter.listener = Some(listener);
     }
 
     /// The tables that are wanted, as they are now.

@@ -3,7 +3,7 @@
 use super::Monitor;
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
-use super::notices::About;
+use super::reporter::About;
 use crate::packet::Packet;
 use crate::record::RowId;
 use fcn_observe::RowKey;
@@ -112,7 +112,7 @@ impl Monitor {
         let earlier = self.sightings.see(identity, look(packet, ce));
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
-            self.notices.places_forgotten(packet.at);
+            self.reporter.places_forgotten(packet.at);
         }
         earlier
     }
@@ -160,7 +160,7 @@ impl Monitor {
         let earlier = earlier.flatten();
         let is_copy = earlier.is_some();
         if is_unclear(packet.link) && !several {
-            self.notices.places_unclear(at);
+            self.reporter.places_unclear(at);
         }
         let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
         let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
@@ -323,7 +323,7 @@ impl Monitor {
             self.see(packet, identity, ce)
         });
         if is_unclear(packet.link) && !several {
-            self.notices.places_unclear(at);
+            self.reporter.places_unclear(at);
         }
         self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
         let broken = self.flows.data(
@@ -387,7 +387,7 @@ impl Monitor {
                     frame,
                     interface: self.interfaces.name(packet.interface),
                 };
-                self.notices.unaware(&about);
+                self.reporter.unaware(&about);
             }
             _ => {}
         }
@@ -408,13 +408,13 @@ impl Monitor {
         };
         // What is said of a message of ours is not said again of its packet.
         if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
-            self.notices.end(&about, &end);
+            self.reporter.end(&about, &end);
         }
         self.totals.findings_left_out += findings.dropped() as u64;
         for finding in findings {
-            self.notices.finding(&about, finding);
+            self.reporter.finding(&about, finding);
         }
-        self.notices.left_out(&about, findings);
+        self.reporter.left_out(&about, findings);
     }
 }
 

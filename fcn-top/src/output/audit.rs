@@ -41,7 +41,7 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     missing.map(|(rule, why, _)| (rule, why)).collect()
 }
 
-/// What has been heard of one rule, or of what else is called so and as bad.
+/// What was seen of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
     times: u64,
@@ -54,8 +54,8 @@ struct Broken {
 #[derive(Clone, Debug)]
 pub struct Audit {
     words: Words,
-    told: u64,
-    heard: u64,
+    printed: u64,
+    events: u64,
     /// Findings about packets: notes, warnings, errors.
     findings: [u64; 3],
     /// Bounded: identifiers are written in the program.
@@ -65,12 +65,12 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Nothing has been heard yet.
+    /// Nothing was seen yet.
     pub const fn new(words: Words) -> Self {
         Self {
             words,
-            told: 0,
-            heard: 0,
+            printed: 0,
+            events: 0,
             findings: [0; 3],
             rules: BTreeMap::new(),
             kept: Vec::new(),
@@ -87,7 +87,7 @@ impl Audit {
     /// Takes an event, as the monitor tells it; returns the line to print for it, with its end, where there is one. Of the
     /// first [`MOST_LINES`] there is.
     pub fn hear(&mut self, event: &EventRecord) -> Option<String> {
-        self.heard = self.heard.saturating_add(1);
+        self.events = self.events.saturating_add(1);
         let kind = (event.what, event.severity);
         let broken = self.rules.entry(kind).or_insert_with(|| Broken {
             times: 0,
@@ -101,10 +101,10 @@ impl Audit {
         {
             *count = count.saturating_add(event.times);
         }
-        if self.told >= MOST_LINES {
+        if self.printed >= MOST_LINES {
             return None;
         }
-        self.told += 1;
+        self.printed += 1;
         if self.keep {
             self.kept.push(event.clone());
             return None;
@@ -140,12 +140,12 @@ impl Audit {
     /// Rule by rule, what was checked, and the verdict on `packets` packets.
     pub fn summary(&self, unchecked: &[Unchecked], packets: u64) -> String {
         let mut text = String::new();
-        if self.heard > self.told {
-            let more = grouped(self.heard - self.told);
+        if self.events > self.printed {
+            let more = grouped(self.events - self.printed);
             let _ = writeln!(text, "… and {more} more, which are counted below");
         }
         if !self.rules.is_empty() {
-            if self.heard > 0 {
+            if self.events > 0 {
                 text.push('\n');
             }
             text.push_str(&self.table());
@@ -234,7 +234,7 @@ impl Audit {
             "not_checked": unchecked.iter().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
             "rules": rules,
             "events": self.kept.iter().map(|event| record(event, &self.words)).collect::<Vec<_>>(),
-            "events_left_out": self.heard - self.told,
+            "events_left_out": self.events - self.printed,
         })
     }
 }

@@ -173,11 +173,11 @@ impl Intervals {
         if self.totals.len() <= place {
             self.totals.resize(place + 1, (id, 0));
         }
-        let Some(told) = self.totals.get_mut(place) else {
+        let Some(last) = self.totals.get_mut(place) else {
             return total;
         };
-        let before = if told.0 == id { told.1 } else { 0 };
-        *told = (id, total);
+        let before = if last.0 == id { last.1 } else { 0 };
+        *last = (id, total);
         total.saturating_sub(before)
     }
 
