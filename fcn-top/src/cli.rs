@@ -120,7 +120,6 @@ pub struct Mode {
 
 impl Mode {
     /// Whether something is printed or written at the end, or meanwhile.
-    #[must_use]
     pub const fn is_headless(&self) -> bool {
         self.json || self.jsonl || self.csv || self.report || self.audit || self.export.is_some()
     }

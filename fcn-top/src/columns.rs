@@ -1,6 +1,6 @@
 //! Columns as people name them: by their identifier, or shortly; and what a name that is none was meant to be.
 
-use crate::record::{Column, Record, column_named};
+use crate::record::{Record, column_named};
 
 /// Short names of columns, wherever a table has the column and none of that name.
 pub const SHORT: &[(&str, &str)] = &[
@@ -47,26 +47,23 @@ pub fn named<R: Record>(name: &str, rates: Rates) -> Result<usize, String> {
                 .iter()
                 .filter(|(_, long)| column_named::<R>(long).is_some());
             let all = ids.clone().chain(shorts.clone().map(|(short, _)| *short));
-            match near(&lower, all) {
-                Some(near) => {
-                    let long = shorts.clone().find(|(short, _)| *short == near);
-                    let near = long.map_or(near, |(_, long)| long);
-                    format!("there is no column `{shown}`; did you mean `{near}`?")
-                }
-                None => {
-                    let ids: Vec<_> = ids.collect();
-                    format!(
-                        "there is no column `{shown}`; there are: {}",
-                        ids.join(", ")
-                    )
-                }
-            }
+            let near = near(&lower, all).map(|near| {
+                let long = shorts.clone().find(|(short, _)| *short == near);
+                long.map_or(near, |(_, long)| long)
+            });
+            unknown("column", &shown, near, &ids.collect::<Vec<_>>())
         })
 }
 
-/// The column of that number.
-pub(crate) fn of<R: Record>(number: usize) -> Option<&'static Column> {
-    R::COLUMNS.get(number)
+/// What is said of a name that is none: which one was probably meant, or which there are.
+pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]) -> String {
+    match near {
+        Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "there is no {what} `{name}`; there are: {}",
+            known.join(", ")
+        ),
+    }
 }
 
 /// The one of `known` that differs least from `name`, if that is little; else the first that begins with it.

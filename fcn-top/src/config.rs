@@ -1,6 +1,7 @@
 //! What one prefers: options that may also stand in a configuration file, under the same names. The command line wins.
 
 use crate::columns::near;
+use crate::text::clean;
 use crate::values::{Count, Net, Size, Span};
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use fcn_tool::failure::Failure;
@@ -39,7 +40,6 @@ macro_rules! preferences {
                 &[$((stringify!($field), $default),)+];
 
             /// Takes from `others` what is not said here.
-            #[must_use]
             pub fn or(self, others: Self) -> Self {
                 Self { $($field: self.$field.or(others.$field),)+ }
             }
@@ -129,7 +129,6 @@ fn key(field: &str) -> String {
 }
 
 /// A file with all that can be preferred, explained, as if nothing was.
-#[must_use]
 pub fn template() -> String {
     let mut text = String::from(
         "# fcn-top's configuration: $XDG_CONFIG_HOME/fcn-top/config.toml, else ~/.config/fcn-top/config.toml.\n\
@@ -181,10 +180,7 @@ impl Preferences {
             if known.contains(name) {
                 continue;
             }
-            let name: String = name
-                .chars()
-                .map(|c| if c.is_control() { '?' } else { c })
-                .collect();
+            let name = clean(name);
             return Err(bad(
                 match near(&name.replace('_', "-"), known.iter().map(String::as_str)) {
                     Some(near) => format!("`{name}` is no option of it; did you mean `{near}`?"),
@@ -220,7 +216,6 @@ impl Preferences {
     }
 
     /// How long an interval is.
-    #[must_use]
     pub fn interval(&self) -> Duration {
         self.interval.map_or(Duration::from_secs(1), |span| span.0)
     }

@@ -4,7 +4,7 @@ use crate::engine::intervals::IntervalTimer;
 use crate::engine::{Engine, nanoseconds};
 use crate::monitor::Monitor;
 use crate::output::Selection;
-use crate::output::audit::{Audit, Checked};
+use crate::output::audit::{Audit, Unchecked};
 use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
@@ -160,7 +160,7 @@ impl Printer {
         for piece in self.pieces.try_iter() {
             print(piece);
         }
-        warnings.tell(engine, console.err);
+        warnings.finish(engine, console.err);
         written?;
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
@@ -173,11 +173,11 @@ impl Printer {
         match (printed, piece) {
             (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
             (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
-                let line = intervals.line(from, to, &tables, selection, words, false);
+                let line = intervals.line(from, to, &tables, selection, words);
                 json::write(&line, *out, true).map_err(|error| Failure::stdout(&error))
             }
             (Printed::Csv(csv), Piece::Interval(from, to, tables)) => {
-                csv.interval(from, to, &tables, selection, words, false)
+                csv.interval(from, to, &tables, selection, words)
             }
             // Nobody sends those.
             (Printed::Text(_), Piece::Interval(..)) | (Printed::Csv(_), Piece::Text(_)) => Ok(()),
@@ -191,7 +191,7 @@ impl Printer {
     pub fn conclude(
         &self,
         engine: &Engine,
-        (header, checked, strict): (&Header, Checked, bool),
+        (header, unchecked, strict): (&Header, &[Unchecked], bool),
         console: &mut Console<'_>,
     ) -> Result {
         let tables = || {
@@ -229,9 +229,9 @@ impl Printer {
                 let packets = engine.with(|monitor| monitor.totals().packets);
                 let audit = self.audit.lock();
                 if self.printing == Printing::AuditJson {
-                    say_json(console.out, &audit.json(checked, packets))?;
+                    say_json(console.out, &audit.json(unchecked, packets))?;
                 } else {
-                    say(console.out, &audit.summary(checked, packets))?;
+                    say(console.out, &audit.summary(unchecked, packets))?;
                 }
                 if audit.failed(strict) {
                     return Err(Failure::failed("the audit found broken rules"));
@@ -246,27 +246,38 @@ impl Printer {
 /// becomes of interfaces.
 #[derive(Debug, Default)]
 pub struct Warnings {
-    told: bool,
+    /// Whether it was said that packets are lost.
+    warned_of_losses: bool,
+    /// Doubts said.
     doubts: usize,
 }
 
 impl Warnings {
     /// Says what nobody said yet.
     pub fn tell(&mut self, engine: &Engine, err: &mut dyn Write) {
-        for text in engine.befallen() {
+        for text in engine.messages() {
             // A message beside what was asked for, as the one below.
             let _ = writeln!(err, "fcn-top: {text}");
         }
-        for text in
-            engine.with(|monitor| monitor.doubts().get(self.doubts..).unwrap_or(&[]).to_vec())
-        {
+        engine.try_with(|monitor| self.doubt(monitor, engine, err));
+    }
+
+    /// The same where no packets come any more.
+    pub fn finish(&mut self, engine: &Engine, err: &mut dyn Write) {
+        self.tell(engine, err);
+        engine.with(|monitor| self.doubt(monitor, engine, err));
+    }
+
+    /// Says what casts doubt on all that is counted.
+    fn doubt(&mut self, monitor: &Monitor, engine: &Engine, err: &mut dyn Write) {
+        for text in monitor.doubts().get(self.doubts..).unwrap_or_default() {
             self.doubts += 1;
             let _ = writeln!(err, "fcn-top: warning: {text}");
         }
-        if self.told || !engine.is_lossy() {
+        if self.warned_of_losses || !engine.is_lossy() {
             return;
         }
-        self.told = true;
+        self.warned_of_losses = true;
         let (when, advice) = if engine.is_recorded() {
             ("were lost when they were captured", "")
         } else {
@@ -278,20 +289,19 @@ impl Warnings {
         let _ = writeln!(
             err,
             "fcn-top: warning: packets {when}: {}; what is counted may be too little{advice}",
-            lost(engine)
+            lost(&monitor.tables(Wanted::default()))
         );
     }
 }
 
 /// What was lost until now, by whom.
-#[must_use]
-pub fn lost(engine: &Engine) -> String {
-    let (kernel, interface) = engine.tables(Wanted::default()).dropped();
-    let said = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
+pub fn lost(tables: &Tables) -> String {
+    let (kernel, interface) = tables.dropped();
+    let number = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
     format!(
         "dropped by the kernel {}, by the interface {}",
-        said(kernel),
-        said(interface)
+        number(kernel),
+        number(interface)
     )
 }
 

@@ -9,7 +9,7 @@ use crate::engine::live::LiveInput;
 use crate::engine::passed::ANY;
 use crate::engine::privileges;
 use crate::engine::{Engine, Input};
-use comfy_table::{Table, presets};
+use crate::output::bare_table;
 use fcn_link::interface::Interface;
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
@@ -119,14 +119,13 @@ fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
     // Of Ethernet, where everything can be asked for.
     match filter.for_file(1) {
         Ok(_) => Ok(filter),
-        Err(said) => Err(Failure::usage("--filter")
-            .and(said)
+        Err(why) => Err(Failure::usage("--filter")
+            .and(why)
             .and("it is written as for tcpdump: man pcap-filter")),
     }
 }
 
 /// Neither an interface nor a capture was named.
-#[must_use]
 pub fn nothing() -> Failure {
     let names: Vec<String> = Interface::all()
         .unwrap_or_default()
@@ -145,7 +144,6 @@ pub fn nothing() -> Failure {
 
 impl Inputs {
     /// Makes interfaces known to the engine, and hands out what can be run.
-    #[must_use]
     pub fn introduce(self, engine: &Engine) -> Vec<Box<dyn Input>> {
         match self {
             Self::File(file) => vec![file],
@@ -160,7 +158,6 @@ impl Inputs {
     }
 
     /// Whether they are interfaces.
-    #[must_use]
     pub const fn are_live(&self) -> bool {
         matches!(self, Self::Live(..))
     }
@@ -177,9 +174,8 @@ fn program() -> PathBuf {
 /// The kernel cannot be asked.
 pub fn list() -> Result<String> {
     let interfaces = Interface::all().map_err(|error| Failure::failed(error.to_string()))?;
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["interface", "state", "driver", "MTU", "speed", "addresses"]);
+    let header = ["interface", "state", "driver", "MTU", "speed", "addresses"];
+    let mut table = bare_table(header, &[]);
     for interface in &interfaces {
         let state = match (interface.is_up(), interface.has_carrier()) {
             (false, _) => "down",

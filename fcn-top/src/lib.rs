@@ -6,16 +6,16 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
-pub mod columns;
-pub mod config;
+mod columns;
+mod config;
 pub mod engine;
-pub mod filter;
+mod filter;
 mod headless;
 mod inputs;
 pub mod monitor;
-pub mod names;
-pub mod order;
-pub mod output;
+mod names;
+mod order;
+mod output;
 pub mod packet;
 pub mod record;
 pub mod run;
@@ -26,7 +26,8 @@ pub mod tables;
 #[cfg(test)]
 mod tests {
     pub(crate) mod sample;
+    mod schemas;
 }
 pub mod text;
 mod useless;
-pub mod values;
+mod values;

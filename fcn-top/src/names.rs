@@ -20,20 +20,17 @@ pub struct Pseudonyms {
 
 impl Pseudonyms {
     /// New ones.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// That of an address: `host-1a2b3c4d`.
-    #[must_use]
     pub fn of(&self, address: IpAddr) -> String {
         // The halves of the hash are both as good.
         format!("host-{:08x}", self.key.hash_one(address) as u32)
     }
 
     /// A text with every address in it replaced; Ethernet addresses too.
-    #[must_use]
     pub fn within(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -107,13 +104,11 @@ type Known = LruCache<IpAddr, Found>;
 
 impl Names {
     /// Names from the system's resolver.
-    #[must_use]
     pub fn from_resolver() -> Self {
         Self::from_lookup(|address| dns_lookup::lookup_addr(address).ok())
     }
 
     /// Names from somewhere else.
-    #[must_use]
     pub fn from_lookup(lookup: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Self {
         let known = Arc::new(Mutex::new(Known::new(KEPT)));
         let (wanted, asked) = sync_channel(WAITING);
@@ -126,7 +121,6 @@ impl Names {
     }
 
     /// The name of an address, if it is known by now; if it is not, it is asked for.
-    #[must_use]
     pub fn get(&self, address: IpAddr) -> Option<Arc<str>> {
         let mut known = self.known.lock();
         if let Some(found) = known.get(&address) {

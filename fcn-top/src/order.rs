@@ -33,7 +33,6 @@ pub enum SortKey {
 
 impl SortKey {
     /// That of a cell.
-    #[must_use]
     pub fn of(cell: Cell<'_>) -> Self {
         match cell {
             Cell::None => Self::Nothing,
@@ -85,14 +84,12 @@ impl Order {
 
     /// Which of two lines comes first. What has nothing in the column comes last either way; equal lines are equal, so that
     /// a stable sort leaves them where they are.
-    #[must_use]
     pub fn compare<R: Record>(&self, a: &R, b: &R) -> Ordering {
         let key = |record| SortKey::of(R::cell(record, self.column));
         self.compare_keys(&key(a), &key(b))
     }
 
     /// Which of two lines comes first, of which these are the keys.
-    #[must_use]
     pub fn compare_keys(&self, a: &SortKey, b: &SortKey) -> Ordering {
         match (a, b) {
             (SortKey::Nothing, SortKey::Nothing) => Ordering::Equal,

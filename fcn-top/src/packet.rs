@@ -23,7 +23,6 @@ impl Packet<'_> {
     /// Octets that were on the network, as far as the capture tells: without the header that it puts in the place of the
     /// link's (Linux cooked, BSD loopback).
     #[inline]
-    #[must_use]
     pub const fn octets(&self) -> u64 {
         let made_up = match self.link {
             LinkType::Ethernet | LinkType::RawIp => 0,

@@ -98,7 +98,6 @@ pub enum Holds {
 
 impl Holds {
     /// Whether it is a number, which people like to see at the right edge of a column.
-    #[must_use]
     pub const fn is_number(self) -> bool {
         !matches!(self, Self::Name | Self::Text | Self::Address | Self::Moment)
     }
@@ -116,7 +115,6 @@ pub trait Record {
 }
 
 /// The number of the column called `id`.
-#[must_use]
 pub fn column_named<R: Record>(id: &str) -> Option<usize> {
     R::COLUMNS.iter().position(|column| column.id == id)
 }
@@ -197,7 +195,7 @@ records! {
         ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
         data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
-        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half; nothing below twenty packets", |v| some(v, Cell::Change);
+        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half; nothing where the windows before notifications hold fewer than twenty packets each", |v| some(v, Cell::Change);
         change_10ms: Option<f64> = "10 ms", 7, Change, "The same with 10 ms before and after", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
@@ -286,7 +284,6 @@ impl EventRecord {
     /// Whether it is a finding: something wrong or remarkable that a packet shows, be it a broken rule, or that it
     /// contradicts itself or was captured too short. What befell the capture is none. Every number of findings counts
     /// these, `times` each, by severity.
-    #[must_use]
     pub const fn is_finding(&self) -> bool {
         self.frame.is_some()
     }

@@ -8,6 +8,7 @@ use crate::headless::{self, Ended, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
 use crate::output::Selection;
+use crate::output::audit;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
 use crate::output::table;
@@ -73,7 +74,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         );
     }
     let settings = setup::settings(&preferences, profile.clone());
-    let checked = setup::checked(&settings);
+    let unchecked = audit::unchecked(&settings);
 
     // A port may take rights that are given up below.
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
@@ -165,7 +166,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                 return ended;
             }
             let header = header(&cli, &ended, how);
-            let shown = printer.conclude(&engine, (&header, checked, cli.mode.strict), console);
+            let shown = printer.conclude(&engine, (&header, &unchecked, cli.mode.strict), console);
             let exported = match &cli.mode.export {
                 Some(to) => {
                     let to = (to.as_path(), live, cli.mode.quiet);
@@ -201,7 +202,8 @@ fn captured(engine: &Engine) -> Result {
 /// Fails where packets were lost.
 fn whole(engine: &Engine) -> Result {
     if engine.is_lossy() {
-        return Err(Failure::incomplete("packets were lost").and(headless::lost(engine)));
+        return Err(Failure::incomplete("packets were lost")
+            .and(headless::lost(&engine.tables(Wanted::default()))));
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use crate::monitor::{Limits, Settings};
 use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
-use crate::output::audit::Checked;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
 use crate::screen::{self, Options, View};
 use crate::text::Words;
@@ -125,7 +124,6 @@ pub fn profile(preferences: &Preferences) -> Result<Profile> {
 }
 
 /// What the monitor is told.
-#[must_use]
 pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
     let prefixes = |list: &Option<Vec<crate::values::Net>>| -> Vec<Prefix> {
         list.iter().flatten().map(|net| net.0).collect()
@@ -151,20 +149,7 @@ pub fn settings(preferences: &Preferences, profile: Profile) -> Settings {
     }
 }
 
-/// Which rules are checked only with something that these settings have.
-#[must_use]
-pub fn checked(settings: &Settings) -> Checked {
-    Checked {
-        trust: !settings.trust.is_empty(),
-        able: !settings.able.is_empty(),
-        domain: !settings.domain.is_empty(),
-        rate: settings.flow_rate > 0,
-        icrc: settings.verify_icrc,
-    }
-}
-
 /// How things are written out. With names, this starts a thread.
-#[must_use]
 pub fn words(preferences: &Preferences) -> Words {
     let zone = if preferences.utc == Some(true) {
         TimeZone::UTC
@@ -183,7 +168,6 @@ pub fn words(preferences: &Preferences) -> Words {
 
 /// What the configuration `file` says, without its order where that is of another table than the one that `cli` asks for
 /// in this way: who prefers an order of the points has not asked for one of the QPs.
-#[must_use]
 pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
     let usual = View::default().id();
     let its = file.view.as_deref().unwrap_or(usual);

@@ -55,7 +55,6 @@ pub struct Totals {
 
 impl Totals {
     /// Notifications of all kinds.
-    #[must_use]
     pub fn notified(&self) -> u64 {
         self.notifications.iter().sum()
     }
@@ -111,14 +110,12 @@ pub struct Tables {
 
 impl Tables {
     /// The row of that name.
-    #[must_use]
     pub fn qp(&self, id: RowId) -> Option<&QpRecord> {
         let row = self.qps.iter().find(|(other, _)| *other == id);
         row.map(|(_, record)| record)
     }
 
     /// Packets dropped by the kernel and by the interfaces, of all that say so; `None` where none does.
-    #[must_use]
     pub fn dropped(&self) -> Dropped {
         let sum = |of: fn(&InterfaceRecord) -> Option<u64>| {
             let known = self.interfaces.iter().filter_map(of);

@@ -36,7 +36,6 @@ impl Default for Words {
 
 impl Words {
     /// Addresses as they are, moments in `zone`.
-    #[must_use]
     pub const fn new(zone: TimeZone) -> Self {
         Self {
             privacy: None,
@@ -46,39 +45,33 @@ impl Words {
     }
 
     /// Addresses masked by new pseudonyms, moments in UTC.
-    #[must_use]
     pub fn masked() -> Self {
         Self::default().with_privacy(Arc::new(Pseudonyms::new()))
     }
 
     /// With addresses masked everywhere.
-    #[must_use]
     pub fn with_privacy(mut self, pseudonyms: Arc<Pseudonyms>) -> Self {
         self.privacy = Some(pseudonyms);
         self
     }
 
     /// With names in place of addresses, as far as they are known. A mask goes before a name.
-    #[must_use]
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = Some(names);
         self
     }
 
     /// Whether addresses are masked.
-    #[must_use]
     pub const fn is_private(&self) -> bool {
         self.privacy.is_some()
     }
 
     /// Whether addresses may be shown as something else.
-    #[must_use]
     pub const fn alters_addresses(&self) -> bool {
         self.privacy.is_some() || self.names.is_some()
     }
 
     /// An address as people are to see it: its mask, its name, or itself.
-    #[must_use]
     pub fn address(&self, address: IpAddr) -> String {
         if let Some(pseudonyms) = &self.privacy {
             return pseudonyms.of(address);
@@ -90,7 +83,6 @@ impl Words {
     }
 
     /// An address as programs are to see it: its mask or itself, never a name.
-    #[must_use]
     pub fn exact_address(&self, address: IpAddr) -> String {
         match &self.privacy {
             Some(pseudonyms) => pseudonyms.of(address),
@@ -99,7 +91,6 @@ impl Words {
     }
 
     /// A text without anything that a terminal would act on, its addresses masked where that is asked for.
-    #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let text = clean(text);
         match &self.privacy {
@@ -109,7 +100,6 @@ impl Words {
     }
 
     /// A value by itself.
-    #[must_use]
     pub fn cell(&self, cell: Cell<'_>) -> String {
         match cell {
             Cell::None => NOTHING.to_owned(),
@@ -129,7 +119,6 @@ impl Words {
 
     /// A value in its column: QPs and flow labels in hexadecimal, numbers of things apart from numbers that name something,
     /// moments as exact as there is room for.
-    #[must_use]
     pub fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
         match (cell, column.holds) {
             (Cell::Count(qp), Holds::Qp) => format!("{qp:#x}"),
@@ -141,13 +130,11 @@ impl Words {
     }
 
     /// The time of day, with so many digits (0 to 9) behind the second.
-    #[must_use]
     pub fn clock(&self, nanoseconds: u64, digits: usize) -> String {
         self.moment(nanoseconds, "%H:%M:%S", digits, "")
     }
 
     /// Day and time with microseconds, and the offset from UTC.
-    #[must_use]
     pub fn day_and_time(&self, nanoseconds: u64) -> String {
         let zone = if self.zone == TimeZone::UTC {
             " UTC"

@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,21 @@ fn piped(options: &str, input: &[u8]) -> Done {
     let done = Done::of(&child.wait_with_output().unwrap());
     feeding.join().unwrap();
     done
+}
+
+/// Who prints them must not wait for packets that wait for room.
+#[test]
+fn an_audit_of_more_lines_than_wait_to_be_printed_comes_to_its_end() {
+    let file = capture("attack.pcapng");
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let options = ["--audit", "--trust", "10.0.0.0/8", "--flow-rate", "1000"];
+        let args = ["-r", &file].into_iter().chain(options);
+        ended.send(top(args)).unwrap();
+    });
+    let done = end.recv_timeout(Duration::from_secs(120));
+    let done = done.expect("it comes to its end").with(1);
+    assert!(done.out.matches("\nframe ").count() > 20, "{done:?}");
 }
 
 #[test]

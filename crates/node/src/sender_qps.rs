@@ -59,8 +59,7 @@ impl SenderQps {
 
     /// A data packet of `flow` passes by.
     pub(crate) fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
-        let connections = self.resolver.connections();
-        let exchanged = connections.sender_qp(flow.sender, flow.receiver, flow.receiver_qp);
+        let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
             self.seen.data(now, flow, psn);

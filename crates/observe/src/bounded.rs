@@ -199,16 +199,6 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.put(place, key, at, make)
     }
 
-    /// The value of `key`, to be changed; it may be at `hint`. This does not touch it.
-    pub fn get_mut_near(&mut self, hint: Slot, key: &K) -> Option<&mut V> {
-        let slot = match self.at(hint) {
-            Some((there, _)) if there == key => hint,
-            _ => self.slot_of(key)?,
-        };
-        let (_, value) = self.entries.get_mut(slot.0 as usize)?.as_mut()?;
-        Some(value)
-    }
-
     /// The same, and where the value is kept; `gone` is told what has left, and where it was.
     pub fn get_or_insert_evicting(
         &mut self,
@@ -381,10 +371,10 @@ mod tests {
         let (slot, value) = table.get_or_insert_near(a, 'a', 3, || 0);
         *value += 1;
         assert_eq!(slot, a);
-        assert_eq!(table.get_mut_near(b, &'a'), Some(&mut 11));
+        assert_eq!(table.get(&'a'), Some(&11));
         // It was touched: the other one leaves.
         table.get_or_insert_near(b, 'c', 4, || 30);
-        assert_eq!(table.get_mut_near(b, &'b'), None);
+        assert_eq!(table.get(&'b'), None);
         assert_eq!((table.get(&'a'), table.get(&'c')), (Some(&11), Some(&30)));
     }
 

@@ -10,9 +10,10 @@
 //! use. It cannot take over their QPs either, before its own ReadyToUse. Nothing is authenticated: whoever can send all
 //! three messages from both addresses is believed, as the two hosts believe it.
 
+use crate::data::FlowKey;
 use crate::table::Table;
 use crate::time::Time;
-use fcn_wire::rdma_cm::{Cm, ConnectReject, ConnectReply, ConnectRequest, DisconnectRequest};
+use fcn_wire::rdma_cm::{Cm, ConnectReject, ConnectReply, ConnectRequest};
 use fcn_wire::{Frame, Message, Qp};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -55,6 +56,16 @@ struct Asked {
     active_id: u32,
 }
 
+impl Asked {
+    const fn new(active: IpAddr, passive: IpAddr, active_id: u32) -> Self {
+        Self {
+            active,
+            passive,
+            active_id,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct HalfOpen {
     active_qp: Qp,
@@ -69,15 +80,7 @@ struct Open {
     passive_qp: Qp,
 }
 
-/// A QP as seen from the other end of its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct End {
-    sender: IpAddr,
-    receiver: IpAddr,
-    receiver_qp: Qp,
-}
-
-/// The other QP of a connection seen from one end, and which connection that is: [`End::asked`] makes its name of it.
+/// The QP that sends a flow by its connection, and which connection that is: [`Found::asked`] makes its name of it.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     sender_qp: Qp,
@@ -87,18 +90,13 @@ struct Found {
     confirmed: bool,
 }
 
-impl End {
-    /// The connection that `found` says this is an end of.
-    const fn asked(&self, found: &Found) -> Asked {
-        let (active, passive) = if found.by_sender {
-            (self.sender, self.receiver)
+impl Found {
+    /// The connection in which `end` was found so.
+    const fn asked(&self, end: &FlowKey) -> Asked {
+        if self.by_sender {
+            Asked::new(end.sender, end.receiver, self.active_id)
         } else {
-            (self.receiver, self.sender)
-        };
-        Asked {
-            active,
-            passive,
-            active_id: found.active_id,
+            Asked::new(end.receiver, end.sender, self.active_id)
         }
     }
 }
@@ -109,7 +107,7 @@ pub struct Connections {
     half_open: Table<Asked, HalfOpen>,
     open: Table<Asked, Open>,
     /// Both directions of every connection whose two QPs are known.
-    ends: HashMap<End, Found>,
+    ends: HashMap<FlowKey, Found>,
     /// Who sends to which QP: of an end, its receiver and that one's QP, and the sender.
     senders: HashMap<(IpAddr, Qp), IpAddr>,
     counters: Counters,
@@ -138,15 +136,14 @@ impl Connections {
             Cm::ConnectRequest(request) => self.request(from, to, &request),
             Cm::ConnectReply(reply) => self.reply(from, to, &reply),
             Cm::ReadyToUse(ready) => {
-                let asked = Asked {
-                    active: from,
-                    passive: to,
-                    active_id: ready.local_comm_id(),
-                };
+                let asked = Asked::new(from, to, ready.local_comm_id());
                 self.ready(asked, ready.remote_comm_id());
             }
             Cm::ConnectReject(reject) => self.reject(from, to, &reject),
-            Cm::DisconnectRequest(request) => self.disconnect(from, to, &request),
+            Cm::DisconnectRequest(request) => {
+                let ids = (request.local_comm_id(), request.remote_comm_id());
+                self.close(from, to, ids, Qp::new(request.remote_qpn()));
+            }
             Cm::DisconnectReply(reply) => {
                 let ids = (reply.local_comm_id(), reply.remote_comm_id());
                 self.close(from, to, ids, None);
@@ -161,11 +158,7 @@ impl Connections {
             return;
         };
         self.counters.requests += 1;
-        let asked = Asked {
-            active,
-            passive,
-            active_id: request.local_comm_id(),
-        };
+        let asked = Asked::new(active, passive, request.local_comm_id());
         // A repetition changes nothing.
         if let Some(known) = self.half_open.get(&asked)
             && known.active_qp == active_qp
@@ -188,11 +181,7 @@ impl Connections {
             self.counters.invalid += 1;
             return;
         };
-        let asked = Asked {
-            active,
-            passive,
-            active_id: reply.remote_comm_id(),
-        };
+        let asked = Asked::new(active, passive, reply.remote_comm_id());
         let answer = (reply.local_comm_id(), passive_qp);
         let Some(half_open) = self.half_open.get(&asked) else {
             // It may be the repetition of one that was confirmed already.
@@ -246,16 +235,8 @@ impl Connections {
     /// need not have one, and who waits in vain for a reply does not know the other's.
     fn reject(&mut self, from: IpAddr, to: IpAddr, reject: &ConnectReject<'_>) {
         let (own, other) = (reject.local_comm_id(), reject.remote_comm_id());
-        let by_passive = Asked {
-            active: to,
-            passive: from,
-            active_id: other,
-        };
-        let by_active = Asked {
-            active: from,
-            passive: to,
-            active_id: own,
-        };
+        let by_passive = Asked::new(to, from, other);
+        let by_active = Asked::new(from, to, own);
         for (asked, passive_id) in [(by_passive, own), (by_active, other)] {
             let begun = self.half_open.peek(&asked).is_some_and(|half_open| {
                 (half_open.answer).is_none_or(|(id, _)| passive_id == 0 || id == passive_id)
@@ -274,24 +255,11 @@ impl Connections {
         self.counters.unknown += 1;
     }
 
-    fn disconnect(&mut self, from: IpAddr, to: IpAddr, request: &DisconnectRequest<'_>) {
-        let ids = (request.local_comm_id(), request.remote_comm_id());
-        self.close(from, to, ids, Qp::new(request.remote_qpn()));
-    }
-
     /// Takes down the connection between `from` and `to` with their communication IDs. Where `to`'s QP is given, it must
     /// be the connection's.
     fn close(&mut self, from: IpAddr, to: IpAddr, (own, other): (u32, u32), to_qp: Option<Qp>) {
-        let by_active = Asked {
-            active: from,
-            passive: to,
-            active_id: own,
-        };
-        let by_passive = Asked {
-            active: to,
-            passive: from,
-            active_id: other,
-        };
+        let by_active = Asked::new(from, to, own);
+        let by_passive = Asked::new(to, from, other);
         for (asked, passive_id, active_closes) in
             [(by_active, other, true), (by_passive, own, false)]
         {
@@ -344,7 +312,7 @@ impl Connections {
                 confirmed,
             };
             // What is confirmed gives way only to what is.
-            let held = |end: &End| self.ends.get(end).is_some_and(|found| found.confirmed);
+            let held = |end: &FlowKey| self.ends.get(end).is_some_and(|found| found.confirmed);
             if !confirmed && held(&end) {
                 continue;
             }
@@ -367,7 +335,7 @@ impl Connections {
     ) {
         for (end, _) in ends(of, active_qp, passive_qp) {
             let known = self.ends.get(&end);
-            if known.is_some_and(|found| end.asked(found) == of && gone(found)) {
+            if known.is_some_and(|found| found.asked(&end) == of && gone(found)) {
                 self.ends.remove(&end);
                 let target = (end.receiver, end.receiver_qp);
                 if self.senders.get(&target) == Some(&end.sender) {
@@ -392,50 +360,38 @@ impl Connections {
     }
 
     /// The end whose packets are addressed to that host and QP.
-    fn end_at(&self, (receiver, receiver_qp): (IpAddr, Qp)) -> Option<End> {
+    fn end_at(&self, (receiver, receiver_qp): (IpAddr, Qp)) -> Option<FlowKey> {
         let sender = *self.senders.get(&(receiver, receiver_qp))?;
-        Some(End {
+        Some(FlowKey {
             sender,
             receiver,
             receiver_qp,
         })
     }
 
-    /// Where the QP `sender_qp` at `sender` sends to: the receiver and the QP there, whichever of them asked for the
-    /// connection. A QP has one connection at a time; where several are known, it is the one set up last.
+    /// The flow that the QP `sender_qp` at `sender` sends, whichever host asked for the connection. A QP has one connection
+    /// at a time; where several are known, it is the one set up last.
     #[must_use]
-    pub fn receiver_of(&self, sender: IpAddr, sender_qp: Qp) -> Option<(IpAddr, Qp)> {
+    pub fn flow_of(&self, sender: IpAddr, sender_qp: Qp) -> Option<FlowKey> {
         // From the other end the receiver is the sender.
         let end = self.end_at((sender, sender_qp))?;
-        let found = self.ends.get(&end)?;
-        Some((end.sender, found.sender_qp))
+        Some(FlowKey {
+            sender,
+            receiver: end.sender,
+            receiver_qp: self.ends.get(&end)?.sender_qp,
+        })
     }
 
-    /// The QP at `sender` that is connected to `receiver_qp` at `receiver`, whichever of them asked for the connection.
+    /// The QP at the sender that is connected to the one at the receiver, whichever of the hosts asked for the connection.
     #[must_use]
-    pub fn sender_qp(&self, sender: IpAddr, receiver: IpAddr, receiver_qp: Qp) -> Option<Qp> {
-        let end = End {
-            sender,
-            receiver,
-            receiver_qp,
-        };
-        self.ends.get(&end).map(|found| found.sender_qp)
+    pub fn sender_qp(&self, flow: &FlowKey) -> Option<Qp> {
+        self.ends.get(flow).map(|found| found.sender_qp)
     }
 
     /// The same, and the connection counts as used: it is forgotten later.
-    pub fn use_sender_qp(
-        &mut self,
-        sender: IpAddr,
-        receiver: IpAddr,
-        receiver_qp: Qp,
-    ) -> Option<Qp> {
-        let end = End {
-            sender,
-            receiver,
-            receiver_qp,
-        };
-        let found = *self.ends.get(&end)?;
-        let of = end.asked(&found);
+    pub fn use_sender_qp(&mut self, flow: &FlowKey) -> Option<Qp> {
+        let found = *self.ends.get(flow)?;
+        let of = found.asked(flow);
         if found.confirmed {
             self.open.get(&of);
         } else {
@@ -452,26 +408,20 @@ impl Connections {
 }
 
 /// The two directions of a connection: what packets in it are addressed to, and the QP that sends them.
-const fn ends(of: Asked, active_qp: Qp, passive_qp: Qp) -> [(End, Qp); 2] {
+fn ends(of: Asked, active_qp: Qp, passive_qp: Qp) -> [(FlowKey, Qp); 2] {
     let (active, passive) = (of.active, of.passive);
     [
-        (
-            End {
-                sender: active,
-                receiver: passive,
-                receiver_qp: passive_qp,
-            },
-            active_qp,
-        ),
-        (
-            End {
-                sender: passive,
-                receiver: active,
-                receiver_qp: active_qp,
-            },
-            passive_qp,
-        ),
+        (active, passive, passive_qp, active_qp),
+        (passive, active, active_qp, passive_qp),
     ]
+    .map(|(sender, receiver, receiver_qp, sender_qp)| {
+        let flow = FlowKey {
+            sender,
+            receiver,
+            receiver_qp,
+        };
+        (flow, sender_qp)
+    })
 }
 
 /// A QP that data can be sent to: not a management QP.

@@ -1,5 +1,6 @@
 //! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
 
+use crate::resolve::acknowledges;
 use core::hash::{Hash, Hasher};
 use fcn_wire::bth::Transport;
 use fcn_wire::ioam::OptType;
@@ -163,11 +164,7 @@ impl<'a> DataPacket<'a> {
 /// Whether packets of that opcode carry or ask for data: not CNPs, acknowledgements, or opcodes of unknown services.
 fn is_data(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
-    let operation = opcode.0 & 0x1F;
-    let acknowledges = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE]
-        .iter()
-        .any(|ack| ack.0 == operation);
-    known_service && !acknowledges
+    known_service && !acknowledges(opcode)
 }
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {

@@ -107,21 +107,17 @@ impl Resolver {
 
     /// Remembers a connection of `qp` at `host` that is about to be taken down by `peer`.
     fn remember(&mut self, host: IpAddr, qp: Qp, peer: IpAddr) {
-        let Some((_, peer_qp)) = (self.connections)
-            .receiver_of(host, qp)
-            .filter(|(receiver, _)| *receiver == peer)
-        else {
+        let flow = self.connections.flow_of(host, qp);
+        let Some(flow) = flow.filter(|flow| flow.receiver == peer) else {
             return;
         };
+        let back = FlowKey {
+            sender: peer,
+            receiver: host,
+            receiver_qp: qp,
+        };
         self.tick += 1;
-        for (sender, sender_qp, receiver, receiver_qp) in
-            [(host, qp, peer, peer_qp), (peer, peer_qp, host, qp)]
-        {
-            let key = FlowKey {
-                sender,
-                receiver,
-                receiver_qp,
-            };
+        for (key, sender_qp) in [(flow, qp), (back, flow.receiver_qp)] {
             let guess = Guess {
                 qp: sender_qp,
                 psn: NO_PSN,
@@ -142,7 +138,7 @@ impl Resolver {
         flows: &impl SeenFlows,
     ) {
         // What RDMA CM says needs no votes.
-        if self.connections.receiver_of(to, qp).is_some() {
+        if self.connections.flow_of(to, qp).is_some() {
             return;
         }
         self.tick += 1;
@@ -156,7 +152,7 @@ impl Resolver {
         }
         let mut fitting = flows
             .between(to, from)
-            .filter(|(key, last)| fits(*last, psn) && self.told(key).is_none())
+            .filter(|(key, last)| fits(*last, psn) && self.connections.sender_qp(key).is_none())
             .map(|(key, _)| key);
         if let (Some(key), None) = (fitting.next(), fitting.next()) {
             drop(fitting);
@@ -203,13 +199,6 @@ impl Resolver {
         (self.guesses.len(), self.flows.len())
     }
 
-    /// The sender's QP of a flow by RDMA CM.
-    fn told(&self, key: &FlowKey) -> Option<Qp> {
-        let (sender, receiver) = (key.sender, key.receiver);
-        self.connections
-            .sender_qp(sender, receiver, key.receiver_qp)
-    }
-
     /// The flow from that QP by acknowledgements, or by a connection taken down.
     fn guessed_flow(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
         if self.flows.is_empty() {
@@ -224,7 +213,7 @@ impl Resolver {
     /// The QP at the sender that `key`'s data comes from, and how that is known.
     #[must_use]
     pub fn sender_qp(&self, key: &FlowKey) -> Option<(Qp, Resolved)> {
-        if let Some(qp) = self.told(key) {
+        if let Some(qp) = self.connections.sender_qp(key) {
             return Some((qp, Resolved::Cm));
         }
         let guess = self.guesses.get(key)?;
@@ -236,10 +225,7 @@ impl Resolver {
     /// The same for a node that is about to tell the sender, and the connection counts as used: a connection that was taken
     /// down is none, since its QP may have become another's.
     pub fn use_sender_qp(&mut self, key: &FlowKey) -> Option<(Qp, Resolved)> {
-        let told = self
-            .connections
-            .use_sender_qp(key.sender, key.receiver, key.receiver_qp);
-        match told {
+        match self.connections.use_sender_qp(key) {
             Some(qp) => Some((qp, Resolved::Cm)),
             None => self.sender_qp(key).filter(|(_, by)| *by == Resolved::Acks),
         }
@@ -254,17 +240,12 @@ impl Resolver {
     /// The flow that the QP `qp` at `sender` sends.
     #[must_use]
     pub fn flow_of(&self, sender: IpAddr, qp: Qp) -> Option<FlowKey> {
-        match self.connections.receiver_of(sender, qp) {
-            Some((receiver, receiver_qp)) => Some(FlowKey {
-                sender,
-                receiver,
-                receiver_qp,
-            }),
-            // The guess may be older than what RDMA CM told about the flow.
-            None => self
-                .guessed_flow(sender, qp)
-                .filter(|key| self.told(key).is_none()),
-        }
+        let connected = self.connections.flow_of(sender, qp);
+        connected.or_else(|| {
+            // The guess may be older than what RDMA CM tells about the flow.
+            self.guessed_flow(sender, qp)
+                .filter(|key| self.connections.sender_qp(key).is_none())
+        })
     }
 }
 

@@ -27,7 +27,6 @@ pub struct Chosen {
 
 impl Chosen {
     /// The packets that `wanted` says.
-    #[must_use]
     pub fn of(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
         let mut chosen = Self::default();
         for (kept, octets) in keeper.packets() {

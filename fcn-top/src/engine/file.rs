@@ -5,7 +5,6 @@ use super::kernel_filter::PacketFilter;
 use super::passed::{Passed, ifindex};
 use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, nanoseconds, wall_clock};
 use crate::monitor::Monitor;
-use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
 use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
 use fcn_tool::failure::Failure;
@@ -254,25 +253,14 @@ impl FileInput {
             let Some(number) = place.numbers.as_ref().map(Passed::own) else {
                 continue;
             };
-            let (kernel, by_interface) =
-                (interface.dropped_by_system, interface.dropped_by_interface);
-            engine.interface_state(number, state, None, (kernel, by_interface));
-            for (lost, what, text) in [
-                (
-                    kernel,
-                    LOST_BY_KERNEL,
-                    "Packets dropped by the operating system, as the file says",
-                ),
-                (
-                    by_interface,
-                    LOST_BY_INTERFACE,
-                    "Packets dropped by the interface, as the file says",
-                ),
-            ] {
-                if let Some(lost @ 1..) = lost {
-                    engine.note_times(lost, (Severity::Warning, what), &interface.name, text);
-                }
-            }
+            let lost = (interface.dropped_by_system, interface.dropped_by_interface);
+            engine.interface_state(number, state, None, lost);
+            let texts = [
+                "Packets dropped by the operating system, as the file says",
+                "Packets dropped by the interface, as the file says",
+            ];
+            let lost = [lost.0, lost.1].map(Option::unwrap_or_default);
+            engine.note_losses(&interface.name, lost, texts);
         }
     }
 }
@@ -375,7 +363,7 @@ impl Fate {
         let Ok(mut reader) = CaptureReader::open(path) else {
             return;
         };
-        let mut rehearsal = taking.rehearsal();
+        let mut rehearsal = taking.state.monitor.rehearsal();
         let (number, last) = (self.number, self.last);
         self.number = 0;
         while self.number < number {
@@ -389,7 +377,7 @@ impl Fate {
             }
         }
         (self.number, self.last) = (number, last);
-        taking.remember(rehearsal);
+        taking.state.monitor.remember(rehearsal);
     }
 
     /// Sees to the interfaces that the file has described so far.
@@ -417,7 +405,7 @@ impl Fate {
             };
             let (filter, about) = match filter {
                 Ok(filter) => (Some(filter), about),
-                Err(said) => (None, format!("--filter cannot be had for it: {said}")),
+                Err(why) => (None, format!("--filter cannot be had for it: {why}")),
             };
             let described = Described {
                 name,
@@ -427,8 +415,12 @@ impl Fate {
                 snap_len: 0,
             };
             self.interfaces.push(Place {
-                numbers: wanted
-                    .then(|| Passed::new(engine.know_interface(described, FILE), &interface.name)),
+                numbers: wanted.then(|| {
+                    Passed::new(
+                        engine.taking().know_interface(described, FILE),
+                        &interface.name,
+                    )
+                }),
                 link: interface.link,
                 filtered: filter.is_none(),
                 filter: filter.flatten(),
@@ -475,7 +467,7 @@ impl Fate {
         };
         if place.link.is_none() {
             self.unknown += 1;
-            taking.count_unread(&packet);
+            taking.state.monitor.count_unread(&packet);
             return None;
         }
         Some(packet)

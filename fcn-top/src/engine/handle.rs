@@ -1,6 +1,6 @@
 //! Opening an interface through libpcap.
 
-use super::kernel_filter::{PacketFilter, said};
+use super::kernel_filter::{PacketFilter, message};
 use super::passed::ANY;
 use fcn_wire::{LinkType, Profile};
 use pcap::{Active, BpfProgram, Capture, Linktype, Precision};
@@ -38,7 +38,7 @@ pub struct Handle {
 /// Opens an interface that is up.
 pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
     let mut capture = Capture::from_device(name)
-        .map_err(said)?
+        .map_err(message)?
         // All interfaces together cannot be made promiscuous, and libpcap complains.
         .promisc(how.promiscuous && name != ANY)
         .snaplen(i32::try_from(how.snap_len).unwrap_or(i32::MAX))
@@ -46,9 +46,9 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
         .timeout(GATHER)
         .precision(Precision::Nano)
         .open()
-        .map_err(said)?
+        .map_err(message)?
         .setnonblock()
-        .map_err(said)?;
+        .map_err(message)?;
     // Says on which interface each packet was seen, so that what passes several counts once; old libpcaps do not know it, and
     // the monitor tells what that means.
     if name == ANY {
@@ -62,7 +62,7 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
     let filter = how
         .filter
         .install(&mut capture, link, &how.profile)
-        .map_err(|said| format!("--filter: {said}"))?;
+        .map_err(|why| format!("--filter: {why}"))?;
     Ok(Handle {
         capture,
         link,

@@ -14,7 +14,6 @@ pub struct IntervalTimer<T> {
 
 impl<T> IntervalTimer<T> {
     /// Intervals of `every` nanoseconds, at least one.
-    #[must_use]
     pub fn new(every: u64, at_end: AtEnd<T>) -> Self {
         Self {
             every: every.max(1),
@@ -56,7 +55,6 @@ impl<T> IntervalTimer<T> {
     }
 
     /// When the interval that runs is over; `u64::MAX` before the first.
-    #[must_use]
     pub const fn end(&self) -> u64 {
         if self.to == 0 { u64::MAX } else { self.to }
     }

@@ -73,7 +73,6 @@ pub struct Keeper {
 
 impl Keeper {
     /// Keeps packets in about so many octets, with what has to be known of them.
-    #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
             room,
@@ -120,7 +119,6 @@ impl Keeper {
     }
 
     /// How many have left, for want of room.
-    #[must_use]
     pub const fn gone(&self) -> u64 {
         self.gone
     }

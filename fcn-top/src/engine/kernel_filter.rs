@@ -19,16 +19,6 @@ pub struct PacketFilter {
 /// Words of tcpdump's language behind which expressions look further inside the packet.
 const SHIFTING: [&str; 6] = ["vlan", "mpls", "pppoed", "pppoes", "geneve", "vxlan"];
 
-/// Where a user's expression is looked at.
-enum Own {
-    /// Nowhere.
-    None,
-    /// In the kernel, together with ours.
-    Kernel(String),
-    /// Here: in the kernel it would make ours look further inside.
-    Here(BpfProgram),
-}
-
 impl PacketFilter {
     /// Sets the kernel's filter; returns the program that packets have to pass here as well.
     ///
@@ -40,27 +30,22 @@ impl PacketFilter {
         link: LinkType,
         profile: &Profile,
     ) -> Result<Option<BpfProgram>, String> {
-        let own = match &self.own {
-            None => Own::None,
-            Some(text) => {
-                let program = capture.compile(text, true).map_err(said)?;
-                if self.built_in && shifts(text) {
-                    Own::Here(compile(capture.get_datalink(), text)?)
-                } else {
-                    drop(program);
-                    Own::Kernel(text.clone())
-                }
+        let ours = self.built_in.then(|| expression(profile, link));
+        let (expression, here) = match (&self.own, ours) {
+            (None, None) => return Ok(None),
+            (None, Some(ours)) => (ours, None),
+            // In the kernel it would make ours look further inside.
+            (Some(own), Some(ours)) if shifts(own) => {
+                (ours, Some(compile(capture.get_datalink(), own)?))
+            }
+            (Some(own), ours) => {
+                // By itself: between parentheses, what is no expression may become one.
+                capture.compile(own, true).map_err(message)?;
+                let both = |ours| format!("({own}) and ({ours})");
+                (ours.map_or_else(|| own.clone(), both), None)
             }
         };
-        let built_in = self.built_in.then(|| expression(profile, link));
-        let (expression, here) = match (own, built_in) {
-            (Own::None, None) => return Ok(None),
-            (Own::None, Some(ours)) => (ours, None),
-            (Own::Kernel(own), None) => (own, None),
-            (Own::Kernel(own), Some(ours)) => (format!("({own}) and ({ours})"), None),
-            (Own::Here(program), ours) => (ours.unwrap_or_default(), Some(program)),
-        };
-        capture.filter(&expression, true).map_err(said)?;
+        capture.filter(&expression, true).map_err(message)?;
         Ok(here)
     }
 
@@ -89,11 +74,11 @@ fn shifts(text: &str) -> bool {
 fn compile(link: Linktype, text: &str) -> Result<BpfProgram, String> {
     Capture::dead(link)
         .and_then(|capture| capture.compile(text, true))
-        .map_err(said)
+        .map_err(message)
 }
 
 /// libpcap's own words.
-pub(super) fn said(error: pcap::Error) -> String {
+pub(super) fn message(error: pcap::Error) -> String {
     match error {
         pcap::Error::PcapError(text) => text,
         other => other.to_string(),
@@ -103,7 +88,6 @@ pub(super) fn said(error: pcap::Error) -> String {
 /// An expression in tcpdump's language that lets through whatever may be a notification, RoCEv2, or have them inside:
 /// without tags, and with one and two VLAN tags. Whose a datagram is that passes is decided behind it, by
 /// [`Datagram::claim`](fcn_wire::frame::Datagram::claim).
-#[must_use]
 pub fn expression(profile: &Profile, link: LinkType) -> String {
     let packet = packet(profile, link);
     if link == LinkType::Ethernet {

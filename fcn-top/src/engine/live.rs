@@ -3,11 +3,10 @@
 
 use super::export::Described;
 use super::handle::{Capturing, GATHER, Handle, open};
-use super::kernel_filter::said;
+use super::kernel_filter::message;
 use super::opener::Opener;
 use super::passed::{ANY, Passed, ifindex};
 use super::{Engine, Input, wall_clock};
-use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
 use crate::record::PASSED;
 use fcn_link::interface::{Interface, LinkEvent, LinkWatch};
@@ -17,12 +16,12 @@ use fcn_tool::failure::Failure;
 use fcn_wire::{LinkType, Severity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The same in nanoseconds, with what the machine may be late: packets older than that have come, if none are waiting.
+/// How long the kernel may gather packets, in nanoseconds, with what the machine may be late: packets older than that have
+/// come, if none are waiting.
 const ON_ITS_WAY: u64 = 30_000_000;
 /// How long an interface without packets is waited for before something else is looked at.
 const PATIENCE: Timespec = Timespec {
@@ -34,7 +33,7 @@ const WATCHING: Duration = Duration::from_millis(100);
 /// How often it is asked what was dropped.
 const COUNTING: Duration = Duration::from_millis(100);
 /// How often losses become an event, at most.
-const TELLING: Duration = Duration::from_secs(1);
+const NOTING: Duration = Duration::from_secs(1);
 /// How often it is tried to open an interface that is not there, or down.
 const RETRYING: Duration = Duration::from_millis(250);
 /// Packets taken in before others may have a look, where so many are waiting: rows are copied out for less time than that
@@ -56,9 +55,9 @@ pub struct LiveInput {
     passed: Passed,
     /// What handles before this one were told to have dropped.
     dropped: (u64, u64),
-    /// Of what was dropped, what was told as an event, and when.
-    told: (u64, u64),
-    told_at: Option<Instant>,
+    /// Of what was dropped, what has become an event, and when.
+    noted: (u64, u64),
+    noted_at: Option<Instant>,
     /// Who opens it once it is up.
     opener: Option<Opener>,
     /// What is shown of its state.
@@ -91,7 +90,7 @@ impl LiveInput {
             Ok(handle) => Some(handle),
             // It may have gone down in between.
             Err(_) if !up => None,
-            Err(said) => return Err(failed().and(said)),
+            Err(why) => return Err(failed().and(why)),
         };
         let watch = interface.as_ref().and_then(|i| LinkWatch::new(i).ok());
         Ok(Self {
@@ -103,15 +102,14 @@ impl LiveInput {
             number: 0,
             passed: Passed::new(0, name),
             dropped: (0, 0),
-            told: (0, 0),
-            told_at: None,
+            noted: (0, 0),
+            noted_at: None,
             opener: None,
             state: if up { "up" } else { "down" },
         })
     }
 
     /// Whether its packets passed several interfaces, and do not say which.
-    #[must_use]
     pub fn is_unclear(&self) -> bool {
         self.handle
             .as_ref()
@@ -174,7 +172,7 @@ impl LiveInput {
             link: link.unwrap_or(LinkType::Ethernet),
             snap_len: self.how.snap_len,
         };
-        self.number = engine.know_interface(described, self.state);
+        self.number = engine.taking().know_interface(described, self.state);
         self.passed = Passed::new(self.number, &self.name);
         if self.state == "down" {
             engine.note(
@@ -199,7 +197,7 @@ impl LiveInput {
         let (link, filter) = (*link, filter.as_ref());
         let (passed, snap_len) = (&mut self.passed, self.how.snap_len);
         let mut taking = engine.taking();
-        let mut number = taking.taken();
+        let mut number = taking.state.taken;
         let taken = capture.dispatch(Some(MANY), |packet| {
             if filter.is_some_and(|filter| !filter.filter(packet.data)) {
                 return;
@@ -229,7 +227,7 @@ impl LiveInput {
             taking.take(&packet);
         });
         taking.release();
-        taken.map_err(said)
+        taken.map_err(message)
     }
 
     /// Waits for packets; whether there are some, or something happened to the interface.
@@ -255,24 +253,34 @@ impl LiveInput {
         }
     }
 
+    /// Its state is another one now, as `text` says; `about` is shown with it.
+    fn turn(&mut self, state: &'static str, (about, text): (&str, &str), engine: &Engine) {
+        self.state = state;
+        let (severity, what) = match state {
+            "up" => (Severity::Note, "interface.up"),
+            "down" => (Severity::Warning, "interface.down"),
+            _ => (Severity::Warning, "interface.gone"),
+        };
+        engine.interface_state(self.number, state, Some(about), (None, None));
+        engine.note(severity, what, &self.name, text);
+    }
+
     fn became(&mut self, event: LinkEvent, engine: &Engine) {
-        let (state, severity, what) = match event {
-            LinkEvent::Back => ("up", Severity::Note, "interface.up"),
-            LinkEvent::Down | LinkEvent::NoCarrier => ("down", Severity::Warning, "interface.down"),
-            LinkEvent::Gone => ("gone", Severity::Warning, "interface.gone"),
+        let state = match event {
+            LinkEvent::Back => "up",
+            LinkEvent::Down | LinkEvent::NoCarrier => "down",
+            LinkEvent::Gone => "gone",
         };
         if event == LinkEvent::Gone {
             self.count(engine, true);
             self.close();
         }
         let text = event.to_string();
-        self.state = state;
         let about = match event {
             LinkEvent::Back => self.about.clone(),
             _ => text.clone(),
         };
-        engine.interface_state(self.number, state, Some(&about), (None, None));
-        engine.note(severity, what, &self.name, &text);
+        self.turn(state, (&about, &text), engine);
     }
 
     /// The handle is of no use any more; its counters have been read.
@@ -298,35 +306,19 @@ impl LiveInput {
             let (kernel, interface) = dropped;
             let known = (Some(kernel), Some(interface));
             engine.interface_state(self.number, self.state, None, known);
-            let is_time = |at: Instant| at.elapsed() >= TELLING;
-            if dropped != self.told && (end || self.told_at.is_none_or(is_time)) {
-                self.lost(dropped, engine);
-            }
-        }
-    }
-
-    /// Tells as events what was dropped since the last ones.
-    fn lost(&mut self, dropped: (u64, u64), engine: &Engine) {
-        let ring = self.how.buffer >> 20;
-        let kernel = dropped.0.saturating_sub(self.told.0);
-        let interface = dropped.1.saturating_sub(self.told.1);
-        (self.told, self.told_at) = (dropped, Some(Instant::now()));
-        for (lost, what, text) in [
-            (
-                kernel,
-                LOST_BY_KERNEL,
-                format!(
+            let is_time = |at: Instant| at.elapsed() >= NOTING;
+            if dropped != self.noted && (end || self.noted_at.is_none_or(is_time)) {
+                let lost = [
+                    kernel.saturating_sub(self.noted.0),
+                    interface.saturating_sub(self.noted.1),
+                ];
+                (self.noted, self.noted_at) = (dropped, Some(Instant::now()));
+                let ring = self.how.buffer >> 20;
+                let by_kernel = format!(
                     "Packets dropped by the kernel: its ring of {ring} MiB was full (--buffer)"
-                ),
-            ),
-            (
-                interface,
-                LOST_BY_INTERFACE,
-                "Packets dropped by the interface".to_owned(),
-            ),
-        ] {
-            if lost > 0 {
-                engine.note_times(lost, (Severity::Warning, what), &self.name, &text);
+                );
+                let texts = [by_kernel.as_str(), "Packets dropped by the interface"];
+                engine.note_losses(&self.name, lost, texts);
             }
         }
     }
@@ -350,10 +342,8 @@ impl LiveInput {
             Ok(handle) => {
                 self.handle = Some(handle);
                 self.watch = LinkWatch::new(&interface).ok();
-                self.state = "up";
-                engine.interface_state(self.number, "up", Some(&self.about.clone()), (None, None));
                 let text = "it is up, and captured on from now on";
-                engine.note(Severity::Note, "interface.up", &self.name, text);
+                self.turn("up", (&self.about.clone(), text), engine);
                 true
             }
             Err(why) if require(&[Capability::NetRaw], Path::new("fcn-top")).is_err() => {
@@ -373,7 +363,7 @@ impl LiveInput {
 impl Input for LiveInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
         engine.with(|monitor| monitor.watch_from(wall_clock()));
-        let told = engine.mark();
+        let mark = engine.mark();
         let begun = Instant::now();
         let (mut watched, mut counted, mut tried) = (begun, begun, begun);
         let mut retries = true;
@@ -386,7 +376,10 @@ impl Input for LiveInput {
                 Ok(0)
             };
             match taken {
-                Ok(0) => tell(&told, before),
+                Ok(0) => {
+                    // Nothing is waiting: all that was captured before has come.
+                    mark.fetch_max(before.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
+                }
                 Ok(_) => {}
                 Err(why) => {
                     self.look(engine);
@@ -394,9 +387,7 @@ impl Input for LiveInput {
                         // Broken, but neither down nor gone as far as the kernel tells.
                         self.count(engine, true);
                         self.close();
-                        engine.interface_state(self.number, "gone", Some(&why), (None, None));
-                        engine.note(Severity::Warning, "interface.gone", &self.name, &why);
-                        self.state = "gone";
+                        self.turn("gone", (&why, &why), engine);
                     }
                 }
             }
@@ -426,11 +417,6 @@ impl Input for LiveInput {
         engine.end("stopped");
         Ok(())
     }
-}
-
-/// Nothing is waiting: all that was captured before `now` has come.
-fn tell(told: &Arc<AtomicU64>, now: u64) {
-    told.fetch_max(now.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
 }
 
 /// What the interface of that kernel's number is called.

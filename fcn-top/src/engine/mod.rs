@@ -19,6 +19,7 @@ pub mod privileges;
 mod stamps;
 
 use crate::monitor::Monitor;
+use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
@@ -49,7 +50,7 @@ const GRACE: u64 = 250_000_000;
 pub const BY_THE_CLOCK: u64 = u64::MAX;
 
 /// What befell interfaces and was not told yet, at most: a screen never asks.
-const UNTOLD: usize = 100;
+const MESSAGES: usize = 100;
 /// What is no older than that when it arrives is taken to be captured now, in nanoseconds.
 const FRESH: u64 = 5_000_000_000;
 
@@ -111,7 +112,7 @@ pub struct Engine {
     marks: Mutex<Vec<Arc<AtomicU64>>>,
     ended: Mutex<Option<String>>,
     /// What befell interfaces and was not told yet.
-    befallen: Mutex<Vec<String>>,
+    messages: Mutex<Vec<String>>,
     /// Whether packets were dropped on their way here.
     lossy: AtomicBool,
     /// Whether what is read was captured before.
@@ -122,7 +123,6 @@ pub struct Engine {
 
 impl Engine {
     /// An engine without packets yet.
-    #[must_use]
     pub fn new(monitor: Monitor, keeper: Option<Keeper>, limits: Limits, private: bool) -> Self {
         let state = State {
             monitor,
@@ -142,7 +142,7 @@ impl Engine {
             waiters: Mutex::new(()),
             marks: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
-            befallen: Mutex::new(Vec::new()),
+            messages: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
             private,
@@ -152,11 +152,6 @@ impl Engine {
     /// Has `timer` called at the end of each interval.
     pub fn set_timer(&self, timer: IntervalTimer<Monitor>) {
         self.state.lock().timer = Some(timer);
-    }
-
-    /// Makes an interface known; returns its number.
-    pub fn know_interface(&self, described: Described, state: &'static str) -> u32 {
-        self.taking().know_interface(described, state)
     }
 
     /// Tells how an interface is: `dropped` by the kernel and by the interface.
@@ -179,16 +174,16 @@ impl Engine {
 
     /// Puts something into the log.
     pub fn note(&self, severity: Severity, what: &'static str, interface: &str, text: &str) {
-        let mut befallen = self.befallen.lock();
-        if !interface.is_empty() && befallen.len() < UNTOLD {
-            befallen.push(format!("{}: {interface}: {text}", severity.name()));
+        let mut messages = self.messages.lock();
+        if !interface.is_empty() && messages.len() < MESSAGES {
+            messages.push(format!("{}: {interface}: {text}", severity.name()));
         }
-        drop(befallen);
+        drop(messages);
         self.note_times(1, (severity, what), interface, text);
     }
 
     /// The same, of what happened so many times.
-    pub fn note_times(
+    fn note_times(
         &self,
         times: u64,
         (severity, what): (Severity, &'static str),
@@ -214,9 +209,21 @@ impl Engine {
         });
     }
 
+    /// Puts what was lost on an interface into the log: by the kernel and by the interface itself, and what is said of each.
+    fn note_losses(&self, interface: &str, lost: [u64; 2], texts: [&str; 2]) {
+        let kinds = [LOST_BY_KERNEL, LOST_BY_INTERFACE];
+        for ((lost, what), text) in lost.into_iter().zip(kinds).zip(texts) {
+            if lost > 0 {
+                self.note_times(lost, (Severity::Warning, what), interface, text);
+            }
+        }
+    }
+
     /// To take packets in; others wait meanwhile.
     pub fn taking(&self) -> Taking<'_> {
-        Taking(self.state.lock())
+        Taking {
+            state: self.state.lock(),
+        }
     }
 
     /// Whether a limit was reached.
@@ -227,6 +234,12 @@ impl Engine {
     /// Looks at the monitor; packets wait meanwhile.
     pub fn with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> T {
         look(&mut self.state.lock().monitor)
+    }
+
+    /// The same, but not while packets are taken in, which may wait for somebody to print what they show.
+    pub fn try_with<T>(&self, look: impl FnOnce(&mut Monitor) -> T) -> Option<T> {
+        let mut guard = self.state.try_lock()?;
+        Some(look(&mut guard.monitor))
     }
 
     /// A mark that a source which lives by the clock moves on, in nanoseconds since the epoch: everything captured before
@@ -262,7 +275,6 @@ impl Engine {
     }
 
     /// Counts an input as running, until what is returned is dropped.
-    #[must_use]
     pub fn begin(&self) -> Running<'_> {
         self.running.fetch_add(1, Ordering::AcqRel);
         Running(self)
@@ -286,8 +298,8 @@ impl Engine {
     }
 
     /// What befell interfaces since this was asked for last.
-    pub fn befallen(&self) -> Vec<String> {
-        std::mem::take(&mut self.befallen.lock())
+    pub fn messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.messages.lock())
     }
 
     /// Whether packets were dropped, by the kernel or by an interface.
@@ -402,7 +414,9 @@ impl Watched for Engine {
 }
 
 /// The right to take packets in.
-pub struct Taking<'a>(MutexGuard<'a, State>);
+pub struct Taking<'a> {
+    state: MutexGuard<'a, State>,
+}
 
 impl Taking<'_> {
     /// Takes a packet in; says whether more are wanted. Its number is its place among those that the input counts.
@@ -418,7 +432,7 @@ impl Taking<'_> {
             enough,
             stamps,
             ..
-        } = &mut *self.0;
+        } = &mut *self.state;
         if *enough {
             return false;
         }
@@ -451,35 +465,13 @@ impl Taking<'_> {
         !*enough
     }
 
-    /// See [`Monitor::rehearsal`].
-    #[must_use]
-    pub fn rehearsal(&self) -> Monitor {
-        self.0.monitor.rehearsal()
-    }
-
-    /// See [`Monitor::remember`].
-    pub fn remember(&mut self, rehearsal: Monitor) {
-        self.0.monitor.remember(rehearsal);
-    }
-
-    /// Counts a packet that nobody here can read.
-    pub fn count_unread(&mut self, packet: &Packet<'_>) {
-        self.0.monitor.count_unread(packet);
-    }
-
-    /// Packets of all inputs that were taken in so far.
-    #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.0.taken
-    }
-
     /// Makes an interface known; returns its number.
     pub fn know_interface(&mut self, described: Described, state: &'static str) -> u32 {
         let State {
             monitor,
             interfaces,
             ..
-        } = &mut *self.0;
+        } = &mut *self.state;
         let number = interfaces.len() as u32;
         monitor.know_interface(number, &described.name, &described.about);
         monitor.interface_state(number, state, None, (None, None));
@@ -487,26 +479,18 @@ impl Taking<'_> {
         number
     }
 
-    /// What the interface of that number is called.
-    #[must_use]
-    pub fn name(&self, number: u32) -> Option<&String> {
-        self.0.interfaces.get(number as usize).map(|one| &one.name)
-    }
-
     /// Lets whoever waits have a look now.
     pub fn release(self) {
-        MutexGuard::unlock_fair(self.0);
+        MutexGuard::unlock_fair(self.state);
     }
 }
 
 /// Nanoseconds of a span, as many as fit.
-#[must_use]
 pub fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The clock that packets are stamped by, in nanoseconds since the epoch.
-#[must_use]
 pub fn wall_clock() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -48,7 +48,7 @@ impl Opener {
             handle,
             _wanted: wanted,
         };
-        opener.told()?;
+        opener.step()?;
         Ok(opener)
     }
 
@@ -58,10 +58,11 @@ impl Opener {
     /// It could not drop them.
     pub fn begin(&self) -> Result<(), String> {
         let _ = self.go.send(());
-        self.told()
+        self.step()
     }
 
-    fn told(&self) -> Result<(), String> {
+    /// What came of what the thread was to do.
+    fn step(&self) -> Result<(), String> {
         self.gone_on
             .recv()
             .unwrap_or_else(|_| Err("the thread that opens interfaces ended".to_owned()))

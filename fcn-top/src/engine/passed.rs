@@ -24,7 +24,6 @@ pub struct Passed {
 
 impl Passed {
     /// Those behind the interface that the engine knows by that number; none where it has a name that is not [`ANY`].
-    #[must_use]
     pub fn new(of: u32, name: &str) -> Self {
         Self {
             of,
@@ -34,7 +33,6 @@ impl Passed {
     }
 
     /// The engine's number of the interface itself.
-    #[must_use]
     pub const fn own(&self) -> u32 {
         self.of
     }
@@ -78,7 +76,10 @@ impl Passed {
         let (described, state) = describe(index);
         // One that is made again has another number.
         let number = (self.known.values().copied())
-            .find(|number| taking.name(*number) == Some(&described.name))
+            .find(|number| {
+                let known = taking.state.interfaces.get(*number as usize);
+                known.is_some_and(|one| one.name == described.name)
+            })
             .unwrap_or_else(|| taking.know_interface(described, state));
         self.known.insert(index, number);
         number
@@ -86,7 +87,6 @@ impl Passed {
 }
 
 /// What the interface of that kernel's number is called where its name is not known.
-#[must_use]
 pub fn ifindex(index: u32) -> String {
     format!("ifindex {index}")
 }

@@ -20,7 +20,6 @@ pub struct Stamps {
 impl Stamps {
     /// The time that a packet stamped `at` counts with; both in nanoseconds since the epoch.
     #[inline]
-    #[must_use]
     pub fn believed(&mut self, at: u64) -> u64 {
         if self.latest > 0 && at > self.latest.saturating_add(FAR) {
             return self.doubt(at);

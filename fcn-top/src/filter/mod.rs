@@ -113,27 +113,11 @@ impl Filter {
         parse::filter::<R>(text, rates).map(|root| Self { root })
     }
 
-    /// Whether it passes all lines.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.root.is_none()
-    }
-
-    /// Whether a line passes. Addresses are the real ones.
-    #[must_use]
-    pub fn matches<R: Record>(&self, record: &R) -> bool {
-        self.root
-            .as_ref()
-            .is_none_or(|root| root.matches(record, None))
-    }
-
-    /// The same, where words also find addresses as they are shown: by their name, or what they are masked with.
-    #[must_use]
+    /// Whether a line passes. Words also find addresses as they are shown: by their name, or what they are masked with.
     pub fn matches_shown<R: Record>(&self, record: &R, shown: &Words) -> bool {
         let shown = shown.alters_addresses().then_some(shown);
-        self.root
-            .as_ref()
-            .is_none_or(|root| root.matches(record, shown))
+        let root = self.root.as_ref();
+        root.is_none_or(|root| root.matches(record, shown))
     }
 }
 

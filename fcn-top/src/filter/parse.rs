@@ -168,9 +168,7 @@ impl<'t> Parser<'t> {
     ) -> Result<Node, FilterError> {
         let number =
             columns::named::<R>(name, self.rates).map_err(|what| FilterError { at, what })?;
-        let Some(column) = columns::of::<R>(number) else {
-            return self.fails(test_expected(None));
-        };
+        let column = &R::COLUMNS[number];
         Value::allows(column, operator).or_else(|what| self.fails(what))?;
         self.next();
         let value = match self.peek() {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 fn passes(text: &str, record: &QpRecord) -> bool {
     Filter::parse::<QpRecord>(text)
         .unwrap_or_else(|error| panic!("{text}: {error}"))
-        .matches(record)
+        .matches_shown(record, &Words::default())
 }
 
 #[test]
@@ -225,12 +225,20 @@ fn severities_are_in_order() {
     let filter = Filter::parse::<EventRecord>("severity>=warning").unwrap();
     for event in &events {
         assert_eq!(
-            filter.matches(event),
+            filter.matches_shown(event, &Words::default()),
             event.severity >= fcn_wire::Severity::Warning
         );
     }
-    assert!(events.iter().any(|event| filter.matches(event)));
-    assert!(!events.iter().all(|event| filter.matches(event)));
+    assert!(
+        events
+            .iter()
+            .any(|event| filter.matches_shown(event, &Words::default()))
+    );
+    assert!(
+        !events
+            .iter()
+            .all(|event| filter.matches_shown(event, &Words::default()))
+    );
 }
 
 #[test]
@@ -239,7 +247,7 @@ fn what_an_address_is_masked_with_finds_it_too() {
     let words = Words::masked();
     let mask = words.address(row.notifier);
     let filter = Filter::parse::<QpRecord>(&mask).unwrap();
-    assert!(!filter.matches(&row));
+    assert!(!filter.matches_shown(&row, &Words::default()));
     assert!(filter.matches_shown(&row, &words));
     let real = Filter::parse::<QpRecord>(&row.notifier.to_string()).unwrap();
     assert!(real.matches_shown(&row, &words));
@@ -289,10 +297,12 @@ fn every_column_can_be_asked_for_its_own_value() {
                 let text = format!("{}={value}", column.id);
                 let filter =
                     Filter::parse::<R>(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-                assert!(filter.matches(record), "{text}");
+                assert!(filter.matches_shown(record, &Words::default()), "{text}");
                 let other = format!("{}!={value}", column.id);
                 assert!(
-                    !Filter::parse::<R>(&other).unwrap().matches(record),
+                    !Filter::parse::<R>(&other)
+                        .unwrap()
+                        .matches_shown(record, &Words::default()),
                     "{other}"
                 );
             }
@@ -377,7 +387,7 @@ proptest! {
     #[test]
     fn any_text_is_a_filter_or_a_mistake_in_it(text in any::<String>()) {
         match Filter::parse::<QpRecord>(&text) {
-            Ok(filter) => { let _ = filter.matches(&sample::qp()); }
+            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }
             Err(error) => prop_assert!(error.at <= text.chars().count()),
         }
     }
@@ -386,7 +396,7 @@ proptest! {
     fn words_of_the_language_in_any_order_are_too(pieces in proptest::collection::vec(piece(), 0..24)) {
         let text = pieces.join(" ");
         match Filter::parse::<QpRecord>(&text) {
-            Ok(filter) => { let _ = filter.matches(&sample::qp()); }
+            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }
             Err(error) => prop_assert!(error.at <= text.chars().count()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::numbers::{moment, part, scaled, span, whole};
 use super::words::{Operator, short};
-use crate::columns::near;
+use crate::columns::{near, unknown};
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds};
 use crate::text::Words;
@@ -103,15 +103,9 @@ impl Value {
     /// What a column wants, where there is something else or nothing.
     pub(super) fn expected(column: &Column, found: Option<&str>) -> String {
         let (what, how) = needs(column.holds);
-        let how = if how.is_empty() {
-            String::new()
-        } else {
-            format!(": {how}")
-        };
-        match found {
-            Some(found) => format!("expected {what}{how}, not `{found}`"),
-            None => format!("expected {what}{how}"),
-        }
+        let colon = if how.is_empty() { "" } else { ": " };
+        let found = found.map_or_else(String::new, |found| format!(", not `{found}`"));
+        format!("expected {what}{colon}{how}{found}")
     }
 
     /// A text between quotation marks, which is not `none` and no alias.
@@ -219,40 +213,25 @@ const fn needs(holds: Holds) -> (&'static str, &'static str) {
 
 /// A name of a column whose names are known; any of one whose names are not.
 fn known(column: &Column, name: String) -> Result<String, String> {
-    const KINDS: [&str; Kind::ALL.len() + 1] = [
-        "cnp",
-        "fast_cnp_1",
-        "fast_cnp_2",
-        "proxy_cn",
-        "wan_fcn",
-        "fast_cnp",
-    ];
-    let (what, names): (_, &[&str]) = match column.id {
-        "kind" => ("kind", &KINDS),
-        "severity" => (
-            "severity",
-            &[
-                Severity::Note.name(),
-                Severity::Warning.name(),
-                Severity::Error.name(),
-            ],
-        ),
-        "origin" => ("origin", &Origin::ALL.map(Origin::id)),
-        "qp_side" => ("side", &["sender", "receiver"]),
-        "trusted" => ("answer", &["yes", "no"]),
+    let (what, names) = match column.id {
+        "kind" => {
+            let kinds = Kind::ALL.iter().map(|kind| kind.id());
+            ("kind", kinds.chain(["fast_cnp"]).collect())
+        }
+        "severity" => {
+            let all = [Severity::Note, Severity::Warning, Severity::Error];
+            ("severity", all.map(Severity::name).to_vec())
+        }
+        "origin" => ("origin", Origin::ALL.map(Origin::id).to_vec()),
+        "qp_side" => ("side", vec!["sender", "receiver"]),
+        "trusted" => ("answer", vec!["yes", "no"]),
         _ => return Ok(name),
     };
     if names.contains(&name.as_str()) {
         return Ok(name);
     }
-    let shown = short(&name);
-    Err(match near(&name, names.iter().copied()) {
-        Some(near) => format!("there is no {what} `{shown}`; did you mean `{near}`?"),
-        None => format!(
-            "there is no {what} `{shown}`; there are: {}",
-            names.join(", ")
-        ),
-    })
+    let near = near(&name, names.iter().copied());
+    Err(unknown(what, &short(&name), near, &names))
 }
 
 /// Whether the text of a cell has `text` in it, which is in lower case.

@@ -1,7 +1,20 @@
 //! A filter cut into words, and where each of them begins.
 
 use super::{FilterError, MAX_LEN};
+use crate::text::clean;
 use core::cmp::Ordering;
+
+/// How operators are written, the usual way first.
+const SIGNS: [(&str, Operator); 8] = [
+    ("=", Operator::Is),
+    ("==", Operator::Is),
+    ("!=", Operator::IsNot),
+    ("<", Operator::Less),
+    ("<=", Operator::AtMost),
+    (">", Operator::More),
+    (">=", Operator::AtLeast),
+    ("~", Operator::Contains),
+];
 
 /// How a column is compared with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +29,11 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    pub(super) const fn sign(self) -> &'static str {
-        match self {
-            Self::Is => "=",
-            Self::IsNot => "!=",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::More => ">",
-            Self::AtLeast => ">=",
-            Self::Contains => "~",
-        }
+    pub(super) fn sign(self) -> &'static str {
+        let mut signs = SIGNS.iter();
+        signs
+            .find(|(_, is)| *is == self)
+            .map_or("", |(sign, _)| sign)
     }
 
     /// Whether it is a question of more or less.
@@ -93,76 +101,54 @@ pub(super) fn cut(text: &str) -> Result<Vec<Placed>, FilterError> {
         });
     }
     let mut tokens = Vec::new();
-    let mut chars = text.chars().enumerate().peekable();
-    while let Some((at, c)) = chars.next() {
-        let equals = |chars: &mut std::iter::Peekable<_>| {
-            chars.next_if(|(_, c): &(usize, char)| *c == '=').is_some()
-        };
-        let token = match c {
-            c if c.is_whitespace() => continue,
-            '(' => Token::Open,
-            ')' => Token::Close,
-            '~' => Token::Operator(Operator::Contains),
-            '=' => {
-                equals(&mut chars);
-                Token::Operator(Operator::Is)
-            }
-            '!' if equals(&mut chars) => Token::Operator(Operator::IsNot),
-            '!' => Token::Not,
-            '<' if equals(&mut chars) => Token::Operator(Operator::AtMost),
-            '<' => Token::Operator(Operator::Less),
-            '>' if equals(&mut chars) => Token::Operator(Operator::AtLeast),
-            '>' => Token::Operator(Operator::More),
-            '"' => {
-                let mut quoted = String::new();
-                loop {
-                    match chars.next() {
-                        Some((_, '"')) => break Token::Quoted(quoted),
-                        Some((_, '\\')) if chars.peek().is_some() => {
-                            quoted.extend(chars.next().map(|(_, c)| c));
-                        }
-                        Some((_, c)) => quoted.push(c),
-                        None => {
-                            return Err(FilterError {
-                                at,
-                                what: "the quotation mark is not closed".to_owned(),
-                            });
-                        }
-                    }
-                }
-            }
-            c => {
-                let mut word = String::from(c);
-                while let Some((_, c)) = chars.next_if(|(_, c)| !c.is_whitespace() && !is_sign(*c))
-                {
-                    word.push(c);
-                }
-                keyword(&word).unwrap_or(Token::Word(word))
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let at = text.chars().count() - rest.chars().count();
+        let signs = SIGNS.iter().filter(|(sign, _)| rest.starts_with(sign));
+        let (token, len) = match (signs.max_by_key(|(sign, _)| sign.len()), first) {
+            (Some((sign, operator)), _) => (Token::Operator(*operator), sign.len()),
+            (None, '(') => (Token::Open, 1),
+            (None, ')') => (Token::Close, 1),
+            (None, '!') => (Token::Not, 1),
+            (None, '"') => quoted(rest).ok_or_else(|| FilterError {
+                at,
+                what: "the quotation mark is not closed".to_owned(),
+            })?,
+            _ => {
+                let len = rest.find(|c: char| c.is_whitespace() || is_sign(c));
+                let word = rest.get(..len.unwrap_or(rest.len())).unwrap_or(rest);
+                let token = match word.to_ascii_lowercase().as_str() {
+                    "and" | "&&" => Token::And,
+                    "or" | "||" => Token::Or,
+                    "not" => Token::Not,
+                    _ => Token::Word(word.to_owned()),
+                };
+                (token, word.len())
             }
         };
         tokens.push((at, token));
+        rest = rest.get(len..).unwrap_or_default().trim_start();
     }
     Ok(tokens)
 }
 
-fn keyword(word: &str) -> Option<Token> {
-    let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
-    match word {
-        word if is("and") || word == "&&" => Some(Token::And),
-        word if is("or") || word == "||" => Some(Token::Or),
-        _ if is("not") => Some(Token::Not),
-        _ => None,
+/// The text between quotation marks that `rest` begins with, and where it ends.
+fn quoted(rest: &str) -> Option<(Token, usize)> {
+    let mut text = String::new();
+    let mut chars = rest.char_indices().skip(1);
+    loop {
+        match chars.next()? {
+            (at, '"') => return Some((Token::Quoted(text), at + 1)),
+            (_, '\\') => text.push(chars.next()?.1),
+            (_, c) => text.push(c),
+        }
     }
 }
 
 /// A text for a message: not longer than a message bears.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 40;
-    let mut short: String = text
-        .chars()
-        .take(MOST)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut short: String = clean(text).chars().take(MOST).collect();
     if text.chars().nth(MOST).is_some() {
         short.push('…');
     }

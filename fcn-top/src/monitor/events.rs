@@ -16,17 +16,14 @@ pub const LOST_BY_INTERFACE: &str = "capture.lost.interface";
 pub struct Log {
     lines: VecDeque<EventRecord>,
     limit: usize,
-    dropped: u64,
 }
 
 impl Log {
     /// Keeps at most `limit` lines; 0 counts as 1.
-    #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
             lines: VecDeque::new(),
             limit: if limit == 0 { 1 } else { limit },
-            dropped: 0,
         }
     }
 
@@ -41,7 +38,6 @@ impl Log {
         }
         if self.lines.len() >= self.limit {
             self.lines.pop_front();
-            self.dropped += 1;
         }
         self.lines.push_back(event);
     }
@@ -49,24 +45,6 @@ impl Log {
     /// The lines, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &EventRecord> {
         self.lines.iter()
-    }
-
-    /// Lines kept.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    /// Lines that have had to leave.
-    #[must_use]
-    pub const fn dropped(&self) -> u64 {
-        self.dropped
     }
 }
 
@@ -135,11 +113,11 @@ mod tests {
         }
         let count = others.len();
         others.iter().for_each(|event| log.push(event.clone()));
-        assert_eq!(log.len(), count);
+        assert_eq!(log.lines.len(), count);
         let mut told = event(7, "a", Some("eth0"));
         told.text = "otherwise".into();
         log.push(told);
-        assert_eq!((log.len(), lines(&log)[0]), (count, (1, "a", 2)));
+        assert_eq!((log.lines.len(), lines(&log)[0]), (count, (1, "a", 2)));
     }
 
     #[test]
@@ -149,7 +127,7 @@ mod tests {
             log.push(event(at, LOST_BY_KERNEL, Some("eth0")));
             log.push(event(at, LOST_BY_INTERFACE, Some("eth0")));
         }
-        assert_eq!(log.len(), 6);
+        assert_eq!(log.lines.len(), 6);
     }
 
     #[test]
@@ -160,22 +138,21 @@ mod tests {
             .iter()
             .for_each(|what| log.push(event(1, what, None)));
         log.push(event(2, "0", None));
-        assert_eq!((log.len(), lines(&log)[0].2), (8, 2));
+        assert_eq!((log.lines.len(), lines(&log)[0].2), (8, 2));
         log.push(event(3, "8", None));
         log.push(event(4, "0", None));
-        assert_eq!((log.len(), lines(&log)[9]), (10, (4, "0", 1)));
+        assert_eq!((log.lines.len(), lines(&log)[9]), (10, (4, "0", 1)));
     }
 
     #[test]
     fn the_oldest_line_leaves() {
         for (limit, kept) in [(2, vec![(2, "b", 1), (3, "c", 1)]), (0, vec![(3, "c", 1)])] {
             let mut log = Log::new(limit);
-            assert!(log.is_empty());
+            assert!(log.lines.is_empty());
             for (at, what) in (1..).zip(["a", "b", "c"]) {
                 log.push(event(at, what, None));
             }
             assert_eq!(lines(&log), kept);
-            assert_eq!(log.dropped(), 3 - kept.len() as u64);
         }
     }
 }

@@ -12,12 +12,9 @@ pub use flow::{Flow, PART};
 
 use fcn_observe::FlowKey;
 use fcn_observe::sightings::{Look, Place};
-use fcn_observe::{Bounded, Pairs, pairs};
+use fcn_observe::{Bounded, Pairs};
 use fcn_wire::Rule;
 use std::net::IpAddr;
-
-/// Flows of one pair of hosts that [`Flows::between`] finds at most.
-pub const MAX_PER_PAIR: usize = pairs::MAX_CHAIN;
 
 /// What is to be known of a data packet.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +54,13 @@ pub struct Notified {
 /// 100,000.
 #[derive(Debug)]
 pub struct Flows {
-    table: Bounded<FlowKey, Flow>,
+    pub table: Bounded<FlowKey, Flow>,
     /// From when on they were asked for: new flows need not wait for an index that nobody looks into.
     pairs: Option<Pairs>,
 }
 
 impl Flows {
     /// Keeps at most `limit` flows; 0 counts as 1.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
@@ -106,7 +102,6 @@ impl Flows {
     }
 
     /// The flow called `key`.
-    #[must_use]
     pub fn get(&self, key: &FlowKey) -> Option<&Flow> {
         self.table.get(key)
     }
@@ -114,9 +109,9 @@ impl Flows {
     /// The flows, with an index of pairs of hosts from now on.
     pub fn paired(&mut self) -> &Self {
         if self.pairs.is_none() {
-            let mut pairs = Pairs::new(self.limit());
+            let mut pairs = Pairs::new(self.table.limit());
             let mut all: Vec<_> = (self.table.slots())
-                .map(|(slot, key, flow)| (flow.first_seen(), slot, key))
+                .map(|(slot, key, flow)| (flow.first, slot, key))
                 .collect();
             // Slot by slot where it is the same moment.
             all.sort_by_key(|(first, _, _)| *first);
@@ -128,7 +123,7 @@ impl Flows {
         self
     }
 
-    /// The flows from one host to another: [`MAX_PER_PAIR`] at most, those that came first of those still kept. None before
+    /// The flows from one host to another: [`MAX_CHAIN`](fcn_observe::pairs::MAX_CHAIN) at most, those that came first of those still kept. None before
     /// they are [`paired`](Self::paired).
     pub fn between(
         &self,
@@ -139,35 +134,6 @@ impl Flows {
             .flat_map(move |pairs| pairs.chain(sender, receiver))
             .filter_map(|slot| self.table.at(slot))
             .filter(move |(key, _)| key.sender == sender && key.receiver == receiver)
-    }
-
-    /// Every flow, in no useful order.
-    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Flow)> {
-        self.table.iter()
-    }
-
-    /// Flows kept.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.table.len() == 0
-    }
-
-    /// Flows that have had to leave.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.table.evicted()
-    }
-
-    /// Most flows kept.
-    #[must_use]
-    pub const fn limit(&self) -> usize {
-        self.table.limit()
     }
 }
 

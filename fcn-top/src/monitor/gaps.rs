@@ -98,14 +98,12 @@ impl Gaps {
     }
 
     /// The shortest gap, in nanoseconds.
-    #[must_use]
     pub fn min(&self) -> Option<u64> {
         (self.min != u64::MAX).then_some(self.min)
     }
 
     /// The gaps, in nanoseconds to 1 %, that so many in a hundred are not longer than, between the shortest and the longest
     /// that were seen; `None` without any.
-    #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
         let count_of = |counts: &Octave| counts.iter().map(|count| u32::from(*count)).sum::<u32>();
         let total: u64 = (self.octaves.iter().map(count_of).map(u64::from)).sum();

@@ -101,7 +101,6 @@ impl Interfaces {
 
     /// Whether there are several.
     #[inline]
-    #[must_use]
     pub const fn are_several(&self) -> bool {
         self.list.len() > 1
     }
@@ -134,14 +133,12 @@ impl Interfaces {
     }
 
     /// What an interface is called.
-    #[must_use]
     pub fn name(&self, number: u32) -> Option<Arc<str>> {
         let interface = self.list.get((number as usize).min(MOST - 1));
         interface.map(|interface| Arc::clone(&interface.name))
     }
 
     /// The interfaces, as they are shown at `now`, where packets were watched `since`.
-    #[must_use]
     pub fn records(&self, now: u64, since: u64) -> Vec<InterfaceRecord> {
         self.list
             .iter()

@@ -1,21 +1,21 @@
 //! The monitor: packets and the clock go in, tables come out. No sockets, files, threads or screens.
 //!
-//! `observe.rs` sorts packets and `notices.rs` says what is wrong with them; `rows.rs` has what each QP is told,
+//! `observe.rs` sorts packets and `reporter.rs` says what is wrong with them; `rows.rs` has what each QP is told,
 //! `notifiers.rs` who tells it, `flows.rs` the data it is about and whether it obeyed, `paths.rs` what IOAM traces say, `events.rs` the log. Every table is
 //! bounded.
 
-pub mod events;
-pub mod flows;
+pub(crate) mod events;
+mod flows;
 mod gaps;
 mod interfaces;
-mod notices;
 mod notifiers;
 mod observe;
-pub mod paths;
-pub mod resolve;
+mod paths;
+mod reporter;
+mod resolve;
 mod row;
 mod rows;
-pub mod series;
+mod series;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -36,9 +36,9 @@ use fcn_observe::{Labels, Routing, RowKey};
 use fcn_wire::{Findings, Rule};
 use flows::Flows;
 use interfaces::Interfaces;
-use notices::Notices;
 use notifiers::{Aims, Notifiers};
 use paths::Paths;
+use reporter::Reporter;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
@@ -64,7 +64,7 @@ pub struct Monitor {
     labels: Labels<FlowKey>,
     routing: Routing,
     paths: Paths,
-    notices: Notices,
+    reporter: Reporter,
     interfaces: Interfaces,
     sightings: Sightings,
     /// Whether interfaces may become known behind packets that they have seen, too.
@@ -75,7 +75,6 @@ pub struct Monitor {
 
 impl Monitor {
     /// A monitor that has seen nothing.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         let limits = settings.limits;
         Self {
@@ -92,7 +91,7 @@ impl Monitor {
             labels: Labels::new(limits.connections),
             routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
-            notices: Notices::new(Log::new(limits.events.max(1))),
+            reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
             sightings: Sightings::default(),
             later_interfaces: false,
@@ -118,28 +117,25 @@ impl Monitor {
     }
 
     /// The latest time that a packet or [`advance`](Self::advance) has told.
-    #[must_use]
     pub const fn now(&self) -> u64 {
         self.now
     }
 
     /// The time of the first packet; 0 before it.
-    #[must_use]
     pub fn started(&self) -> u64 {
         self.started.unwrap_or(0)
     }
 
     /// Sums over everything seen.
-    #[must_use]
     pub fn totals(&self) -> Totals {
         Totals {
-            rows: self.rows.len() as u64,
-            rows_evicted: self.rows.evicted(),
-            flows: self.flows.len() as u64,
-            flows_evicted: self.flows.evicted(),
-            points: self.notifiers.len() as u64,
-            points_evicted: self.notifiers.evicted(),
-            findings: self.notices.findings(),
+            rows: self.rows.table.len() as u64,
+            rows_evicted: self.rows.table.evicted(),
+            flows: self.flows.table.len() as u64,
+            flows_evicted: self.flows.table.evicted(),
+            points: self.notifiers.table.len() as u64,
+            points_evicted: self.notifiers.table.evicted(),
+            findings: self.reporter.findings,
             ..self.totals
         }
     }
@@ -170,32 +166,24 @@ impl Monitor {
     }
 
     /// One row; `None` where it has had to go.
-    #[must_use]
     pub fn row(&self, id: RowId) -> Option<QpRecord> {
         (self.rows.get(id)).map(|(key, row)| self.record(key, row))
     }
 
-    /// The rows kept and the notifications that each has counted: much cheaper than [`rows`](Self::rows).
-    pub fn row_totals(&self) -> impl Iterator<Item = (RowId, u64)> {
-        self.rows.iter().map(|(id, _, row)| (id, row.total()))
-    }
-
     /// The data flow that a row is about, where it is known.
-    #[must_use]
     pub fn flow_of_row(&self, id: RowId) -> Option<FlowKey> {
         let (key, row) = self.rows.get(id)?;
         self.flow_of(key, row.told(key))
     }
 
     /// One row over time; `None` where it has had to go.
-    #[must_use]
     pub fn detail(&self, id: RowId) -> Option<Detail> {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.told(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
         let none = series::Series::new();
-        let data = flow.map_or(&none, flows::Flow::series);
-        let (start, step, notifications, data) = row.series().side_by_side(data, self.now);
+        let data = flow.map_or(&none, |flow| &flow.series);
+        let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
         let steps = |count: fn(&series::Bursts) -> u32| -> Vec<f32> {
             notifications
                 .iter()
@@ -242,23 +230,20 @@ impl Monitor {
 
     /// The log, oldest first.
     pub fn events(&self) -> impl Iterator<Item = EventRecord> {
-        self.notices.log().iter().cloned()
+        self.reporter.log.iter().cloned()
     }
 
     /// What was warned of that casts doubt on all that is counted.
-    #[must_use]
     pub fn doubts(&self) -> &[&'static str] {
-        self.notices.doubts()
+        &self.reporter.doubts
     }
 
     /// How often each rule was found broken, whatever the log has forgotten; rules that were not are left out.
-    #[must_use]
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
-        self.notices.rules()
+        self.reporter.rules()
     }
 
     /// Where packets come from, by number.
-    #[must_use]
     pub fn interfaces(&self) -> Vec<InterfaceRecord> {
         self.interfaces.records(self.now, self.since())
     }
@@ -287,7 +272,6 @@ impl Monitor {
     }
 
     /// A monitor that is to see again what this one saw, so that it remembers where that was seen.
-    #[must_use]
     pub fn rehearsal(&self) -> Self {
         Self {
             later_interfaces: true,
@@ -303,16 +287,15 @@ impl Monitor {
 
     /// Adds to the log what others have noticed.
     pub fn note(&mut self, event: EventRecord) {
-        self.notices.tell(event);
+        self.reporter.report(event);
     }
 
     /// Has `listener` told every finding and event, before the log puts those together that repeat.
     pub fn listen(&mut self, listener: Box<dyn FnMut(&EventRecord) + Send>) {
-        self.notices.listen(listener);
+        self.reporter.listener = Some(listener);
     }
 
     /// The tables that are wanted, as they are now.
-    #[must_use]
     pub fn tables(&self, wanted: Wanted) -> Tables {
         fn all<T, I: Iterator<Item = T>>(wanted: bool, items: impl FnOnce() -> I) -> Vec<T> {
             if wanted {
@@ -337,13 +320,11 @@ impl Monitor {
     }
 
     /// A mark between notifications, for [`tables_since`](Self::tables_since).
-    #[must_use]
     pub const fn mark(&self) -> u64 {
         self.rows.ticks()
     }
 
     /// The sums, and those rows that were notified since `mark`: much cheaper than all rows where few were.
-    #[must_use]
     pub fn tables_since(&self, mark: u64) -> Tables {
         let rows = self.rows.used_since(mark);
         Tables {
@@ -393,7 +374,7 @@ impl Monitor {
         if let Some(flow) = self.flows.get(&key) {
             record.ce_share = flow.ce_share();
             record.data_rate = flow.data_rate(self.now, self.since());
-            record.data_packets = Some(flow.packets());
+            record.data_packets = Some(flow.packets);
             record.change_1ms = flow.change_1ms(self.now);
             record.change_10ms = flow.change_10ms(self.now);
             let verdict = flow.verdict();

@@ -14,7 +14,8 @@ use std::net::IpAddr;
 pub struct Notifier {
     address: IpAddr,
     origin: Origin,
-    trusted: Option<bool>,
+    /// Whether the list of those who may notify has it; `None` where there is no list.
+    pub trusted: Option<bool>,
     windows: Windows,
     kinds: [u64; Kind::ALL.len()],
     level_max: Option<u8>,
@@ -74,12 +75,6 @@ impl Notifier {
         self.findings += findings;
     }
 
-    /// Whether the list of those who may notify has it; `None` where there is no list.
-    #[must_use]
-    pub const fn trusted(&self) -> Option<bool> {
-        self.trusted
-    }
-
     fn record(&self, now: u64, since: u64, flows: u64) -> PointRecord {
         let of = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         PointRecord {
@@ -113,7 +108,7 @@ pub type Aims = HashMap<(IpAddr, Origin), HashSet<Aim, RandomState>, RandomState
 /// Notifiers, by address and what they are. Past the limit those leave first that have notified longest ago.
 #[derive(Debug)]
 pub struct Notifiers {
-    table: Bounded<(IpAddr, u8), Notifier>,
+    pub table: Bounded<(IpAddr, u8), Notifier>,
     /// Counts notifications, instead of a clock.
     tick: u64,
 }
@@ -124,7 +119,6 @@ const fn key(address: IpAddr, origin: Origin) -> (IpAddr, u8) {
 
 impl Notifiers {
     /// At most `limit` notifiers; 0 counts as 1.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
@@ -157,17 +151,5 @@ impl Notifiers {
             let flows = aims.get(&(notifier.address, notifier.origin));
             notifier.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
         })
-    }
-
-    /// Notifiers kept.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    /// Notifiers gone.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.table.evicted()
     }
 }

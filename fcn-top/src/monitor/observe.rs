@@ -3,7 +3,7 @@
 use super::Monitor;
 use super::flows::{Data, Flow, Notified};
 use super::interfaces::Sort;
-use super::notices::About;
+use super::reporter::About;
 use crate::packet::Packet;
 use crate::record::RowId;
 use fcn_observe::RowKey;
@@ -38,8 +38,6 @@ pub struct Observed {
     pub row: Option<RowId>,
     /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
-    /// Whether it is RoCEv2 data.
-    pub data: bool,
 }
 
 impl Monitor {
@@ -114,7 +112,7 @@ impl Monitor {
         let earlier = self.sightings.see(identity, look(packet, ce));
         self.totals.copies += u64::from(earlier.is_some());
         if self.sightings.forgot() {
-            self.notices.places_forgotten(packet.at);
+            self.reporter.places_forgotten(packet.at);
         }
         earlier
     }
@@ -162,10 +160,10 @@ impl Monitor {
         let earlier = earlier.flatten();
         let is_copy = earlier.is_some();
         if is_unclear(packet.link) && !several {
-            self.notices.places_unclear(at);
+            self.reporter.places_unclear(at);
         }
         let asks = matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn);
-        let flow = (asks || !self.flows.is_empty() || !self.translations.is_empty())
+        let flow = (asks || !self.flows.table.is_empty() || !self.translations.is_empty())
             .then(|| self.flow_of(&key, notification.told))
             .flatten();
         let said = self.said(packet, notification, flow.as_ref(), earlier);
@@ -191,24 +189,19 @@ impl Monitor {
             row.seen_on(packet.interface);
         }
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
-        if is_copy && row.total() > 0 && !settings.per_interface {
-            return Observed {
-                row: Some(id),
-                ..Observed::default()
-            };
+        let observed = Observed {
+            row: Some(id),
+            flow: None,
+        };
+        if is_copy && row.total > 0 && !settings.per_interface {
+            return observed;
         }
         let counted = row.count(at, notification, settings.flow_rate);
         if is_copy {
-            return Observed {
-                row: Some(id),
-                ..Observed::default()
-            };
+            return observed;
         }
         frame.check(icrc, findings);
-        let trusted = || {
-            let list = &settings.trust;
-            (!list.is_empty()).then(|| access::lists(list, notification.notifier))
-        };
+        let trusted = || settings.trusts(notification.notifier);
         let hint = counted.notifier.as_ref().map_or(u32::MAX, |n| n.point);
         let who = (notification.notifier, notification.origin);
         let (place, point) = notifiers.entry(hint, who, trusted);
@@ -233,7 +226,7 @@ impl Monitor {
             {
                 findings.push(rule, offset, len);
             }
-            if point.trusted() == Some(false) {
+            if point.trusted == Some(false) {
                 findings.push(duties.source, offset, len);
             }
             if let Some(rule) = crosses(&settings.domain, notification) {
@@ -244,7 +237,7 @@ impl Monitor {
             }
         }
         if !findings.is_empty() {
-            let number = (findings.as_slice().len() + findings.dropped()) as u64;
+            let number = number_of(findings);
             let icrc_bad = findings.has(Rule::RoceIcrcBad);
             row.blame(number, icrc_bad);
             point.blame(number);
@@ -256,10 +249,7 @@ impl Monitor {
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
-        Observed {
-            row: Some(id),
-            ..Observed::default()
-        }
+        observed
     }
 
     /// Who a notification about `flow` comes from.
@@ -294,12 +284,11 @@ impl Monitor {
         if self.remembers(packet) && self.is_seen_before(packet, frame, &broken) {
             return;
         }
-        let list = &self.settings.trust;
-        let trusted = || (!list.is_empty()).then(|| access::lists(list, broken.notifier));
+        let trusted = || self.settings.trusts(broken.notifier);
         let who = (broken.notifier, broken.origin);
         let (_, point) = self.notifiers.entry(u32::MAX, who, trusted);
         point.count_malformed(packet.at);
-        point.blame((findings.as_slice().len() + findings.dropped()) as u64);
+        point.blame(number_of(findings));
         self.totals.malformed += 1;
     }
 
@@ -334,7 +323,7 @@ impl Monitor {
             self.see(packet, identity, ce)
         });
         if is_unclear(packet.link) && !several {
-            self.notices.places_unclear(at);
+            self.reporter.places_unclear(at);
         }
         self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
         let broken = self.flows.data(
@@ -367,7 +356,6 @@ impl Monitor {
         Observed {
             row: None,
             flow: Some(key),
-            data: true,
         }
     }
 
@@ -394,13 +382,12 @@ impl Monitor {
             }
             Message::RdmaCm(..) => self.resolver.learn(packet.at, frame),
             Message::Other if quotes_fast_cnp(frame) => {
-                let interface = self.interfaces.name(packet.interface);
                 let about = About {
                     packet,
                     frame,
-                    interface,
+                    interface: self.interfaces.name(packet.interface),
                 };
-                self.notices.unaware(&about);
+                self.reporter.unaware(&about);
             }
             _ => {}
         }
@@ -414,21 +401,20 @@ impl Monitor {
         findings: &Findings,
         end: Option<End>,
     ) {
-        let interface = self.interfaces.name(packet.interface);
         let about = About {
             packet,
             frame,
-            interface,
+            interface: self.interfaces.name(packet.interface),
         };
         // What is said of a message of ours is not said again of its packet.
         if let Some(end) = end.filter(|end| findings.is_empty() || matches!(end, End::Cut { .. })) {
-            self.notices.end(&about, &end);
+            self.reporter.end(&about, &end);
         }
         self.totals.findings_left_out += findings.dropped() as u64;
         for finding in findings {
-            self.notices.finding(&about, finding);
+            self.reporter.finding(&about, finding);
         }
-        self.notices.left_out(&about, findings);
+        self.reporter.left_out(&about, findings);
     }
 }
 
@@ -447,6 +433,11 @@ fn look(packet: &Packet<'_>, ce: bool) -> Look {
         place: place_of(packet),
         ce,
     }
+}
+
+/// How many findings there are, whether they are named or not.
+fn number_of(findings: &Findings) -> u64 {
+    (findings.as_slice().len() + findings.dropped()) as u64
 }
 
 /// Where the source address is in the frame, and its length.

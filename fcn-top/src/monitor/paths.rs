@@ -133,7 +133,6 @@ pub struct Paths {
 
 impl Paths {
     /// Keeps at most `limit` paths; 0 counts as 1.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             paths: Bounded::new(limit),
@@ -186,24 +185,6 @@ impl Paths {
         let mut paths: Vec<&Path> = self.paths.iter().map(|(_, path)| path).collect();
         paths.sort_unstable_by_key(|path| path.number);
         paths.into_iter().flat_map(Path::records)
-    }
-
-    /// Paths kept.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.paths.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.paths.len() == 0
-    }
-
-    /// Paths that have had to leave.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.paths.evicted()
     }
 }
 

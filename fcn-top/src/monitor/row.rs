@@ -58,9 +58,11 @@ pub struct Counted<'a> {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Row {
-    total: u64,
+    /// Notifications.
+    pub total: u64,
     last_seen: u64,
-    serial: u32,
+    /// How many rows there were before it, whether they are kept or not.
+    pub serial: u32,
     main: Notifier,
     burst: Burst,
     windows: Windows,
@@ -68,7 +70,8 @@ pub struct Row {
     gaps: Gaps,
     queue: Option<u32>,
     queue_max: Option<u32>,
-    series: Series<Bursts>,
+    /// Notifications over time.
+    pub series: Series<Bursts>,
     rare: Option<Box<Rare>>,
 }
 
@@ -94,7 +97,6 @@ struct Rare {
 
 impl Row {
     /// A row for `notification`, not counted yet; the `serial`th of all.
-    #[must_use]
     pub fn new(notification: &Gist, serial: u32) -> Self {
         Self {
             total: 0,
@@ -190,29 +192,10 @@ impl Row {
         rare.icrc_bad += u64::from(icrc_bad);
     }
 
-    /// Notifications.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Where the last one was sent, in the row of that key.
-    #[must_use]
     pub fn told(&self, key: &RowKey) -> IpAddr {
         let told = self.rare.as_ref().and_then(|rare| rare.told);
         told.unwrap_or_else(|| key.told_or_sender())
-    }
-
-    /// How many rows there were before it, whether they are kept or not.
-    #[must_use]
-    pub const fn serial(&self) -> u32 {
-        self.serial
-    }
-
-    /// Notifications over time.
-    #[must_use]
-    pub const fn series(&self) -> &Series<Bursts> {
-        &self.series
     }
 
     /// The notifiers told apart, in the order that they came.
@@ -229,7 +212,6 @@ impl Row {
 
     /// The row of that key as it is shown at `now`, as far as it knows, where packets were watched `since`; the caller adds what others
     /// know.
-    #[must_use]
     pub fn record(&self, key: &RowKey, now: u64, since: u64) -> QpRecord {
         // Of several with the same count, the one that came first.
         let main = self.notifiers().fold(&self.main, |most, other| {

@@ -9,7 +9,7 @@ use fcn_wire::Gist;
 #[derive(Debug)]
 pub struct Rows {
     /// Touched by `ticks`, so that no two were touched at once.
-    table: Bounded<RowKey, Row>,
+    pub table: Bounded<RowKey, Row>,
     ticks: u64,
     /// Rows that there ever were.
     ever: u32,
@@ -17,7 +17,6 @@ pub struct Rows {
 
 impl Rows {
     /// At most `limit` rows; 0 counts as 1.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             table: Bounded::new(limit),
@@ -40,10 +39,9 @@ impl Rows {
     }
 
     /// The row of that name, where it is still kept.
-    #[must_use]
     pub fn get(&self, id: RowId) -> Option<(&RowKey, &Row)> {
         let (key, row) = self.table.at(Slot::new(id.place()))?;
-        (row.serial() == (id.0 >> 32) as u32).then_some((key, row))
+        (row.serial == (id.0 >> 32) as u32).then_some((key, row))
     }
 
     /// The rows kept.
@@ -52,7 +50,6 @@ impl Rows {
     }
 
     /// How often rows were used so far.
-    #[must_use]
     pub const fn ticks(&self) -> u64 {
         self.ticks
     }
@@ -68,22 +65,10 @@ impl Rows {
         let behind = self.table.touched_after(Slot::new(place), None);
         behind.map(|(slot, key, row)| (id(slot, row), key, row))
     }
-
-    /// Rows kept.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    /// Rows gone.
-    #[must_use]
-    pub const fn evicted(&self) -> u64 {
-        self.table.evicted()
-    }
 }
 
 const fn id(slot: Slot, row: &Row) -> RowId {
-    RowId((row.serial() as u64) << 32 | slot.get() as u64)
+    RowId((row.serial as u64) << 32 | slot.get() as u64)
 }
 
 #[cfg(test)]
@@ -133,8 +118,8 @@ mod tests {
                 if let Some((_, before)) = known.insert(qp, (time, id)) {
                     prop_assert_eq!(before, id);
                 }
-                prop_assert_eq!(rows.len(), known.len());
-                prop_assert!(rows.len() <= limit);
+                prop_assert_eq!(rows.table.len(), known.len());
+                prop_assert!(rows.table.len() <= limit);
                 prop_assert_eq!(rows.iter().count(), known.len());
             }
         }

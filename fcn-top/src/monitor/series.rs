@@ -10,7 +10,6 @@ const COARSEST: u8 = 31;
 /// What a step holds.
 pub trait Sum: Copy + Default {
     /// What two steps hold together.
-    #[must_use]
     fn and(self, other: Self) -> Self;
 }
 
@@ -103,7 +102,6 @@ impl<N: Sum> Default for Series<N> {
 
 impl<N: Sum> Series<N> {
     /// Nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             first: 0,
@@ -112,12 +110,6 @@ impl<N: Sum> Series<N> {
             empty: true,
             steps: [N::default(); STEPS],
         }
-    }
-
-    /// Whether nothing was added yet.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.empty
     }
 
     /// Adds `amount` at the time `at`, in nanoseconds.
@@ -137,7 +129,6 @@ impl<N: Sum> Series<N> {
     }
 
     /// Length of a step, in nanoseconds.
-    #[must_use]
     pub const fn step(&self) -> u64 {
         1 << self.shift
     }
@@ -161,7 +152,6 @@ impl<N: Sum> Series<N> {
     }
 
     /// The same sums with steps long enough for `until` to be in one of them.
-    #[must_use]
     pub fn reaching(&self, until: u64) -> Self {
         let mut series = self.clone();
         if !series.empty {
@@ -172,7 +162,6 @@ impl<N: Sum> Series<N> {
 
     /// Two series on one axis: the start of the first step, the length of a step, and what each has in every step up to
     /// the one that `until` is in: as many of both, 64 at most, unless one of them is empty.
-    #[must_use]
     pub fn side_by_side<M: Sum>(
         &self,
         other: &Series<M>,

@@ -1,8 +1,10 @@
 //! What the monitor is told before it begins. Where the values come from (command line, file) is not its business.
 
+use fcn_observe::access;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
+use std::net::IpAddr;
 
 /// How the monitor reads and what it keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,13 @@ pub struct Settings {
     /// Notifications of whatever kind but CNPs that one notifier may send about one flow in a second (the same sections ask
     /// for a limit and leave its value open), counted by [`NotifierRate`](fcn_observe::rules::NotifierRate); 0: not checked.
     pub flow_rate: u32,
+}
+
+impl Settings {
+    /// Whether that address may notify; `None` where there is no list of who may.
+    pub fn trusts(&self, notifier: IpAddr) -> Option<bool> {
+        (!self.trust.is_empty()).then(|| access::lists(&self.trust, notifier))
+    }
 }
 
 /// How many entries each table holds at most; 0 counts as 1. What has been used longest ago leaves first, and is counted.

@@ -98,7 +98,7 @@ fn a_cnp_makes_a_row_with_all_that_it_says() {
     let mut monitor = Monitor::new(Settings::default());
     for (i, gap) in [0, 1, 3, 4, 1000].into_iter().enumerate() {
         let observed = see(&mut monitor, START + gap * MILLISECOND, 0, &cnp(0x12));
-        assert!(observed.row.is_some() && !observed.data, "{i}");
+        assert!(observed.row.is_some() && observed.flow.is_none(), "{i}");
     }
     let row = only(&monitor);
     assert_eq!((row.sender, row.told), (Some(SENDER.into()), SENDER.into()));
@@ -689,7 +689,7 @@ proptest! {
             .map(|(_, row)| ((row.qp.unwrap(), row.kind != Kind::Cnp), row.total)).collect();
         let wanted: BTreeMap<_, _> = rows.iter().map(|(key, (_, total))| (*key, *total)).collect();
         prop_assert_eq!(found, wanted);
-        let kept: u64 = monitor.row_totals().map(|(_, total)| total).sum();
+        let kept: u64 = monitor.rows().map(|(_, row)| row.total).sum();
         prop_assert_eq!(kept, monitor.totals().notified() - gone);
         prop_assert_eq!(monitor.totals().rows_evicted, gone_rows);
         let flows: u64 = monitor.points().map(|point| point.flows).sum();

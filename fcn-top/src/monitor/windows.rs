@@ -41,7 +41,6 @@ impl<N: Sum + Into<u64>> Ring<N> {
     }
 
     /// What was added a second in the last ten tenths that are over, or in those since `since` where they hold `least`.
-    #[must_use]
     pub fn rate_1s(&self, now: u64, since: u64, least: f64) -> Option<f64> {
         self.rate(TENTH, OVER, (now, since), least)
     }
@@ -147,20 +146,17 @@ impl Windows {
     }
 
     /// Those a second in the last tenth of a second that is over; `None` before there is one since `since`.
-    #[must_use]
     pub fn rate_now(&self, now: u64, since: u64) -> Option<f64> {
         self.tenths.rate(TENTH, 1, (now, since), 0.0)
     }
 
     /// Those a second in the last ten tenths that are over, or in those since `since` where they are enough.
-    #[must_use]
     pub fn rate_1s(&self, now: u64, since: u64) -> Option<f64> {
         self.tenths.rate_1s(now, since, ENOUGH)
     }
 
     /// Those a second in the last ten whole seconds of the clock that are over, or in those since `since` where they are
     /// enough.
-    #[must_use]
     pub fn rate_10s(&self, now: u64, since: u64) -> Option<f64> {
         let mut all = self.clone();
         let latest = all.tenths.latest;
@@ -169,7 +165,6 @@ impl Windows {
     }
 
     /// The most in any ten tenths of a second of the clock in a row.
-    #[must_use]
     pub fn peak(&self) -> f64 {
         f64::from(self.peak)
     }

@@ -1,10 +1,11 @@
 //! The audit: which rules packets break, frame by frame, then rule by rule, and the verdict. A conformance check for a
 //! device that sends notifications.
 
+use super::bare_table;
 use super::json::{AUDIT, VERSION, record};
+use crate::monitor::Settings;
 use crate::record::EventRecord;
 use crate::text::Words;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Rule, Severity};
 use serde_json::{Value, json};
@@ -14,46 +15,33 @@ use std::fmt::Write as _;
 /// Lines told one by one; what comes after them is counted alone.
 pub const MOST_LINES: u64 = 10_000;
 
-/// What was given that some rules need to be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// A list of who may notify.
-    pub trust: bool,
-    /// A list of senders that handle Fast CNPs.
-    pub able: bool,
-    /// Which addresses are in the domain.
-    pub domain: bool,
-    /// A limit on the rate of one notifier about one flow.
-    pub rate: bool,
-    /// Whether ICRCs are verified.
-    pub icrc: bool,
+/// A rule that is not checked, and why, or what would have it checked.
+pub type Unchecked = (Rule, &'static str);
+
+/// The rules that are not checked with such settings.
+pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
+    let (no_able, no_trust) = (settings.able.is_empty(), settings.trust.is_empty());
+    let (no_domain, no_rate) = (settings.domain.is_empty(), settings.flow_rate == 0);
+    let no_icrc = !settings.verify_icrc;
+    let wanting = [
+        (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
+        (Rule::FastCnpMarked, "give --able", no_able),
+        (Rule::FastCnpMarkUnclear, "give --able", no_able),
+        (Rule::FastCnpRate, "--flow-rate is 0", no_rate),
+        (Rule::ProxyCnRate, "--flow-rate is 0", no_rate),
+        (Rule::WanFcnRate, "--flow-rate is 0", no_rate),
+        (Rule::FastCnpUntrusted, "give --trust", no_trust),
+        (Rule::ProxyCnUntrusted, "give --trust", no_trust),
+        (Rule::WanFcnUntrusted, "give --trust", no_trust),
+        (Rule::FastCnpBorder, "give --domain", no_domain),
+        (Rule::ProxyCnBorder, "give --domain", no_domain),
+        (Rule::WanFcnBorder, "give --domain", no_domain),
+    ];
+    let missing = wanting.into_iter().filter(|(.., missing)| *missing);
+    missing.map(|(rule, why, _)| (rule, why)).collect()
 }
 
-impl Checked {
-    /// The rules that are not checked, and why, or what would have them checked.
-    fn left_out(self) -> impl Iterator<Item = (Rule, &'static str)> {
-        let wanting = [
-            (Rule::RoceIcrcBad, "ICRCs are not verified", self.icrc),
-            (Rule::FastCnpMarked, "give --able", self.able),
-            (Rule::FastCnpMarkUnclear, "give --able", self.able),
-            (Rule::FastCnpRate, "--flow-rate is 0", self.rate),
-            (Rule::ProxyCnRate, "--flow-rate is 0", self.rate),
-            (Rule::WanFcnRate, "--flow-rate is 0", self.rate),
-            (Rule::FastCnpUntrusted, "give --trust", self.trust),
-            (Rule::ProxyCnUntrusted, "give --trust", self.trust),
-            (Rule::WanFcnUntrusted, "give --trust", self.trust),
-            (Rule::FastCnpBorder, "give --domain", self.domain),
-            (Rule::ProxyCnBorder, "give --domain", self.domain),
-            (Rule::WanFcnBorder, "give --domain", self.domain),
-        ];
-        wanting
-            .into_iter()
-            .filter(|(_, _, given)| !given)
-            .map(|(rule, why, _)| (rule, why))
-    }
-}
-
-/// What has been heard of one rule, or of what else is called so and as bad.
+/// What was seen of one rule, or of what else is called so and as bad.
 #[derive(Clone, Debug)]
 struct Broken {
     times: u64,
@@ -66,8 +54,8 @@ struct Broken {
 #[derive(Clone, Debug)]
 pub struct Audit {
     words: Words,
-    told: u64,
-    heard: u64,
+    printed: u64,
+    events: u64,
     /// Findings about packets: notes, warnings, errors.
     findings: [u64; 3],
     /// Bounded: identifiers are written in the program.
@@ -77,13 +65,12 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Nothing has been heard yet.
-    #[must_use]
+    /// Nothing was seen yet.
     pub const fn new(words: Words) -> Self {
         Self {
             words,
-            told: 0,
-            heard: 0,
+            printed: 0,
+            events: 0,
             findings: [0; 3],
             rules: BTreeMap::new(),
             kept: Vec::new(),
@@ -92,7 +79,6 @@ impl Audit {
     }
 
     /// With the lines kept for [`json`](Self::json) instead of being told.
-    #[must_use]
     pub const fn keeping(mut self) -> Self {
         self.keep = true;
         self
@@ -101,7 +87,7 @@ impl Audit {
     /// Takes an event, as the monitor tells it; returns the line to print for it, with its end, where there is one. Of the
     /// first [`MOST_LINES`] there is.
     pub fn hear(&mut self, event: &EventRecord) -> Option<String> {
-        self.heard = self.heard.saturating_add(1);
+        self.events = self.events.saturating_add(1);
         let kind = (event.what, event.severity);
         let broken = self.rules.entry(kind).or_insert_with(|| Broken {
             times: 0,
@@ -115,10 +101,10 @@ impl Audit {
         {
             *count = count.saturating_add(event.times);
         }
-        if self.told >= MOST_LINES {
+        if self.printed >= MOST_LINES {
             return None;
         }
-        self.told += 1;
+        self.printed += 1;
         if self.keep {
             self.kept.push(event.clone());
             return None;
@@ -146,35 +132,32 @@ impl Audit {
     }
 
     /// Whether packets break rules: warnings and errors, and notes too where they are `strict`ly seen.
-    #[must_use]
     pub fn failed(&self, strict: bool) -> bool {
         let [notes, warnings, errors] = self.findings;
         warnings > 0 || errors > 0 || (strict && notes > 0)
     }
 
     /// Rule by rule, what was checked, and the verdict on `packets` packets.
-    #[must_use]
-    pub fn summary(&self, checked: Checked, packets: u64) -> String {
+    pub fn summary(&self, unchecked: &[Unchecked], packets: u64) -> String {
         let mut text = String::new();
-        if self.heard > self.told {
-            let more = grouped(self.heard - self.told);
+        if self.events > self.printed {
+            let more = grouped(self.events - self.printed);
             let _ = writeln!(text, "… and {more} more, which are counted below");
         }
         if !self.rules.is_empty() {
-            if self.heard > 0 {
+            if self.events > 0 {
                 text.push('\n');
             }
             text.push_str(&self.table());
         }
         text.push('\n');
-        let left_out: Vec<_> = checked.left_out().collect();
         let _ = writeln!(
             text,
             "checked: {} of {} rules",
-            Rule::ALL.len() - left_out.len(),
+            Rule::ALL.len() - unchecked.len(),
             Rule::ALL.len()
         );
-        for (rule, why) in left_out {
+        for (rule, why) in unchecked {
             let _ = writeln!(text, "not checked: {rule} ({why})");
         }
         let _ = writeln!(text, "{}", self.verdict(packets));
@@ -204,11 +187,7 @@ impl Audit {
     }
 
     fn table(&self) -> String {
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(["rule", "severity", "times", "first frame"]);
+        let mut table = bare_table(["rule", "severity", "times", "first frame"], &[2, 3]);
         let mut rules: Vec<_> = self.rules.iter().collect();
         rules.sort_by_key(|((_, severity), broken)| std::cmp::Reverse((*severity, broken.times)));
         for ((id, severity), broken) in rules {
@@ -222,11 +201,6 @@ impl Audit {
                     .unwrap_or_default(),
             ]);
         }
-        for number in [2, 3] {
-            if let Some(column) = table.column_mut(number) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
         if let Some(column) = table.column_mut(0) {
             column.set_padding((0, 1));
         }
@@ -234,8 +208,7 @@ impl Audit {
     }
 
     /// The audit as JSON, with the lines that were kept.
-    #[must_use]
-    pub fn json(&self, checked: Checked, packets: u64) -> Value {
+    pub fn json(&self, unchecked: &[Unchecked], packets: u64) -> Value {
         let rules: Vec<Value> = self
             .rules
             .iter()
@@ -258,10 +231,10 @@ impl Audit {
             "errors": errors,
             "warnings": warnings,
             "notes": notes,
-            "not_checked": checked.left_out().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
+            "not_checked": unchecked.iter().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
             "rules": rules,
             "events": self.kept.iter().map(|event| record(event, &self.words)).collect::<Vec<_>>(),
-            "events_left_out": self.heard - self.told,
+            "events_left_out": self.events - self.printed,
         })
     }
 }
@@ -272,45 +245,38 @@ mod tests {
     use crate::tests::sample;
     use insta::assert_snapshot;
 
-    const ALL: Checked = Checked {
-        trust: true,
-        able: true,
-        domain: true,
-        rate: true,
-        icrc: true,
-    };
-    const NONE: Checked = Checked {
-        trust: false,
-        able: false,
-        domain: false,
-        rate: true,
-        icrc: false,
-    };
+    /// What is not checked where no list is given, and ICRCs are not verified.
+    fn bare() -> Vec<Unchecked> {
+        unchecked(&Settings {
+            verify_icrc: false,
+            ..Settings::default()
+        })
+    }
 
-    fn told(events: &[EventRecord], checked: Checked) -> (Audit, String) {
+    fn told(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
         let mut audit = Audit::new(Words::default());
         let mut text: String = events
             .iter()
             .filter_map(|event| audit.hear(event))
             .collect();
-        text += &audit.summary(checked, 1_234);
+        text += &audit.summary(unchecked, 1_234);
         (audit, text)
     }
 
     #[test]
     fn an_audit_is_as_committed() {
         let events = sample::tables().events;
-        let (audit, text) = told(&events, NONE);
+        let (audit, text) = told(&events, &bare());
         assert_snapshot!("text", text);
         assert!(audit.failed(false) && audit.failed(true));
         let mut audit = Audit::new(Words::default()).keeping();
         assert!(events.iter().all(|event| audit.hear(event).is_none()));
-        assert_snapshot!("json", format!("{:#}\n", audit.json(ALL, 1_234)));
+        assert_snapshot!("json", format!("{:#}\n", audit.json(&[], 1_234)));
     }
 
     #[test]
     fn only_warnings_and_errors_of_packets_fail() {
-        let (audit, text) = told(&[], ALL);
+        let (audit, text) = told(&[], &[]);
         assert!(!audit.failed(true));
         assert!(
             text.ends_with("verdict: no rule is broken in 1,234 packets\n"),
@@ -318,7 +284,7 @@ mod tests {
         );
         let mut events = sample::tables().events;
         events.retain(|event| event.severity == Severity::Note);
-        let (audit, text) = told(&events, ALL);
+        let (audit, text) = told(&events, &[]);
         assert!(!audit.failed(false) && audit.failed(true));
         assert!(
             text.contains("no rule is broken in 1,234 packets (notes: 1)"),
@@ -327,7 +293,7 @@ mod tests {
         // What befell the capture is no fault of the packets.
         let mut event = events[0].clone();
         (event.severity, event.frame, event.what) = (Severity::Warning, None, "interface.down");
-        let (audit, _) = told(&[event], ALL);
+        let (audit, _) = told(&[event], &[]);
         assert!(!audit.failed(true));
     }
 
@@ -339,14 +305,14 @@ mod tests {
             .filter_map(|_| audit.hear(&event))
             .count();
         assert_eq!(lines as u64, MOST_LINES);
-        let text = audit.summary(ALL, 20_000);
+        let text = audit.summary(&[], 20_000);
         assert!(text.starts_with("… and 5 more"), "{text}");
         assert!(text.contains("10,005"), "{text}");
     }
 
     #[test]
     fn what_is_not_checked_is_told() {
-        let (_, text) = told(&[], NONE);
+        let (_, text) = told(&[], &bare());
         for line in [
             "not checked: rocev2.icrc.bad (ICRCs are not verified)",
             "not checked: fastcnp.source.untrusted (give --trust)",
@@ -354,6 +320,19 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
-        assert!(!told(&[], ALL).1.contains("not checked"));
+        assert!(!told(&[], &[]).1.contains("not checked"));
+        let settings = Settings {
+            trust: vec!["::/0".parse().unwrap()],
+            flow_rate: 0,
+            ..Settings::default()
+        };
+        let rules = unchecked(&settings);
+        assert!(rules.contains(&(Rule::WanFcnRate, "--flow-rate is 0")));
+        assert!(
+            !rules
+                .iter()
+                .any(|(rule, _)| *rule == Rule::FastCnpUntrusted)
+        );
+        assert!(!rules.iter().any(|(rule, _)| *rule == Rule::RoceIcrcBad));
     }
 }

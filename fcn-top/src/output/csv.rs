@@ -4,7 +4,7 @@
 use super::Selection;
 use super::json::Intervals;
 use crate::record::{Cell, QpRecord, Record};
-use crate::tables::Tables;
+use crate::tables::{Dropped, Tables};
 use crate::text::Words;
 use ::csv::{Error, ErrorKind, Writer};
 use fcn_tool::failure::{Failure, Result};
@@ -51,7 +51,7 @@ impl<W: Write> Csv<W> {
         self.flush()
     }
 
-    /// Writes the rows selected that had notifications in the interval that has just ended, or all of them.
+    /// Writes the rows selected that had notifications in the interval that has just ended.
     ///
     /// # Errors
     /// Where they go cannot be written.
@@ -62,9 +62,8 @@ impl<W: Write> Csv<W> {
         tables: &Tables,
         selection: &Selection,
         words: &Words,
-        all: bool,
     ) -> Result {
-        let counts = self.intervals.counts(tables, selection, words, all);
+        let counts = self.intervals.counts(tables, selection, words);
         let dropped = counts.dropped;
         if counts.rows.is_empty() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
             // Where all was lost, that is told nevertheless.
@@ -88,15 +87,13 @@ impl<W: Write> Csv<W> {
         &mut self,
         before: [u64; N],
         row: Option<&QpRecord>,
-        dropped: (Option<u64>, Option<u64>),
+        dropped: Dropped,
         words: &Words,
     ) -> Result {
-        let cells = (0..QpRecord::COLUMNS.len()).map(|number| {
-            let cell = row.map_or(Cell::None, |row| row.cell(number));
-            field(cell, words)
-        });
+        let nothing = || vec![String::new(); QpRecord::COLUMNS.len()];
+        let cells = row.map_or_else(nothing, |row| fields(row, words).collect());
         let lost =
-            [dropped.0, dropped.1].map(|count| field(count.map_or(Cell::None, Cell::Count), words));
+            [dropped.0, dropped.1].map(|count| count.map_or_else(String::new, |n| n.to_string()));
         self.writer
             .write_record(before.iter().map(u64::to_string).chain(cells).chain(lost))
             .map_err(|error| failure(&error))
@@ -116,8 +113,13 @@ fn failure(error: &Error) -> Failure {
     }
 }
 
+/// The cells of a line.
+pub(crate) fn fields<R: Record>(line: &R, words: &Words) -> impl Iterator<Item = String> {
+    (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words))
+}
+
 /// A cell: full precision, base units; nothing where there is nothing.
-pub(crate) fn field(cell: Cell<'_>, words: &Words) -> String {
+fn field(cell: Cell<'_>, words: &Words) -> String {
     match cell {
         Cell::None => String::new(),
         Cell::Name(name) => name.to_owned(),
@@ -155,10 +157,10 @@ mod tests {
         let mut csv = Csv::new(&mut octets, intervals).unwrap();
         let (selection, words) = (Selection::default(), Words::default());
         if intervals {
-            csv.interval(1, 2, tables, &selection, &words, false)
-                .unwrap();
-            csv.interval(2, 3, tables, &selection, &words, true)
-                .unwrap();
+            csv.interval(1, 2, tables, &selection, &words).unwrap();
+            let mut later = tables.clone();
+            later.qps[0].1.total += 2;
+            csv.interval(2, 3, &later, &selection, &words).unwrap();
         } else {
             csv.rows(tables, &selection, &words).unwrap();
         }
@@ -197,8 +199,7 @@ mod tests {
         let (mut octets, selection, words) = (Vec::new(), Selection::default(), Words::default());
         let mut csv = Csv::new(&mut octets, true).unwrap();
         for _ in 0..2 {
-            csv.interval(1, 2, &tables, &selection, &words, false)
-                .unwrap();
+            csv.interval(1, 2, &tables, &selection, &words).unwrap();
         }
         csv.finish().unwrap();
         let mut reader = ::csv::Reader::from_reader(&octets[..]);

@@ -71,7 +71,6 @@ impl Server {
     }
 
     /// Where it listens: the port is the one in use, where 0 was asked for.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

@@ -95,7 +95,6 @@ pub struct Interval<'t> {
 }
 
 /// The tables at one moment: the rows that are selected, and all of the others.
-#[must_use]
 pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
     let selected = selection.of(tables, words);
     Snapshot {
@@ -124,8 +123,8 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// The notifications of each row since the last call, for the rows selected: those that had any, or `all`. Rows that had
-    /// none since then may be left out of the tables.
+    /// The notifications of each row since the last call, for the rows selected that had any. Those that had none may be left
+    /// out of the tables.
     ///
     /// What rows counted that have had to go since then is in the sums by kind alone.
     pub(crate) fn counts<'t>(
@@ -133,11 +132,10 @@ impl Intervals {
         tables: &'t Tables,
         selection: &Selection,
         words: &Words,
-        all: bool,
     ) -> Counts<'t> {
         let since: FxHashMap<RowId, u64> = (tables.qps.iter())
             .map(|(id, row)| (*id, self.since(*id, row.total)))
-            .filter(|(_, count)| all || *count > 0)
+            .filter(|(_, count)| *count > 0)
             .collect();
         let unlimited = Selection {
             top: None,
@@ -175,17 +173,16 @@ impl Intervals {
         if self.totals.len() <= place {
             self.totals.resize(place + 1, (id, 0));
         }
-        let Some(told) = self.totals.get_mut(place) else {
+        let Some(last) = self.totals.get_mut(place) else {
             return total;
         };
-        let before = if told.0 == id { told.1 } else { 0 };
-        *told = (id, total);
+        let before = if last.0 == id { last.1 } else { 0 };
+        *last = (id, total);
         total.saturating_sub(before)
     }
 
     /// The line for the interval that has just ended: `from` to `to`, in nanoseconds since the epoch. Rows without a
-    /// notification in it are left out unless `all` are wanted.
-    #[must_use]
+    /// notification in it are left out.
     pub fn line<'t>(
         &mut self,
         from: u64,
@@ -193,9 +190,8 @@ impl Intervals {
         tables: &'t Tables,
         selection: &Selection,
         words: &'t Words,
-        all: bool,
     ) -> Interval<'t> {
-        let counts = self.counts(tables, selection, words, all);
+        let counts = self.counts(tables, selection, words);
         let rows = counts.rows.into_iter();
         let lines = rows.map(|(count, row)| (Some(count), row)).collect();
         Interval {
@@ -348,7 +344,7 @@ mod tests {
         let mut tables = sample::tables();
         let (words, selection) = (Words::default(), Selection::default());
         let mut intervals = Intervals::default();
-        let line = parsed(&intervals.line(1, 2, &tables, &selection, &words, false));
+        let line = parsed(&intervals.line(1, 2, &tables, &selection, &words));
         assert_snapshot!("interval", format!("{line:#}\n"));
         let counts = |line: &Value| -> Vec<u64> {
             let rows = line["rows"].as_array().unwrap();
@@ -357,10 +353,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(counts(&line), [12_345, 240, 17, 5]);
-        let line = parsed(&intervals.line(2, 3, &tables, &selection, &words, false));
+        let line = parsed(&intervals.line(2, 3, &tables, &selection, &words));
         assert_eq!(counts(&line), [] as [u64; 0]);
-        let line = parsed(&intervals.line(2, 3, &tables, &selection, &words, true));
-        assert_eq!(counts(&line), [0, 0, 0, 0]);
         // Two more for one row; another has gone, having counted one more; a new one came.
         tables.qps[0].1.total += 2;
         tables.totals.notifications[0] += 2;
@@ -368,14 +362,14 @@ mod tests {
         new.total = 4;
         tables.totals.notifications[4] += 5;
         tables.qps.push((RowId(10), new));
-        let line = parsed(&intervals.line(3, 4, &tables, &selection, &words, false));
+        let line = parsed(&intervals.line(3, 4, &tables, &selection, &words));
         assert_eq!(counts(&line), [4, 2]);
         assert_eq!(line["notifications"]["wan_fcn"], 5);
         assert_eq!(line["notifications"]["cnp"], 2);
         assert_eq!((&line["from"], &line["to"]), (&json!(3), &json!(4)));
         assert_eq!(line["dropped"], json!({ "kernel": 0, "interface": 0 }));
         tables.interfaces[0].dropped_kernel = Some(1_000_000);
-        let line = parsed(&intervals.line(4, 5, &tables, &selection, &words, false));
+        let line = parsed(&intervals.line(4, 5, &tables, &selection, &words));
         let lost = |line: &Value| line["dropped"]["kernel"].as_u64().unwrap();
         assert!(lost(&line) > 900_000, "{line}");
         assert!(line["totals"]["dropped_kernel"].as_u64().unwrap() >= lost(&line));

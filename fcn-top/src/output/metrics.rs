@@ -38,6 +38,7 @@ macro_rules! families {
         }; )+
 
         /// All of them, in the order of the page.
+        #[cfg(test)]
         pub(crate) static FAMILIES: &[&Family] = &[$( &$name, )+];
     };
 }

@@ -5,10 +5,9 @@ pub mod audit;
 pub mod csv;
 mod http;
 pub mod json;
-mod metrics;
+pub(crate) mod metrics;
 pub mod prometheus;
 pub mod report;
-pub mod schemas;
 pub mod table;
 
 use crate::filter::Filter;
@@ -17,6 +16,7 @@ use crate::record::RowId;
 use crate::record::{QpRecord, column_named};
 use crate::tables::Tables;
 use crate::text::Words;
+use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
 
 /// Which of the rows are written, and in which order.
@@ -41,7 +41,6 @@ pub struct Selected<'t> {
 
 impl Selection {
     /// The rows of the tables that are to be written.
-    #[must_use]
     pub fn of<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
         let all = tables.qps.iter();
@@ -60,6 +59,23 @@ impl Selection {
     }
 }
 
+/// A table without lines, with numbers at the right edge of the columns at these places.
+pub(crate) fn bare_table<'t>(
+    header: impl IntoIterator<Item = &'t str>,
+    numbers: &[usize],
+) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_header(header.into_iter().collect::<Vec<_>>());
+    for number in numbers {
+        if let Some(column) = table.column_mut(*number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
 /// The most of `column` first, where the column is one.
 pub(crate) fn most_of(column: &str) -> Option<Order> {
     column_named::<QpRecord>(column).map(|column| Order {
@@ -71,6 +87,7 @@ pub(crate) fn most_of(column: &str) -> Option<Order> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::Settings;
     use crate::tests::sample;
 
     /// Tables that are empty, but for what was read.
@@ -119,12 +136,11 @@ mod tests {
         let mut all = serde_json::to_string(&json::snapshot(&tables, &selection, &words)).unwrap();
         let (from, to) = (tables.started, tables.now);
         let mut intervals = json::Intervals::default();
-        let line = intervals.line(from, to, &tables, &selection, &words, true);
+        let line = intervals.line(from, to, &tables, &selection, &words);
         all += &serde_json::to_string(&line).unwrap();
         let mut octets = Vec::new();
         let mut csv = csv::Csv::new(&mut octets, true).unwrap();
-        csv.interval(from, to, &tables, &selection, &words, true)
-            .unwrap();
+        csv.interval(from, to, &tables, &selection, &words).unwrap();
         drop(csv);
         all += &String::from_utf8(octets).unwrap();
         let header = report::Header {
@@ -136,15 +152,9 @@ mod tests {
         for event in &tables.events {
             all.extend(audit.hear(event));
         }
-        let checked = audit::Checked {
-            trust: true,
-            domain: false,
-            rate: true,
-            able: true,
-            icrc: true,
-        };
-        all += &audit.summary(checked, 10);
-        all += &audit.json(checked, 10).to_string();
+        let unchecked = audit::unchecked(&Settings::default());
+        all += &audit.summary(&unchecked, 10);
+        all += &audit.json(&unchecked, 10).to_string();
         all += &prometheus::Exposition::new(100, words).page(&tables);
         for text in [
             "192.0.2.77",

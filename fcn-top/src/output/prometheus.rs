@@ -15,7 +15,7 @@ mod tests;
 
 use super::http::Answer;
 pub use super::http::Server;
-use super::metrics::{self as m, FAMILIES, Family, Page};
+use super::metrics::{self as m, Family, Page};
 use super::{Selection, most_of};
 use crate::order::Order;
 use crate::record::{InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
@@ -60,7 +60,6 @@ pub struct Exposition {
 
 impl Exposition {
     /// Pages with series for so many QPs.
-    #[must_use]
     pub fn new(qps: usize, words: Words) -> Self {
         Self {
             words,
@@ -75,7 +74,6 @@ impl Exposition {
 
     /// The same without the interfaces of QPs: where one has a single row, it may be seen on further ones any time, and a
     /// series keeps its labels.
-    #[must_use]
     pub fn without_interfaces(mut self) -> Self {
         self.by_interface = false;
         self
@@ -262,7 +260,6 @@ impl Exposition {
 }
 
 /// The order in which rows come onto a page: not all of them may.
-#[must_use]
 pub fn order() -> Option<Order> {
     most_of("rate_10s")
 }
@@ -308,27 +305,6 @@ fn sums(page: &mut Page, tables: &Tables) {
     for (table, _, count) in tables {
         evicted.add(&[table], count);
     }
-}
-
-/// The metrics and what they mean, as a table in Markdown.
-#[must_use]
-pub fn described() -> String {
-    let mut text = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
-    for family in FAMILIES {
-        let labels: Vec<_> = family
-            .labels
-            .iter()
-            .map(|label| format!("`{label}`"))
-            .collect();
-        text += &format!(
-            "| `{}` | {} | {} | {} |\n",
-            family.name,
-            family.kind.name(),
-            labels.join(", "),
-            family.help
-        );
-    }
-    text
 }
 
 /// Reads where to serve: `127.0.0.1:9464`, `[::1]:9464`; a port alone is one of this machine only.

@@ -1,10 +1,10 @@
 //! The report: what was seen, as a person reads it.
 
-use super::{Selection, most_of};
-use crate::record::{Cell, Column, PASSED, QpRecord, Record, Resolved};
+use super::{Selection, bare_table};
+use crate::record::{Cell, Column, PASSED, PointRecord, QpRecord, Record, Resolved, column_named};
 use crate::tables::Tables;
 use crate::text::{self, Words, share};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Rule};
 use std::collections::HashSet;
@@ -29,7 +29,6 @@ pub struct Header {
 }
 
 /// The report on the tables.
-#[must_use]
 pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &Words) -> String {
     let mut out = String::new();
     head(&mut out, header, tables, words);
@@ -52,18 +51,9 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     }
     hops(&mut out, tables, words);
     findings(&mut out, tables, words);
-    let columns = [
-        "name",
-        "state",
-        "received",
-        "notifications",
-        "data",
-        "cut",
-        "undecodable",
-        "dropped_kernel",
-        "dropped_interface",
-    ];
-    section(&mut out, "Interfaces", &tables.interfaces, &columns, words);
+    let columns =
+        "name state received notifications data cut undecodable dropped_kernel dropped_interface";
+    section(&mut out, "Interfaces", &tables.interfaces, columns, words);
     out
 }
 
@@ -196,9 +186,6 @@ fn drops(tables: &Tables) -> String {
 fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
     let mut selection = selection.clone();
     let top = *selection.top.get_or_insert(ROWS);
-    if selection.order.is_none() {
-        selection.order = most_of("total");
-    }
     let selected = selection.of(tables, words);
     let _ = write!(out, "\nWho is told to slow down");
     let _ = match (selected.matched, tables.qps.len()) {
@@ -219,29 +206,17 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         let key = (row.told, row.kind, row.sender, row.sender_qp);
         keys.insert((key, row.receiver, row.receiver_qp, row.flow_label))
     });
-    let mut columns = vec![
-        "sender",
-        "qp",
-        "kind",
-        "notifier",
-        "total",
-        "rate_mean",
-        "rate_peak",
-        "gap_p50",
-        "ce_share",
-        "measured",
-        "verdict",
-    ];
-    if by_interface {
-        columns.insert(3, "interface");
-    }
+    let interface = if by_interface { "interface" } else { "" };
+    let columns = format!(
+        "sender qp kind {interface} notifier total rate_mean rate_peak gap_p50 ce_share measured verdict"
+    );
     let about = |row: &QpRecord, id: &str| match (id, row.qp, row.flow_label) {
         // A WAN FCN names no QP; whom it is told to is all there is where the flow was not seen.
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
         ("sender", ..) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
         _ => None,
     };
-    out.push_str(&table_with(&records, &columns, words, about));
+    table(out, &records, &columns, words, about);
     // A flow has one verdict, whatever kinds tell it.
     let mut flows = HashSet::new();
     let once = records.iter().filter(|row| {
@@ -275,47 +250,24 @@ fn points(out: &mut String, tables: &Tables, selection: &Selection, words: &Word
         true => writeln!(out, "\nWho notifies ({top} of {})", grouped(all as u64)),
         false => writeln!(out, "\nWho notifies"),
     };
-    let mut columns = vec![
-        "notifier",
-        "origin",
-        "flows",
-        "total",
-        "rate_peak",
-        "level_max",
-        "queue_max",
-        "findings",
-    ];
-    if points.iter().any(|point| point.trusted.is_some()) {
-        columns.insert(2, "trusted");
-    }
-    if points.iter().any(|point| point.malformed > 0) {
-        columns.insert(columns.len() - 1, "malformed");
-    }
-    out.push_str(&table(&points, &columns, words));
+    let any = |is: fn(&PointRecord) -> bool, column| match points.iter().any(|point| is(point)) {
+        true => column,
+        false => "",
+    };
+    let trusted = any(|point| point.trusted.is_some(), "trusted");
+    let malformed = any(|point| point.malformed > 0, "malformed");
+    let columns = format!(
+        "notifier origin {trusted} flows total rate_peak level_max queue_max {malformed} findings"
+    );
+    table(out, &points, &columns, words, |_, _| None);
 }
 
 fn hops(out: &mut String, tables: &Tables, words: &Words) {
     let shown = tables.hops.get(..LIST).unwrap_or(&tables.hops);
-    let columns = [
-        "path",
-        "hop",
-        "node",
-        "traces",
-        "ingress",
-        "egress",
-        "queue_mean",
-        "queue_max",
-        "delay",
-        "delay_max",
-        "between",
-    ];
-    section(
-        out,
-        "Paths that IOAM traces tell of",
-        shown,
-        &columns,
-        words,
-    );
+    let title = "Paths that IOAM traces tell of";
+    let columns =
+        "path hop node traces ingress egress queue_mean queue_max delay delay_max between";
+    section(out, title, shown, columns, words);
     if tables.hops.len() > shown.len() {
         let more = grouped((tables.hops.len() - shown.len()) as u64);
         let _ = writeln!(out, "… and {more} hops more");
@@ -328,8 +280,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
         out.push_str("none\n");
         return;
     }
-    let mut table = bare();
-    table.set_header(["times", "first", "severity", "what", ""]);
+    let mut table = bare_table(["times", "first", "severity", "what", ""], &[0]);
     let rule = |id: &str| {
         let mut rules = Rule::ALL.iter().map(|rule| rule.info());
         rules.find(|info| info.id == id)
@@ -374,59 +325,37 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
             text.into_owned(),
         ]);
     }
-    if let Some(column) = table.column_mut(0) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    push(out, &table);
+    push(out, table);
 }
 
 /// A table with a heading, where it has any lines.
-fn section<R: Record>(
-    out: &mut String,
-    title: &str,
-    records: &[R],
-    columns: &[&str],
-    words: &Words,
-) {
+fn section<R: Record>(out: &mut String, title: &str, records: &[R], columns: &str, words: &Words) {
     if records.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n{title}");
     let records: Vec<_> = records.iter().take(LIST).collect();
-    out.push_str(&table(&records, columns, words));
+    table(out, &records, columns, words, |_, _| None);
 }
 
-fn bare() -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH);
-    table
-}
-
-fn table<R: Record>(records: &[&R], columns: &[&str], words: &Words) -> String {
-    table_with(records, columns, words, |_, _| None)
-}
-
-/// A table in which some cells are written otherwise.
-fn table_with<R: Record>(
+/// A table of those columns, in which some cells may be written otherwise.
+fn table<R: Record>(
+    out: &mut String,
     records: &[&R],
-    columns: &[&str],
+    columns: &str,
     words: &Words,
     otherwise: impl Fn(&R, &str) -> Option<String>,
-) -> String {
-    let columns: Vec<(usize, &Column)> = columns
-        .iter()
-        .filter_map(|id| {
-            R::COLUMNS
-                .iter()
-                .enumerate()
-                .find(|(_, column)| column.id == *id)
-        })
+) {
+    let numbers = columns.split_whitespace().filter_map(column_named::<R>);
+    let columns: Vec<(usize, &Column)> = numbers
+        .filter_map(|number| Some((number, R::COLUMNS.get(number)?)))
         .collect();
-    let mut table = bare();
-    table.set_header(columns.iter().map(|(_, column)| column.title));
+    let numbers: Vec<_> = (0..)
+        .zip(&columns)
+        .filter(|(_, (_, column))| column.holds.is_number())
+        .map(|(place, _)| place)
+        .collect();
+    let mut table = bare_table(columns.iter().map(|(_, column)| column.title), &numbers);
     for record in records {
         table.add_row(columns.iter().map(|(number, column)| {
             otherwise(record, column.id).unwrap_or_else(|| match record.cell(*number) {
@@ -436,21 +365,17 @@ fn table_with<R: Record>(
             })
         }));
     }
-    for (place, (_, column)) in columns.iter().enumerate() {
-        if let Some(to) = table.column_mut(place) {
-            to.set_padding((0, 1));
-            if column.holds.is_number() {
-                to.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
     }
-    let mut out = String::new();
-    push(&mut out, &table);
-    out
+    push(out, table);
 }
 
 /// The lines of a table, without the spaces at their ends.
-fn push(out: &mut String, table: &Table) {
+fn push(out: &mut String, mut table: Table) {
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH);
     for line in table.lines() {
         out.push_str(line.trim_end());
         out.push('\n');

@@ -1,6 +1,6 @@
 //! A table of the screen into a file.
 
-use crate::output::csv::field;
+use crate::output::csv::fields;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
 use crate::screen::{Format, Records, Writing};
@@ -66,9 +66,7 @@ fn table<R: Record>(
             let mut csv = csv::Writer::from_writer(out);
             csv.write_record(R::COLUMNS.iter().map(|column| column.id))?;
             for line in records {
-                csv.write_record(
-                    (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words)),
-                )?;
+                csv.write_record(fields(line, words))?;
             }
             csv.flush()
         }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 /// A text with every character replaced that a terminal would act on: control characters, and those that turn the direction
 /// of writing round.
-#[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         c.is_control()

@@ -30,7 +30,6 @@ fn with_prefix(value: f64) -> (String, &'static str) {
 }
 
 /// A number of things: with commas, or rounded above ten million.
-#[must_use]
 pub fn count(number: u64) -> String {
     if number < 10_000_000 {
         return grouped(number);
@@ -40,7 +39,6 @@ pub fn count(number: u64) -> String {
 }
 
 /// So many a second: `0.30`, `12.5`, `999`, `1,200`, `12.3k`.
-#[must_use]
 pub fn rate(value: f64) -> String {
     match value {
         v if !v.is_finite() => NOTHING.to_owned(),
@@ -56,7 +54,6 @@ pub fn rate(value: f64) -> String {
 }
 
 /// Bits a second: `9.87 Gbit/s`.
-#[must_use]
 pub fn bits(value: f64) -> String {
     match value {
         v if !v.is_finite() => NOTHING.to_owned(),
@@ -69,7 +66,6 @@ pub fn bits(value: f64) -> String {
 }
 
 /// A part: `12 %`; below ten with one digit more.
-#[must_use]
 pub fn share(value: f64) -> String {
     let percent = value * 100.0;
     match percent {
@@ -84,7 +80,6 @@ pub fn share(value: f64) -> String {
 }
 
 /// A change: `−42 %`, `+7 %`.
-#[must_use]
 pub fn change(value: f64) -> String {
     let percent = (value * 100.0).round();
     match percent {
@@ -97,7 +92,6 @@ pub fn change(value: f64) -> String {
 }
 
 /// A span of time: `812 ns`, `45.3 µs`, `1.20 ms`, `12.3 s`, `16.7 min`, `2.50 h`.
-#[must_use]
 pub fn span(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match value {

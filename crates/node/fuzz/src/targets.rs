@@ -245,7 +245,12 @@ fn known(connections: &mut Connections, most: usize, announced: &HashSet<(IpAddr
             continue;
         }
         for number in 0..64 {
-            let Some(own) = connections.sender_qp(sender, receiver, qp(number)) else {
+            let flow = FlowKey {
+                sender,
+                receiver,
+                receiver_qp: qp(number),
+            };
+            let Some(own) = connections.sender_qp(&flow) else {
                 continue;
             };
             found += 1;
@@ -253,7 +258,7 @@ fn known(connections: &mut Connections, most: usize, announced: &HashSet<(IpAddr
             assert!(announced.contains(&(sender, own.get())), "{sender} {own:?}");
             let other = (receiver, u32::from(number));
             assert!(announced.contains(&other), "{other:?}");
-            let used = connections.use_sender_qp(sender, receiver, qp(number));
+            let used = connections.use_sender_qp(&flow);
             assert_eq!(used, Some(own), "a use changes nothing");
         }
     }

@@ -9,12 +9,19 @@ fn learn(connections: &mut Connections, bytes: &[u8]) {
     with_frame(bytes, |frame| connections.learn(Time::default(), frame));
 }
 
+fn flow(sender: IpAddr, receiver: IpAddr, receiver_qp: u32) -> FlowKey {
+    FlowKey {
+        sender,
+        receiver,
+        receiver_qp: Qp::truncate(receiver_qp),
+    }
+}
+
 /// The QPs known of `setup`: the active side's as its peer sees it, and the other way round.
 fn known(connections: &Connections, setup: &Setup) -> (Option<u32>, Option<u32>) {
     let qp = |sender, receiver, qp| {
-        connections
-            .sender_qp(sender, receiver, Qp::truncate(qp))
-            .map(Qp::get)
+        let flow = flow(sender, receiver, qp);
+        connections.sender_qp(&flow).map(Qp::get)
     };
     (
         qp(setup.active, setup.passive, setup.passive_end.1),
@@ -123,7 +130,10 @@ fn where_a_qp_sends_to_is_known_from_either_side() {
             (setup.passive, Qp::truncate(setup.passive_end.1)),
         );
         let mut connections = Connections::new(8);
-        let of = |connections: &Connections, (host, qp)| connections.receiver_of(host, qp);
+        let of = |connections: &Connections, (host, qp)| {
+            let flow = connections.flow_of(host, qp)?;
+            Some((flow.receiver, flow.receiver_qp))
+        };
         learn(&mut connections, &setup.request());
         assert_eq!(of(&connections, active), None);
         for message in [setup.reply(), setup.ready()] {
@@ -151,7 +161,9 @@ fn a_qp_sends_where_its_last_confirmed_connection_goes() {
     };
     let mut connections = Connections::new(8);
     let to = |connections: &Connections| {
-        let (_, qp) = connections.receiver_of(setup.active, Qp::truncate(0x111))?;
+        let qp = connections
+            .flow_of(setup.active, Qp::truncate(0x111))?
+            .receiver_qp;
         Some(qp.get())
     };
     for message in &setup.messages() {
@@ -312,7 +324,7 @@ fn when_full_the_connection_used_longest_ago_leaves() {
             .for_each(|message| learn(&mut connections, message));
     }
     let setup = numbered(1);
-    let used = connections.use_sender_qp(setup.active, setup.passive, Qp::truncate(0x2001));
+    let used = connections.use_sender_qp(&flow(setup.active, setup.passive, 0x2001));
     assert_eq!(used, Qp::new(0x1001));
     numbered(3)
         .messages()
@@ -405,7 +417,7 @@ proptest! {
             learn(&mut connections, message);
             prop_assert!(connections.open.len() <= 2 && connections.half_open.len() <= 16);
             for (end, found) in &connections.ends {
-                let of = end.asked(found);
+                let of = found.asked(end);
                 let confirmed = connections.open.peek(&of).map(|open| (open.active_qp, open.passive_qp));
                 let answered = connections.half_open.peek(&of)
                     .and_then(|half| Some((half.active_qp, half.answer?.1)));
@@ -413,9 +425,10 @@ proptest! {
                 prop_assert!(ends(of, active, passive).contains(&(*end, found.sender_qp)));
             }
             for ((host, qp), sender) in &connections.senders {
-                let (receiver, receiver_qp) = connections.receiver_of(*host, *qp).unwrap();
-                prop_assert_eq!(receiver, *sender);
-                prop_assert_eq!(connections.sender_qp(receiver, *host, *qp), Some(receiver_qp));
+                let sent = connections.flow_of(*host, *qp).unwrap();
+                prop_assert_eq!(sent.receiver, *sender);
+                let back = flow(sent.receiver, *host, qp.get());
+                prop_assert_eq!(connections.sender_qp(&back), Some(sent.receiver_qp));
             }
         }
     }

@@ -15,20 +15,25 @@ pub const PART: u64 = 64;
 /// A flow of which data was seen. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    first: u64,
-    last: u64,
-    packets: u64,
-    octets: u64,
+    /// When the first packet was seen.
+    pub first: u64,
+    /// When the last packet was seen.
+    pub last: u64,
+    /// Data packets seen.
+    pub packets: u64,
+    /// Octets of their IP packets.
+    pub octets: u64,
     ce: u64,
-    last_psn: u32,
+    /// Packet sequence number of the last packet.
+    pub last_psn: u32,
     /// Octets that are not in the series yet: less than a part.
     rest: u32,
     marks: Marks,
     octets_by_time: Ring<u64>,
     changes: Changes,
     obedience: Obedience,
-    /// In parts of [`PART`] octets.
-    series: Series<u32>,
+    /// Data over time, in parts of [`PART`] octets.
+    pub series: Series<u32>,
 }
 
 impl Flow {
@@ -87,33 +92,18 @@ impl Flow {
     }
 
     /// When the last CE mark was seen that the receiver has not answered.
-    #[must_use]
     pub fn unanswered(&self) -> Option<u64> {
         self.marks.unanswered()
     }
 
     /// Data in the last second that is over at `now`, or since `since` where that is less, in bits a second of IP packets:
     /// zero where the flow has fallen silent, `None` where that is less and holds few packets.
-    #[must_use]
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
         let least = ENOUGH * self.packet();
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
     }
 
-    /// Data packets seen.
-    #[must_use]
-    pub const fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    /// Octets of their IP packets.
-    #[must_use]
-    pub const fn octets(&self) -> u64 {
-        self.octets
-    }
-
     /// Part of the packets that was marked CE, 0 to 1.
-    #[must_use]
     pub fn ce_share(&self) -> Option<f64> {
         (self.packets > 0).then(|| self.ce as f64 / self.packets as f64)
     }
@@ -125,44 +115,17 @@ impl Flow {
 
     /// How the data of 1 ms changed from before notifications to after them: −0.5 is half. Sums over all notifications
     /// measured are compared; one counts as soon as 1 ms has passed by `now`.
-    #[must_use]
     pub fn change_1ms(&self, now: u64) -> Option<f64> {
         self.changes.change(0, self.packet(), now)
     }
 
     /// The same with 10 ms before and after.
-    #[must_use]
     pub fn change_10ms(&self, now: u64) -> Option<f64> {
         self.changes.change(1, self.packet(), now)
     }
 
     /// Whether it obeys.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.obedience.verdict()
-    }
-
-    /// Data over time, in parts of [`PART`] octets.
-    #[must_use]
-    pub const fn series(&self) -> &Series<u32> {
-        &self.series
-    }
-
-    /// Packet sequence number of the last packet.
-    #[must_use]
-    pub const fn last_psn(&self) -> u32 {
-        self.last_psn
-    }
-
-    /// When the first packet was seen.
-    #[must_use]
-    pub const fn first_seen(&self) -> u64 {
-        self.first
-    }
-
-    /// When the last packet was seen.
-    #[must_use]
-    pub const fn last_seen(&self) -> u64 {
-        self.last
     }
 }

@@ -58,15 +58,9 @@ fn a_flow_says_what_it_carries() {
         assert_eq!(flows.data(START + u64::from(i) * 50 * MS, &data), None);
     }
     let flow = flows.get(&key(1, 2)).unwrap();
-    assert_eq!(
-        (flow.packets(), flow.octets(), flow.last_psn()),
-        (40, 40_000, 39)
-    );
+    assert_eq!((flow.packets, flow.octets, flow.last_psn), (40, 40_000, 39));
     assert_eq!(flow.ce_share(), Some(0.25));
-    assert_eq!(
-        (flow.first_seen(), flow.last_seen()),
-        (START, START + 1950 * MS)
-    );
+    assert_eq!((flow.first, flow.last), (START, START + 1950 * MS));
     // Two packets in each of ten steps; then five steps of them; then none.
     for (now, want) in [
         (1950, 160_000.0),
@@ -77,7 +71,7 @@ fn a_flow_says_what_it_carries() {
         let rate = flow.data_rate(START + now * MS, START);
         assert_eq!(rate, Some(want), "{now}");
     }
-    let series: u32 = flow.series().points(0).map(|(_, octets)| octets).sum();
+    let series: u32 = flow.series.points(0).map(|(_, octets)| octets).sum();
     assert_eq!(u64::from(series), 40_000 / PART);
 }
 
@@ -88,7 +82,7 @@ fn a_time_that_goes_back_counts_as_the_last() {
         flows.data(START + at, &data(key(1, 2)));
     }
     let flow = flows.get(&key(1, 2)).unwrap();
-    assert_eq!((flow.packets(), flow.last_seen()), (3, START + 5 * MS));
+    assert_eq!((flow.packets, flow.last), (3, START + 5 * MS));
     // Three packets in a tenth of a second tell no rate; in a second they do.
     assert_eq!(flow.data_rate(START + 100 * MS, START), None);
     let rate = flow.data_rate(START + 1_000 * MS, START);
@@ -136,7 +130,7 @@ fn a_packet_seen_again_counts_for_its_mark_alone() {
         flows.data(START + 1, &again);
     }
     let flow = flows.get(&key(1, 2)).unwrap();
-    assert_eq!((flow.packets(), flow.octets()), (1, 1000));
+    assert_eq!((flow.packets, flow.octets), (1, 1000));
     assert_eq!(flow.ce_share(), Some(1.0));
 }
 
@@ -182,7 +176,14 @@ fn the_flow_seen_longest_ago_leaves_with_its_place_in_the_index() {
     // A notification about a flow that nobody saw leaves nothing.
     flows.notified(START + 11, &key(9, 9), &FAST);
     flows.data(START + 12, &data(key(1, 6)));
-    assert_eq!((flows.len(), flows.evicted(), flows.limit()), (4, 1, 4));
+    assert_eq!(
+        (
+            flows.table.len(),
+            flows.table.evicted(),
+            flows.table.limit()
+        ),
+        (4, 1, 4)
+    );
     assert!(flows.get(&key(1, 3)).is_none());
     let found: Vec<_> = flows
         .between(key(1, 0).sender, key(1, 0).receiver)
@@ -202,8 +203,12 @@ fn of_a_pair_with_many_flows_some_are_found() {
         flows.data(START, &data(key(1, qp)));
     }
     let of = |flows: &Flows| flows.between(key(1, 0).sender, key(1, 0).receiver).count();
-    assert_eq!((flows.len(), of(&flows)), (198, 0), "nobody has asked yet");
-    assert_eq!(of(flows.paired()), MAX_PER_PAIR);
+    assert_eq!(
+        (flows.table.len(), of(&flows)),
+        (198, 0),
+        "nobody has asked yet"
+    );
+    assert_eq!(of(flows.paired()), fcn_observe::pairs::MAX_CHAIN);
 }
 
 #[test]
@@ -237,11 +242,11 @@ proptest! {
                 }
             }
             let mut all: Vec<_> = (0..4).flat_map(|sender| found(&flows, sender)).collect();
-            let mut held: Vec<_> = flows.iter().map(|(key, _)| *key).collect();
+            let mut held: Vec<_> = flows.table.iter().map(|(key, _)| *key).collect();
             held.sort_unstable();
             all.sort_unstable();
             prop_assert_eq!(held, all);
-            prop_assert!(flows.len() <= 20);
+            prop_assert!(flows.table.len() <= 20);
         }
     }
 }

@@ -189,7 +189,7 @@ fn a_path_is_known_by_nodes_or_else_by_interfaces() {
     let mut paths = Paths::new(10);
     let mut number_of = |trace_type, nodes: &[NodeValues<'_>]| {
         observe(&mut paths, 1, kind, &trace(kind, trace_type, nodes, 0));
-        paths.len()
+        paths.paths.len()
     };
     let ids = bits(&[0, 1, 6]);
     assert_eq!(number_of(ids, &[node(1, 0), node(2, 0)]), 1);
@@ -242,7 +242,7 @@ fn the_path_used_longest_ago_leaves() {
         .map(|hop| (hop.path, hop.node, hop.traces))
         .collect();
     assert_eq!(left, [(1, Some(1), 2), (3, Some(3), 1)]);
-    assert_eq!((paths.len(), paths.evicted()), (2, 1));
+    assert_eq!((paths.paths.len(), paths.paths.evicted()), (2, 1));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn traces_that_tell_nothing_leave_nothing() {
     let mut ragged = trace(kind, bits(&[0, 6]), &[node(1, 0), node(2, 0)], 0);
     ragged.pop();
     observe(&mut paths, 1, kind, &ragged);
-    assert!(paths.is_empty());
+    assert!(paths.paths.is_empty());
 }
 
 #[test]
@@ -275,7 +275,7 @@ proptest! {
         for (at, (incremental, bytes)) in traces.iter().enumerate() {
             let kind = if *incremental { OptType::Incremental } else { OptType::Preallocated };
             observe(&mut paths, at as u64, kind, bytes);
-            prop_assert!(paths.len() <= 4 && paths.hops().count() <= 4 * MAX_HOPS);
+            prop_assert!(paths.paths.len() <= 4 && paths.hops().count() <= 4 * MAX_HOPS);
         }
     }
 }

@@ -216,11 +216,11 @@ fn the_sender_qps_of_captures_are_found_by_cm_and_by_acks() {
         assert!(truth.len() > 1, "{name}");
         for (key, (qp, packets)) in &truth {
             let case = format!("{name} {from:?} {key:?}");
-            assert_eq!(net.flows.get(key).unwrap().packets(), *packets, "{case}");
+            assert_eq!(net.flows.get(key).unwrap().packets, *packets, "{case}");
             assert_eq!(net.resolver.sender_qp(key), Some((*qp, from)), "{case}");
             assert_eq!(net.resolver.flow_of(key.sender, *qp), Some(*key), "{case}");
         }
-        assert_eq!(net.flows.len(), truth.len(), "{name}");
+        assert_eq!(net.flows.table.len(), truth.len(), "{name}");
     }
 }
 
@@ -233,7 +233,7 @@ fn acks_name_no_wrong_qp_in_any_scenario() {
             continue;
         };
         let (net, truth) = (play(name, false), truth(name));
-        for (key, _) in net.flows.iter() {
+        for (key, _) in net.flows.table.iter() {
             if let Some(qp) = net.resolver.sender_qp(key) {
                 let want = truth.get(key).map(|(qp, _)| (*qp, Resolved::Acks));
                 assert_eq!(Some(qp), want, "{name} {key:?}");
@@ -258,7 +258,7 @@ proptest! {
             } else {
                 net.ack(sender, qp + 100, psn);
             }
-            for (key, _) in net.flows.iter() {
+            for (key, _) in net.flows.table.iter() {
                 net.qp(*key);
             }
             let (guesses, qps) = net.resolver.votes_kept();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::output::http;
+use crate::output::metrics::FAMILIES;
 use crate::record::RowId;
 use crate::tests::sample;
 use insta::assert_snapshot;

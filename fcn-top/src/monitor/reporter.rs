@@ -28,21 +28,22 @@ pub const UNAWARE: &str = "fastcnp.sender.unaware";
 type Listener = Box<dyn FnMut(&EventRecord) + Send>;
 
 /// The log, whoever listens, and counts by rule.
-pub struct Notices {
-    log: Log,
-    listener: Option<Listener>,
+pub struct Reporter {
+    /// The log.
+    pub log: Log,
+    /// Hears everything from when on it is there.
+    pub listener: Option<Listener>,
     broken: Broken,
-    /// By severity.
-    findings: [u64; 3],
+    /// Findings of severity note, warning, error.
+    pub findings: [u64; 3],
     /// Texts of findings by rule and offset, of which there are few.
     texts: FxHashMap<(Rule, usize), Arc<str>>,
     /// What was warned of, once each, that casts doubt on all that is counted.
-    doubts: Vec<&'static str>,
+    pub doubts: Vec<&'static str>,
 }
 
-impl Notices {
+impl Reporter {
     /// Nothing has been noticed.
-    #[must_use]
     pub fn new(log: Log) -> Self {
         Self {
             log,
@@ -54,33 +55,15 @@ impl Notices {
         }
     }
 
-    /// Has `listener` told everything from here on.
-    pub fn listen(&mut self, listener: Listener) {
-        self.listener = Some(listener);
-    }
-
-    /// The log.
-    #[must_use]
-    pub const fn log(&self) -> &Log {
-        &self.log
-    }
-
     /// Rules broken, by identifier, and how often.
-    #[must_use]
     pub fn rules(&self) -> Vec<(&'static str, u64)> {
         let counts = Rule::ALL.iter().zip(self.broken);
         let found = counts.filter(|(_, count)| *count > 0);
         found.map(|(rule, count)| (rule.info().id, count)).collect()
     }
 
-    /// Findings of severity note, warning, error.
-    #[must_use]
-    pub const fn findings(&self) -> [u64; 3] {
-        self.findings
-    }
-
     /// Says something.
-    pub fn tell(&mut self, event: EventRecord) {
+    pub fn report(&mut self, event: EventRecord) {
         if event.is_finding()
             && let Some(count) = self.findings.get_mut(event.severity as usize)
         {
@@ -99,7 +82,7 @@ impl Notices {
         }
         let info = finding.rule.info();
         let text = self.text(finding);
-        self.tell(about.event(info.severity, info.id, text, info.section));
+        self.report(about.event(info.severity, info.id, text, info.section));
     }
 
     /// Says how many more rules a packet breaks than are named; as bad as the worst that is.
@@ -108,7 +91,7 @@ impl Notices {
             let text = format!("The packet breaks {count} more rules, which are not named");
             let mut event = about.event(worst, LEFT_OUT, text.into(), "");
             event.times = count;
-            self.tell(event);
+            self.report(event);
         }
     }
 
@@ -140,7 +123,7 @@ impl Notices {
             }
             End::Complete | End::Fragment { .. } => return,
         };
-        self.tell(about.event(severity, what, text.into(), ""));
+        self.report(about.event(severity, what, text.into(), ""));
     }
 
     /// Says, once, that a capture does not tell where packets were seen.
@@ -162,18 +145,12 @@ impl Notices {
         );
     }
 
-    /// What was warned of that casts doubt on all that is counted.
-    #[must_use]
-    pub fn doubts(&self) -> &[&'static str] {
-        &self.doubts
-    }
-
     fn doubt(&mut self, at: u64, what: &'static str, text: &'static str) {
         if self.doubts.contains(&text) {
             return;
         }
         self.doubts.push(text);
-        self.tell(EventRecord {
+        self.report(EventRecord {
             at,
             severity: Severity::Warning,
             what,
@@ -191,7 +168,7 @@ impl Notices {
     pub fn unaware(&mut self, about: &About<'_>) {
         let text = "The sender does not know the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
         let section = "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2";
-        self.tell(about.event(Severity::Note, UNAWARE, text.into(), section));
+        self.report(about.event(Severity::Note, UNAWARE, text.into(), section));
     }
 }
 
