@@ -20,6 +20,7 @@ pub mod licences;
 pub mod matrix;
 pub mod mutate;
 pub mod packages;
+pub mod packets;
 pub mod pdml;
 pub mod process;
 pub mod profile;
@@ -95,7 +96,7 @@ impl Cli {
             Chore::Captures { check } => println!("{}", captures::run(check)?),
             Chore::Bench(options) => bench::run(&options)?,
             Chore::Mutate(options) => mutate::run(&options)?,
-            Chore::Guest(options) => return guest::run(&options),
+            Chore::Guest(options) => guest::run(&options)?,
             Chore::InstallPlugin {
                 uninstall: true,
                 dir: None,

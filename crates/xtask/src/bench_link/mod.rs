@@ -50,7 +50,7 @@ pub fn run(rounds: usize, parts: &[Part]) -> Outcome {
     }
     packages::ensure(&[Use::Run, Use::Filter, Use::Network])?;
     if let Err(failure) = packages::ensure(&[Use::Peer]) {
-        println!("{failure}");
+        println!("{failure:#}");
     }
     let programs = Programs::ready()?;
     let mut fastest = None;

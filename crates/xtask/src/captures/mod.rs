@@ -1,33 +1,34 @@
 //! `cargo xtask captures`: the sample captures, byte for byte the same each time, their ground truths and decodings.
 //!
-//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `ours.rs` picks what is
-//! the plugin's out of that, `index.rs` lists them.
+//! `samples.rs` says which, `generator.rs` has `fcn-gen` write them, `decoding.rs` has tshark decode them, `fields.rs` picks
+//! what is the plugin's out of that, `index.rs` lists them.
 //! Not here: what is in them, which is `fcn-gen`'s business.
 
 mod decoding;
+mod fields;
 mod generator;
 mod index;
-mod ours;
 mod samples;
-mod written;
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{bail, ensure};
+
+use crate::failure::Outcome;
 use crate::tshark::{TempDir, Tshark};
 use crate::{cargo, packages};
 
-use ours::Ours;
+use fields::Protocols;
 
-pub use generator::{Generator, Scenario};
-pub use samples::{ALL, Sample, Scene};
-pub use written::Written;
+pub use fields::{COLUMNS, tabs};
+pub use generator::Generator;
+pub use samples::{Sample, Scene, all};
 
 /// The folder of the captures, below the project's root.
 pub const FOLDER: &str = "captures";
 
-/// The Wireshark whose decodings are committed. Others say the same things of other protocols in other words; what is
-/// ours is compared with each.
+/// The Wireshark whose decodings are committed. Others say the same things of other protocols in other words; what the
+/// plugin says is compared with each.
 const DECODED_BY: (u32, u32) = (4, 0);
 
 /// Writes captures and decodings, or with `check` compares them; returns what was done, in words.
@@ -45,18 +46,17 @@ pub fn run(check_only: bool) -> Outcome<String> {
             "{count} captures and their decodings are as committed"
         ));
     }
-    if !decodes_as_committed(&tshark)? {
-        let (major, minor) = DECODED_BY;
-        return Err(Failure::new(format!(
-            "Wireshark {} is installed; decodings are written with {major}.{minor}",
-            tshark.version()?
-        ))
-        .todo("--check compares what is the same with every Wireshark"));
-    }
+    let (major, minor) = DECODED_BY;
+    ensure!(
+        decodes_as_committed(&tshark)?,
+        "Wireshark {} is installed; decodings are written with {major}.{minor}\n  what to do: --check compares what is the \
+         same with every Wireshark",
+        tshark.version()?
+    );
     let count = write(&folder, &generator, Some(&tshark))?;
+    let folder = folder.display();
     Ok(format!(
-        "{count} captures and their decodings written to {}",
-        folder.display()
+        "{count} captures and their decodings written to {folder}"
     ))
 }
 
@@ -75,28 +75,32 @@ pub fn folder() -> Outcome<PathBuf> {
 pub fn write(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     fs_err::create_dir_all(folder)?;
     let decoder = match tshark {
-        Some(tshark) => Some((tshark, Ours::of(tshark)?, decodes_as_committed(tshark)?)),
+        Some(tshark) => Some((
+            tshark,
+            Protocols::of(tshark)?,
+            decodes_as_committed(tshark)?,
+        )),
         None => None,
     };
-    for sample in ALL {
+    let samples = all();
+    for sample in &samples {
         generator.write(sample, folder)?;
-        if let Some((tshark, ours, as_committed)) = &decoder {
+        if let Some((tshark, protocols, as_committed)) = &decoder {
             let capture = folder.join(sample.file_name());
             if *as_committed {
                 let text = decoding::decode(tshark, sample, &capture)?;
                 fs_err::write(folder.join(sample.decoding_name()), &text)?;
             }
-            let text = ours::decode(tshark, ours, sample, &capture)?;
+            let text = fields::decode(tshark, protocols, sample, &capture)?;
             fs_err::write(folder.join(sample.fields_name()), &text)?;
         }
     }
     fs_err::write(folder.join(index::NAME), &index::page(folder, generator)?)?;
-    Ok(ALL.len())
+    Ok(samples.len())
 }
 
 fn decodes_as_committed(tshark: &Tshark) -> Outcome<bool> {
-    let version = tshark.version()?;
-    Ok((version.major, version.minor) == DECODED_BY)
+    Ok(tshark.version()?.minor() == DECODED_BY)
 }
 
 /// Compares what stands in `folder` with what [`write()`] would write; with `tshark`, the decodings too.
@@ -106,48 +110,41 @@ fn decodes_as_committed(tshark: &Tshark) -> Outcome<bool> {
 pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     let fresh = TempDir::new(false)?;
     write(fresh.path(), generator, tshark)?;
-    let names = file_names();
     let as_committed = tshark.map(decodes_as_committed).transpose()?;
-    // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
-    let unwritten = |sample: &Sample| match as_committed {
-        Some(true) => Vec::new(),
-        Some(false) => vec![sample.decoding_name()],
-        None => vec![sample.decoding_name(), sample.fields_name()],
-    };
-    let unwritten: Vec<String> = ALL.iter().flat_map(unwritten).collect();
-    let mut wrong: Vec<String> = names
-        .iter()
-        .filter(|name| !unwritten.contains(name))
-        .map(|name| (folder.join(name), fresh.path().join(name)))
-        .filter_map(|(committed, fresh)| compare(&committed, &fresh))
-        .collect();
+    let (mut names, mut uncompared) = (vec![index::NAME.to_owned()], Vec::new());
+    for sample in all() {
+        let (decoding, fields) = (sample.decoding_name(), sample.fields_name());
+        let always = [Some(sample.file_name()), sample.truth_name()];
+        names.extend(always.into_iter().flatten());
+        // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
+        for (name, compared) in [
+            (decoding, as_committed == Some(true)),
+            (fields, tshark.is_some()),
+        ] {
+            match compared {
+                true => names.push(name),
+                false => uncompared.push(name),
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    for name in &names {
+        wrong.extend(compare(&folder.join(name), &fresh.path().join(name)));
+    }
     for entry in fs_err::read_dir(folder)?.flatten() {
-        if !names.iter().any(|name| entry.file_name() == **name) {
+        let known = names.iter().chain(&uncompared);
+        if !known.into_iter().any(|name| entry.file_name() == **name) {
             let path = entry.path();
             wrong.push(format!("{}: belongs to no sample capture", path.display()));
         }
     }
-    if wrong.is_empty() {
-        return Ok(ALL.len());
+    if !wrong.is_empty() {
+        bail!(
+            "the sample captures are not as committed:\n  {}\nWhere the change is meant, `cargo xtask captures` writes them anew.",
+            wrong.join("\n  ")
+        );
     }
-    Err(Failure::new(format!(
-        "the sample captures are not as committed:\n  {}\nWhere the change is meant, `cargo xtask captures` writes them anew.",
-        wrong.join("\n  ")
-    )))
-}
-
-/// The names of all files that belong into the folder.
-fn file_names() -> Vec<String> {
-    let mut names = vec![index::NAME.to_owned()];
-    for sample in ALL {
-        names.extend([
-            sample.file_name(),
-            sample.decoding_name(),
-            sample.fields_name(),
-        ]);
-        names.extend(sample.truth_name());
-    }
-    names
+    Ok(all().len())
 }
 
 /// How a committed file differs from the same file written anew, if it does.
