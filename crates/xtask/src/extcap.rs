@@ -85,10 +85,10 @@ mod tests {
             placed(None, lib, true).unwrap(),
             PathBuf::from("/lib/fcn-gen")
         );
-        let said = placed(None, lib, false).unwrap_err().to_string();
+        let text = placed(None, lib, false).unwrap_err().to_string();
         assert!(
-            said.contains("/lib alone") && said.contains("WIRESHARK_EXTCAP_DIR"),
-            "{said}"
+            text.contains("/lib alone") && text.contains("WIRESHARK_EXTCAP_DIR"),
+            "{text}"
         );
         assert!(placed(None, None, true).is_err());
     }

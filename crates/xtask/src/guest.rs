@@ -86,7 +86,7 @@ pub fn run(options: &Options) -> Outcome {
         guest.env("ROOT", &root).env("NIC", &nic);
         guest.env("QUEUES", options.queues.to_string());
         guest.env("LIMIT", options.limit.to_string());
-        let status = process::spawn(&mut guest)?.wait()?;
+        let status = process::spawn(&mut guest)?.0.wait()?;
         if !status.success() {
             failed.push(format!("{nic} ({status})"));
         }

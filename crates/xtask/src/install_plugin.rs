@@ -9,7 +9,52 @@ use crate::failure::Outcome;
 use crate::system::System;
 use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
-use crate::{cargo, files, packages, process};
+use crate::{cargo, extcap, files, packages, process, profile};
+
+/// What to install or remove.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
+    #[arg(long)]
+    pub profile: bool,
+    /// Also install fcn-gen where Wireshark starts it: its scenarios are interfaces then
+    #[arg(long)]
+    pub extcap: bool,
+    /// Remove it instead, with the profile and fcn-gen where they were installed, too
+    #[arg(long, conflicts_with_all = ["profile", "extcap"])]
+    pub uninstall: bool,
+    /// The folder to put the plugin in, or remove the plugin alone from, instead of where Wireshark looks
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// Installs or removes, and says what and where.
+///
+/// # Errors
+/// It cannot be done.
+pub fn run(options: &Options) -> Outcome<String> {
+    let folder = options.dir.as_deref();
+    let lines = match (options.uninstall, folder) {
+        (true, Some(_)) => vec![uninstall(folder)?],
+        (true, None) => {
+            let others = [profile::uninstall()?, extcap::uninstall()?];
+            let others: Vec<String> = others.into_iter().flatten().collect();
+            match uninstall(None) {
+                Ok(plugin) => [vec![plugin], others].concat(),
+                // Whoever has the others alone has had the plugin removed before.
+                Err(_) if !others.is_empty() => others,
+                Err(failure) => return Err(failure),
+            }
+        }
+        (false, _) => {
+            let mut lines = vec![install(folder)?];
+            lines.extend(options.profile.then(profile::install).transpose()?);
+            lines.extend(options.extcap.then(extcap::install).transpose()?);
+            lines
+        }
+    };
+    Ok(lines.join("\n"))
+}
 
 /// Checks that the plugin can be built for the Wireshark that is installed, and returns its version.
 ///

@@ -73,21 +73,7 @@ pub fn output(command: &mut Command) -> Outcome<Output> {
 
 /// A started program that ends with its owner, if not before.
 #[derive(Debug)]
-pub struct Running(Child);
-
-impl std::ops::Deref for Running {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Running {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -203,19 +203,19 @@ fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<R
     // Not `try_wait`: that would take the ended child away, and its time in the processor with it.
     let cpu = loop {
         samples.push((began.elapsed(), counters.frames()? - before));
-        match Cpu::of(child.id()) {
+        match Cpu::of(child.0.id()) {
             Some((cpu, true)) => break cpu,
             Some(_) => {}
             None => break Cpu::default(),
         }
         if began.elapsed() > limit && !cut_off {
             cut_off = true;
-            let _ = child.kill();
+            let _ = child.0.kill();
         }
         thread::sleep(SAMPLING);
     };
     let wall = began.elapsed();
-    let status = child.wait()?;
+    let status = child.0.wait()?;
     Ok(Run {
         status,
         stdout: content(stdout)?,
@@ -306,7 +306,7 @@ impl Recorder {
         command.args(["-i", link.receiving(), "-w"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut tcpdump = process::spawn(command.stderr(Stdio::piped()))?;
-        let stderr = tcpdump.stderr.take().context("no standard error")?;
+        let stderr = tcpdump.0.stderr.take().context("no standard error")?;
         let mut complaints = BufReader::new(stderr);
         let mut text = String::new();
         while !text.contains("listening on") {
@@ -329,11 +329,11 @@ impl Recorder {
     pub fn finish(mut self) -> Outcome<Vec<u64>> {
         // tcpdump takes up to a second to notice a block that is not full.
         thread::sleep(Duration::from_millis(1200));
-        let pid = self.tcpdump.id().to_string();
+        let pid = self.tcpdump.0.id().to_string();
         process::stdout(Command::new("kill").args(["-INT", &pid]))?;
         let mut text = String::new();
         self.complaints.read_to_string(&mut text)?;
-        let status = self.tcpdump.wait()?;
+        let status = self.tcpdump.0.wait()?;
         let text = process::tail(&text, 12);
         ensure!(status.success(), "tcpdump failed ({status}){text}");
         let stamp = |packet: &packets::Packet| packet.time.as_nanos() as u64;

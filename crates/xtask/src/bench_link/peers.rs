@@ -258,15 +258,15 @@ mod tests {
     #[test]
     fn reads_versions() {
         let folder = tempfile::tempdir().unwrap();
-        let said = |text: &str| {
-            let peer = tcpreplay(&saying(folder.path(), text));
-            peer.map(|p| p.to_string()).ok()
+        let peer = |text: &str| {
+            let found = tcpreplay(&saying(folder.path(), text));
+            found.map(|p| p.to_string()).ok()
         };
         let old = "tcpreplay version: 4.4.3 (build git:v4.4.3)\nCopyright\nInjection method: PF_PACKET send()\n";
-        assert_eq!(said(old), Some("tcpreplay 4.4.3".to_owned()));
+        assert_eq!(peer(old), Some("tcpreplay 4.4.3".to_owned()));
         let new = "tcpreplay version: 4.5.5 (build git:)\nOptional injection method: AF_XDP\n";
-        assert_eq!(said(new), Some("tcpreplay 4.5.5 --xdp".to_owned()));
-        assert_eq!(said("usage\n"), None);
+        assert_eq!(peer(new), Some("tcpreplay 4.5.5 --xdp".to_owned()));
+        assert_eq!(peer("usage\n"), None);
         let text = "trafgen 0.6.8 (Flutternozzle), Git id: (none)\nmultithreaded\n";
         let found = trafgen(saying(folder.path(), text)).map(|p| p.to_string());
         assert_eq!(found.unwrap(), "trafgen 0.6.8");

@@ -25,7 +25,7 @@ pub fn places(tshark: &Tshark, capture: &Path) -> Outcome<Vec<Vec<Range<usize>>>
     command.arg(tshark.inside(capture));
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = process::spawn(&mut command)?;
-    let out = child.stdout.take().context("no standard output")?;
+    let out = child.0.stdout.take().context("no standard output")?;
     let mut found: Vec<Vec<Range<usize>>> = Vec::new();
     for line in BufReader::new(out).lines() {
         let line = line?;
@@ -38,7 +38,7 @@ pub fn places(tshark: &Tshark, capture: &Path) -> Outcome<Vec<Vec<Range<usize>>>
         }
     }
     // A packet that stock Wireshark falls over is for the modes to find: what was printed before serves.
-    child.wait()?;
+    child.0.wait()?;
     Ok(found)
 }
 

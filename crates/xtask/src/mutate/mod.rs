@@ -27,13 +27,13 @@ use self::bench::{Bench, Finding, Tally};
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Damage at least so many packets
-    #[arg(long, value_name = "N", default_value_t = Self::default().packets)]
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
     pub packets: usize,
     /// Where the random numbers begin
-    #[arg(long, value_name = "S", default_value_t = Self::default().seed)]
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Runs of tshark at a time
-    #[arg(long, value_name = "N", default_value_t = Self::default().jobs)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     pub jobs: usize,
     /// Only modes with this in their names
     #[arg(long, value_name = "TEXT")]
@@ -47,20 +47,6 @@ pub struct Options {
     /// Instead, watch tshark's memory over so many undamaged packets
     #[arg(long, value_name = "N", conflicts_with_all = ["valgrind", "with"])]
     pub memory: Option<u64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            packets: 400_000,
-            seed: 1,
-            jobs: 2,
-            mode: None,
-            with: Vec::new(),
-            valgrind: None,
-            memory: None,
-        }
-    }
 }
 
 /// The packets to be damaged: of the samples, of `FCN_CAPTURES`, of `more`, and of the fuzzers' corpora.

@@ -158,13 +158,13 @@ fn watched(command: &mut Command, lines: Option<usize>) -> Outcome<Amiss> {
     command.stdin(Stdio::null()).stderr(complaints.try_clone()?);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
     let (mut amiss, mut counted) = (Amiss::new(), 0);
-    for line in child.stdout.take().into_iter().flat_map(lines_of) {
+    for line in child.0.stdout.take().into_iter().flat_map(lines_of) {
         counted += 1;
         let line = String::from_utf8_lossy(&line);
         let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
         amiss.extend(known.map(str::to_owned));
     }
-    let status = child.wait()?;
+    let status = child.0.wait()?;
     match status.signal() {
         Some(KILLED) => drop(amiss.insert("no end in time".to_owned())),
         _ if !status.success() => drop(amiss.insert(status.to_string())),

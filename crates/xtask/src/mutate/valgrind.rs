@@ -19,10 +19,10 @@ use crate::tshark::Tshark;
 const VALGRIND: [&str; 7] = [
     "valgrind",
     "--leak-check=full",
-    // Of memory that hangs together, only one part is told to be lost for itself, and not always the same one.
+    // Of memory that hangs together, only one part is reported as lost for itself, and not always the same one.
     "--show-leak-kinds=definite,indirect",
     "--num-callers=60",
-    // Plugins are unloaded before leaks are told.
+    // Plugins are unloaded before leaks are reported.
     "--keep-debuginfo=yes",
     "--error-limit=no",
     "--fair-sched=no",
@@ -73,7 +73,7 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, seed: u64) -> Outcome {
     Ok(())
 }
 
-/// An error as valgrind tells it.
+/// An error that valgrind reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     innermost: Vec<String>,
@@ -99,8 +99,8 @@ fn errors(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<(Vec
     command.arg("-r").arg(tshark.inside(capture));
     command.args(arguments);
     let output = process::output(&mut command)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let summary = said
+    let log = String::from_utf8_lossy(&output.stderr);
+    let summary = log
         .lines()
         .rev()
         .find_map(|line| line.split_once("ERROR SUMMARY: "));
@@ -108,14 +108,14 @@ fn errors(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<(Vec
         return Err(process::failed(&command, &output));
     };
     let whole = summary.split(" (").next().unwrap_or_default();
-    Ok((blocks(&said), format!("{whole} in all")))
+    Ok((blocks(&log), format!("{whole} in all")))
 }
 
-/// The errors told, each between lines of "==1234== " with nothing behind.
-fn blocks(said: &str) -> Vec<Block> {
+/// The errors reported, each between lines of "==1234== " with nothing behind.
+fn blocks(log: &str) -> Vec<Block> {
     let text = |line| str::split_once(line, "== ").map_or("", |(_, text)| text.trim_end());
-    let told = said.lines().filter(|line| line.starts_with("=="));
-    let lines: Vec<&str> = told.map(|line| text(&line[2..])).collect();
+    let lines = log.lines().filter(|line| line.starts_with("=="));
+    let lines: Vec<&str> = lines.map(|line| text(&line[2..])).collect();
     let parts = lines.split(|line| line.trim().is_empty());
     parts.filter_map(block).collect()
 }
@@ -133,11 +133,11 @@ fn block(lines: &[&str]) -> Option<Block> {
     };
     // Of functions that were made one by the compiler, which stand at one place, only the outermost may say.
     let of_plugin = |frame: &&str| frame.contains("fcn.so") || frame.contains("fcn_");
-    let ours = frames.iter().position(of_plugin).and_then(|at| {
+    let plugin = frames.iter().position(of_plugin).and_then(|at| {
         let same = |place: &&str| same_place(place, places[at]);
         places.iter().position(same)
     });
-    let below_plugin = frames[..ours.unwrap_or(0)]
+    let below_plugin = frames[..plugin.unwrap_or(0)]
         .iter()
         .position(|frame| frame.contains(WIRESHARK) && !frame.starts_with("???"))
         .map_or_else(Vec::new, |at| names(&frames[..=at]));
@@ -145,7 +145,7 @@ fn block(lines: &[&str]) -> Option<Block> {
         innermost: names(&frames[..frames.len().min(INNERMOST)]),
         below_plugin,
         frames: names(&frames),
-        of_plugin: ours.is_some() && !registered(lines) && !is_indirect(lines),
+        of_plugin: plugin.is_some() && !registered(lines) && !is_indirect(lines),
         text: lines.join("\n"),
     })
 }
@@ -156,7 +156,7 @@ fn same_place(one: &str, other: &str) -> bool {
         == other.trim_start().split_once(' ').map(|(_, place)| place)
 }
 
-/// Whether this memory is lost with other memory alone, which is told of, too.
+/// Whether this memory is lost with other memory alone, which is reported, too.
 fn is_indirect(lines: &[&str]) -> bool {
     lines
         .iter()
