@@ -2,7 +2,7 @@
 
 use super::arrivals::{Link, Run};
 use super::load;
-use super::programs::{LIMIT, Programs};
+use super::{LIMIT, Programs};
 use crate::failure::Outcome;
 use crate::figures::{self, median, worst};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::arrivals::{Link, Recorder};
 use super::load;
-use super::programs::{LIMIT, Programs, WATCHERS};
 use super::timing::{Timing, evenly, timing};
+use super::{LIMIT, Programs, WATCHERS};
 use crate::failure::Outcome;
 use crate::figures::{self, median, worst};
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::arrivals::{Link, Run};
 use super::load;
 use super::peers::Load;
-use super::programs::{LIMIT, Programs};
+use super::{LIMIT, Programs};
 use crate::failure::Outcome;
 use crate::figures::{self, median, range};
 

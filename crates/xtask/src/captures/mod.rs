@@ -11,12 +11,13 @@ mod index;
 mod samples;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use crate::failure::Outcome;
 use crate::tshark::{TempDir, Tshark};
-use crate::{cargo, packages};
+use crate::{cargo, packages, process};
 
 use fields::Protocols;
 
@@ -109,71 +110,38 @@ fn decodes_as_committed(tshark: &Tshark) -> Outcome<bool> {
 /// What differs, is missing or should not be there, file by file, or what cannot be generated or decoded.
 pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> Outcome<usize> {
     let fresh = TempDir::new(false)?;
-    write(fresh.path(), generator, tshark)?;
-    let as_committed = tshark.map(decodes_as_committed).transpose()?;
-    let (mut names, mut uncompared) = (vec![index::NAME.to_owned()], Vec::new());
-    for sample in all() {
-        let (decoding, fields) = (sample.decoding_name(), sample.fields_name());
-        let always = [Some(sample.file_name()), sample.truth_name()];
-        names.extend(always.into_iter().flatten());
-        // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
-        for (name, compared) in [
-            (decoding, as_committed == Some(true)),
-            (fields, tshark.is_some()),
-        ] {
-            match compared {
-                true => names.push(name),
-                false => uncompared.push(name),
-            }
+    let count = write(fresh.path(), generator, tshark)?;
+    // Without tshark there are no decodings to compare with, with another Wireshark not all of them.
+    for name in all()
+        .iter()
+        .flat_map(|s| [s.decoding_name(), s.fields_name()])
+    {
+        let place = fresh.path().join(&name);
+        if !place.exists() {
+            fs_err::copy(folder.join(name), place)?;
         }
     }
-    let mut wrong = Vec::new();
-    for name in &names {
-        wrong.extend(compare(&folder.join(name), &fresh.path().join(name)));
-    }
-    for entry in fs_err::read_dir(folder)?.flatten() {
-        let known = names.iter().chain(&uncompared);
-        if !known.into_iter().any(|name| entry.file_name() == **name) {
-            let path = entry.path();
-            wrong.push(format!("{}: belongs to no sample capture", path.display()));
-        }
-    }
-    if !wrong.is_empty() {
-        bail!(
-            "the sample captures are not as committed:\n  {}\nWhere the change is meant, `cargo xtask captures` writes them anew.",
-            wrong.join("\n  ")
-        );
-    }
-    Ok(all().len())
+    compare(folder, fresh.path())?;
+    Ok(count)
 }
 
-/// How a committed file differs from the same file written anew, if it does.
-fn compare(committed: &Path, fresh: &Path) -> Option<String> {
-    let read = |path: &Path| std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
-    let (is, want) = match (read(committed), read(fresh)) {
-        (Ok(is), Ok(want)) => (is, want),
-        (Err(e), _) | (_, Err(e)) => return Some(e),
-    };
-    if is == want {
-        return None;
-    }
-    if committed.extension().is_some_and(|kind| kind == "pcapng") {
-        return Some(format!("{}: other octets", committed.display()));
-    }
-    let (is, want) = (String::from_utf8_lossy(&is), String::from_utf8_lossy(&want));
-    let differs = is.lines().zip(want.lines()).position(|(a, b)| a != b);
-    let line = differs.unwrap_or(is.lines().count().min(want.lines().count()));
-    let show = |text: &str| -> String {
-        let found = text.lines().nth(line).unwrap_or("(end)");
-        found.chars().take(160).collect()
-    };
-    Some(format!(
-        "{}:{}:\n    committed: {}\n    now:       {}",
-        committed.display(),
-        line + 1,
-        show(&is),
-        show(&want)
-    ))
+/// How much of a difference is shown: lines, and characters of each.
+const SHOWN: (usize, usize) = (40, 160);
+
+/// Compares the committed files with the same written anew.
+fn compare(committed: &Path, fresh: &Path) -> Outcome {
+    let mut diff = Command::new("diff");
+    diff.args(["--recursive", "--unified=0"]);
+    let output = process::output(diff.arg(committed).arg(fresh))?;
+    let differences = String::from_utf8_lossy(&output.stdout);
+    let (lines, width) = SHOWN;
+    let shown = differences.lines().take(lines);
+    let shown: String = shown.map(|line| format!("\n  {line:.width$}")).collect();
+    ensure!(
+        output.status.success(),
+        "the sample captures are not as committed:{shown}\nWhere the change is meant, `cargo xtask captures` writes them anew."
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -181,24 +149,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_first_line_that_differs() {
+    fn names_what_differs() {
         let folder = TempDir::new(false).unwrap();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            fs_err::write(&path, text).unwrap();
-            path
+        let [committed, fresh] = ["committed", "fresh"].map(|name| folder.path().join(name));
+        let write = |folder: &Path, name: &str, text: &str| {
+            fs_err::create_dir_all(folder).unwrap();
+            fs_err::write(folder.join(name), text).unwrap();
         };
-        let (one, other) = (file("a.txt", "x\ny\n"), file("b.txt", "x\nz\n"));
-        assert_eq!(compare(&one, &file("c.txt", "x\ny\n")), None);
-        let text = compare(&one, &other).unwrap();
-        assert!(
-            text.ends_with("a.txt:2:\n    committed: y\n    now:       z"),
-            "{text}"
-        );
-        let longer = compare(&one, &file("d.txt", "x\ny\nw\n")).unwrap();
-        assert!(longer.contains("committed: (end)"), "{longer}");
-        let binary = compare(&file("a.pcapng", "x"), &file("b.pcapng", "y")).unwrap();
-        assert!(binary.ends_with("a.pcapng: other octets"), "{binary}");
-        assert!(compare(&folder.path().join("none.txt"), &one).is_some());
+        for folder in [&committed, &fresh] {
+            write(folder, "a.txt", "x\ny\n");
+            write(folder, "a.pcapng", "\0x");
+        }
+        compare(&committed, &fresh).unwrap();
+        write(&committed, "a.txt", "x\nz\n");
+        write(&committed, "b.txt", "");
+        write(&fresh, "a.pcapng", "\0y");
+        let text = compare(&committed, &fresh).unwrap_err().to_string();
+        let holds = |expected: &str| assert!(text.contains(expected), "{expected}: {text}");
+        holds("\n  @@ -2 +2 @@\n  -z\n  +y\n");
+        holds("committed: b.txt");
+        holds("a.pcapng differ");
+        assert!(compare(&folder.path().join("none"), &fresh).is_err());
     }
 }
