@@ -134,7 +134,8 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
 /// Seconds that a command takes.
 fn timed(command: &mut Command) -> Outcome<f64> {
     let began = Instant::now();
-    process::run(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    process::run(command.stderr(Stdio::null()))?;
     Ok(began.elapsed().as_secs_f64())
 }
 
