@@ -152,14 +152,18 @@ pub fn run(
         senders.push(Sender::new(peer.to_string(), sent, command));
     }
     for _ in 0..rounds {
-        let mut bare = None;
-        for sender in &mut senders {
+        let mut bare = f64::NAN;
+        for (index, sender) in senders.iter_mut().enumerate() {
             let run = link.run(&mut (sender.command)()?, LIMIT)?;
-            match run.steady_pps {
-                // The bare loop comes first.
-                Some(pps) => sender.add(&run, pps, *bare.get_or_insert(pps))?,
-                None => println!("  {}: too short to tell", sender.name),
+            let Some(pps) = run.steady_pps else {
+                println!("  {}: too short to tell", sender.name);
+                continue;
+            };
+            // The bare loop comes first.
+            if index == 0 {
+                bare = pps;
             }
+            sender.add(&run, pps, bare)?;
         }
     }
     let plural = if queues == 1 { "" } else { "s" };
