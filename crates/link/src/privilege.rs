@@ -27,23 +27,13 @@ impl Capability {
     /// What an AF_XDP socket with its XDP program needs, apart from memory ([`ensure_memlock`]).
     pub const AF_XDP: &'static [Self] = &[Self::NetRaw, Self::NetAdmin, Self::Bpf];
 
-    /// Its name for setcap(8), in small letters.
-    const fn name(self) -> &'static str {
+    /// Its name for setcap(8), in small letters, and what it is for.
+    const fn describe(self) -> (&'static str, &'static str) {
         match self {
-            Self::NetRaw => "cap_net_raw",
-            Self::NetAdmin => "cap_net_admin",
-            Self::Bpf => "cap_bpf",
-            Self::IpcLock => "cap_ipc_lock",
-        }
-    }
-
-    /// What for.
-    const fn purpose(self) -> &'static str {
-        match self {
-            Self::NetRaw => "opens sockets for frames",
-            Self::NetAdmin => "attaches the XDP program",
-            Self::Bpf => "loads the XDP program",
-            Self::IpcLock => "pins memory beyond the limit",
+            Self::NetRaw => ("cap_net_raw", "opens sockets for frames"),
+            Self::NetAdmin => ("cap_net_admin", "attaches the XDP program"),
+            Self::Bpf => ("cap_bpf", "loads the XDP program"),
+            Self::IpcLock => ("cap_ipc_lock", "pins memory beyond the limit"),
         }
     }
 
@@ -59,7 +49,7 @@ impl Capability {
 
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name().to_ascii_uppercase())
+        f.write_str(&self.describe().0.to_ascii_uppercase())
     }
 }
 
@@ -104,10 +94,8 @@ pub struct MissingCapability {
 
 /// Names, each with what it is for.
 fn purposes(capabilities: &[Capability]) -> String {
-    let texts = capabilities
-        .iter()
-        .map(|capability| format!("{capability} ({})", capability.purpose()));
-    texts.collect::<Vec<_>>().join(", ")
+    let text = |it: &Capability| format!("{it} ({})", it.describe().1);
+    capabilities.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Octets of memory that this process may pin (`RLIMIT_MEMLOCK`, soft); `None`: no limit, or none for this process as
@@ -169,7 +157,7 @@ pub struct MemlockTooLow {
 
 /// setcap(8) replaces what was there: all that is needed goes into one line.
 fn setcap(needed: &[Capability], program: &Path) -> String {
-    let names: Vec<_> = needed.iter().map(|capability| capability.name()).collect();
+    let names: Vec<_> = needed.iter().map(|it| it.describe().0).collect();
     format!("sudo setcap {}+ep {}", names.join(","), quoted(program))
 }
 

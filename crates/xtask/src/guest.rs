@@ -2,11 +2,13 @@
 //! other and whose drivers do AF_XDP zero copy. The script `guest.sh` makes the guest; here is what it is given.
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::ensure;
+
+use crate::failure::Outcome;
 use crate::report::heading;
 use crate::{apt, cargo, process};
 
@@ -59,12 +61,11 @@ pub enum Nic {
 ///
 /// # Errors
 /// The program cannot be built, a guest cannot be had or broke, or the command failed in one.
-pub fn run(options: &Options) -> Outcome<ExitCode> {
-    if std::env::consts::ARCH != "x86_64" {
-        return Err(Failure::new(
-            "the guest is x86_64 and runs this machine's programs, which are not",
-        ));
-    }
+pub fn run(options: &Options) -> Outcome {
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "the guest is x86_64 and runs this machine's programs, which are not"
+    );
     let folder = cargo::target_folder("guest")?;
     if options.refresh && apt::is_complete(&folder) {
         fs_err::remove_dir_all(apt::root(&folder))?;
@@ -85,13 +86,12 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         guest.env("ROOT", &root).env("NIC", &nic);
         guest.env("QUEUES", options.queues.to_string());
         guest.env("LIMIT", options.limit.to_string());
-        let status = process::spawn(&mut guest)?.wait()?;
+        let status = process::spawn(&mut guest)?.0.wait()?;
         if !status.success() {
             failed.push(format!("{nic} ({status})"));
         }
     }
-    if failed.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    Err(Failure::new(format!("failed with {}", failed.join(", "))).todo("see above"))
+    let failures = failed.join(", ");
+    ensure!(failed.is_empty(), "failed with {failures}: see above");
+    Ok(())
 }

@@ -3,21 +3,69 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::bail;
+
+use crate::failure::Outcome;
+use crate::system::System;
 use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
-use crate::{cargo, files, packages, process};
+use crate::{cargo, extcap, files, packages, process, profile};
+
+/// What to install or remove.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
+    #[arg(long)]
+    pub profile: bool,
+    /// Also install fcn-gen where Wireshark starts it: its scenarios are interfaces then
+    #[arg(long)]
+    pub extcap: bool,
+    /// Remove it instead, with the profile and fcn-gen where they were installed, too
+    #[arg(long, conflicts_with_all = ["profile", "extcap"])]
+    pub uninstall: bool,
+    /// The folder to put the plugin in, or remove the plugin alone from, instead of where Wireshark looks
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// Installs or removes, and says what and where.
+///
+/// # Errors
+/// It cannot be done.
+pub fn run(options: &Options) -> Outcome<String> {
+    let folder = options.dir.as_deref();
+    let lines = match (options.uninstall, folder) {
+        (true, Some(_)) => vec![uninstall(folder)?],
+        (true, None) => {
+            let others = [profile::uninstall()?, extcap::uninstall()?];
+            let others: Vec<String> = others.into_iter().flatten().collect();
+            match uninstall(None) {
+                Ok(plugin) => [vec![plugin], others].concat(),
+                // Whoever has the others alone has had the plugin removed before.
+                Err(_) if !others.is_empty() => others,
+                Err(failure) => return Err(failure),
+            }
+        }
+        (false, _) => {
+            let mut lines = vec![install(folder)?];
+            lines.extend(options.profile.then(profile::install).transpose()?);
+            lines.extend(options.extcap.then(extcap::install).transpose()?);
+            lines
+        }
+    };
+    Ok(lines.join("\n"))
+}
 
 /// Checks that the plugin can be built for the Wireshark that is installed, and returns its version.
 ///
 /// # Errors
 /// Its version is not supported, or its headers are of another.
 pub fn check_version() -> Outcome<Version> {
-    let version = wireshark::version()?;
+    let version = wireshark::version(&System::HERE)?;
     version.supported()?;
     wireshark::agree(version, wireshark::headers_version()?)?;
     if let Some(gui) = wireshark::program_version("wireshark")?
-        && !gui.same_minor(version)
+        && gui.minor() != version.minor()
     {
         println!(
             "      note: wireshark is {gui}, tshark {version}: the plugin will load into tshark alone"
@@ -42,7 +90,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     drop(Tshark::with_plugin(&library)?);
 
     let root = process::is_root();
-    let (own, other) = PluginFolders::ask()?.for_user(root);
+    let (own, other) = PluginFolders::of(&System::HERE)?.for_user(root);
     let folder = folder.map_or_else(|| own.clone(), Path::to_path_buf);
     let target = folder.join(PLUGIN_FILE);
     files::replace(&library, &target, 0o644)?;
@@ -72,32 +120,28 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
 /// # Errors
 /// There was none, or it could not be removed.
 pub fn uninstall(folder: Option<&Path>) -> Outcome<String> {
-    let (target, elsewhere) = match folder {
-        Some(folder) => (folder.join(PLUGIN_FILE), None),
+    let root = process::is_root();
+    let (own, other) = match folder {
+        Some(folder) => (folder.to_path_buf(), None),
         None => {
-            let (own, other) = PluginFolders::ask()?.for_user(process::is_root());
-            (own.join(PLUGIN_FILE), Some(other.join(PLUGIN_FILE)))
+            let (own, other) = PluginFolders::of(&System::HERE)?.for_user(root);
+            (own, Some(other.join(PLUGIN_FILE)))
         }
     };
-    if !files::remove(&target)? {
-        return Err(nothing_there(&target, elsewhere));
+    let target = own.join(PLUGIN_FILE);
+    if files::remove(&target)? {
+        return Ok(format!("removed {}", target.display()));
     }
-    Ok(format!("removed {}", target.display()))
-}
-
-fn nothing_there(target: &Path, elsewhere: Option<PathBuf>) -> Failure {
-    let failure = Failure::new(format!(
-        "no plugin is installed: there is no {}",
-        target.display()
-    ));
-    match elsewhere.filter(|path| path.exists()) {
-        Some(path) if process::is_root() => failure.todo(format!(
+    let todo = match other.filter(|path| path.exists()) {
+        Some(path) if root => format!(
             "nothing; root never loads {}, run this as its user to remove it",
             path.display()
-        )),
-        Some(path) => failure.todo(format!("run this as root to remove {}", path.display())),
-        None => failure.todo("nothing, or name its folder with --dir"),
-    }
+        ),
+        Some(path) => format!("run this as root to remove {}", path.display()),
+        None => "nothing, or name its folder with --dir".to_owned(),
+    };
+    let target = target.display();
+    bail!("no plugin is installed: there is no {target}\n  what to do: {todo}")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod licences;
 pub mod matrix;
 pub mod mutate;
 pub mod packages;
+pub mod packets;
 pub mod pdml;
 pub mod process;
 pub mod profile;
@@ -31,7 +32,6 @@ pub mod tally;
 pub mod tshark;
 pub mod wireshark;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -67,20 +67,7 @@ pub enum Chore {
     /// Run the link check, or another program, in an emulated guest whose drivers do AF_XDP zero copy
     Guest(guest::Options),
     /// Build the plugin for the installed Wireshark, and put it where that one loads it for this user
-    InstallPlugin {
-        /// Also install the Wireshark profile `fcn`: columns, colours, filter buttons, I/O graphs
-        #[arg(long)]
-        profile: bool,
-        /// Also install fcn-gen where Wireshark starts it: its scenarios are interfaces then
-        #[arg(long)]
-        extcap: bool,
-        /// Remove it instead, with the profile and fcn-gen where they were installed, too
-        #[arg(long, conflicts_with_all = ["profile", "extcap"])]
-        uninstall: bool,
-        /// The folder to put the plugin in, or remove the plugin alone from, instead of where Wireshark looks
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
+    InstallPlugin(install_plugin::Options),
 }
 
 impl Cli {
@@ -95,45 +82,10 @@ impl Cli {
             Chore::Captures { check } => println!("{}", captures::run(check)?),
             Chore::Bench(options) => bench::run(&options)?,
             Chore::Mutate(options) => mutate::run(&options)?,
-            Chore::Guest(options) => return guest::run(&options),
-            Chore::InstallPlugin {
-                uninstall: true,
-                dir: None,
-                ..
-            } => println!("{}", uninstall_all()?),
-            Chore::InstallPlugin {
-                uninstall: true,
-                dir,
-                ..
-            } => println!("{}", install_plugin::uninstall(dir.as_deref())?),
-            Chore::InstallPlugin {
-                profile,
-                extcap,
-                dir,
-                ..
-            } => {
-                println!("{}", install_plugin::install(dir.as_deref())?);
-                if profile {
-                    println!("{}", profile::install()?);
-                }
-                if extcap {
-                    println!("{}", extcap::install()?);
-                }
-            }
+            Chore::Guest(options) => guest::run(&options)?,
+            Chore::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Removes the plugin, the profile and the capturing program, whichever are there, and says from where.
-fn uninstall_all() -> Outcome<String> {
-    let others = [profile::uninstall()?, extcap::uninstall()?];
-    let others: Vec<String> = others.into_iter().flatten().collect();
-    match install_plugin::uninstall(None) {
-        Ok(plugin) => Ok([vec![plugin], others].concat().join("\n")),
-        // Whoever has the others alone has had the plugin removed before.
-        Err(_) if !others.is_empty() => Ok(others.join("\n")),
-        Err(failure) => Err(failure),
     }
 }
 
@@ -173,7 +125,8 @@ mod tests {
         let parse = |words: &str| Cli::try_parse_from(words.split(' '));
         assert!(matches!(
             parse("xtask install-plugin --uninstall --dir /x").unwrap().chore,
-            Chore::InstallPlugin { uninstall: true, dir: Some(dir), .. } if *dir == *"/x"
+            Chore::InstallPlugin(install_plugin::Options { uninstall: true, dir: Some(dir), .. })
+                if *dir == *"/x"
         ));
         assert!(matches!(
             parse("xtask test --no-install icrc cnp").unwrap().chore,

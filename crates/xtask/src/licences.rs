@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use spdx::{Expression, ParseMode};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::ensure;
+
+use crate::failure::Outcome;
 use crate::{cargo, process};
 
 /// Licences, as SPDX writes them, with bars between, whose code may be part of a GPL-2.0 program.
@@ -24,25 +26,22 @@ pub fn check() -> Outcome<String> {
     command.args(["x86_64-unknown-linux-gnu", "--prefix", "none"]);
     let text = process::stdout(command.args(["--no-dedupe", "--format", "{p}|{l}"]))?;
     let (linked, wrong) = examine(&text);
-    if wrong.is_empty() {
-        return Ok(format!(
-            "{linked} crates are linked into the plugin, each with a licence that goes with GPL-2.0"
-        ));
-    }
-    let wrong = wrong.join("\n  ");
-    Err(Failure::new(format!("no licence that goes with GPL-2.0:\n  {wrong}")).todo(
-        "link another crate into the plugin, or move what needs this one into a tool; who needs it: cargo tree --invert CRATE",
+    ensure!(
+        wrong.is_empty(),
+        "no licence that goes with GPL-2.0:\n  {}\n  what to do: link another crate into the plugin, or move what needs this \
+         one into a tool; who needs it: cargo tree --invert CRATE",
+        wrong.join("\n  ")
+    );
+    Ok(format!(
+        "{linked} crates are linked into the plugin, each with a licence that goes with GPL-2.0"
     ))
 }
 
 /// The number of crates, and those with a wrong licence.
 fn examine(tree: &str) -> (usize, Vec<&str>) {
     let crates: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
-    let licence = |line: &str| {
-        line.rsplit_once('|')
-            .map_or(String::new(), |(_, l)| l.to_owned())
-    };
-    let wrong = crates.iter().filter(|line| !compatible(&licence(line)));
+    let good = |line: &&&str| line.rsplit_once('|').is_some_and(|(_, l)| compatible(l));
+    let wrong = crates.iter().filter(|line| !good(line));
     (crates.len(), wrong.copied().collect())
 }
 

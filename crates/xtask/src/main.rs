@@ -8,7 +8,7 @@ use xtask::Cli;
 
 fn main() -> ExitCode {
     Cli::parse().run().unwrap_or_else(|failure| {
-        eprintln!("{failure}");
+        eprintln!("{failure:#}");
         ExitCode::FAILURE
     })
 }

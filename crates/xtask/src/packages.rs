@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::bail;
+
+use crate::failure::{Outcome, Todo};
 use crate::process;
 
 /// What a package is needed for.
@@ -39,85 +41,52 @@ pub struct Package {
     present: &'static str,
 }
 
-const fn row(
-    used_for: Use,
-    apt: &'static str,
-    purpose: &'static str,
-    present: &'static str,
-) -> Package {
+/// A package with a program of its name.
+const fn package(used_for: Use, apt: &'static str, purpose: &'static str) -> Package {
     Package {
         used_for,
         purpose,
         apt,
-        present,
+        present: "",
     }
 }
 
-/// A program of the name of its package.
-const fn program(used_for: Use, apt: &'static str, purpose: &'static str) -> Package {
-    row(used_for, apt, purpose, "")
-}
+/// The library alone does not do: Wireshark's headers include the compiler's own.
+const CLANG: &str = "any() { for file; do [ -e \"$file\" ] && return; done; return 1; }
+    any /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*-linux-gnu*/libclang*.so* \\
+        /usr/lib64/libclang*.so* /usr/lib/libclang*.so* /usr/local/lib/libclang*.so* &&
+    any /usr/lib/llvm-*/lib/clang/*/include/stddef.h /usr/lib/clang/*/include/stddef.h \\
+        /usr/lib64/clang/*/include/stddef.h /usr/local/lib/clang/*/include/stddef.h";
 
 /// Every system package a chore may need.
 pub const TABLE: &[Package] = &[
-    program(Use::Run, "tshark", "shows captures"),
-    program(Use::Build, "pkg-config", "finds Wireshark's headers"),
-    row(
-        Use::Build,
-        "libwireshark-dev",
-        "Wireshark's headers",
-        "pkg-config --exists wireshark",
-    ),
-    row(
-        Use::Build,
-        // Debian's wireshark.pc requires it, its libwireshark-dev does not depend on it.
-        "libglib2.0-dev",
-        "GLib's headers, which Wireshark's include",
-        "pkg-config --exists glib-2.0",
-    ),
-    row(
-        Use::Build,
-        "libclang-dev",
-        "reads Wireshark's headers (bindgen)",
-        // The library alone does not do: Wireshark's headers include the compiler's own.
-        "any() { for file; do [ -e \"$file\" ] && return; done; return 1; }
-         any /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*-linux-gnu*/libclang*.so* \\
-             /usr/lib64/libclang*.so* /usr/lib/libclang*.so* /usr/local/lib/libclang*.so* &&
-         any /usr/lib/llvm-*/lib/clang/*/include/stddef.h /usr/lib/clang/*/include/stddef.h \\
-             /usr/lib64/clang/*/include/stddef.h /usr/local/lib/clang/*/include/stddef.h",
-    ),
-    row(
-        Use::Filter,
-        "libpcap-dev",
-        "filters captures (libpcap)",
-        "[ -e /usr/include/pcap.h ] || [ -e /usr/local/include/pcap.h ]",
-    ),
-    row(
-        Use::Network,
-        "iproute2",
-        "makes network namespaces",
-        "command -v ip",
-    ),
-    program(Use::Network, "ethtool", "sets offloads of test interfaces"),
-    program(Use::Peer, "tcpreplay", "a peer of fcn-replay"),
-    row(
-        Use::Peer,
-        "netsniff-ng",
-        "trafgen, a peer of fcn-gen run",
-        // A user's PATH leaves programs for administrators out.
-        "PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen",
-    ),
-    program(Use::Peer, "tcpdump", "records when frames arrive"),
-    program(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
-    row(
-        Use::Test,
-        "python3-scapy",
-        "computes ICRCs independently (Scapy)",
-        "/usr/bin/python3 -c 'import scapy'",
-    ),
+    package(Use::Run, "tshark", "shows captures"),
+    package(Use::Build, "pkg-config", "finds Wireshark's headers"),
+    package(Use::Build, "libwireshark-dev", "Wireshark's headers")
+        .by("pkg-config --exists wireshark"),
+    // Debian's wireshark.pc requires it, its libwireshark-dev does not depend on it.
+    package(Use::Build, "libglib2.0-dev", "GLib's headers").by("pkg-config --exists glib-2.0"),
+    package(Use::Build, "libclang-dev", "reads headers (bindgen)").by(CLANG),
+    package(Use::Filter, "libpcap-dev", "filters captures (libpcap)")
+        .by("[ -e /usr/include/pcap.h ] || [ -e /usr/local/include/pcap.h ]"),
+    package(Use::Network, "iproute2", "makes network namespaces").by("command -v ip"),
+    package(Use::Network, "ethtool", "sets offloads of interfaces"),
+    package(Use::Peer, "tcpreplay", "a peer of fcn-replay"),
+    // A user's PATH leaves programs for administrators out.
+    package(Use::Peer, "netsniff-ng", "a peer of fcn-gen run (trafgen)")
+        .by("PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen"),
+    package(Use::Peer, "tcpdump", "records when frames arrive"),
+    package(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
+    package(Use::Test, "python3-scapy", "computes ICRCs independently")
+        .by("/usr/bin/python3 -c 'import scapy'"),
 ];
 
 impl Package {
+    /// The same, seen to be there by that script.
+    const fn by(self, present: &'static str) -> Self {
+        Self { present, ..self }
+    }
+
     fn is_there(&self) -> bool {
         if self.present.is_empty() {
             return process::which(self.apt).is_some();
@@ -152,36 +121,23 @@ pub fn ensure(uses: &[Use]) -> Outcome<String> {
     }
     install(&lacking)?;
     let still = missing(uses);
-    if still.is_empty() {
-        return Ok(format!("installed {}", describe(&lacking)));
+    if !still.is_empty() {
+        bail!(
+            "apt-get installed these, and yet they are not found (see PATH and PKG_CONFIG_LIBDIR): {}",
+            describe(&still)
+        );
     }
-    Err(Failure::new(format!(
-        "apt-get installed these, and yet they are not found: {}",
-        describe(&still)
-    ))
-    .todo("look whether another version stands in PATH, or PKG_CONFIG_LIBDIR hides them"))
+    Ok(format!("installed {}", describe(&lacking)))
 }
 
-/// What a person would type.
+/// What a person would type, or root.
 #[must_use]
 pub fn apt_command(packages: &[&Package], root: bool) -> String {
     let sudo = if root { "" } else { "sudo " };
     let names: Vec<&str> = packages.iter().map(|p| p.apt).collect();
     let install = "apt-get install --yes --no-install-recommends";
-    format!(
-        "{sudo}apt-get update && {sudo}{install} {}",
-        names.join(" ")
-    )
-}
-
-/// What a person is told to type; who has sudo may not be allowed to use it.
-fn by_whom(packages: &[&Package], root: bool) -> String {
-    let as_root = apt_command(packages, true);
-    if root {
-        format!("run: {as_root}")
-    } else {
-        format!("run as root, then this again: {as_root}")
-    }
+    let names = names.join(" ");
+    format!("{sudo}apt-get update && {sudo}{install} {names}")
 }
 
 /// How apt-get exits when it fails.
@@ -189,29 +145,32 @@ const APT_FAILED: i32 = 100;
 
 fn install(packages: &[&Package]) -> Outcome {
     let root = process::is_root();
-    let by_hand = apt_command(packages, root);
+    let as_root = apt_command(packages, true);
+    // Who has sudo may not be allowed to use it.
+    let todo = match root {
+        true => format!("run: {as_root}"),
+        false => format!("run as root, then this again: {as_root}"),
+    };
     let missing = format!("missing: {}", describe(packages));
-    if process::which("apt-get").is_none() {
-        let names: Vec<&str> = packages.iter().map(|p| p.apt).collect();
-        let failure = Failure::new(format!("{missing}; and this machine has no apt-get"));
-        return Err(failure.todo(format!(
-            "install what your distribution calls (in Debian's names) {}",
-            names.join(" ")
-        )));
+    let needed = ["apt-get", if root { "apt-get" } else { "sudo" }];
+    if let Some(lacking) = needed.iter().find(|name| process::which(name).is_none()) {
+        bail!(
+            "{missing}; and this machine has no {lacking}\n  what to do: {todo}; \
+             without apt-get, install what your distribution calls these"
+        );
     }
-    if !root && process::which("sudo").is_none() {
-        let failure = format!("{missing}; installing needs root, and there is no sudo");
-        return Err(Failure::new(failure).todo(by_whom(packages, root)));
-    }
-    println!("      {missing}\n      running: {by_hand}");
-    for step in apt_command(packages, true).split(" && ") {
+    println!(
+        "      {missing}\n      running: {}",
+        apt_command(packages, root)
+    );
+    for step in as_root.split(" && ") {
         let mut command = apt(step, root);
         let output = process::output(&mut command)?;
         // A stale mirror among several fails the update, not the installation; where sudo fails, which exits otherwise, it
         // would only ask again.
         let stale = step.ends_with("update") && output.status.code() == Some(APT_FAILED);
         if !output.status.success() && !stale {
-            return Err(process::failed(&command, &output).todo(by_whom(packages, root)));
+            return Err(process::failed(&command, &output).todo(todo));
         }
     }
     Ok(())
@@ -253,10 +212,6 @@ mod tests {
              pkg-config libwireshark-dev libglib2.0-dev libclang-dev"
         );
         assert!(apt_command(&rows, true).starts_with("apt-get update && apt-get install"));
-        assert!(
-            by_whom(&rows, false).starts_with("run as root, then this again: apt-get update &&")
-        );
-        assert!(by_whom(&rows, true).starts_with("run: apt-get update &&"));
     }
 
     #[test]
@@ -273,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_there_is_seen() {
-        let detected = |present| row(Use::Run, "a", "b", present).is_there();
+        let detected = |present| package(Use::Run, "a", "b").by(present).is_there();
         assert!(detected("command -v sh") && detected("exit 0"));
         assert!(!detected("command -v no-such-program-here") && !detected("exit 1"));
         assert!(!detected("pkg-config --exists no-such-module-here"));

@@ -5,8 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
+use std::sync::{Mutex, PoisonError};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context, anyhow, ensure};
+use wait4::{ResourceUsage, Wait4};
+
+use crate::failure::{Outcome, Todo};
 
 /// The lines of a program's complaints that a failure repeats.
 const COMPLAINT_LINES: usize = 12;
@@ -27,10 +31,8 @@ pub fn which(program: &str) -> Option<PathBuf> {
 /// # Errors
 /// It is not installed.
 pub fn need(program: &str, package: &str) -> Outcome<PathBuf> {
-    which(program).ok_or_else(|| {
-        Failure::new(format!("{program} is not installed"))
-            .todo(format!("install it (in Debian: package {package})"))
-    })
+    let found = which(program).with_context(|| format!("{program} is not installed"));
+    found.todo(format_args!("install it (in Debian: package {package})"))
 }
 
 /// Whether this process runs as root.
@@ -65,26 +67,13 @@ fn quoted(word: &OsStr) -> String {
 /// # Errors
 /// The command could not be started.
 pub fn output(command: &mut Command) -> Outcome<Output> {
-    command.output().map_err(|error| cannot(command, &error))
+    let output = command.output();
+    output.map_err(|error| cannot(command, &error))
 }
 
 /// A started program that ends with its owner, if not before.
 #[derive(Debug)]
-pub struct Running(Child);
-
-impl std::ops::Deref for Running {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Running {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -99,65 +88,72 @@ impl Drop for Running {
 /// # Errors
 /// It could not be started.
 pub fn spawn(command: &mut Command) -> Outcome<Running> {
-    let child = command.spawn().map_err(|error| cannot(command, &error))?;
-    Ok(Running(child))
+    let child = command.spawn();
+    Ok(Running(child.map_err(|error| cannot(command, &error))?))
 }
 
-fn cannot(command: &Command, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot start `{}`: {error}", command_line(command)))
+fn cannot(command: &Command, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("cannot start `{}`: {error}", command_line(command))
 }
 
-/// Runs a command that has to succeed, and that shows what it has to say.
+/// Runs a command that has to succeed, and that shows what it has to say; returns the time in the processor and the memory
+/// that it took, with the children that it waited for.
 ///
 /// # Errors
 /// It could not be started, or failed.
-pub fn run(command: &mut Command) -> Outcome {
-    let status = spawn(command)?.wait()?;
-    if status.success() {
-        return Ok(());
-    }
-    let line = command_line(command);
-    Err(Failure::new(format!("`{line}` failed ({status})")))
+pub fn run(command: &mut Command) -> Outcome<ResourceUsage> {
+    let child = command.spawn();
+    let mut child = child.map_err(|error| cannot(command, &error))?;
+    let ended = child.wait4()?;
+    let (line, status) = (command_line(command), ended.status);
+    ensure!(status.success(), "`{line}` failed ({status})");
+    Ok(ended.rusage)
 }
 
 /// Runs a command that has to succeed, and returns its standard output.
 ///
 /// # Errors
-/// The command could not be started, or failed; the failure ends with what it said.
+/// The command could not be started, or failed; the failure ends with what it complained of.
 pub fn stdout(command: &mut Command) -> Outcome<String> {
     let output = output(command)?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(failed(command, &output))
+    if !output.status.success() {
+        return Err(failed(command, &output));
     }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The failure of a command that ended badly.
 #[must_use]
-pub fn failed(command: &Command, output: &Output) -> Failure {
-    let said = if output.stderr.is_empty() {
-        &output.stdout
-    } else {
-        &output.stderr
-    };
-    let said = tail(&String::from_utf8_lossy(said), COMPLAINT_LINES);
+pub fn failed(command: &Command, output: &Output) -> anyhow::Error {
+    let streams = [&output.stderr, &output.stdout];
+    let complaint = streams.into_iter().find(|stream| !stream.is_empty());
+    let complaint = String::from_utf8_lossy(complaint.map_or(&[], Vec::as_slice));
     let (line, status) = (command_line(command), output.status);
-    Failure::new(format!("`{line}` failed ({status}){said}"))
+    anyhow!(
+        "`{line}` failed ({status}){}",
+        tail(&complaint, COMPLAINT_LINES)
+    )
 }
 
 /// The last `lines` lines, each indented on a line of its own.
 #[must_use]
 pub fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let from = all.len().saturating_sub(lines);
-    all[from..]
-        .iter()
-        .map(|line| format!("\n    {line}"))
-        .collect()
+    let all = text.lines().filter(|line| !line.trim().is_empty());
+    let all: Vec<String> = all.map(|line| format!("\n    {line}")).collect();
+    all[all.len().saturating_sub(lines)..].concat()
+}
+
+/// Works on the items, on so many threads at a time, until there are none left or `work` says that it is enough.
+pub fn in_parallel<T>(
+    jobs: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> bool + Sync,
+) {
+    let open = Mutex::new(items);
+    // A panic elsewhere poisons nothing that matters here: the scope passes it on.
+    let next = || open.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let each = || while next().is_some_and(&work) {};
+    std::thread::scope(|scope| (0..jobs.max(1)).for_each(|_| drop(scope.spawn(each))));
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::Context;
+
+use crate::failure::Outcome;
 use crate::{cargo, wireshark};
 
 /// Its name in Wireshark's list: that of its folder.
@@ -25,10 +27,8 @@ pub fn source() -> Outcome<PathBuf> {
 /// # Errors
 /// tshark failed, or did not name the folder.
 fn target() -> Outcome<PathBuf> {
-    let settings = wireshark::folder(&["Personal configuration"])?.ok_or_else(|| {
-        Failure::new("`tshark -G folders` names no folder of personal settings")
-            .todo("look at what it prints")
-    })?;
+    let settings = wireshark::folder(&["Personal configuration"])?;
+    let settings = settings.context("`tshark -G folders` names no folder of personal settings")?;
     Ok(settings.join("profiles").join(NAME))
 }
 
@@ -133,21 +133,21 @@ mod tests {
         let (source, target) = (folder.path().join("source"), folder.path().join("a/target"));
         write(&source, "colours", "ours");
         write(&source, OWN, "ours");
-        assert_eq!(put(&source, &target), Ok(Vec::new()));
+        assert_eq!(put(&source, &target).unwrap(), []);
         assert_eq!(text(&target, "colours"), "ours");
-        assert_eq!(put(&source, &target), Ok(Vec::new()));
+        assert_eq!(put(&source, &target).unwrap(), []);
         for number in 1..=2 {
             write(&target, "colours", &format!("theirs {number}"));
             write(&target, OWN, "Wireshark's");
             let name = format!("colours.old-{number}");
             let kept = vec![("colours".to_owned(), name.clone())];
-            assert_eq!(put(&source, &target), Ok(kept));
+            assert_eq!(put(&source, &target).unwrap(), kept);
             assert_eq!(text(&target, "colours"), "ours");
             assert_eq!(text(&target, OWN), "Wireshark's");
             assert_eq!(text(&target, &name), format!("theirs {number}"));
         }
         let left = ["colours.old-1", "colours.old-2"].map(str::to_owned);
-        assert_eq!(take(&source, &target), Ok(left.to_vec()));
+        assert_eq!(take(&source, &target).unwrap(), left);
         assert_eq!(names(&target).unwrap(), left);
     }
 
@@ -159,11 +159,11 @@ mod tests {
         write(&source, OWN, "ours");
         put(&source, &target).unwrap();
         write(&target, OWN, "Wireshark's");
-        assert_eq!(take(&source, &target), Ok(Vec::new()));
+        assert!(take(&source, &target).unwrap().is_empty());
         assert!(!target.exists());
         put(&source, &target).unwrap();
         write(&target, "colours", "theirs");
-        assert_eq!(take(&source, &target), Ok(vec!["colours".to_owned()]));
+        assert_eq!(take(&source, &target).unwrap(), ["colours"]);
         assert_eq!(text(&target, "colours"), "theirs");
     }
 }

@@ -7,46 +7,28 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Outcome;
 
-/// A colour or weight of text.
+/// A colour or weight of text, by its number among the codes of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
     /// Headings.
-    Bold,
-    /// What went well.
-    Green,
-    /// What failed.
-    Red,
-    /// What was left out.
-    Yellow,
+    Bold = 1,
     /// What matters less.
-    Dim,
+    Dim = 2,
+    /// What failed.
+    Red = 31,
+    /// What went well.
+    Green = 32,
+    /// What was left out.
+    Yellow = 33,
 }
 
-impl Ink {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Bold => "1",
-            Self::Green => "32",
-            Self::Red => "31",
-            Self::Yellow => "33",
-            Self::Dim => "2",
-        }
-    }
-}
-
-/// Whether standard output is a terminal that wants colour.
-#[must_use]
-pub fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-}
-
-/// The text, coloured where standard output is a terminal.
+/// The text, coloured where standard output is a terminal that wants colour.
 #[must_use]
 pub fn ink(ink: Ink, text: &str) -> String {
-    if colour() {
-        format!("\x1b[{}m{text}\x1b[0m", ink.code())
-    } else {
-        text.to_owned()
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match std::io::stdout().is_terminal() && !plain {
+        true => format!("\x1b[{}m{text}\x1b[0m", ink as u8),
+        false => text.to_owned(),
     }
 }
 
@@ -71,14 +53,14 @@ impl fmt::Display for Took {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     /// The step's title.
     pub title: &'static str,
     /// How long it took.
     pub took: Duration,
-    /// What it returned.
-    pub result: Outcome<String>,
+    /// Whether it did what it should.
+    pub good: bool,
 }
 
 /// Announces one step, does it, says how it ended; `number` counts from 1, and the work returns a line on what it found or did.
@@ -91,25 +73,20 @@ pub fn step(
     heading(&format!("[{number}/{of}] {title}"));
     let began = Instant::now();
     let result = work();
-    let took = began.elapsed();
-    let (word, text) = match &result {
-        Ok(text) => (ink(Ink::Green, "ok"), text.clone()),
-        Err(failure) => (ink(Ink::Red, "FAILED"), failure.to_string()),
+    let (took, good) = (began.elapsed(), result.is_ok());
+    let (word, text) = match result {
+        Ok(text) => (ink(Ink::Green, "ok"), text),
+        Err(failure) => (ink(Ink::Red, "FAILED"), format!("{failure:#}")),
     };
     let text = text.replace('\n', "\n      ");
     let colon = if text.is_empty() { "" } else { ": " };
     println!("      {word} in {}{colon}{text}", Took(took));
-    Done {
-        title,
-        took,
-        result,
-    }
+    Done { title, took, good }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Failure;
 
     #[test]
     fn durations_read_well() {
@@ -118,10 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn a_step_keeps_what_its_work_returned() {
+    fn a_step_tells_how_its_work_ended() {
         let done = step(1, 2, "one", || Ok("fine".to_owned()));
-        assert_eq!((done.title, done.result), ("one", Ok("fine".to_owned())));
-        let done = step(2, 2, "two", || Err(Failure::new("no")));
-        assert_eq!(done.result, Err(Failure::new("no")));
+        assert_eq!((done.title, done.good), ("one", true));
+        assert!(!step(2, 2, "two", || Err(anyhow::anyhow!("no"))).good);
     }
 }

@@ -4,12 +4,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use anyhow::bail;
 use serde_json::Value;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_FILE, SKIP_MARK, Tally, Test};
 use crate::{cargo, process};
@@ -19,8 +20,6 @@ use crate::{cargo, process};
 pub struct Binary {
     /// "fcn-gen", or with an integration test's name "fcn-gen::cli".
     pub name: String,
-    /// The integration test's name, or that of the package.
-    pub target: String,
     /// The package that it belongs to.
     pub package: String,
     /// Whether it holds the tests that stand beside the code.
@@ -45,29 +44,26 @@ pub fn build(scope: &[&str]) -> Outcome<Vec<Binary>> {
 /// The test program that a message of cargo tells of.
 fn binary(message: &str) -> Option<Binary> {
     let message: Value = serde_json::from_str(message).ok()?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
     if message["profile"]["test"] != true {
         return None;
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
-    let package = text(&message["package_id"])?;
+    let package = message["package_id"].as_str()?;
     // "path+file:///w/crates/wire#fcn-wire@0.1.0", or "…/fcn-gen#0.1.0" where the folder has the package's name.
     let (path, named) = package.split_once('#')?;
     let package = match named.split_once('@') {
-        Some((name, _)) => name.to_owned(),
-        None => path.rsplit('/').next()?.to_owned(),
+        Some((name, _)) => name,
+        None => path.rsplit('/').next()?,
     };
     let kinds = message["target"]["kind"].as_array()?;
     let unit = !kinds.iter().any(|kind| kind == "test");
-    let target = text(&message["target"]["name"])?;
+    let target = message["target"]["name"].as_str()?;
     Some(Binary {
-        name: if unit {
-            package.clone()
-        } else {
-            format!("{package}::{target}")
+        name: match unit {
+            true => package.to_owned(),
+            false => format!("{package}::{target}"),
         },
-        target: if unit { package.clone() } else { target },
-        package,
+        package: package.to_owned(),
         unit,
         program: PathBuf::from(message["executable"].as_str()?),
         folder: folder.to_owned(),
@@ -102,21 +98,19 @@ impl Binary {
         }
         match process::output(&mut command) {
             Ok(output) if output.status.success() => {
+                // Only a test that skipped has written it.
                 let why = std::fs::read_to_string(skips).unwrap_or_default();
+                let _ = std::fs::remove_file(skips);
                 let why: Vec<String> = why.lines().map(str::to_owned).collect();
-                let end = if why.is_empty() {
-                    End::Passed
-                } else {
-                    End::Skipped(why)
-                };
-                (end, String::new())
+                let passed = why.is_empty().then_some(End::Passed);
+                (passed.unwrap_or(End::Skipped(why)), String::new())
             }
             Ok(output) => {
-                let said = [output.stdout, output.stderr].concat();
-                let said = String::from_utf8_lossy(&said).into_owned();
-                (End::Failed, format!("{said}({})", output.status))
+                let printed = [output.stdout, output.stderr].concat();
+                let printed = String::from_utf8_lossy(&printed);
+                (End::Failed, format!("{printed}({})", output.status))
             }
-            Err(failure) => (End::Failed, failure.to_string()),
+            Err(failure) => (End::Failed, format!("{failure:#}")),
         }
     }
 }
@@ -141,52 +135,42 @@ pub fn run<'a>(
     }
     let of = open.len();
     let folder = cargo::target_folder("test-skips")?;
-    let queue = Mutex::new(open.into_iter().enumerate());
     let shared = Mutex::new(&mut *tally);
-    let work = || {
-        loop {
-            // A panic elsewhere poisons nothing that matters here: the scope passes it on.
-            let next = queue.lock().ok().and_then(|mut queue| queue.next());
-            let Some((index, (binary, name))) = next else {
-                return;
-            };
+    let jobs = std::thread::available_parallelism().map_or(2, Into::into);
+    process::in_parallel(
+        jobs,
+        open.into_iter().enumerate(),
+        |(index, (binary, name))| {
             let began = Instant::now();
             let skips = folder.join(format!("{}-{index}", std::process::id()));
-            let (end, said) = binary.run(&name, &skips, environment);
-            // Only a test that skipped has written it.
-            let _ = std::fs::remove_file(&skips);
+            let (end, printed) = binary.run(&name, &skips, environment);
             let test = Test {
                 binary: binary.name.clone(),
-                target: binary.target.clone(),
                 name,
                 took: began.elapsed(),
                 end,
             };
-            show(&test, index + 1, of, &said);
-            if let Ok(mut tally) = shared.lock() {
-                tally.tests.push(test);
-            }
-        }
-    };
-    let jobs = std::thread::available_parallelism().map_or(2, Into::into);
-    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
-    if tally.failed() == 0 {
-        return Ok(tally.summary());
+            show(&test, index + 1, of, &printed);
+            let mut tally = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.tests.push(test);
+            true
+        },
+    );
+    if tally.failed() > 0 {
+        let counts = tally.summary();
+        bail!("{counts}\n  what to do: see above; one test again: cargo xtask test NAME");
     }
-    Err(Failure::new(tally.summary())
-        .todo("see the tests' output above; one test again: cargo xtask test NAME"))
+    Ok(tally.summary())
 }
 
-fn show(test: &Test, number: usize, of: usize, said: &str) {
+fn show(test: &Test, number: usize, of: usize, printed: &str) {
     let (word, more) = match &test.end {
         End::Passed => (ink(Ink::Green, "ok"), String::new()),
-        End::Failed => (ink(Ink::Red, "FAILED"), format!("\n{said}")),
+        End::Failed => (ink(Ink::Red, "FAILED"), format!("\n{printed}")),
         End::Skipped(why) => (ink(Ink::Yellow, SKIP_MARK), format!(": {}", why.join("; "))),
     };
-    println!(
-        "[{number:>4}/{of}] {:>7.2} s  {word} {test}{more}",
-        test.took.as_secs_f64()
-    );
+    let took = test.took.as_secs_f64();
+    println!("[{number:>4}/{of}] {took:>7.2} s  {word} {test}{more}");
 }
 
 #[cfg(test)]

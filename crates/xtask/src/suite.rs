@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::bail;
+
+use crate::failure::{Outcome, Todo};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary};
@@ -59,7 +61,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
 
     let whole = options.filter.is_empty();
     let every = whole && !options.quick;
-    let titles = [
+    let mut titles = vec![
         (PACKAGES, true),
         (LICENCES, every),
         (RUSTFMT, whole),
@@ -69,16 +71,15 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         (EXAMPLES, every),
         (OTHERS, every || !options.wireshark.is_empty()),
     ];
-    let titles = titles.into_iter().filter(|(_, wanted)| *wanted);
-    let titles: Vec<&str> = titles.map(|(title, _)| title).collect();
+    titles.retain(|(_, wanted)| *wanted);
 
     let (mut built, mut rounds) = (Vec::new(), Vec::new());
     let mut done: Vec<Done> = Vec::new();
-    for (index, title) in titles.iter().copied().enumerate() {
+    for (index, (title, _)) in titles.iter().copied().enumerate() {
         let cargo = |words: &str, todo: &str| {
             let words = words.replace("SCOPE", &scope.join(" "));
             let words: Vec<&str> = words.split_whitespace().collect();
-            process::run(&mut cargo::command(&words)?).map_err(|failure| failure.todo(todo))?;
+            process::run(&mut cargo::command(&words)?).todo(todo)?;
             Ok(String::new())
         };
         let work = || match title {
@@ -101,24 +102,16 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
                 "test --workspace SCOPE --doc --quiet",
                 "mend the examples above",
             ),
-            _ => {
-                let (versions, filters) = (&options.wireshark, &options.filter);
-                let wanted = matrix::Wanted {
-                    versions,
-                    filters,
-                    no_install: options.no_install,
-                };
-                matrix::run(&wanted, &built, &mut rounds)
-            }
+            _ => matrix::run(options, &built, &mut rounds),
         };
         let one = report::step(index + 1, titles.len(), title, work);
-        let hopeless = [PACKAGES, BUILD].contains(&title) && one.result.is_err();
         done.push(one);
-        if hopeless {
+        if [PACKAGES, BUILD].contains(&title) && !one.good {
             break;
         }
     }
-    let table = matrix::table(&built, &tally, &rounds).filter(|_| titles.contains(&OTHERS));
+    let others = titles.iter().any(|(title, _)| *title == OTHERS);
+    let table = matrix::table(&built, &tally, &rounds).filter(|_| others);
     for round in rounds {
         tally.absorb(&format!("Wireshark {}", round.name), round.tally);
     }
@@ -130,13 +123,13 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
     println!("\n{}", ink(Ink::Bold, "Summary"));
     let mut good = true;
     for one in done {
-        let word = match one.result {
-            Ok(_) => ink(Ink::Green, "passed"),
-            Err(_) => ink(Ink::Red, "FAILED"),
+        let word = match one.good {
+            true => ink(Ink::Green, "passed"),
+            false => ink(Ink::Red, "FAILED"),
         };
         let took = Took(one.took).to_string();
         println!("  {word}  {:<38} {took:>12}", one.title);
-        good &= one.result.is_ok();
+        good &= one.good;
     }
     if let Some(table) = table {
         println!("{table}");
@@ -152,17 +145,17 @@ fn conclude(done: &[Done], table: Option<&str>, tally: &Tally) -> ExitCode {
             }
         }
     }
-    if tally.passed() + tally.failed() == 0 {
+    let [passed, failed, _] = tally.counts();
+    if passed + failed == 0 {
         println!("{}", ink(Ink::Red, "No test ran."));
         good = false;
     }
     println!("{}", tally.summary());
     // Before cargo says that this program failed, where it says so.
     let _ = std::io::stdout().flush();
-    if good && tally.failed() == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    match good && failed == 0 {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
@@ -193,21 +186,18 @@ fn scope(options: &Options, tally: &mut Tally) -> Outcome<Vec<&'static str>> {
 fn system_packages(options: &Options) -> Outcome<String> {
     let others = [Use::Test, Use::Filter, Use::Network, Use::Peer];
     let uses = [packages::PLUGIN, &others].concat();
-    let lacking = packages::missing(&uses);
-    let packages = if !options.no_install {
-        packages::ensure(&uses)
-            .map_err(|f| Failure::new(format!("{f}\n  or: cargo xtask test --no-install")))?
-    } else if lacking.is_empty() {
-        "nothing missing".to_owned()
-    } else {
-        let command = packages::apt_command(&lacking, process::is_root());
-        format!(
-            "missing {}; to install: {command}",
-            packages::describe(&lacking)
-        )
-    };
     rust_components(options)?;
-    Ok(packages)
+    if !options.no_install {
+        return packages::ensure(&uses)
+            .todo("or leave out what needs them: cargo xtask test --no-install");
+    }
+    let lacking = packages::missing(&uses);
+    if lacking.is_empty() {
+        return Ok("nothing missing".to_owned());
+    }
+    let command = packages::apt_command(&lacking, process::is_root());
+    let lacking = packages::describe(&lacking);
+    Ok(format!("missing {lacking}; to install: {command}"))
 }
 
 /// rustup's minimal profile has neither rustfmt nor clippy.
@@ -224,7 +214,8 @@ fn rust_components(options: &Options) -> Outcome {
     }
     let by_hand = format!("rustup component add {}", absent.join(" "));
     if options.no_install || process::which("rustup").is_none() {
-        return Err(Failure::new(format!("Rust lacks {}", absent.join(" and "))).todo(by_hand));
+        let absent = absent.join(" and ");
+        bail!("Rust lacks {absent}\n  what to do: {by_hand}");
     }
     let mut add = Command::new("rustup");
     process::stdout(add.args(["component", "add"]).args(absent)).map(drop)

@@ -31,8 +31,6 @@ pub enum End {
 pub struct Test {
     /// Its program, as "fcn-gen::cli"; empty for what is larger than a test.
     pub binary: String,
-    /// The name of that integration test, as "cli".
-    pub target: String,
     /// Its name.
     pub name: String,
     /// How long it took.
@@ -43,13 +41,8 @@ pub struct Test {
 
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [&self.binary, &self.name];
-        let parts: Vec<&str> = parts
-            .into_iter()
-            .map(String::as_str)
-            .filter(|p| !p.is_empty())
-            .collect();
-        f.write_str(&parts.join(" "))
+        let space = if self.binary.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}", self.binary, self.name)
     }
 }
 
@@ -65,7 +58,6 @@ impl Tally {
     pub fn note(&mut self, what: &str, end: End) {
         self.tests.push(Test {
             binary: String::new(),
-            target: String::new(),
             name: what.to_owned(),
             took: Duration::ZERO,
             end,
@@ -80,27 +72,19 @@ impl Tally {
         }));
     }
 
-    /// How many ended so; [`End::Skipped`] stands for all reasons.
-    fn count(&self, what: fn(&End) -> bool) -> usize {
-        self.tests.iter().filter(|test| what(&test.end)).count()
-    }
-
-    /// How many passed.
+    /// How many passed, failed, and did not run.
     #[must_use]
-    pub fn passed(&self) -> usize {
-        self.count(|end| *end == End::Passed)
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |of: fn(&End) -> bool| self.tests.iter().filter(|t| of(&t.end)).count();
+        let skipped = |end: &End| matches!(end, End::Skipped(_));
+        let [passed, failed] = [|e: &End| *e == End::Passed, |e: &End| *e == End::Failed];
+        [count(passed), count(failed), count(skipped)]
     }
 
     /// How many failed.
     #[must_use]
     pub fn failed(&self) -> usize {
-        self.count(|end| *end == End::Failed)
-    }
-
-    /// How many did not run.
-    #[must_use]
-    pub fn skipped(&self) -> usize {
-        self.count(|end| matches!(end, End::Skipped(_)))
+        self.counts()[1]
     }
 
     /// How long the tests of each program took, one after the other, and which were the slowest of all.
@@ -130,7 +114,7 @@ impl Tally {
     /// The last line of `cargo xtask test`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let (passed, failed, skipped) = (self.passed(), self.failed(), self.skipped());
+        let [passed, failed, skipped] = self.counts();
         format!("{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
@@ -149,7 +133,6 @@ mod tests {
         ] {
             tally.tests.push(Test {
                 binary: "fcn-gen::cli".to_owned(),
-                target: "cli".to_owned(),
                 name: name.to_owned(),
                 took: Duration::from_secs(seconds),
                 end,

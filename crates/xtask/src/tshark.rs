@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use anyhow::{Context, bail};
 use fs_err::os::unix::fs::symlink;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::system::{self, System};
 use crate::wireshark::{self, PLUGIN_FILE, Plugin, PluginFolders, Version};
 use crate::{cargo, process};
@@ -35,19 +36,18 @@ impl Tshark {
     /// tshark is not installed, or a temporary folder could not be made.
     pub fn stock() -> Outcome<Self> {
         let system = System::of_tests();
-        wireshark::version_on(&system)?;
+        wireshark::version(&system)?;
         let root = process::is_root();
-        let folder = if system.is_here() {
-            TempDir::new(root)?
-        } else {
-            TempDir::within(&system.outside(Path::new("/tmp")))?
+        let folder = match system.is_here() {
+            true => TempDir::new(root)?,
+            false => TempDir::within(&system.outside(Path::new("/tmp")))?,
         };
         let this = Self {
             copies: root || !system.is_here(),
             system,
             folder,
         };
-        let global = PluginFolders::ask_on(&this.system)?.global;
+        let global = PluginFolders::of(&this.system)?.global;
         for kind in ["epan", "codecs", "wiretap"] {
             let to = this.folder.subfolder(&Self::plugins(&global).join(kind))?;
             let Ok(entries) = this.system.outside(&global.join(kind)).read_dir() else {
@@ -71,38 +71,35 @@ impl Tshark {
     /// As [`Tshark::stock`]; or tshark does not load the library, with what it says about that.
     pub fn with_plugin(library: &Path) -> Outcome<Self> {
         let this = Self::stock()?;
-        let epan = Self::plugins(&PluginFolders::ask_on(&this.system)?.global).join("epan");
+        let epan = Self::plugins(&PluginFolders::of(&this.system)?.global).join("epan");
         let to = this.folder.subfolder(&epan)?.join(PLUGIN_FILE);
         copy_readable(library, &to)?;
-        let (listed, said) = this.plugin()?;
-        match listed {
-            Some(plugin) if wireshark::same_file(&this.system.outside(&plugin.path), &to) => {
-                Ok(this)
-            }
-            _ => Err(Failure::new(format!(
-                "tshark does not load {}{}",
+        let (listed, complaints) = this.plugin()?;
+        let is_it = |p: &Plugin| wireshark::same_file(&this.system.outside(&p.path), &to);
+        if !listed.is_some_and(|plugin| is_it(&plugin)) {
+            bail!(
+                "tshark does not load {}{}\n  what to do: see its message; an undefined symbol means a build for another \
+                 version, \"failed to map\" a temporary folder mounted noexec (set TMPDIR)",
                 library.display(),
-                process::tail(&said, 8)
-            ))
-            .todo(
-                "see tshark's message; an undefined symbol means a build for another version, \
-                     \"failed to map\" a temporary folder mounted noexec (set TMPDIR)",
-            )),
+                process::tail(&complaints, 8)
+            );
         }
+        Ok(this)
     }
 
-    /// The same with the plugin that is to be tested: this source's, built now, or the one that tests were given.
+    /// The same with the plugin that is to be tested: this source's, built now, as for a release where `release` says so, or
+    /// the one that tests were given.
     ///
     /// # Errors
     /// As [`Tshark::with_plugin`]; or the plugin was not built.
-    pub fn with_this_plugin() -> Outcome<Self> {
+    pub fn with_this_plugin(release: bool) -> Outcome<Self> {
         match system::plugin_of_tests() {
             Some(library) => Self::with_plugin(&library),
-            None => Self::with_plugin(&cargo::build_plugin(false)?),
+            None => Self::with_plugin(&cargo::build_plugin(release)?),
         }
     }
 
-    /// Our plugin as this tshark lists it, and what it said on standard error.
+    /// Our plugin as this tshark lists it, and what it complained of.
     ///
     /// # Errors
     /// tshark failed.
@@ -115,13 +112,13 @@ impl Tshark {
     /// # Errors
     /// tshark could not be started.
     pub fn adds(&self, stock: &Self, arguments: &[&str]) -> Outcome<Vec<String>> {
-        let said = |tshark: &Self| {
+        let answer = |tshark: &Self| {
             let output = process::output(tshark.command().args(arguments))?;
             // Some lists go to standard error.
             let text = [output.stdout, output.stderr].concat();
             Outcome::Ok(String::from_utf8_lossy(&text).into_owned())
         };
-        let (own, stock) = (said(self)?, said(stock)?);
+        let (own, stock) = (answer(self)?, answer(stock)?);
         let stock: BTreeSet<&str> = stock.lines().collect();
         let own = own.lines().filter(|line| !stock.contains(line));
         Ok(own.map(str::to_owned).collect())
@@ -210,7 +207,7 @@ impl Tshark {
     /// # Errors
     /// It does not tell it.
     pub fn version(&self) -> Outcome<Version> {
-        wireshark::version_on(&self.system)
+        wireshark::version(&self.system)
     }
 
     /// A path under which this tshark can read a file: the file's own, or that of a copy as long as `self` lives.
@@ -259,13 +256,14 @@ impl Tshark {
     /// As [`Tshark::run`]; or tshark ended badly, or complained of a bug in a dissector.
     pub fn decode(&self, capture: &Path, arguments: &[&str]) -> Outcome<String> {
         let output = self.run(capture, arguments)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() || said.contains("issector bug") || said.contains("** (") {
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        let in_dissector = ["issector bug", "** ("]
+            .iter()
+            .any(|it| complaints.contains(it));
+        if !output.status.success() || in_dissector {
             let (arguments, capture) = (arguments.join(" "), capture.display());
-            let (status, said) = (output.status, process::tail(&said, 8));
-            return Err(Failure::new(format!(
-                "tshark {arguments} on {capture}: {status}{said}"
-            )));
+            let (status, complaints) = (output.status, process::tail(&complaints, 8));
+            bail!("tshark {arguments} on {capture}: {status}{complaints}");
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -297,11 +295,10 @@ impl TempDir {
         let reachable = |folder: &Path| folder.ancestors().all(open);
         let mut candidates = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         candidates.retain(|folder| folder.is_absolute() && (!root || reachable(folder)));
-        let parent = candidates.first().ok_or_else(|| {
-            Failure::new("no temporary folder that other users can reach")
-                .todo("set TMPDIR to one, or run as another user than root")
-        })?;
-        Self::within(parent)
+        let parent = candidates.first();
+        Self::within(
+            parent.context("no temporary folder that other users can reach: set TMPDIR to one")?,
+        )
     }
 
     /// Makes one in that folder, where other users can reach it as far as they can reach the folder.
@@ -360,7 +357,7 @@ mod tests {
         let (ours, said) = tshark.plugin().unwrap();
         assert_eq!(ours, None, "{said}");
         let listed = process::stdout(tshark.command().args(["-G", "plugins"])).unwrap();
-        let mut theirs: Vec<_> = PluginFolders::ask()
+        let mut theirs: Vec<_> = PluginFolders::of(&System::HERE)
             .unwrap()
             .global
             .join("epan")

@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context, bail, ensure};
+
+use crate::failure::Outcome;
 use crate::process;
 use crate::system::System;
 
@@ -63,10 +65,10 @@ impl Version {
         })
     }
 
-    /// Whether a plugin built for one loads into the other.
+    /// (4, 0) in 4.0.17: plugins that are built for one load into the others that have the same.
     #[must_use]
-    pub fn same_minor(self, other: Self) -> bool {
-        (self.major, self.minor) == (other.major, other.minor)
+    pub const fn minor(self) -> (u32, u32) {
+        (self.major, self.minor)
     }
 
     /// Refuses a version that the plugin does not build for.
@@ -74,17 +76,15 @@ impl Version {
     /// # Errors
     /// It is not in [`SUPPORTED`].
     pub fn supported(self) -> Outcome {
-        if SUPPORTED.contains(&(self.major, self.minor)) {
-            return Ok(());
+        if !SUPPORTED.contains(&self.minor()) {
+            bail!(
+                "Wireshark {self} is installed; the plugin supports {}\n  what to do: install one of these with its \
+                 headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), first in PATH and in \
+                 PKG_CONFIG_PATH",
+                supported_names()
+            );
         }
-        Err(Failure::new(format!(
-            "Wireshark {self} is installed; the plugin supports {}",
-            supported_names()
-        ))
-        .todo(
-            "install one of these with its headers (Debian 12 and 13: apt-get install tshark libwireshark-dev), \
-             first in PATH and in PKG_CONFIG_PATH",
-        ))
+        Ok(())
     }
 }
 
@@ -99,18 +99,18 @@ impl fmt::Display for Version {
 /// # Errors
 /// It is there, and does not tell its version.
 pub fn program_version(program: &str) -> Outcome<Option<Version>> {
-    if process::which(program).is_none() {
-        return Ok(None);
-    }
-    version_said(program, &mut Command::new(program)).map(Some)
+    let found = process::which(program);
+    found
+        .map(|_| version_of(&mut Command::new(program)))
+        .transpose()
 }
 
-fn version_said(program: &str, command: &mut Command) -> Outcome<Version> {
-    let text = process::stdout(command.arg("--version"))?;
-    Version::find(&text).ok_or_else(|| {
-        let first = text.lines().next().unwrap_or_default();
-        Failure::new(format!("`{program} --version` names no version: {first:?}"))
-            .todo(format!("see which {program} stands first in PATH"))
+fn version_of(program: &mut Command) -> Outcome<Version> {
+    let text = process::stdout(program.arg("--version"))?;
+    Version::find(&text).with_context(|| {
+        let (line, first) = (process::command_line(program), text.lines().next());
+        let first = first.unwrap_or_default();
+        format!("`{line}` names no version: {first:?}; see which stands first in PATH")
     })
 }
 
@@ -118,23 +118,11 @@ fn version_said(program: &str, command: &mut Command) -> Outcome<Version> {
 ///
 /// # Errors
 /// There is none, or it does not tell its version.
-pub fn version_on(system: &System) -> Outcome<Version> {
+pub fn version(system: &System) -> Outcome<Version> {
     if system.is_here() {
-        return version();
+        process::need("tshark", "tshark")?;
     }
-    let mut command = system.command("tshark", false);
-    version_said("tshark", command.env("PATH", system.path()))
-}
-
-/// The installed version of tshark.
-///
-/// # Errors
-/// There is none.
-pub fn version() -> Outcome<Version> {
-    program_version("tshark")?.ok_or_else(|| {
-        Failure::new("tshark is not installed")
-            .todo("run `cargo xtask install-plugin`, or install tshark")
-    })
+    version_of(system.command("tshark", false).env("PATH", system.path()))
 }
 
 /// The version of the installed headers.
@@ -143,9 +131,7 @@ pub fn version() -> Outcome<Version> {
 /// pkg-config does not find them.
 pub fn headers_version() -> Outcome<Version> {
     let text = process::stdout(Command::new("pkg-config").args(["--modversion", "wireshark"]))?;
-    let text = text.trim();
-    Version::find(text)
-        .ok_or_else(|| Failure::new(format!("`pkg-config --modversion wireshark` says {text:?}")))
+    Version::find(&text).with_context(|| format!("`pkg-config --modversion wireshark`: {text:?}"))
 }
 
 /// Refuses headers of another minor version than the program: the plugin would not load.
@@ -153,22 +139,20 @@ pub fn headers_version() -> Outcome<Version> {
 /// # Errors
 /// They differ.
 pub fn agree(program: Version, headers: Version) -> Outcome {
-    if program.same_minor(headers) {
-        return Ok(());
-    }
-    Err(Failure::new(format!("tshark is {program}, but the headers that pkg-config finds are of {headers}")).todo(
-        format!(
-            "set PKG_CONFIG_PATH to the folder with wireshark.pc of {}.{}, or PATH to the tshark of {}.{}",
-            program.major, program.minor, headers.major, headers.minor
-        ),
-    ))
+    let ((major, minor), (other_major, other_minor)) = (program.minor(), headers.minor());
+    ensure!(
+        program.minor() == headers.minor(),
+        "tshark is {program}, but the headers that pkg-config finds are of {headers}\n  what to do: set PKG_CONFIG_PATH \
+         to the folder with wireshark.pc of {major}.{minor}, or PATH to the tshark of {other_major}.{other_minor}"
+    );
+    Ok(())
 }
 
 /// `tshark -G …`, with nothing in the environment that moves its plugin folders.
-fn ask(system: &System, report: &str) -> Command {
+fn report(system: &System, name: &str) -> Command {
     let mut command = system.command("tshark", false);
     command
-        .args(["-G", report])
+        .args(["-G", name])
         .env("PATH", system.path())
         .env_remove("WIRESHARK_PLUGIN_DIR")
         .env_remove("WIRESHARK_EXTCAP_DIR")
@@ -176,12 +160,12 @@ fn ask(system: &System, report: &str) -> Command {
     command
 }
 
-/// The folder that `tshark -G folders` names so, by the first of these names that it has.
+/// The folder that the installed `tshark -G folders` names so, by the first of these names that it has.
 ///
 /// # Errors
 /// tshark failed.
 pub fn folder(names: &[&str]) -> Outcome<Option<PathBuf>> {
-    let text = process::stdout(&mut ask(&System::HERE, "folders"))?;
+    let text = process::stdout(&mut report(&System::HERE, "folders"))?;
     Ok(names.iter().find_map(|name| named(&text, name)))
 }
 
@@ -202,24 +186,13 @@ pub struct PluginFolders {
 }
 
 impl PluginFolders {
-    /// Asks tshark.
-    ///
-    /// # Errors
-    /// tshark failed, or did not name them.
-    pub fn ask() -> Outcome<Self> {
-        Self::ask_on(&System::HERE)
-    }
-
     /// Asks a system's tshark; the folders are named as it names them.
     ///
     /// # Errors
-    /// As [`PluginFolders::ask`].
-    pub fn ask_on(system: &System) -> Outcome<Self> {
-        let text = process::stdout(&mut ask(system, "folders"))?;
-        Self::read(&text).ok_or_else(|| {
-            Failure::new("`tshark -G folders` names no plugin folders")
-                .todo("look at what it prints")
-        })
+    /// tshark failed, or did not name them.
+    pub fn of(system: &System) -> Outcome<Self> {
+        let text = process::stdout(&mut report(system, "folders"))?;
+        Self::read(&text).context("`tshark -G folders` names no plugin folders")
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -233,10 +206,9 @@ impl PluginFolders {
     #[must_use]
     pub fn for_user(&self, root: bool) -> (PathBuf, PathBuf) {
         let (global, personal) = (self.global.join("epan"), self.personal.join("epan"));
-        if root {
-            (global, personal)
-        } else {
-            (personal, global)
+        match root {
+            true => (global, personal),
+            false => (personal, global),
         }
     }
 }
@@ -252,37 +224,31 @@ pub struct Plugin {
     pub path: PathBuf,
 }
 
-/// The plugin of that file name, or the program that captures, among those the installed Wireshark loads for this user, and
-/// what tshark said on standard error.
-///
-/// # Errors
-/// tshark failed.
-fn loaded(file: &str) -> Outcome<(Option<Plugin>, String)> {
-    listed(&mut ask(&System::HERE, "plugins"), file)
-}
-
 /// Checks that what was put at `target` is what the installed Wireshark loads for this user, and returns it.
 ///
 /// # Errors
 /// It loads another, or none; `todo` says what to do about that.
 pub fn check_loaded(file: &str, target: &Path, todo: &str) -> Outcome<Plugin> {
-    let written = format!("wrote {}, but", target.display());
-    match loaded(file)? {
+    let written = target.display();
+    match listed(&mut report(&System::HERE, "plugins"), file)? {
         (Some(plugin), _) if same_file(&plugin.path, target) => Ok(plugin),
         (Some(plugin), _) => {
             let other = plugin.path.display();
-            let failure = Failure::new(format!("{written} Wireshark loads {other} instead"));
-            Err(failure.todo(format!("remove {other}")))
+            bail!(
+                "wrote {written}, but Wireshark loads {other} instead\n  what to do: remove {other}"
+            )
         }
-        (None, said) => {
-            let said = process::tail(&said, 8);
-            let failure = format!("{written} `tshark -G plugins` does not list it{said}");
-            Err(Failure::new(failure).todo(todo))
+        (None, complaint) => {
+            let complaint = process::tail(&complaint, 8);
+            bail!(
+                "wrote {written}, but `tshark -G plugins` does not list it{complaint}\n  what to do: {todo}"
+            )
         }
     }
 }
 
-/// The one of that file name in the list that this `tshark -G plugins` writes, and what it said on standard error.
+/// The plugin of that file name, or the program that captures, in the list that this `tshark -G plugins` writes, and what that
+/// complained of.
 ///
 /// # Errors
 /// tshark failed.
@@ -292,12 +258,11 @@ pub fn listed(command: &mut Command, file: &str) -> Outcome<(Option<Plugin>, Str
         return Err(process::failed(command, &output));
     }
     let listed = read_plugins(&String::from_utf8_lossy(&output.stdout));
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said
-        .lines()
-        .filter(|line| !line.starts_with("Running as user"));
-    let said = said.collect::<Vec<_>>().join("\n");
-    Ok((listed.into_iter().find(|p| p.file == file), said))
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let complaints = complaints.lines();
+    let complaints = complaints.filter(|line| !line.starts_with("Running as user"));
+    let complaints = complaints.collect::<Vec<_>>().join("\n");
+    Ok((listed.into_iter().find(|p| p.file == file), complaints))
 }
 
 /// Reads `tshark -G plugins`: name, version, kind, path, with tabs between.
@@ -356,7 +321,7 @@ mod tests {
 
     #[test]
     fn says_what_is_supported() {
-        assert_eq!(V4_0_17.supported(), Ok(()));
+        assert!(V4_0_17.supported().is_ok());
         let text = Version {
             major: 4,
             minor: 2,
@@ -375,15 +340,15 @@ mod tests {
 
     #[test]
     fn headers_must_be_of_the_same_minor_version() {
-        assert_eq!(
+        assert!(
             agree(
                 V4_0_17,
                 Version {
                     micro: 3,
                     ..V4_0_17
                 }
-            ),
-            Ok(())
+            )
+            .is_ok()
         );
         let text = agree(
             V4_0_17,

@@ -12,10 +12,10 @@ fn the_sample_captures_are_as_committed() {
         fcn_skip::skipped!("golden decodings need {}", packages::describe(&lacking));
         return;
     }
-    let tshark = Tshark::with_this_plugin().unwrap();
+    let tshark = Tshark::with_this_plugin(false).unwrap();
     let generator = Generator::build().unwrap();
     let folder = captures::folder().unwrap();
     if let Err(e) = captures::check(&folder, &generator, Some(&tshark)) {
-        panic!("{e}");
+        panic!("{e:#}");
     }
 }

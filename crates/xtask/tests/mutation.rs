@@ -15,7 +15,7 @@ fn damaged_packets_do_no_harm() {
         fcn_skip::skipped!("damaged packets need {}", packages::describe(&lacking));
         return;
     }
-    let with = Tshark::with_this_plugin().unwrap();
+    let with = Tshark::with_this_plugin(false).unwrap();
     let mut bench = Bench::new(with, Tshark::stock().unwrap()).unwrap();
     // Each adds everything to the tree; the first in two passes, the second through what prints every field, the last
     // through statistics.

@@ -13,7 +13,7 @@ fn ready() -> Option<Tshark> {
         fcn_skip::skipped!("the profile needs {}", packages::describe(&lacking));
         return None;
     }
-    let tshark = Tshark::with_this_plugin().unwrap();
+    let tshark = Tshark::with_this_plugin(false).unwrap();
     tshark
         .add_profile(&profile::source().unwrap(), profile::NAME)
         .unwrap();

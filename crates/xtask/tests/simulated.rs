@@ -25,7 +25,7 @@ fn tshark() -> Option<Tshark> {
         fcn_skip::skipped!("decoding needs {}", packages::describe(&lacking));
         return None;
     }
-    Some(Tshark::with_this_plugin().unwrap())
+    Some(Tshark::with_this_plugin(false).unwrap())
 }
 
 /// What `tshark -z expert` lists: group, protocol and summary.
@@ -79,7 +79,7 @@ fn counted(tshark: &Tshark, capture: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Notifications by kind, as the ground truth has them.
-fn told(truth: &Path) -> BTreeMap<String, u64> {
+fn in_truth(truth: &Path) -> BTreeMap<String, u64> {
     let truth: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
     let mut counts = BTreeMap::new();
@@ -99,7 +99,7 @@ fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> u64 {
         assert_ne!(found[0], "Malformed", "{name}: {found:?}");
     }
     let counts = counted(tshark, capture);
-    assert_eq!(counts, told(truth), "{name}");
+    assert_eq!(counts, in_truth(truth), "{name}");
     counts.values().sum()
 }
 
@@ -107,7 +107,7 @@ fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> u64 {
 fn samples_agree_with_their_truth() {
     let Some(tshark) = tshark() else { return };
     let folder = captures::folder().unwrap();
-    for sample in captures::ALL {
+    for sample in captures::all() {
         let Some(truth) = sample.truth_name() else {
             continue;
         };
@@ -130,13 +130,13 @@ fn scenarios_as_built_in_agree_with_their_truth() {
     let Some(tshark) = tshark() else { return };
     let generator = Generator::build().unwrap();
     let folder = TempDir::new(false).unwrap();
-    let simulated: Vec<&str> = captures::ALL
+    let simulated: Vec<&str> = captures::all()
         .iter()
         .filter(|sample| sample.scene == Scene::Simulation)
         .map(|sample| sample.scenario)
         .collect();
     for name in generator.names().unwrap() {
-        let sampled = captures::ALL.iter().any(|sample| sample.scenario == name);
+        let sampled = captures::all().iter().any(|sample| sample.scenario == name);
         assert!(sampled, "no sample of {name}");
         if simulated.contains(&name.as_str()) {
             let capture = folder.path().join(format!("{name}.pcapng"));
@@ -152,8 +152,8 @@ fn scenarios_as_built_in_agree_with_their_truth() {
 fn what_is_broken_is_found() {
     let Some(tshark) = tshark() else { return };
     let folder = captures::folder().unwrap();
-    let malformed = captures::ALL
-        .iter()
+    let malformed = captures::all()
+        .into_iter()
         // Wireshark shows routing itself, without the drafts' rules.
         .filter(|sample| sample.scenario == "malformed" && sample.name != "malformed-pnc");
     let mut checked = 0;

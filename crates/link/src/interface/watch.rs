@@ -39,6 +39,15 @@ impl LinkEvent {
     pub const fn ends_run(self) -> bool {
         !matches!(self, Self::Back)
     }
+
+    /// What led to the state that a link is in.
+    const fn to(link: &Link) -> Self {
+        match (link.is_up(), link.carrier) {
+            (false, _) => Self::Down,
+            (true, false) => Self::NoCarrier,
+            (true, true) => Self::Back,
+        }
+    }
 }
 
 impl fmt::Display for LinkEvent {
@@ -49,35 +58,6 @@ impl fmt::Display for LinkEvent {
             Self::NoCarrier => "it has no carrier: the cable is out, or the other end is down",
             Self::Back => "it is back",
         })
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Ready,
-    NoCarrier,
-    Down,
-    Gone,
-}
-
-impl State {
-    const fn of(link: &Link) -> Self {
-        if !link.is_up() {
-            Self::Down
-        } else if link.carrier {
-            Self::Ready
-        } else {
-            Self::NoCarrier
-        }
-    }
-
-    const fn event(self) -> LinkEvent {
-        match self {
-            Self::Ready => LinkEvent::Back,
-            Self::NoCarrier => LinkEvent::NoCarrier,
-            Self::Down => LinkEvent::Down,
-            Self::Gone => LinkEvent::Gone,
-        }
     }
 }
 
@@ -119,7 +99,7 @@ impl LinkWatch {
         if let Some(event) = self.link.next_event() {
             return Some(event);
         }
-        if self.link.state == State::Gone {
+        if self.link.state == LinkEvent::Gone {
             return None;
         }
         for _ in 0..PER_POLL {
@@ -187,7 +167,7 @@ impl LinkWatch {
                 self.stale = false;
             }
             Ok(None) => {
-                self.link.state = State::Gone;
+                self.link.state = LinkEvent::Gone;
                 self.stale = false;
             }
             Err(_) => self.stale = true,
@@ -219,13 +199,13 @@ fn subscribe() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// What is known of the interface, and what of it was told.
+/// What became of the interface last, and what of it was reported.
 #[derive(Debug)]
 struct Watched {
     index: u32,
     name: String,
-    state: State,
-    reported: State,
+    state: LinkEvent,
+    reported: LinkEvent,
 }
 
 impl Watched {
@@ -233,17 +213,15 @@ impl Watched {
         Self {
             index,
             name: name.to_owned(),
-            state: State::Ready,
-            reported: State::Ready,
+            state: LinkEvent::Back,
+            reported: LinkEvent::Back,
         }
     }
 
     fn next_event(&mut self) -> Option<LinkEvent> {
-        if self.state != self.reported {
-            self.reported = self.state;
-            return Some(self.state.event());
-        }
-        None
+        let changed = self.state != self.reported;
+        self.reported = self.state;
+        changed.then_some(self.state)
     }
 
     fn take_datagram(&mut self, datagram: &[u8]) {
@@ -261,7 +239,7 @@ impl Watched {
                 continue;
             }
             if gone {
-                self.state = State::Gone;
+                self.state = LinkEvent::Gone;
             } else {
                 self.take(&link);
             }
@@ -270,13 +248,13 @@ impl Watched {
 
     fn take(&mut self, link: &Link) {
         // Its number may be given to another interface, which is not this one come back.
-        if self.state == State::Gone {
+        if self.state == LinkEvent::Gone {
             return;
         }
         self.state = if self.name == link.name {
-            State::of(link)
+            LinkEvent::to(link)
         } else {
-            State::Gone
+            LinkEvent::Gone
         };
     }
 }

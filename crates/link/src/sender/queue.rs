@@ -43,8 +43,11 @@ pub fn send<T: Transmit, S: Source, C: Clock>(
     };
     match settings.pace {
         Pace::Top => run.top(start),
-        Pace::Own => run.timed(start, timing, &mut Own),
-        Pace::Rate(rate) => run.timed(start, timing, &mut AtRate(RateClock::new(rate), rate)),
+        Pace::Own => run.timed(start, timing, Schedule::Own),
+        Pace::Rate(rate) => {
+            let schedule = Schedule::AtRate(RateClock::new(rate), rate);
+            run.timed(start, timing, schedule)
+        }
     }
 }
 
@@ -59,50 +62,39 @@ struct Run<'a, T, S, C> {
     left: u64,
 }
 
-/// When frames are due: nanoseconds since the start of the run.
-trait Schedule {
-    fn due(&self, at: u64) -> u64;
-    fn count(&mut self, len: usize);
-    /// How much sooner than due a frame may leave, together with one before it.
-    fn together(&self, len: usize, burst: usize) -> u64;
+/// When frames are due.
+enum Schedule {
+    /// By the source's own timing.
+    Own,
+    /// At a rate.
+    AtRate(RateClock, Rate),
 }
 
-/// By the source's own timing.
-struct Own;
-
-impl Schedule for Own {
+impl Schedule {
+    /// In nanoseconds since the start of the run.
     #[inline]
     fn due(&self, at: u64) -> u64 {
-        at
-    }
-
-    #[inline]
-    fn count(&mut self, _: usize) {}
-
-    #[inline]
-    fn together(&self, _: usize, _: usize) -> u64 {
-        TOGETHER
-    }
-}
-
-/// At a rate.
-struct AtRate(RateClock, Rate);
-
-impl Schedule for AtRate {
-    #[inline]
-    fn due(&self, _: u64) -> u64 {
-        self.0.due()
+        match self {
+            Self::Own => at,
+            Self::AtRate(clock, _) => clock.due(),
+        }
     }
 
     #[inline]
     fn count(&mut self, len: usize) {
-        self.0.count(len);
+        if let Self::AtRate(clock, _) = self {
+            clock.count(len);
+        }
     }
 
+    /// How much sooner than due a frame may leave, together with one before it.
     #[inline]
     fn together(&self, len: usize, burst: usize) -> u64 {
-        // Gaps are not whole nanoseconds: one more for each. The burst's size keeps the next one's frames out.
-        (self.1.gap(len) + 1).saturating_mul(burst as u64 - 1)
+        match self {
+            Self::Own => TOGETHER,
+            // Gaps are not whole nanoseconds: one more for each. The burst's size keeps the next one's frames out.
+            Self::AtRate(_, rate) => (rate.gap(len) + 1).saturating_mul(burst as u64 - 1),
+        }
     }
 }
 
@@ -184,7 +176,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
         mut self,
         start: u64,
         timing: &mut Timing,
-        schedule: &mut impl Schedule,
+        mut schedule: Schedule,
     ) -> Result<(), TransmitError> {
         let start = start.saturating_add(self.settings.offset.as_nanos() as u64);
         let epoch = self.settings.epoch;

@@ -181,36 +181,19 @@ fn work<S: Source>(
         Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
     };
     let began = Instant::now();
+    let (times, watched) = ((&mut clock, start), (halt, live, &mut timing));
     let (result, counts, end) = match &mut queue {
-        Queue::Xdp(link) => one(
-            &mut **link,
-            &mut source,
-            (&mut clock, start),
-            &settings,
-            (halt, live, &mut timing),
-        ),
-        Queue::Packet(link) => one(
-            &mut **link,
-            &mut source,
-            (&mut clock, start),
-            &settings,
-            (halt, live, &mut timing),
-        ),
-        Queue::File(link) if link.is_live() => one(
-            &mut **link,
-            &mut source,
-            (&mut clock, start),
-            &settings,
-            (halt, live, &mut timing),
-        ),
-        Queue::File(link) => one(
-            &mut **link,
-            &mut source,
-            (&mut Virtual::new(start), start),
-            &settings,
+        Queue::Xdp(link) => one(&mut **link, &mut source, times, &settings, watched),
+        Queue::Packet(link) => one(&mut **link, &mut source, times, &settings, watched),
+        Queue::File(link) if link.is_live() => {
+            one(&mut **link, &mut source, times, &settings, watched)
+        }
+        Queue::File(link) => {
+            let times = (&mut Virtual::new(start), start);
             // That a frame was written at its virtual time is no measurement.
-            (halt, live, &mut Timing::default()),
-        ),
+            let watched = (halt, live, &mut Timing::default());
+            one(&mut **link, &mut source, times, &settings, watched)
+        }
     };
     let time_up = settings
         .duration

@@ -4,7 +4,7 @@ use super::program::{Program, ProgramMode};
 use super::ring::Consumer;
 use super::socket::{Copying, Socket, Step, Wanted, XdpError};
 use super::umem::Layout;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 use rustix::net::{RecvFlags, recv};
 use std::io;
@@ -100,16 +100,8 @@ impl XdpReceive {
         if count > 0 {
             return Ok(count);
         }
-        let timeout = Timespec {
-            tv_sec: for_.as_secs() as i64,
-            tv_nsec: for_.subsec_nanos().into(),
-        };
-        let mut fds = [PollFd::from_borrowed_fd(self.socket.fd(), PollFlags::IN)];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        let events = self.socket.wait(PollFlags::IN, for_)?;
+        if events.intersects(PollFlags::ERR | PollFlags::HUP) {
             return Err(io::ErrorKind::NotConnected.into());
         }
         Ok(self.drain(&mut take))

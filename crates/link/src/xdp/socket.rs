@@ -2,6 +2,7 @@
 
 use super::ring::{Consumer, Producer};
 use super::umem::{Layout, Umem};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
@@ -213,6 +214,16 @@ impl Socket {
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Waits for one of `events`, at most `for_`, or until a signal comes; returns what there is.
+    pub(super) fn wait(&self, events: PollFlags, for_: Duration) -> Result<PollFlags, Errno> {
+        let timeout = Timespec::try_from(for_).map_err(|_| Errno::INVAL)?;
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(fds[0].revents()),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// `None` where the kernel does not say.

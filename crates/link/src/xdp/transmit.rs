@@ -7,7 +7,7 @@ use super::umem::Layout;
 use crate::backend::SlotCount;
 use crate::slots::assert_fits;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 use rustix::net::{SendFlags, send};
@@ -253,18 +253,10 @@ impl Transmit for XdpTransmit {
             return Ok(());
         }
         // Zero copy: the driver says when it has sent something. Copying, polling sends.
-        let timeout = Timespec {
-            tv_sec: for_.as_secs() as i64,
-            tv_nsec: for_.subsec_nanos().into(),
-        };
-        let mut fds = [PollFd::from_borrowed_fd(self.socket.fd(), PollFlags::OUT)];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => {
-                if let Some(error) = TransmitError::of(&self.mode.target, errno.into()) {
-                    return Err(error);
-                }
-            }
+        if let Err(errno) = self.socket.wait(PollFlags::OUT, for_)
+            && let Some(error) = TransmitError::of(&self.mode.target, errno.into())
+        {
+            return Err(error);
         }
         self.reap();
         Ok(())

@@ -9,10 +9,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pcap_file::pcap::PcapReader;
+use anyhow::{Context, bail, ensure};
 
 use super::netns::{self, End, Options, Pair};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::packets;
 use crate::process::{self, Running};
 
 /// How often the counters are read.
@@ -51,8 +52,8 @@ impl Link {
             queues: queues.max(1).into(),
             ..Options::default()
         };
-        let pair = Pair::with("a benchmark", &options)
-            .ok_or_else(|| Failure::new("no network namespaces can be made"))?;
+        let pair = Pair::with("a benchmark", &options);
+        let pair = pair.context("no network namespaces can be made")?;
         for end in End::BOTH {
             let silent = "arp off multicast off".split(' ');
             let words = ["link", "set", pair.interface(end)].into_iter();
@@ -116,8 +117,7 @@ impl Counters {
     fn read(&self, name: &str) -> Outcome<u64> {
         let file = self.folder.join("statistics").join(name);
         let text = fs_err::read_to_string(&file)?;
-        let bad = |e| Failure::new(format!("{}: {e}", file.display()));
-        text.trim().parse().map_err(bad)
+        (text.trim().parse()).with_context(|| file.display().to_string())
     }
 
     fn frames(&self) -> Outcome<u64> {
@@ -169,15 +169,11 @@ impl Run {
     /// # Errors
     /// It failed, or did not end.
     pub fn succeeded(&self, what: &str) -> Outcome {
-        if self.status.success() && !self.cut_off {
-            return Ok(());
-        }
-        let said = process::tail(&self.stderr, 12);
-        let how = match self.cut_off {
-            true => "did not end".to_owned(),
-            false => self.status.to_string(),
-        };
-        Err(Failure::new(format!("{what}: {how}{said}")))
+        let complaint = process::tail(&self.stderr, 12);
+        ensure!(!self.cut_off, "{what}: did not end{complaint}");
+        let status = self.status;
+        ensure!(status.success(), "{what}: {status}{complaint}");
+        Ok(())
     }
 
     /// A number in a tool's JSON report.
@@ -187,9 +183,9 @@ impl Run {
     pub fn reported(&self, what: &str, name: &str) -> Outcome<f64> {
         self.succeeded(what)?;
         let report: serde_json::Value = serde_json::from_str(&self.stdout)
-            .map_err(|e| Failure::new(format!("{what}: its report cannot be read: {e}")))?;
+            .with_context(|| format!("{what}: its report cannot be read"))?;
         let number = report.pointer(name).and_then(serde_json::Value::as_f64);
-        number.ok_or_else(|| Failure::new(format!("{what}: its report has no number {name}")))
+        number.with_context(|| format!("{what}: its report has no number {name}"))
     }
 }
 
@@ -207,23 +203,23 @@ fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<R
     // Not `try_wait`: that would take the ended child away, and its time in the processor with it.
     let cpu = loop {
         samples.push((began.elapsed(), counters.frames()? - before));
-        match Cpu::of(child.id()) {
+        match Cpu::of(child.0.id()) {
             Some((cpu, true)) => break cpu,
             Some(_) => {}
             None => break Cpu::default(),
         }
         if began.elapsed() > limit && !cut_off {
             cut_off = true;
-            let _ = child.kill();
+            let _ = child.0.kill();
         }
         thread::sleep(SAMPLING);
     };
     let wall = began.elapsed();
-    let status = child.wait()?;
+    let status = child.0.wait()?;
     Ok(Run {
         status,
-        stdout: written(stdout)?,
-        stderr: written(stderr)?,
+        stdout: content(stdout)?,
+        stderr: content(stderr)?,
         arrived: counters.settled()? - before,
         octets: counters.read("rx_bytes")? - octets,
         steady_pps: steady_pps(&samples),
@@ -233,7 +229,7 @@ fn run(counters: &Counters, command: &mut Command, limit: Duration) -> Outcome<R
     })
 }
 
-fn written(mut file: File) -> Outcome<String> {
+fn content(mut file: File) -> Outcome<String> {
     let mut octets = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut octets)?;
@@ -310,14 +306,13 @@ impl Recorder {
         command.args(["-i", link.receiving(), "-w"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut tcpdump = process::spawn(command.stderr(Stdio::piped()))?;
-        let stderr = tcpdump.stderr.take();
-        let stderr = stderr.ok_or_else(|| Failure::new("tcpdump has no standard error"))?;
+        let stderr = tcpdump.0.stderr.take().context("no standard error")?;
         let mut complaints = BufReader::new(stderr);
-        let mut said = String::new();
-        while !said.contains("listening on") {
-            if complaints.read_line(&mut said)? == 0 {
-                let (line, said) = (process::command_line(&command), process::tail(&said, 12));
-                return Err(Failure::new(format!("`{line}` does not record{said}")));
+        let mut text = String::new();
+        while !text.contains("listening on") {
+            if complaints.read_line(&mut text)? == 0 {
+                let (line, text) = (process::command_line(&command), process::tail(&text, 12));
+                bail!("`{line}` does not record{text}");
             }
         }
         Ok(Self {
@@ -334,22 +329,19 @@ impl Recorder {
     pub fn finish(mut self) -> Outcome<Vec<u64>> {
         // tcpdump takes up to a second to notice a block that is not full.
         thread::sleep(Duration::from_millis(1200));
-        let pid = self.tcpdump.id().to_string();
+        let pid = self.tcpdump.0.id().to_string();
         process::stdout(Command::new("kill").args(["-INT", &pid]))?;
-        let mut said = String::new();
-        self.complaints.read_to_string(&mut said)?;
-        let status = self.tcpdump.wait()?;
-        if !status.success() {
-            let said = process::tail(&said, 12);
-            return Err(Failure::new(format!("tcpdump failed ({status}){said}")));
-        }
-        let bad = |e| Failure::new(format!("{}: {e}", self.file.display()));
-        let mut reader = PcapReader::new(fs_err::File::open(&self.file)?).map_err(bad)?;
-        let mut stamps = Vec::new();
-        while let Some(packet) = reader.next_packet() {
-            stamps.push(packet.map_err(bad)?.timestamp().as_nanos() as u64);
-        }
-        Ok(stamps)
+        let mut text = String::new();
+        self.complaints.read_to_string(&mut text)?;
+        let status = self.tcpdump.0.wait()?;
+        let text = process::tail(&text, 12);
+        ensure!(status.success(), "tcpdump failed ({status}){text}");
+        let stamp = |packet: &packets::Packet| packet.time.as_nanos() as u64;
+        Ok(packets::read(&self.file)?
+            .packets
+            .iter()
+            .map(stamp)
+            .collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::arrivals::{Link, Run};
 use super::load;
-use super::programs::{LIMIT, Programs};
+use super::{LIMIT, Programs};
 use crate::failure::Outcome;
 use crate::figures::{self, median, worst};
 
@@ -19,7 +19,7 @@ const SENDER: &str = "fcn-gen run";
 /// fcn-gen fails.
 pub fn run(programs: &Programs, top: Option<f64>) -> Outcome {
     let link = Link::new(1)?;
-    let scenario = load::scenario(&programs.scratch, load::LENS[0])?;
+    let scenario = load::frames(&programs.scratch, load::LENS[0])?;
     let mut rows = Vec::new();
     for backend in ["xdp", "packet"] {
         let play = |rate: Option<u64>| -> Outcome<Run> {

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pcap_file::pcap::PcapReader;
+use anyhow::Context;
 
-use crate::failure::{Failure, Outcome};
-use crate::process;
+use crate::failure::Outcome;
+use crate::{packets, process};
 
 /// Octets of the frames sent: a CNP over IPv6, and a data packet with 1008 octets of payload.
 pub const LENS: [usize; 2] = [94, 1086];
@@ -26,25 +26,29 @@ pub fn stress(generator: &Path, scenario: &Path, count: u64, gap: u64, file: &Pa
     process::stdout(command.args(["--quiet", "--output"]).arg(file)).map(drop)
 }
 
+/// A scenario of this stress, in a file of that name.
+///
+/// # Errors
+/// It cannot be written.
+pub fn scenario(scratch: &Path, name: &str, stress: &str) -> Outcome<PathBuf> {
+    let file = scratch.join(format!("{name}.toml"));
+    let head = "about = \"A load\"\ndemonstrates = \"What it costs.\"\nseed = 1\n[stress]\n";
+    fs_err::write(&file, [head, stress].concat())?;
+    Ok(file)
+}
+
 /// A stress scenario whose frames all have `len` octets and are all different.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn scenario(scratch: &Path, len: usize) -> Outcome<PathBuf> {
-    let mix = if len == LENS[0] {
-        "[stress.mix]\ncnp = 1\n".to_owned()
-    } else {
-        let payload = len.saturating_sub(DATA_OVERHEAD);
-        format!("payload = {payload}\n[stress.mix]\ndata = 1\n")
+pub fn frames(scratch: &Path, len: usize) -> Outcome<PathBuf> {
+    let payload = len.saturating_sub(DATA_OVERHEAD);
+    let mix = match len == LENS[0] {
+        true => "[stress.mix]\ncnp = 1\n".to_owned(),
+        false => format!("payload = {payload}\n[stress.mix]\ndata = 1\n"),
     };
-    let text = format!(
-        "about = \"Frames of {len} octets, all different\"\n\
-         demonstrates = \"How fast a link takes them.\"\n\
-         seed = 1\n[stress]\nflows = 10000\nqps = 1000000\n{mix}"
-    );
-    let file = scratch.join(format!("frames-{len}.toml"));
-    fs_err::write(&file, text)?;
-    Ok(file)
+    let stress = format!("flows = 10000\nqps = 1000000\n{mix}");
+    scenario(scratch, &format!("frames-{len}"), &stress)
 }
 
 /// A capture of `count` frames of the scenario, `gap` nanoseconds apart; one written before serves again.
@@ -58,14 +62,12 @@ pub fn capture(
 ) -> Outcome<PathBuf> {
     let file = scratch.join(format!("{count}-frames-of-{len}-every-{gap}-ns.pcap"));
     if !file.is_file() {
-        let (frames, partial) = (
-            scratch.join("frames.pcapng"),
-            file.with_extension("partial"),
-        );
-        stress(generator, &scenario(scratch, len)?, count, gap, &frames)?;
+        let whole = scratch.join("frames.pcapng");
+        let partial = file.with_extension("partial");
+        stress(generator, &frames(scratch, len)?, count, gap, &whole)?;
         let mut convert = Command::new("editcap");
-        process::stdout(convert.args(["-F", "pcap"]).args([&frames, &partial]))?;
-        fs_err::remove_file(&frames)?;
+        process::stdout(convert.args(["-F", "pcap"]).args([&whole, &partial]))?;
+        fs_err::remove_file(&whole)?;
         fs_err::rename(&partial, &file)?;
     }
     Ok(file)
@@ -76,10 +78,7 @@ pub fn capture(
 /// # Errors
 /// It has none.
 pub fn first_frame(file: &Path) -> Outcome<Vec<u8>> {
-    let bad = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", file.display()));
-    let mut reader = PcapReader::new(fs_err::File::open(file)?).map_err(|e| bad(&e))?;
-    match reader.next_packet() {
-        Some(Ok(packet)) => Ok(packet.data().to_vec()),
-        _ => Err(bad(&"it has no packets")),
-    }
+    let first = packets::read(file)?.packets.into_iter().next();
+    let first = first.with_context(|| format!("{} has no packets", file.display()))?;
+    Ok(first.bytes)
 }

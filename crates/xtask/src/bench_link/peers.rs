@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arrivals::Link;
-use crate::failure::{Failure, Outcome};
+use anyhow::{Context, bail, ensure};
+
+use crate::failure::Outcome;
 use crate::process;
 
 /// Names a tcpreplay built with `--xdp`, where the one in `PATH` is an older one.
@@ -64,24 +66,26 @@ pub fn peers(cache: &Path) -> Vec<Result<Peer, String>> {
         (None, Ok(peer)) if peer.way == Way::TcpreplayXdp => Ok(peer.clone()),
         _ => build(cache).and_then(|program| tcpreplay(&program)),
     };
-    let newest = newest.and_then(|peer| match peer.way {
-        Way::TcpreplayXdp => Ok(peer),
-        _ => Err(Failure::new(format!("{peer} was built without AF_XDP"))),
+    let newest = newest.and_then(|peer| {
+        ensure!(
+            peer.way == Way::TcpreplayXdp,
+            "{peer} was built without AF_XDP"
+        );
+        Ok(peer)
     });
     // Through a packet socket, whatever else it can do; one program twice would be one measurement too many.
     let plain = |peer: &Peer| Peer {
         way: Way::Tcpreplay,
         ..peer.clone()
     };
-    let mut found = vec![installed.as_ref().map(plain).map_err(Clone::clone)];
-    if let Ok(peer) = newest.as_ref().map(plain)
-        && found[0] != Ok(peer.clone())
-    {
-        found.push(Ok(peer));
-    }
-    found.extend([newest, find("trafgen", "netsniff-ng").and_then(trafgen)]);
-    let line = |failure: Failure| failure.to_string().replace('\n', " ");
-    found.into_iter().map(|peer| peer.map_err(line)).collect()
+    let installed = installed.map(|peer| plain(&peer));
+    let newest_plain = newest.as_ref().ok().map(plain);
+    let newest_plain = newest_plain.filter(|peer| installed.as_ref().ok() != Some(peer));
+    let trafgen = find("trafgen", "netsniff-ng").and_then(trafgen);
+    let found = std::iter::once(installed).chain(newest_plain.map(Ok));
+    let line = |failure: anyhow::Error| format!("{failure:#}").replace('\n', " ");
+    let all = found.chain([newest, trafgen]);
+    all.map(|peer| peer.map_err(line)).collect()
 }
 
 /// A program in `PATH`, or among those for administrators, which a user's `PATH` leaves out.
@@ -100,11 +104,11 @@ fn build(cache: &Path) -> Outcome<PathBuf> {
         script.args(["-c", BUILD, "tcpreplay.sh"]).arg(&folder);
         let output = process::output(&mut script)?;
         if !output.status.success() {
-            let said = process::tail(&String::from_utf8_lossy(&output.stderr), 2);
-            let failure = Failure::new(format!("tcpreplay --xdp cannot be built:{said}"));
-            return Err(failure.todo(format!(
-                "build 4.5 or newer with libxdp-dev and libbpf-dev, and name it in {TCPREPLAY_VARIABLE}"
-            )));
+            let complaint = process::tail(&String::from_utf8_lossy(&output.stderr), 2);
+            bail!(
+                "tcpreplay --xdp cannot be built:{complaint}\n  what to do: build 4.5 or newer with libxdp-dev and \
+                 libbpf-dev, and name it in {TCPREPLAY_VARIABLE}"
+            );
         }
     }
     Ok(program)
@@ -114,40 +118,37 @@ fn build(cache: &Path) -> Outcome<PathBuf> {
 fn tcpreplay(program: &Path) -> Outcome<Peer> {
     let mut command = Command::new(program);
     beside(&mut command, program);
-    // It describes itself on standard error.
-    let output = process::output(command.arg("--version"))?;
-    let said = [output.stderr.clone(), output.stdout.clone()].concat();
-    let said = String::from_utf8_lossy(&said);
-    let version = word_behind(&said, "tcpreplay version: ");
-    let xdp = |line: &str| line.to_lowercase().contains("injection method: af_xdp");
+    let (text, version) = version(&mut command, "tcpreplay version: ")?;
+    let with_xdp = text.to_lowercase().contains("injection method: af_xdp");
     Ok(Peer {
-        way: match said.lines().any(xdp) {
+        way: match with_xdp {
             true => Way::TcpreplayXdp,
             false => Way::Tcpreplay,
         },
-        version: version.ok_or_else(|| process::failed(&command, &output))?,
+        version,
         program: program.to_path_buf(),
     })
 }
 
 fn trafgen(program: PathBuf) -> Outcome<Peer> {
-    let mut command = Command::new(&program);
-    // Its status is 1 even so.
-    let output = process::output(command.arg("--version"))?;
-    let version = word_behind(&String::from_utf8_lossy(&output.stdout), "trafgen ");
+    let (_, version) = version(&mut Command::new(&program), "trafgen ")?;
     Ok(Peer {
         way: Way::Trafgen,
-        version: version.ok_or_else(|| process::failed(&command, &output))?,
+        version,
         program,
     })
 }
 
-/// The word behind a line's beginning.
-fn word_behind(said: &str, beginning: &str) -> Option<String> {
-    let rest = said.lines().find_map(|line| line.strip_prefix(beginning))?;
-    let word = rest.split([' ', ',']).next()?;
-    word.starts_with(|c: char| c.is_ascii_digit())
-        .then(|| word.to_owned())
+/// What a program says of itself, on whichever stream and with whatever status, and the version behind a line's beginning.
+fn version(command: &mut Command, beginning: &str) -> Outcome<(String, String)> {
+    let output = process::output(command.arg("--version"))?;
+    let text = [&output.stderr[..], &output.stdout].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let rest = text.lines().find_map(|line| line.strip_prefix(beginning));
+    let word = rest.and_then(|rest| rest.split([' ', ',']).next());
+    let version = word.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let version = version.with_context(|| process::failed(command, &output).to_string())?;
+    Ok((text.clone(), version.to_owned()))
 }
 
 /// Lets a tcpreplay find the libraries and BPF objects that stand beside it, if such do. A program from elsewhere
@@ -206,16 +207,19 @@ impl Peer {
         Ok(command)
     }
 
-    /// Sends a capture once, at its own times, as exactly as it can; `None` if it cannot replay. Of tcpreplay's
-    /// timers `gtod`, which spins, is by far the best; with `nano`, which sleeps, p99 is hundreds of microseconds.
+    /// Whether it can replay a capture.
     #[must_use]
-    pub fn real_time(&self, link: &Link, capture: &Path, cpus: &str) -> Option<Command> {
-        if self.way == Way::Trafgen {
-            return None;
-        }
+    pub fn replays(&self) -> bool {
+        self.way != Way::Trafgen
+    }
+
+    /// Sends a capture once, at its own times, as exactly as it can. Of tcpreplay's timers `gtod`, which spins, is by far
+    /// the best; with `nano`, which sleeps, p99 is hundreds of microseconds.
+    #[must_use]
+    pub fn real_time(&self, link: &Link, capture: &Path, cpus: &str) -> Command {
         let mut command = self.replaying(link, Some(cpus));
         command.arg("--timer=gtod").arg(capture);
-        Some(command)
+        command
     }
 
     fn replaying(&self, link: &Link, cpus: Option<&str>) -> Command {
@@ -254,15 +258,18 @@ mod tests {
     #[test]
     fn reads_versions() {
         let folder = tempfile::tempdir().unwrap();
-        let said = |text: &str| tcpreplay(&saying(folder.path(), text)).map(|p| p.to_string());
+        let peer = |text: &str| {
+            let found = tcpreplay(&saying(folder.path(), text));
+            found.map(|p| p.to_string()).ok()
+        };
         let old = "tcpreplay version: 4.4.3 (build git:v4.4.3)\nCopyright\nInjection method: PF_PACKET send()\n";
-        assert_eq!(said(old), Ok("tcpreplay 4.4.3".to_owned()));
+        assert_eq!(peer(old), Some("tcpreplay 4.4.3".to_owned()));
         let new = "tcpreplay version: 4.5.5 (build git:)\nOptional injection method: AF_XDP\n";
-        assert_eq!(said(new), Ok("tcpreplay 4.5.5 --xdp".to_owned()));
-        assert!(said("usage\n").is_err());
+        assert_eq!(peer(new), Some("tcpreplay 4.5.5 --xdp".to_owned()));
+        assert_eq!(peer("usage\n"), None);
         let text = "trafgen 0.6.8 (Flutternozzle), Git id: (none)\nmultithreaded\n";
         let found = trafgen(saying(folder.path(), text)).map(|p| p.to_string());
-        assert_eq!(found, Ok("trafgen 0.6.8".to_owned()));
+        assert_eq!(found.unwrap(), "trafgen 0.6.8");
         assert!(trafgen(saying(folder.path(), "trafgen what\n")).is_err());
     }
 
@@ -283,7 +290,7 @@ mod tests {
         let program = cache.path().join("tcpreplay/tcpreplay");
         fs_err::create_dir_all(program.parent().unwrap()).unwrap();
         fs_err::write(&program, "").unwrap();
-        assert_eq!(build(cache.path()), Ok(program));
+        assert_eq!(build(cache.path()).unwrap(), program);
         let failure = build(Path::new("/dev/null/none")).unwrap_err().to_string();
         assert!(failure.contains(TCPREPLAY_VARIABLE), "{failure}");
     }
@@ -342,7 +349,7 @@ mod tests {
                 }
             };
             let mut commands = vec![peer.top_speed(&link, &load, folder.path(), None).unwrap()];
-            commands.extend(peer.real_time(&link, &file, "0"));
+            commands.extend(peer.replays().then(|| peer.real_time(&link, &file, "0")));
             for mut command in commands {
                 let line = process::command_line(&command);
                 let run = link.run(&mut command, Duration::from_secs(20)).unwrap();

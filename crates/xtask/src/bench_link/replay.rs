@@ -1,60 +1,34 @@
 //! Replaying a capture at its own times: how close the gaps between arrivals come to those of the capture.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use super::arrivals::{Link, Recorder};
 use super::load;
-use super::peers::Peer;
-use super::programs::{LIMIT, Programs, WATCHERS};
 use super::timing::{Timing, evenly, timing};
+use super::{LIMIT, Programs, WATCHERS};
 use crate::failure::Outcome;
 use crate::figures::{self, median, worst};
 
 /// How long a replay takes.
 const SPAN: Duration = Duration::from_secs(3);
 
-/// Who sends: ours, sleeping and spinning; who has nothing to do but to keep time, which tells what the machine allows;
-/// and the others.
-enum Sender<'a> {
-    Ours { spin: bool },
-    Bare,
-    Peer(&'a Peer),
+/// Who sends: its name, whether it is of this project, the command, and the figures of each round with the share of a
+/// processor that it took.
+struct Sender<'a> {
+    name: String,
+    own: bool,
+    command: Box<dyn Fn() -> Command + 'a>,
+    figures: Vec<(Timing, f64)>,
 }
 
-impl Sender<'_> {
-    fn name(&self) -> String {
-        match self {
-            Self::Ours { spin: false } => "fcn-replay".to_owned(),
-            Self::Ours { spin: true } => "fcn-replay --spin".to_owned(),
-            Self::Bare => "a bare timer, spinning".to_owned(),
-            Self::Peer(peer) => format!("{peer}, spinning"),
-        }
-    }
-
-    fn command(
-        &self,
-        (programs, link): (&Programs, &Link),
-        capture: &Path,
-        (count, gap): (u64, u64),
-    ) -> Option<Command> {
-        match self {
-            Self::Peer(peer) => peer.real_time(link, capture, &programs.senders),
-            Self::Bare => {
-                let mut command = link.sender(None, &programs.bare_timer);
-                let numbers = [load::LENS[0] as u64, count, gap];
-                command.arg(link.sending());
-                command.args(numbers.map(|number| number.to_string()));
-                Some(command)
-            }
-            Self::Ours { spin } => {
-                let mut command = link.sender(None, &programs.replayer);
-                command.arg(capture);
-                command.args(["--iface", link.sending(), "--quiet"]);
-                command.args(spin.then_some("--spin"));
-                Some(command)
-            }
+impl<'a> Sender<'a> {
+    fn new(name: &str, own: bool, command: impl Fn() -> Command + 'a) -> Self {
+        Self {
+            name: name.to_owned(),
+            own,
+            command: Box::new(command),
+            figures: Vec::new(),
         }
     }
 }
@@ -64,60 +38,77 @@ impl Sender<'_> {
 /// # Errors
 /// A program of ours fails, or arrivals cannot be recorded.
 pub fn run(programs: &Programs, gap: u64, rounds: usize) -> Outcome {
-    let link = Link::new(1)?;
+    let link = &Link::new(1)?;
     let count = SPAN.as_nanos() as u64 / gap;
-    let wanted = (load::LENS[0], count, gap);
-    let capture = load::capture(&programs.generator, &programs.scratch, wanted)?;
+    let load = (load::LENS[0], count, gap);
+    let capture = &load::capture(&programs.generator, &programs.scratch, load)?;
     let schedule = evenly(gap, count);
-    let ours = [false, true].map(|spin| Sender::Ours { spin });
-    let mut senders = Vec::from(ours);
-    senders.push(Sender::Bare);
-    senders.extend(programs.peers.iter().map(Sender::Peer));
-    let mut all: Vec<Vec<(Timing, f64)>> = senders.iter().map(|_| Vec::new()).collect();
+    let replayer = |more: &'static [&str]| {
+        move || {
+            let mut command = link.sender(None, &programs.replayer);
+            command.arg(capture).args(["--iface", link.sending()]);
+            command.arg("--quiet").args(more);
+            command
+        }
+    };
+    // It has nothing to do but to keep time, which tells what the machine allows.
+    let bare = || {
+        let mut command = link.sender(None, &programs.bare_timer);
+        let numbers = [load::LENS[0] as u64, count, gap];
+        command.arg(link.sending());
+        command.args(numbers.map(|number| number.to_string()));
+        command
+    };
+    let mut senders = vec![
+        Sender::new("fcn-replay", true, replayer(&[])),
+        Sender::new("fcn-replay --spin", true, replayer(&["--spin"])),
+        Sender::new("a bare timer, spinning", true, bare),
+    ];
+    for peer in programs.peers.iter().filter(|peer| peer.replays()) {
+        let command = || peer.real_time(link, capture, &programs.senders);
+        let name = format!("{peer}, spinning");
+        senders.push(Sender::new(&name, false, command));
+    }
     let record = programs.scratch.join("arrivals.pcap");
     for _ in 0..rounds {
-        for (sender, figures) in senders.iter().zip(&mut all) {
-            let command = sender.command((programs, &link), &capture, (count, gap));
-            let Some(mut command) = command else {
-                continue;
-            };
-            let recorder = Recorder::start(&link, &record, WATCHERS)?;
-            let run = link.run(&mut command, LIMIT)?;
+        for sender in &mut senders {
+            let recorder = Recorder::start(link, &record, WATCHERS)?;
+            let run = link.run(&mut (sender.command)(), LIMIT)?;
             let arrivals = recorder.finish()?;
-            if !matches!(sender, Sender::Peer(_)) {
-                run.succeeded(&sender.name())?;
+            if sender.own {
+                run.succeeded(&sender.name)?;
             }
             match timing(&arrivals, &schedule) {
-                Ok(timing) => figures.push((timing, run.cpu.both() / SPAN.as_secs_f64())),
-                Err(why) => println!("  {}: {why}", sender.name()),
+                Ok(timing) => {
+                    let cores = run.cpu.both() / SPAN.as_secs_f64();
+                    sender.figures.push((timing, cores));
+                }
+                Err(why) => println!("  {}: {why}", sender.name),
             }
         }
     }
     let every = gap / 1_000;
     println!("\n{count} frames, one every {every} µs, {rounds} rounds in turn, medians");
-    let measured = senders.iter().zip(&all).filter(|(_, all)| !all.is_empty());
-    let rows: Vec<_> = measured
-        .map(|(sender, figures)| row(sender, figures))
-        .collect();
+    senders.retain(|sender| !sender.figures.is_empty());
+    let rows: Vec<_> = senders.iter().map(row).collect();
     let heading = "|p50 µs|p99 µs|p99.9 µs|max µs|drift ppm|worst ppm|bursts|longest|cores";
     figures::print(heading, &rows);
     Ok(())
 }
 
-fn row(sender: &Sender<'_>, figures: &[(Timing, f64)]) -> Vec<String> {
-    let all = |of: &dyn Fn(&Timing) -> f64| -> Vec<f64> {
-        figures.iter().map(|(timing, _)| of(timing)).collect()
+fn row(sender: &Sender<'_>) -> Vec<String> {
+    let all = |of: &dyn Fn(&(Timing, f64)) -> f64| -> Vec<f64> {
+        sender.figures.iter().map(of).collect()
     };
-    let drift = all(&|t| t.drift_ppm);
-    let cores: Vec<f64> = figures.iter().map(|(_, cores)| *cores).collect();
-    let errors =
-        [0, 1, 2, 3].map(|at| format!("{:.2}", median(&all(&|t| t.errors[at] as f64 / 1e3))));
+    let drift = all(&|(t, _)| t.drift_ppm);
+    let error = |at: usize| median(&all(&|(t, _)| t.errors[at] as f64 / 1e3));
     let others = [
         format!("{:+.2}", median(&drift)),
         format!("{:+.2}", worst(&drift)),
-        median(&all(&|t| t.bursts as f64)).to_string(),
-        median(&all(&|t| t.longest_burst as f64)).to_string(),
-        format!("{:.2}", median(&cores)),
+        median(&all(&|(t, _)| t.bursts as f64)).to_string(),
+        median(&all(&|(t, _)| t.longest_burst as f64)).to_string(),
+        format!("{:.2}", median(&all(&|(_, cores)| *cores))),
     ];
-    [&[sender.name()][..], &errors, &others].concat()
+    let errors = [0, 1, 2, 3].map(|at| format!("{:.2}", error(at)));
+    [&[sender.name.clone()][..], &errors, &others].concat()
 }

@@ -1,7 +1,9 @@
 //! How well frames kept their times: arrivals against a schedule. Pure arithmetic, no clock.
 //! Not here: recording arrivals (`arrivals.rs`).
 
-use crate::failure::{Failure, Outcome};
+use anyhow::ensure;
+
+use crate::failure::Outcome;
 
 /// What a run's arrivals say of its sender's timing. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,15 +32,15 @@ pub fn evenly(gap: u64, frames: u64) -> Vec<u64> {
 /// The two cannot be compared: frames were lost or doubled, and which of them answers to which time is not known; or there
 /// are no gaps.
 pub fn timing(arrived: &[u64], scheduled: &[u64]) -> Outcome<Timing> {
-    if arrived.len() != scheduled.len() {
-        let (arrived, scheduled) = (arrived.len(), scheduled.len());
-        return Err(Failure::new(format!(
-            "{arrived} frames recorded of {scheduled} scheduled"
-        )));
-    }
-    if scheduled.first() == scheduled.last() {
-        return Err(Failure::new("a schedule of one moment has no gaps"));
-    }
+    let (recorded, planned) = (arrived.len(), scheduled.len());
+    ensure!(
+        recorded == planned,
+        "{recorded} frames recorded of {planned} scheduled"
+    );
+    ensure!(
+        scheduled.first() != scheduled.last(),
+        "a schedule of one moment has no gaps"
+    );
     let gaps: Vec<(i64, i64)> = arrived
         .windows(2)
         .zip(scheduled.windows(2))

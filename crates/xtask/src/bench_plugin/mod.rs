@@ -75,19 +75,19 @@ pub fn run(rounds: usize, count: u64) -> Outcome {
     );
     let mut rows = Vec::new();
     for (name, with_plugin, with_peer, stock) in CASES {
-        let (mut alone, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut alone, mut plugin, mut lua) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds.max(1) {
             alone.push(seconds(&without, &capture, &[], stock)?);
-            ours.push(seconds(&with, &capture, &[], with_plugin)?);
+            plugin.push(seconds(&with, &capture, &[], with_plugin)?);
             if let Some(arguments) = with_peer.filter(|_| has_lua) {
-                theirs.push(seconds(&without, &capture, &["-X", &peer], arguments)?);
+                lua.push(seconds(&without, &capture, &["-X", &peer], arguments)?);
             }
         }
         rows.push(vec![
             name.to_owned(),
             format!("{:.2}", median(&alone) * 1e6 / count as f64),
-            ratio(&ours, &alone),
-            ratio(&theirs, &alone),
+            ratio(&plugin, &alone),
+            ratio(&lua, &alone),
         ]);
     }
     let heading = "|µs a packet without|× with the plugin|× with the Lua peer";
@@ -114,17 +114,11 @@ fn peer_works(tshark: &Tshark, peer: &str, capture: &Path) -> Outcome<bool> {
 
 /// User and system time of a run.
 fn seconds(tshark: &Tshark, capture: &Path, first: &[&str], then: &[&str]) -> Outcome<f64> {
-    // The shell is asked: children's times cannot be had without unsafe code.
-    let timed = "TIMEFORMAT='%U %S'; time \"$@\" >/dev/null 2>&1 || echo failed >&2";
-    let mut command = tshark.command_under(&["bash", "-c", timed, "bash"]);
+    let mut command = tshark.command();
     command.args(first).arg("-r").arg(capture).args(then);
-    let output = process::output(command.stdin(Stdio::null()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let mut numbers = said.split_whitespace().map(str::parse::<f64>);
-    match (numbers.next(), numbers.next(), numbers.next()) {
-        (Some(Ok(user)), Some(Ok(system)), None) => Ok(user + system),
-        _ => Err(process::failed(&command, &output)),
-    }
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let usage = process::run(command.stderr(Stdio::null()))?;
+    Ok((usage.utime + usage.stime).as_secs_f64())
 }
 
 /// How many times as long: the middle of the rounds, and their range; nothing where nothing was run.

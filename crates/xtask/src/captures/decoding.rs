@@ -37,10 +37,7 @@ pub fn decode(tshark: &Tshark, sample: &Sample, capture: &Path) -> Outcome<Strin
         Scene::Simulation => {
             let lines = tshark.decode(capture, &["-o", COLUMNS])?;
             let protocols = format!("{DETAILS},{DETAILS_AROUND}");
-            let filter = format!(
-                "frame.number in {{{}}}",
-                telling(tshark, capture)?.join(",")
-            );
+            let filter = notable(tshark, capture)?;
             // In the second pass a packet is shown with what followed from it.
             let details = tshark.decode(capture, &["-2", "-O", &protocols, "-Y", &filter])?;
             Ok(format!("{lines}\n{details}"))
@@ -53,11 +50,12 @@ const FIELDS: &str = "frame.number cnp fastcnp fastcnp.option.number proxycn wan
     ipv6.opt.ioam.trace.remlen infiniband.bth.opcode infiniband.mad.attributeid ip.dsfield.ecn \
     ipv6.tclass.ecn";
 
-/// Numbers of the frames to show in detail.
-pub(super) fn telling(tshark: &Tshark, capture: &Path) -> Outcome<Vec<String>> {
+/// A filter for the frames to show in detail.
+pub(super) fn notable(tshark: &Tshark, capture: &Path) -> Outcome<String> {
     let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
     arguments.extend(FIELDS.split(' ').flat_map(|field| ["-e", field]));
-    Ok(first_of_each(&tshark.decode(capture, &arguments)?))
+    let numbers = first_of_each(&tshark.decode(capture, &arguments)?);
+    Ok(format!("frame.number in {{{}}}", numbers.join(",")))
 }
 
 /// The first frames of each kind, from a line of [`FIELDS`] a frame.
@@ -86,13 +84,13 @@ fn kind(values: &str) -> (String, usize) {
     let sources = [next(), next()].join(" ");
     let [protocols, trace] = [next(), next()];
     let shape = values.collect::<Vec<_>>().join(" ");
-    let said = [
+    let kinds = [
         ("cnp", cnp),
         ("fastcnp", fast),
         ("proxycn", proxy),
         ("wanfcn", wan),
     ];
-    let notification = said.iter().find(|(_, value)| !value.is_empty());
+    let notification = kinds.iter().find(|(_, value)| !value.is_empty());
     if let Some((name, _)) = notification {
         (format!("{name} {option} {sources}"), EACH)
     } else if !trace.is_empty() {

@@ -4,25 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::Context;
 use serde_json::Value;
 
 use super::samples::Sample;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::{cargo, process};
 
 /// The generator of this build.
 #[derive(Debug)]
 pub struct Generator {
     program: PathBuf,
-}
-
-/// A built-in scenario, in its own words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scenario {
-    /// Its name.
-    pub name: String,
-    /// What to look at.
-    pub demonstrates: String,
 }
 
 impl Generator {
@@ -50,7 +42,7 @@ impl Generator {
         let mut command = self.command(&[]);
         // Relative names, as in the command that the index tells people to type.
         command.args(sample.arguments()).arg("--quiet");
-        process::stdout(command.current_dir(folder)).map(|_| ())
+        process::stdout(command.current_dir(folder)).map(drop)
     }
 
     /// Writes a scenario as it is built in, with its ground truth.
@@ -59,7 +51,7 @@ impl Generator {
     /// The generator failed.
     pub fn write_default(&self, scenario: &str, capture: &Path, truth: &Path) -> Outcome {
         let mut command = self.command(&["write", scenario, "--quiet", "-o"]);
-        process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(|_| ())
+        process::stdout(command.arg(capture).arg("--truth").arg(truth)).map(drop)
     }
 
     /// What a comparison of mechanisms prints for people.
@@ -76,42 +68,28 @@ impl Generator {
     /// The generator failed, or wrote something else than its JSON.
     pub fn names(&self) -> Outcome<Vec<String>> {
         let list = self.json(&["list", "--json"])?;
-        list["scenarios"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|scenario| scenario["kind"] != "stress")
-            .map(|scenario| text(scenario, "name"))
-            .collect()
+        let scenarios = list["scenarios"].as_array().into_iter().flatten();
+        let played = scenarios.filter(|scenario| scenario["kind"] != "stress");
+        played.map(|scenario| text(scenario, "name")).collect()
     }
 
-    /// A built-in scenario, in its own words.
+    /// What to look at in a built-in scenario, in its own words.
     ///
     /// # Errors
     /// As [`Generator::names`].
-    pub fn scenario(&self, name: &str) -> Outcome<Scenario> {
-        let shown = self.json(&["show", name, "--json"])?;
-        Ok(Scenario {
-            name: text(&shown, "name")?,
-            demonstrates: text(&shown, "demonstrates")?,
-        })
+    pub fn demonstrates(&self, name: &str) -> Outcome<String> {
+        text(&self.json(&["show", name, "--json"])?, "demonstrates")
     }
 
     fn json(&self, arguments: &[&str]) -> Outcome<Value> {
         let mut command = self.command(arguments);
         let text = process::stdout(&mut command)?;
-        serde_json::from_str(&text).map_err(|error| {
-            let line = process::command_line(&command);
-            Failure::new(format!("`{line}` wrote no JSON: {error}"))
-        })
+        let line = process::command_line(&command);
+        serde_json::from_str(&text).with_context(|| format!("`{line}` wrote no JSON"))
     }
 }
 
 fn text(value: &Value, key: &str) -> Outcome<String> {
-    value[key].as_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(format!(
-            "the JSON of {} has no text `{key}`",
-            cargo::GENERATOR
-        ))
-    })
+    let text = value[key].as_str().map(str::to_owned);
+    text.with_context(|| format!("the JSON of {} has no text `{key}`", cargo::GENERATOR))
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::generator::Generator;
-use super::samples::{ALL, Sample, Scene};
-use super::written::Written;
+use super::samples::{Sample, Scene, all};
 use crate::failure::Outcome;
-use crate::{cargo, process};
+use crate::{cargo, packets, process};
 
 /// The page's file name.
 pub const NAME: &str = "README.md";
@@ -20,16 +19,13 @@ const PAGE: &str = include_str!("index.md");
 /// # Errors
 /// A capture cannot be read, or the generator does not describe a scenario.
 pub fn page(folder: &Path, generator: &Generator) -> Outcome<String> {
-    let mut told = BTreeSet::new();
-    let mut scenarios = String::new();
-    for sample in ALL.iter().filter(|sample| told.insert(sample.scenario)) {
-        let scenario = generator.scenario(sample.scenario)?;
-        let (name, about) = (scenario.name, scenario.demonstrates);
+    let samples = all();
+    let (mut described, mut scenarios) = (BTreeSet::new(), String::new());
+    for sample in samples.iter().filter(|s| described.insert(s.scenario)) {
+        let (name, about) = (sample.scenario, generator.demonstrates(sample.scenario)?);
         scenarios += &format!("\n### {name}\n\n{}\n", about.trim());
     }
-    let commands = ALL
-        .iter()
-        .map(|sample| format!("$ {}\n", command_line(sample)));
+    let commands = samples.iter().map(|s| format!("$ {}\n", command_line(s)));
     Ok(PAGE
         .replace("{simulated}", &table(folder, Scene::Simulation)?)
         .replace("{composed}", &table(folder, Scene::Gallery)?)
@@ -45,13 +41,13 @@ fn command_line(sample: &Sample) -> String {
 
 fn table(folder: &Path, scene: Scene) -> Outcome<String> {
     let mut table = "\n| capture | packets | what it shows |\n|---|---|---|\n".to_owned();
-    for sample in ALL.iter().filter(|sample| sample.scene == scene) {
+    for sample in all().iter().filter(|sample| sample.scene == scene) {
         let (file, decoded) = (sample.file_name(), sample.decoding_name());
-        let Written { about, packets } = Written::read(&folder.join(&file))?;
-        let truth = sample
-            .truth_name()
-            .map_or_else(String::new, |name| format!(", [truth]({name})"));
-        let variant = match (scene, sample.variant) {
+        let capture = packets::read(&folder.join(&file))?;
+        let (about, packets) = (capture.comment, capture.packets.len());
+        let truth = sample.truth_name();
+        let truth = truth.map_or_else(String::new, |name| format!(", [truth]({name})"));
+        let variant = match (scene, &*sample.variant) {
             (Scene::Gallery, _) | (_, "") => String::new(),
             (Scene::Simulation, set) => format!(" (`{set}`)"),
         };

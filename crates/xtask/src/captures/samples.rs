@@ -1,8 +1,6 @@
 //! Which sample captures there are, and the `fcn-gen` arguments that make each.
 //! Not here: what the scenarios and galleries are (`fcn-gen`).
 
-use Scene::{Gallery, Simulation};
-
 /// What a sample shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
@@ -13,18 +11,16 @@ pub enum Scene {
 }
 
 /// One sample capture.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sample {
     /// File name without its ending.
-    pub name: &'static str,
+    pub name: String,
     /// The built-in scenario or gallery.
     pub scenario: &'static str,
     /// What it shows.
     pub scene: Scene,
-    /// The settings that make this variant of the scenario, with semicolons between.
-    pub variant: &'static str,
-    /// The settings that keep it small, so that every packet can be in it whole, and still congested.
-    pub small: &'static str,
+    /// The setting that makes this variant of the scenario, if any.
+    pub variant: String,
 }
 
 impl Sample {
@@ -49,14 +45,14 @@ impl Sample {
     /// The name of the ground truth's file, beside it; galleries have none.
     #[must_use]
     pub fn truth_name(&self) -> Option<String> {
-        (self.scene == Simulation).then(|| format!("{}.truth.json", self.name))
+        (self.scene == Scene::Simulation).then(|| format!("{}.truth.json", self.name))
     }
 
     /// The arguments of `fcn-gen` that write it, and its ground truth, into the present folder.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut words = vec!["write".to_owned(), self.scenario.to_owned()];
-        let sets = self.variant.split("; ").chain(self.small.split("; "));
+        let sets = std::iter::once(&*self.variant).chain(small(self.scenario).split("; "));
         let sets = sets.filter(|set| !set.is_empty());
         words.extend(sets.flat_map(|set| ["--set".to_owned(), set.to_owned()]));
         words.extend(["-o".to_owned(), self.file_name()]);
@@ -67,112 +63,108 @@ impl Sample {
     }
 }
 
-const fn family(name: &'static str, gallery: &'static str, family: &'static str) -> Sample {
-    Sample {
-        name,
-        scenario: gallery,
-        scene: Gallery,
-        variant: family,
-        small: "",
+/// The settings that keep a scenario small, so that every packet can be in it whole, and still congested: slow links and small
+/// packets make as many microseconds of fewer packets, and with low thresholds the queue tells early.
+fn small(scenario: &str) -> &'static str {
+    match scenario {
+        "receiver-cnp" | "receiver-fast-cnp" => {
+            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=300us"
+        }
+        "fast-cnp" => {
+            "mtu=256; rate=1G; link.down.rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=240us"
+        }
+        "fast-cnp-ioam" => {
+            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=150us"
+        }
+        "detour" => {
+            "senders=4; mtu=256; defaults.rate=1G; link.1.rate=4G; link.wide.rate=4G; narrow=1G; host.r.rate=2500M; \
+             hold=100us; message=2KiB; defaults.marking.kmin=1kB; duration=180us"
+        }
+        "proxy" => {
+            "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=150us; \
+             vantage=[\"leaf2:spine1\", \"leaf1:s1\"]"
+        }
+        "wan-fcn" => {
+            "mtu=256; rate=500M; defaults.rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=1180us"
+        }
+        "pfc" => {
+            "mtu=256; rate=1G; link.up.rate=1G; link.down.rate=1G; host.r1.rate=500M; flow.victim.rate_limit=100M; \
+             message=2KiB; defaults.pause.xoff=3kB; defaults.pause.xon=1kB; inject.storm.start=250us; storm=3; \
+             duration=400us"
+        }
+        "incast" => {
+            "senders=4; mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=250us"
+        }
+        "victim-flow" => {
+            "mtu=256; rate=1G; flow.victim.rate_limit=400M; message=2KiB; defaults.pause.xoff=4kB; \
+             defaults.pause.xon=2kB; duration=250us"
+        }
+        "all-to-all" => {
+            "hosts=3; mtu=256; rate=1G; link.fabric.rate=400M; message=8KiB; defaults.marking.kmin=1kB; duration=300us"
+        }
+        "attack" => {
+            "mtu=256; rate=1G; defaults.marking.kmin=2kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
+             inject.replay.start=230us; inject.cnps.start=320us; duration=400us"
+        }
+        _ => "",
     }
 }
 
-const fn simulated(
-    name: &'static str,
-    scenario: &'static str,
-    variant: &'static str,
-    small: &'static str,
-) -> Sample {
-    Sample {
-        name,
-        scenario,
-        scene: Simulation,
-        variant,
-        small,
-    }
-}
+/// Name, scenario and variant of the simulated samples, in the order in which they are listed.
+const SIMULATED: &str = "\
+    receiver-cnp-ipv6           receiver-cnp       ip=6
+    receiver-cnp-ipv4           receiver-cnp       ip=4
+    fast-cnp                    fast-cnp
+    fast-cnp-ioam-preallocated  fast-cnp-ioam      trace=preallocated
+    fast-cnp-ioam-incremental   fast-cnp-ioam      trace=incremental
+    receiver-fast-cnp           receiver-fast-cnp
+    detour                      detour
+    proxy-config                proxy              known_by=config
+    proxy-option                proxy              known_by=option
+    proxy-isis                  proxy              known_by=isis
+    proxy-ospfv2                proxy              known_by=ospfv2
+    proxy-ospfv3                proxy              known_by=ospfv3
+    proxy-bgp                   proxy              known_by=bgp
+    wan-fcn-srv6                wan-fcn            tunnel=srv6
+    wan-fcn-vxlan               wan-fcn            tunnel=vxlan
+    wan-fcn-sr-mpls             wan-fcn            tunnel=sr-mpls
+    pfc                         pfc
+    incast                      incast
+    victim-flow                 victim-flow
+    all-to-all                  all-to-all
+    attack                      attack";
 
-// Slow links and small packets: as many microseconds, fewer packets. Low thresholds: the queue tells early.
-const RECEIVER_CNP: &str =
-    "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=300us";
-const FAST_CNP: &str = "mtu=256; rate=1G; link.down.rate=1G; message=2KiB; defaults.marking.kmin=2kB; \
-    duration=240us";
-const IOAM: &str = "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=150us";
-const DETOUR: &str = "senders=4; mtu=256; defaults.rate=1G; link.1.rate=4G; link.wide.rate=4G; narrow=1G; \
-    host.r.rate=2500M; hold=100us; message=2KiB; defaults.marking.kmin=1kB; duration=180us";
-const PROXY: &str = "mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=1kB; duration=150us; \
-    vantage=[\"leaf2:spine1\", \"leaf1:s1\"]";
-const WAN_FCN: &str = "mtu=256; rate=500M; defaults.rate=1G; message=2KiB; defaults.marking.kmin=2kB; \
-    duration=1180us";
-const PFC: &str = "mtu=256; rate=1G; link.up.rate=1G; link.down.rate=1G; host.r1.rate=500M; \
-    flow.victim.rate_limit=100M; message=2KiB; defaults.pause.xoff=3kB; \
-    defaults.pause.xon=1kB; inject.storm.start=250us; storm=3; duration=400us";
-const INCAST: &str =
-    "senders=4; mtu=256; rate=1G; message=2KiB; defaults.marking.kmin=2kB; duration=250us";
-const VICTIM_FLOW: &str = "mtu=256; rate=1G; flow.victim.rate_limit=400M; message=2KiB; defaults.pause.xoff=4kB; \
-    defaults.pause.xon=2kB; duration=250us";
-const ALL_TO_ALL: &str = "hosts=3; mtu=256; rate=1G; link.fabric.rate=400M; message=8KiB; \
-    defaults.marking.kmin=1kB; duration=300us";
-const ATTACK: &str = "mtu=256; rate=1G; defaults.marking.kmin=2kB; storm=5; inject.own.start=50us; \
-    inject.claimed.start=150us; inject.replay.start=230us; inject.cnps.start=320us; \
-    duration=400us";
+/// The galleries, and which families of packets in them are samples.
+const COMPOSED: [(&str, &str); 2] = [
+    (
+        "formats",
+        "cnp fast-cnp ioam fast-cnp-tunnels unaware-sender proxy-cn wan-fcn pnc rdma-cm pfc cut",
+    ),
+    ("malformed", "cnp fast-cnp ioam proxy-cn wan-fcn pnc pfc"),
+];
 
 /// The sample captures, in the order in which they are listed.
-pub const ALL: &[Sample] = &[
-    simulated("receiver-cnp-ipv6", "receiver-cnp", "ip=6", RECEIVER_CNP),
-    simulated("receiver-cnp-ipv4", "receiver-cnp", "ip=4", RECEIVER_CNP),
-    simulated("fast-cnp", "fast-cnp", "", FAST_CNP),
-    simulated(
-        "fast-cnp-ioam-preallocated",
-        "fast-cnp-ioam",
-        "trace=preallocated",
-        IOAM,
-    ),
-    simulated(
-        "fast-cnp-ioam-incremental",
-        "fast-cnp-ioam",
-        "trace=incremental",
-        IOAM,
-    ),
-    simulated("receiver-fast-cnp", "receiver-fast-cnp", "", RECEIVER_CNP),
-    simulated("detour", "detour", "", DETOUR),
-    simulated("proxy-config", "proxy", "known_by=config", PROXY),
-    simulated("proxy-option", "proxy", "known_by=option", PROXY),
-    simulated("proxy-isis", "proxy", "known_by=isis", PROXY),
-    simulated("proxy-ospfv2", "proxy", "known_by=ospfv2", PROXY),
-    simulated("proxy-ospfv3", "proxy", "known_by=ospfv3", PROXY),
-    simulated("proxy-bgp", "proxy", "known_by=bgp", PROXY),
-    simulated("wan-fcn-srv6", "wan-fcn", "tunnel=srv6", WAN_FCN),
-    simulated("wan-fcn-vxlan", "wan-fcn", "tunnel=vxlan", WAN_FCN),
-    simulated("wan-fcn-sr-mpls", "wan-fcn", "tunnel=sr-mpls", WAN_FCN),
-    simulated("pfc", "pfc", "", PFC),
-    simulated("incast", "incast", "", INCAST),
-    simulated("victim-flow", "victim-flow", "", VICTIM_FLOW),
-    simulated("all-to-all", "all-to-all", "", ALL_TO_ALL),
-    simulated("attack", "attack", "", ATTACK),
-    family("formats-cnp", "formats", "family=cnp"),
-    family("formats-fast-cnp", "formats", "family=fast-cnp"),
-    family("formats-ioam", "formats", "family=ioam"),
-    family(
-        "formats-fast-cnp-tunnels",
-        "formats",
-        "family=fast-cnp-tunnels",
-    ),
-    family("formats-unaware-sender", "formats", "family=unaware-sender"),
-    family("formats-proxy-cn", "formats", "family=proxy-cn"),
-    family("formats-wan-fcn", "formats", "family=wan-fcn"),
-    family("formats-pnc", "formats", "family=pnc"),
-    family("formats-rdma-cm", "formats", "family=rdma-cm"),
-    family("formats-pfc", "formats", "family=pfc"),
-    family("formats-cut", "formats", "family=cut"),
-    family("malformed-cnp", "malformed", "family=cnp"),
-    family("malformed-fast-cnp", "malformed", "family=fast-cnp"),
-    family("malformed-ioam", "malformed", "family=ioam"),
-    family("malformed-proxy-cn", "malformed", "family=proxy-cn"),
-    family("malformed-wan-fcn", "malformed", "family=wan-fcn"),
-    family("malformed-pnc", "malformed", "family=pnc"),
-    family("malformed-pfc", "malformed", "family=pfc"),
-];
+#[must_use]
+pub fn all() -> Vec<Sample> {
+    let simulated = SIMULATED.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some(Sample {
+            name: words.next()?.to_owned(),
+            scenario: words.next()?,
+            scene: Scene::Simulation,
+            variant: words.next().unwrap_or_default().to_owned(),
+        })
+    });
+    let composed = COMPOSED.iter().flat_map(|(gallery, families)| {
+        families.split(' ').map(move |family| Sample {
+            name: format!("{gallery}-{family}"),
+            scenario: gallery,
+            scene: Scene::Gallery,
+            variant: format!("family={family}"),
+        })
+    });
+    simulated.chain(composed).collect()
+}
 
 #[cfg(test)]
 mod tests {
@@ -181,15 +173,15 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: BTreeSet<_> = ALL.iter().map(|sample| sample.name).collect();
-        assert_eq!(names.len(), ALL.len());
+        let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
+        assert_eq!((names.len(), all().len()), (39, 39));
     }
 
     #[test]
     fn arguments_name_the_files() {
         let words = |name| {
-            let sample = ALL.iter().find(|sample| sample.name == name).unwrap();
-            sample.arguments().join(" ")
+            let sample = all().into_iter().find(|sample| sample.name == name);
+            sample.unwrap().arguments().join(" ")
         };
         assert_eq!(
             words("formats-pfc"),

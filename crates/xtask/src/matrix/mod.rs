@@ -6,9 +6,12 @@ mod release;
 
 use std::path::Path;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::bail;
+
+use crate::failure::Outcome;
 use crate::report::{Ink, heading, ink};
 use crate::runner::{self, Binary};
+use crate::suite::Options;
 use crate::system::{PLUGIN, SYSTEM, System};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::wireshark::{self, Version};
@@ -17,18 +20,12 @@ use crate::{cargo, figures};
 use release::{RELEASES, Release};
 
 /// Tests of this package that run tshark, besides the plugin's own.
-const OTHER_TESTS: [&str; 4] = ["extcap", "golden", "profile", "simulated"];
-
-/// What is to be run.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// Minor versions; all that the plugin is written for where there are none.
-    pub versions: &'a [(u32, u32)],
-    /// Use what was unpacked earlier, and fetch nothing.
-    pub no_install: bool,
-    /// Only tests with one of these in their names.
-    pub filters: &'a [String],
-}
+const OTHER_TESTS: [&str; 4] = [
+    "xtask::extcap",
+    "xtask::golden",
+    "xtask::profile",
+    "xtask::simulated",
+];
 
 /// How the tests went with one Wireshark.
 #[derive(Debug)]
@@ -43,66 +40,58 @@ pub struct Round {
 ///
 /// # Errors
 /// A plugin was not built, or a test failed.
-pub fn run(wanted: &Wanted<'_>, built: &[Binary], rounds: &mut Vec<Round>) -> Outcome<String> {
+pub fn run(options: &Options, built: &[Binary], rounds: &mut Vec<Round>) -> Outcome<String> {
     let tests: Vec<&Binary> = built.iter().filter(|binary| runs_tshark(binary)).collect();
-    if tests
-        .iter()
-        .all(|test| test.package != cargo::PLUGIN_PACKAGE)
-    {
+    if tests.iter().all(|t| t.package != cargo::PLUGIN_PACKAGE) {
         return Ok("none, since the plugin is left out, or was not built".to_owned());
     }
-    let here = wireshark::version()?;
+    let here = wireshark::version(&System::HERE)?;
     for release in &RELEASES {
-        let (major, minor) = release.wireshark;
-        let asked = wanted.versions.is_empty() || wanted.versions.contains(&release.wireshark);
-        if asked && (here.major, here.minor) != (major, minor) {
-            rounds.push(round(release, wanted, &tests));
+        let minor = release.wireshark;
+        let wanted = options.wireshark.is_empty() || options.wireshark.contains(&minor);
+        if wanted && here.minor() != minor {
+            rounds.push(round(release, options, &tests));
         }
     }
-    let said: Vec<String> = rounds
-        .iter()
-        .map(|round| format!("{}: {}", round.name, round.tally.summary()))
-        .collect();
-    let said = said.join("\n");
+    let counts = |round: &Round| format!("{}: {}", round.name, round.tally.summary());
+    let counts: Vec<String> = rounds.iter().map(counts).collect();
+    let counts = counts.join("\n");
     if rounds.iter().any(|round| round.tally.failed() > 0) {
-        return Err(Failure::new(said)
-            .todo("see above; one again: cargo xtask test --wireshark VERSION NAME"));
+        bail!(
+            "{counts}\n  what to do: see above; one again: cargo xtask test --wireshark VERSION NAME"
+        );
     }
-    Ok(said)
+    Ok(counts)
 }
 
 /// Whether its tests run tshark with the plugin.
 fn runs_tshark(binary: &Binary) -> bool {
-    let package = binary.package.as_str();
-    !binary.unit
-        && (package == cargo::PLUGIN_PACKAGE
-            || package == "xtask" && OTHER_TESTS.contains(&binary.target.as_str()))
+    let of_plugin = !binary.unit && binary.package == cargo::PLUGIN_PACKAGE;
+    of_plugin || OTHER_TESTS.contains(&binary.name.as_str())
 }
 
-fn round(release: &Release, wanted: &Wanted<'_>, tests: &[&Binary]) -> Round {
+fn round(release: &Release, options: &Options, tests: &[&Binary]) -> Round {
     let (major, minor) = release.wireshark;
     let mut round = Round {
         name: format!("{major}.{minor}, {}", release.name),
         tally: Tally::default(),
     };
-    heading(&format!(
-        "      Wireshark {major}.{minor} ({})",
-        release.name
-    ));
-    let (folder, version) = match release.ready(wanted.no_install) {
+    heading(&format!("      Wireshark {}", round.name));
+    let (folder, version) = match release.ready(options.no_install) {
         Ok(found) => found,
         Err(failure) => {
-            let reason = failure.to_string().replace('\n', " ");
+            let reason = format!("{failure:#}").replace('\n', " ");
             println!("{SKIP_MARK} Wireshark {}: {reason}", round.name);
             round.tally.note(&round.name, End::Skipped(vec![reason]));
             return round;
         }
     };
     round.name = format!("{version}, {}", release.name);
-    if let Err(failure) = tested(release, &folder, wanted, tests, &mut round.tally) {
-        println!("{}", ink(Ink::Red, &failure.to_string()));
+    if let Err(failure) = tested(release, &folder, options, tests, &mut round.tally) {
+        let failure = format!("{failure:#}");
+        println!("{}", ink(Ink::Red, &failure));
         if round.tally.failed() == 0 {
-            round.tally.note(&failure.to_string(), End::Failed);
+            round.tally.note(&failure, End::Failed);
         }
     }
     round
@@ -111,56 +100,56 @@ fn round(release: &Release, wanted: &Wanted<'_>, tests: &[&Binary]) -> Round {
 fn tested(
     release: &Release,
     folder: &Path,
-    wanted: &Wanted<'_>,
+    options: &Options,
     tests: &[&Binary],
     tally: &mut Tally,
 ) -> Outcome<String> {
     let target = cargo::target_folder(&format!("wireshark/{}/build", release.suite))?;
     let library = cargo::build_plugin_for(folder, &target)?;
     let environment = [(SYSTEM, folder), (PLUGIN, library.as_path())];
-    runner::run(tests.iter().copied(), wanted.filters, &environment, tally)
+    runner::run(tests.iter().copied(), &options.filter, &environment, tally)
 }
 
 /// The tests with every Wireshark, as a table; `here` has those of this machine.
 #[must_use]
 pub fn table(built: &[Binary], here: &Tally, rounds: &[Round]) -> Option<String> {
     let tests = built.iter().filter(|binary| runs_tshark(binary));
-    let names: Vec<String> = tests.map(|binary| binary.target.clone()).collect();
-    let version = wireshark::version_on(&System::HERE).ok()?;
+    let names: Vec<&str> = tests.map(|binary| binary.name.as_str()).collect();
+    let version = wireshark::version(&System::HERE).ok()?;
     Some(rows(&names, version, here, rounds))
 }
 
-fn rows(names: &[String], version: Version, here: &Tally, rounds: &[Round]) -> String {
-    let heading: Vec<&str> = std::iter::once("With Wireshark")
-        .chain(names.iter().map(String::as_str))
-        .collect();
-    let row = |name: &str, tally| {
+fn rows(names: &[&str], version: Version, here: &Tally, rounds: &[Round]) -> String {
+    let targets = names
+        .iter()
+        .map(|name| name.rsplit("::").next().unwrap_or(name));
+    let heading: Vec<&str> = std::iter::once("With Wireshark").chain(targets).collect();
+    let here = (format!("{version}, this machine"), here);
+    let rounds = rounds
+        .iter()
+        .map(|round| (round.name.clone(), &round.tally));
+    let row = |(name, tally): (String, &Tally)| {
         let cells = names.iter().map(|test| cell(tally, test));
         std::iter::once(format!("  {name}")).chain(cells).collect()
     };
-    let mut all: Vec<Vec<String>> = vec![row(&format!("{version}, this machine"), here)];
-    all.extend(rounds.iter().map(|round| row(&round.name, &round.tally)));
+    let all: Vec<Vec<String>> = std::iter::once(here).chain(rounds).map(row).collect();
     figures::table(&heading, &all)
 }
 
 /// "16", "15 (1 failed)", "-" where none of them ran.
-fn cell(tally: &Tally, target: &str) -> String {
-    let tests = tally.tests.iter().filter(|test| test.target == target);
-    let tally = Tally {
-        tests: tests.cloned().collect(),
-    };
-    let others = [(tally.failed(), "failed"), (tally.skipped(), "skipped")];
-    let others: Vec<String> = others
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if tally.tests.is_empty() {
-        "-".to_owned()
-    } else if others.is_empty() {
-        tally.passed().to_string()
-    } else {
-        format!("{} ({})", tally.passed(), others.join(", "))
+fn cell(tally: &Tally, binary: &str) -> String {
+    let tests = tally.tests.iter().filter(|test| test.binary == binary);
+    let tests: Vec<_> = tests.cloned().collect();
+    if tests.is_empty() {
+        return "-".to_owned();
+    }
+    let [passed, failed, skipped] = Tally { tests }.counts();
+    let others = [(failed, "failed"), (skipped, "skipped")];
+    let others = others.iter().filter(|(count, _)| *count > 0);
+    let others: Vec<String> = others.map(|(n, what)| format!("{n} {what}")).collect();
+    match others.is_empty() {
+        true => passed.to_string(),
+        false => format!("{passed} ({})", others.join(", ")),
     }
 }
 
@@ -175,26 +164,26 @@ mod tests {
             for (target, count, end) in groups {
                 for _ in 0..*count {
                     tally.note("", end.clone());
-                    tally.tests.last_mut().unwrap().target = (*target).to_owned();
+                    tally.tests.last_mut().unwrap().binary = (*target).to_owned();
                 }
             }
             tally
         };
         let here = tally(&[
-            ("decode", 16, End::Passed),
+            ("fcn-dissector::decode", 16, End::Passed),
             ("fcn-wire", 9, End::Passed),
-            ("stock", 3, End::Passed),
+            ("fcn-dissector::stock", 3, End::Passed),
         ]);
         let other = tally(&[
-            ("decode", 14, End::Passed),
-            ("decode", 1, End::Failed),
-            ("decode", 1, End::Skipped(Vec::new())),
+            ("fcn-dissector::decode", 14, End::Passed),
+            ("fcn-dissector::decode", 1, End::Failed),
+            ("fcn-dissector::decode", 1, End::Skipped(Vec::new())),
         ]);
         let rounds = [Round {
             name: "4.4.18, Debian 13".to_owned(),
             tally: other,
         }];
-        let names = ["decode", "stock"].map(str::to_owned);
+        let names = ["fcn-dissector::decode", "fcn-dissector::stock"];
         let version = Version {
             major: 4,
             minor: 0,

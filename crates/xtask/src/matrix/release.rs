@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::ensure;
+
+use crate::failure::{Outcome, Todo};
 use crate::system::System;
 use crate::wireshark::{self, Version};
 use crate::{apt, cargo};
@@ -44,27 +46,24 @@ impl Release {
     /// # Errors
     /// It cannot be had, its programs do not run here, or it has another Wireshark by now.
     pub(super) fn ready(&self, no_install: bool) -> Outcome<(PathBuf, Version)> {
-        if std::env::consts::ARCH != "x86_64" {
-            return Err(Failure::new(
-                "packages are fetched for x86_64, which this machine is not",
-            ));
-        }
+        ensure!(
+            std::env::consts::ARCH == "x86_64",
+            "packages are fetched for x86_64, which this machine is not"
+        );
         let folder = cargo::target_folder(&format!("wireshark/{}", self.suite))?;
-        if no_install && !apt::is_complete(&folder) {
-            return Err(Failure::new("not unpacked, and nothing is to be fetched"));
-        }
+        ensure!(
+            !no_install || apt::is_complete(&folder),
+            "not unpacked, and nothing is to be fetched"
+        );
         let root = apt::unpacked(&folder, self.suite, &PACKAGES)?;
-        let version = wireshark::version_on(&System::in_folder(&root)).map_err(|failure| {
-            failure.todo(
-                "run this as root, or where users may make namespaces; if it is the release that is broken: cargo clean",
-            )
-        })?;
-        if (version.major, version.minor) != self.wireshark {
-            let name = self.name;
-            return Err(Failure::new(format!(
-                "{name} has Wireshark {version} by now"
-            )));
-        }
+        let version = wireshark::version(&System::in_folder(&root)).todo(
+            "run this as root, or where users may make namespaces; if it is the release that is broken: cargo clean",
+        )?;
+        let name = self.name;
+        ensure!(
+            version.minor() == self.wireshark,
+            "{name} has Wireshark {version} by now"
+        );
         Ok((root, version))
     }
 }

@@ -1,5 +1,5 @@
-//! Damaged packets through tshark with the plugin, and through tshark without it to tell its faults from ours. What is amiss
-//! only with the plugin is reduced to the packets that it takes. Not here: which packets, and what is said of it.
+//! Damaged packets through tshark with the plugin, and through tshark without it to tell its faults from the plugin's. What is
+//! amiss only with the plugin is reduced to the packets that it takes. Not here: which packets, and what is said of it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use fastrand::Rng;
 use super::change::Change;
 use super::fields;
 use super::modes::{self, Additions, Amiss, Mode};
-use super::packets::{self, Packet};
 use crate::failure::Outcome;
+use crate::packets::{self, Packet};
 use crate::process;
 use crate::tshark::Tshark;
 
@@ -43,7 +43,7 @@ pub struct Tally {
     /// Damaged packets by change.
     pub changed: BTreeMap<String, usize>,
     /// Packets through each mode.
-    pub through: BTreeMap<&'static str, usize>,
+    pub through: BTreeMap<String, usize>,
     /// What is amiss without the plugin, too, and how often.
     pub stock: BTreeMap<String, usize>,
     /// What is amiss with the plugin alone.
@@ -52,14 +52,14 @@ pub struct Tally {
 
 impl Tally {
     fn add(&mut self, other: Self) {
-        for (change, count) in other.changed {
-            *self.changed.entry(change).or_default() += count;
-        }
-        for (mode, count) in other.through {
-            *self.through.entry(mode).or_default() += count;
-        }
-        for (what, count) in other.stock {
-            *self.stock.entry(what).or_default() += count;
+        for (all, more) in [
+            (&mut self.changed, other.changed),
+            (&mut self.through, other.through),
+            (&mut self.stock, other.stock),
+        ] {
+            for (what, count) in more {
+                *all.entry(what).or_default() += count;
+            }
         }
         self.findings.extend(other.findings);
     }
@@ -98,7 +98,7 @@ impl Bench {
     /// # Errors
     /// They do not start.
     pub fn new(with: Tshark, without: Tshark) -> Outcome<Self> {
-        let added = Additions::ask(&with, &without)?;
+        let added = Additions::of(&with, &without)?;
         Ok(Self {
             modes: modes::all(&added),
             scratch: with.scratch()?,
@@ -143,7 +143,7 @@ impl Bench {
                 command.args(["-E", &(f64::from(rate) / 1000.0).to_string()]);
                 command.args(["--seed", &random.u32(..1 << 31).to_string()]);
                 process::stdout(command.arg(&from).arg(&to))?;
-                let changed = packets::read(&to)?;
+                let changed = packets::read(&to)?.packets;
                 fs_err::remove_file(to)?;
                 changed
             }
@@ -178,17 +178,17 @@ impl Bench {
         let mut tally = Tally::default();
         for _ in 0..8 {
             let (amiss, stock) = self.compare(mode, &packets)?;
-            let ours: Amiss = amiss.difference(&stock).cloned().collect();
-            if !ours.is_empty() {
+            let own: Amiss = amiss.difference(&stock).cloned().collect();
+            if !own.is_empty() {
                 let fails = |some: &[Packet]| {
                     let (amiss, stock) = self.compare(mode, some)?;
-                    Ok(amiss.difference(&stock).any(|what| ours.contains(what)))
+                    Ok(amiss.difference(&stock).any(|what| own.contains(what)))
                 };
                 tally.findings.push(Finding {
                     packets: shrink(&packets, TRIES, fails)?,
                     mode: mode.name,
                     change: change.name(),
-                    amiss: ours,
+                    amiss: own,
                 });
                 break;
             }
@@ -208,7 +208,7 @@ impl Bench {
             })?;
             packets.retain(|packet| !guilty.contains(packet));
         }
-        tally.through.insert(mode.name, packets.len());
+        tally.through.insert(mode.name.to_owned(), packets.len());
         Ok(tally)
     }
 
@@ -220,12 +220,8 @@ impl Bench {
         for mode in &self.modes {
             tally.add(self.through(mode, change, packets.clone())?);
         }
-        println!(
-            "  {} packets, {}: {}",
-            packets.len(),
-            change.name(),
-            tally.word()
-        );
+        let (count, change, word) = (packets.len(), change.name(), tally.word());
+        println!("  {count} packets, {change}: {word}");
         Ok(tally)
     }
 
@@ -236,28 +232,17 @@ impl Bench {
     pub fn run(&self, base: &[Packet], wanted: usize, seed: u64, jobs: usize) -> Outcome<Tally> {
         let rounds = wanted.div_ceil(base.len().max(1));
         let work = (0..rounds).flat_map(|round| base.chunks(BATCH).map(move |some| (round, some)));
-        let open = Mutex::new(work);
         let total = Mutex::new(Ok(Tally::default()));
-        std::thread::scope(|scope| {
-            for _ in 0..jobs.max(1) {
-                scope.spawn(|| {
-                    loop {
-                        let next = open.lock().unwrap_or_else(PoisonError::into_inner).next();
-                        let Some((round, some)) = next else { return };
-                        let change = Change::ALL[round % Change::ALL.len()];
-                        let done = self.batch(some, change, round, seed);
-                        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-                        match (&mut *total, done) {
-                            (Ok(total), Ok(tally)) => total.add(tally),
-                            (Ok(_), Err(failure)) => *total = Err(failure),
-                            (Err(_), _) => {}
-                        }
-                        if total.as_ref().map_or(true, |t| t.findings.len() > ENOUGH) {
-                            return;
-                        }
-                    }
-                });
+        process::in_parallel(jobs, work, |(round, some)| {
+            let change = Change::ALL[round % Change::ALL.len()];
+            let done = self.batch(some, change, round, seed);
+            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&mut *total, done) {
+                (Ok(total), Ok(tally)) => total.add(tally),
+                (Ok(_), Err(failure)) => *total = Err(failure),
+                (Err(_), _) => {}
             }
+            total.as_ref().is_ok_and(|t| t.findings.len() <= ENOUGH)
         });
         total.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::packets::Packet;
+use crate::packets::Packet;
 
 /// A way of changing packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn cut(packet: &mut Packet, at: usize) {
     packet.bytes.truncate(len);
 }
 
-/// Values that were mistaken for something before, or lie on a border.
+/// Values that lie on a border; and a few small ones.
 const BORDERS: &[u32] = &[
     0,
     1,
@@ -99,14 +99,14 @@ const BORDERS: &[u32] = &[
     3,
     7,
     8,
-    0x7F,
-    0x80,
-    0xFE,
-    0xFF,
-    0x7FFF_FFFF,
-    0xFFFF_FFFF,
+    127,
+    128,
+    254,
+    255,
+    i32::MAX as u32,
+    u32::MAX,
 ];
-/// Kinds of header, option, port and opcode that lead into code of ours or of its neighbours.
+/// Kinds of header, option, port and opcode that lead into code of the plugin or of its neighbours.
 const KINDS: &[u32] = &[
     0, 1, 4, 6, 17, 41, 43, 44, 50, 51, 58, 59, 60, 89, 0x31, 0x81, 0x9E, 0x9F, 0x1E, 0x3E, 0xC2,
     1021, 1022, 4789, 4791, 0x86DD,
@@ -186,7 +186,9 @@ mod tests {
 
     fn samples() -> Vec<Packet> {
         let folder = crate::cargo::root().unwrap().join("captures");
-        super::super::packets::read(&folder.join("formats-ioam.pcapng")).unwrap()
+        crate::packets::read(&folder.join("formats-ioam.pcapng"))
+            .unwrap()
+            .packets
     }
 
     #[test]

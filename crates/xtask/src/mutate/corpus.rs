@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::packets::{self, Packet};
 use crate::failure::Outcome;
+use crate::packets::{self, Packet};
 
 /// Link types of the frame targets, in the order of their first octet.
 const LINKS: [u32; 5] = [1, 101, 113, 276, 0];

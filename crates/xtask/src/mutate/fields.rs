@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::failure::{Failure, Outcome};
+use anyhow::Context;
+
+use crate::failure::Outcome;
 use crate::pdml::attribute;
 use crate::process;
 use crate::tshark::Tshark;
@@ -23,8 +25,7 @@ pub fn places(tshark: &Tshark, capture: &Path) -> Outcome<Vec<Vec<Range<usize>>>
     command.arg(tshark.inside(capture));
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = process::spawn(&mut command)?;
-    let out = child.stdout.take();
-    let out = out.ok_or_else(|| Failure::new("tshark has no standard output"))?;
+    let out = child.0.stdout.take().context("no standard output")?;
     let mut found: Vec<Vec<Range<usize>>> = Vec::new();
     for line in BufReader::new(out).lines() {
         let line = line?;
@@ -36,8 +37,8 @@ pub fn places(tshark: &Tshark, capture: &Path) -> Outcome<Vec<Vec<Range<usize>>>
             last.push(place);
         }
     }
-    // A packet that stock Wireshark falls over is for the modes to find: what was told before serves.
-    child.wait()?;
+    // A packet that stock Wireshark falls over is for the modes to find: what was printed before serves.
+    child.0.wait()?;
     Ok(found)
 }
 
@@ -53,6 +54,7 @@ fn place(line: &str) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets;
 
     #[test]
     fn the_fields_of_a_fast_cnp_are_found() {
@@ -63,8 +65,9 @@ mod tests {
         let folder = crate::captures::folder().unwrap();
         let tshark = Tshark::stock().unwrap();
         let capture = tshark.scratch().unwrap().join("a.pcapng");
-        let packets = super::super::packets::read(&folder.join("formats-fast-cnp.pcapng")).unwrap();
-        super::super::packets::write(&capture, &packets).unwrap();
+        let packets = packets::read(&folder.join("formats-fast-cnp.pcapng"));
+        let packets = packets.unwrap().packets;
+        packets::write(&capture, &packets).unwrap();
         let found = places(&tshark, &capture).unwrap();
         assert_eq!(found.len(), packets.len());
         let at = packets.iter().position(|packet| packet.bytes[20] == 60);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::bench_link::load::stress;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::report::Took;
 use crate::tshark::Tshark;
 use crate::{cargo, figures, process};
@@ -24,8 +24,6 @@ const RUNS: [(&str, &[&str], &[&str]); 2] = [
         &["-Y", "infiniband.bth.opcode == 255"],
     ),
 ];
-/// How often the memory is looked at.
-const LOOKS: Duration = Duration::from_millis(20);
 /// The part of the packets after which all flows are known.
 const PART: u64 = 5;
 
@@ -43,8 +41,8 @@ pub fn run(with: &Tshark, without: &Tshark, count: u64) -> Outcome {
         "most resident memory in MB over {count} packets, half of them notifications about 64 QPs"
     );
     let mut rows = Vec::new();
-    for (name, ours, theirs) in RUNS {
-        for (who, tshark, arguments) in [("without", without, theirs), ("with", with, ours)] {
+    for (name, plugin, stock) in RUNS {
+        for (who, tshark, arguments) in [("without", without, stock), ("with", with, plugin)] {
             let began = Instant::now();
             let first = peak(tshark, &capture, count / PART, arguments)?;
             let all = peak(tshark, &capture, count, arguments)?;
@@ -69,23 +67,5 @@ fn peak(tshark: &Tshark, capture: &Path, packets: u64, arguments: &[&str]) -> Ou
     command.args(["-n", "-r"]).arg(tshark.inside(capture));
     command.args(["-c", &packets.to_string()]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = process::spawn(&mut command)?;
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = None;
-    let ended = loop {
-        // Of a process that has ended there is none.
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
-        peak = kib.or(peak);
-        match child.try_wait()? {
-            Some(status) => break status,
-            None => std::thread::sleep(LOOKS),
-        }
-    };
-    let line = process::command_line(&command);
-    match peak {
-        Some(kib) if ended.success() => Ok(kib * 1024.0),
-        _ => Err(Failure::new(format!("`{line}` failed: {ended}"))),
-    }
+    Ok(process::run(command.stderr(Stdio::null()))?.maxrss as f64)
 }

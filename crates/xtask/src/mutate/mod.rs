@@ -7,31 +7,33 @@ pub mod corpus;
 pub mod fields;
 pub mod memory;
 pub mod modes;
-pub mod packets;
 pub mod valgrind;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::{bail, ensure};
+
 use crate::cargo;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::packets::{self, Packet};
 use crate::report::{Ink, Took, ink};
 use crate::tshark::Tshark;
 
 use self::bench::{Bench, Finding, Tally};
-use self::packets::Packet;
 
 /// What to run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Damage at least so many packets
-    #[arg(long, value_name = "N", default_value_t = Self::default().packets)]
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
     pub packets: usize,
     /// Where the random numbers begin
-    #[arg(long, value_name = "S", default_value_t = Self::default().seed)]
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Runs of tshark at a time
-    #[arg(long, value_name = "N", default_value_t = Self::default().jobs)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     pub jobs: usize,
     /// Only modes with this in their names
     #[arg(long, value_name = "TEXT")]
@@ -45,20 +47,6 @@ pub struct Options {
     /// Instead, watch tshark's memory over so many undamaged packets
     #[arg(long, value_name = "N", conflicts_with_all = ["valgrind", "with"])]
     pub memory: Option<u64>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            packets: 400_000,
-            seed: 1,
-            jobs: 2,
-            mode: None,
-            with: Vec::new(),
-            valgrind: None,
-            memory: None,
-        }
-    }
 }
 
 /// The packets to be damaged: of the samples, of `FCN_CAPTURES`, of `more`, and of the fuzzers' corpora.
@@ -76,11 +64,9 @@ pub fn base(more: &[PathBuf]) -> Outcome<Vec<Packet>> {
             true => vec![source.clone()],
             false => packets::files(&source, &["pcap", "pcapng"])?,
         };
-        if files.is_empty() {
-            return Err(Failure::new(format!("no captures in {}", source.display())));
-        }
+        ensure!(!files.is_empty(), "no captures in {}", source.display());
         for file in files {
-            all.extend(packets::read(&file)?);
+            all.extend(packets::read(&file)?.packets);
         }
     }
     all.extend(corpus::packets(&root.join("crates/wire/fuzz/corpus"))?);
@@ -92,14 +78,8 @@ pub fn base(more: &[PathBuf]) -> Outcome<Vec<Packet>> {
 /// # Errors
 /// Something is amiss with the plugin, or could not be tried.
 pub fn run(options: &Options) -> Outcome {
-    let library = match crate::system::plugin_of_tests() {
-        Some(library) => library,
-        None => {
-            crate::packages::ensure(crate::packages::PLUGIN)?;
-            cargo::build_plugin(true)?
-        }
-    };
-    let (with, without) = (Tshark::with_plugin(&library)?, Tshark::stock()?);
+    crate::packages::ensure(crate::packages::PLUGIN)?;
+    let (with, without) = (Tshark::with_this_plugin(true)?, Tshark::stock()?);
     if let Some(count) = options.memory {
         return memory::run(&with, &without, count);
     }
@@ -108,51 +88,40 @@ pub fn run(options: &Options) -> Outcome {
     if let Some(text) = &options.mode {
         bench.retain_modes(|name| name.contains(text.as_str()));
     }
-    if bench.modes.is_empty() {
-        return Err(Failure::new("no mode has that in its name"));
-    }
+    ensure!(!bench.modes.is_empty(), "no mode has that in its name");
     if let Some(count) = options.valgrind {
         return valgrind::run(&bench, &base, count, options.seed);
     }
     let began = Instant::now();
     let tally = bench.run(&base, options.packets, options.seed, options.jobs)?;
     report(&tally, base.len(), began.elapsed());
-    if tally.findings.is_empty() {
-        return Ok(());
+    if !tally.findings.is_empty() {
+        let (count, kept) = (tally.findings.len(), keep(&tally.findings)?);
+        let kept = kept.display();
+        bail!("{count} findings, each kept in a file that is named for its mode: {kept}");
     }
-    let (count, kept) = (tally.findings.len(), keep(&tally.findings)?);
-    Err(
-        Failure::new(format!("{count} findings, kept in {}", kept.display()))
-            .todo("run the plugin's tshark on them: each file is named for its mode"),
-    )
+    Ok(())
 }
 
 fn report(tally: &Tally, base: usize, took: Duration) {
     let (packets, took) = (tally.packets(), Took(took));
     println!("{packets} packets damaged, of {base}, in {took}");
-    for (change, count) in &tally.changed {
-        println!("  {count:>9}  {change}");
-    }
-    println!("through tshark with the plugin:");
-    for (mode, count) in &tally.through {
-        println!("  {count:>9}  {mode}");
-    }
-    if !tally.stock.is_empty() {
-        println!("amiss without the plugin, too (batches):");
-        for (what, count) in &tally.stock {
+    let list = |heading: &str, counts: &BTreeMap<String, usize>| {
+        println!("{heading}");
+        for (what, count) in counts {
             println!("  {count:>9}  {what}");
         }
+    };
+    list("by change:", &tally.changed);
+    list("through tshark with the plugin:", &tally.through);
+    if !tally.stock.is_empty() {
+        list("amiss without the plugin, too (batches):", &tally.stock);
     }
     for finding in &tally.findings {
-        let amiss: Vec<_> = finding.amiss.iter().map(String::as_str).collect();
-        println!(
-            "{} {} ({}), {} packets: {}",
-            ink(Ink::Red, "amiss:"),
-            finding.mode,
-            finding.change,
-            finding.packets.len(),
-            amiss.join("; ")
-        );
+        let (mode, change) = (finding.mode, &finding.change);
+        let (count, amiss) = (finding.packets.len(), &finding.amiss);
+        let mark = ink(Ink::Red, "amiss:");
+        println!("{mark} {mode} ({change}), {count} packets: {amiss:?}");
     }
     if tally.findings.is_empty() {
         println!("{}", ink(Ink::Green, "nothing amiss with the plugin"));

@@ -6,11 +6,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::failure::{Failure, Outcome};
+use anyhow::ensure;
+
+use crate::failure::Outcome;
 use crate::process;
 use crate::tshark::Tshark;
 
-/// What the plugin adds to Wireshark, as the two tell of themselves: so nothing has to be listed here by hand.
+/// What the plugin adds to Wireshark, as tshark with and without it lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Additions {
     /// Filter names of protocols.
@@ -22,11 +24,11 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Asks tshark with the plugin and without.
+    /// Compares tshark with the plugin and without.
     ///
     /// # Errors
     /// tshark fails, or the plugin adds no protocol.
-    pub fn ask(with: &Tshark, without: &Tshark) -> Outcome<Self> {
+    pub fn of(with: &Tshark, without: &Tshark) -> Outcome<Self> {
         let fields = with.adds(without, &["-G", "fields"])?;
         let named = |kind: &str| -> Vec<String> {
             let rows = fields.iter().filter_map(|line| line.strip_prefix(kind));
@@ -34,24 +36,15 @@ impl Additions {
             names.map(str::to_owned).collect()
         };
         let statistics = with.adds(without, &["-z", "help"])?;
-        let statistics = statistics
-            .iter()
-            .filter_map(|line| line.strip_prefix("     "));
+        let statistics = statistics.iter().filter_map(|l| l.strip_prefix("     "));
         let this = Self {
             protocols: named("P"),
             fields: named("F"),
             statistics: statistics.map(|name| name.trim().to_owned()).collect(),
         };
-        if this.protocols.is_empty() || this.fields.is_empty() {
-            return Err(Failure::new("the plugin adds no protocol to tshark's"));
-        }
+        let some = !this.protocols.is_empty() && !this.fields.is_empty();
+        ensure!(some, "the plugin adds no protocol to tshark's");
         Ok(this)
-    }
-
-    /// A filter for every packet in which the plugin has something to say.
-    #[must_use]
-    pub fn filter(&self) -> String {
-        self.protocols.join(" || ")
     }
 }
 
@@ -90,7 +83,7 @@ pub fn all(added: &Additions) -> Vec<Mode> {
         let pairs = names.iter().map(|name| [option.to_owned(), name.clone()]);
         pairs.flatten().collect()
     };
-    let filter = added.filter();
+    let filter = added.protocols.join(" || ");
     // Some fields of all: a filter of all of them would take longer than what is filtered.
     let some: Vec<String> = added.fields.iter().skip(4).step_by(9).cloned().collect();
     let fields = words("-T fields -e frame.number");
@@ -161,17 +154,17 @@ pub fn run(
 /// Runs a command of tshark's, which is ended where it takes too long, and says what is amiss.
 fn watched(command: &mut Command, lines: Option<usize>) -> Outcome<Amiss> {
     // Not a pipe, which nobody would empty while standard output is read.
-    let mut said = tempfile::tempfile()?;
-    command.stdin(Stdio::null()).stderr(said.try_clone()?);
+    let mut complaints = tempfile::tempfile()?;
+    command.stdin(Stdio::null()).stderr(complaints.try_clone()?);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
     let (mut amiss, mut counted) = (Amiss::new(), 0);
-    for line in child.stdout.take().into_iter().flat_map(lines_of) {
+    for line in child.0.stdout.take().into_iter().flat_map(lines_of) {
         counted += 1;
         let line = String::from_utf8_lossy(&line);
         let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
         amiss.extend(known.map(str::to_owned));
     }
-    let status = child.wait()?;
+    let status = child.0.wait()?;
     match status.signal() {
         Some(KILLED) => drop(amiss.insert("no end in time".to_owned())),
         _ if !status.success() => drop(amiss.insert(status.to_string())),
@@ -181,8 +174,8 @@ fn watched(command: &mut Command, lines: Option<usize>) -> Outcome<Amiss> {
         }
         _ => {}
     }
-    said.rewind()?;
-    amiss.extend(lines_of(said).filter_map(|line| complaint(&String::from_utf8_lossy(&line))));
+    complaints.rewind()?;
+    amiss.extend(lines_of(complaints).filter_map(|l| complaint(&String::from_utf8_lossy(&l))));
     Ok(amiss)
 }
 

@@ -1,15 +1,16 @@
-//! Damaged packets through tshark with the plugin under valgrind. An error counts where a function of ours is among
-//! those that were being called, and stock Wireshark does not make it there.
+//! Damaged packets through tshark with the plugin under valgrind. An error counts where a function of the plugin's is
+//! among those that were being called, and stock Wireshark does not make it there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use anyhow::bail;
 use fastrand::Rng;
 
 use super::bench::Bench;
 use super::change::Change;
-use super::packets::Packet;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::packets::Packet;
 use crate::process;
 use crate::report::{Ink, ink};
 use crate::tshark::Tshark;
@@ -18,10 +19,10 @@ use crate::tshark::Tshark;
 const VALGRIND: [&str; 7] = [
     "valgrind",
     "--leak-check=full",
-    // Of memory that hangs together, only one part is told to be lost for itself, and not always the same one.
+    // Of memory that hangs together, only one part is reported as lost for itself, and not always the same one.
     "--show-leak-kinds=definite,indirect",
     "--num-callers=60",
-    // Plugins are unloaded before leaks are told.
+    // Plugins are unloaded before leaks are reported.
     "--keep-debuginfo=yes",
     "--error-limit=no",
     "--fair-sched=no",
@@ -45,16 +46,15 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, seed: u64) -> Outcome {
     let mut random = Rng::with_seed(seed);
     let mut packets = Vec::new();
     for (round, change) in Change::ALL.into_iter().enumerate() {
-        let chosen: Vec<_> = (0..count)
-            .map(|_| base[random.usize(..base.len())].clone())
-            .collect();
+        let choose = |_| base[random.usize(..base.len())].clone();
+        let chosen: Vec<_> = (0..count).map(choose).collect();
         packets.append(&mut bench.damaged(&chosen, change, round, &mut random)?);
     }
     let file = bench.file(&packets)?;
-    let mut ours = BTreeSet::new();
+    let mut own = BTreeSet::new();
     for mode in &bench.modes {
         let (with, whole) = errors(&bench.with, &mode.with, &file)?;
-        let mut found: BTreeSet<Block> = with.into_iter().filter(|block| block.is_ours).collect();
+        let mut found: BTreeSet<Block> = with.into_iter().filter(|block| block.of_plugin).collect();
         if !found.is_empty() {
             let (stock, _) = errors(&bench.without, &mode.without, &file)?;
             found.retain(|block| !stock.iter().any(|known| block.is_as(known)));
@@ -63,32 +63,31 @@ pub fn run(bench: &Bench, base: &[Packet], count: usize, seed: u64) -> Outcome {
         println!(
             "{name:>24}: {packets} packets, {errors} errors with the plugin in the stack; {whole}"
         );
-        ours.extend(found.into_iter().map(|block| block.text));
+        own.extend(found.into_iter().map(|block| block.text));
     }
-    if ours.is_empty() {
-        println!("{}", ink(Ink::Green, "nothing amiss with the plugin"));
-        return Ok(());
+    if !own.is_empty() {
+        let all: Vec<_> = own.into_iter().collect();
+        bail!("valgrind found\n{}", all.join("\n\n"));
     }
-    let all: Vec<_> = ours.into_iter().collect();
-    let all = all.join("\n\n");
-    Err(Failure::new(format!("valgrind found\n{all}")))
+    println!("{}", ink(Ink::Green, "nothing amiss with the plugin"));
+    Ok(())
 }
 
-/// An error as valgrind tells it.
+/// An error that valgrind reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     innermost: Vec<String>,
-    /// What was being called up to the innermost function of Wireshark's that has a name, where we had that called.
-    below_ours: Vec<String>,
+    /// What was being called up to the innermost function of Wireshark's that has a name, where the plugin had that called.
+    below_plugin: Vec<String>,
     frames: Vec<String>,
-    is_ours: bool,
+    of_plugin: bool,
     text: String,
 }
 
 impl Block {
-    /// Whether stock Wireshark makes this error, too: at the same place, or in the same function of its own that we call.
+    /// Whether stock Wireshark makes this error, too: at the same place, or in the same function of its own that the plugin calls.
     fn is_as(&self, stock: &Self) -> bool {
-        let own = &self.below_ours;
+        let own = &self.below_plugin;
         self.innermost == stock.innermost || !own.is_empty() && stock.frames.starts_with(own)
     }
 }
@@ -100,8 +99,8 @@ fn errors(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<(Vec
     command.arg("-r").arg(tshark.inside(capture));
     command.args(arguments);
     let output = process::output(&mut command)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let summary = said
+    let log = String::from_utf8_lossy(&output.stderr);
+    let summary = log
         .lines()
         .rev()
         .find_map(|line| line.split_once("ERROR SUMMARY: "));
@@ -109,14 +108,14 @@ fn errors(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<(Vec
         return Err(process::failed(&command, &output));
     };
     let whole = summary.split(" (").next().unwrap_or_default();
-    Ok((blocks(&said), format!("{whole} in all")))
+    Ok((blocks(&log), format!("{whole} in all")))
 }
 
-/// The errors told, each between lines of "==1234== " with nothing behind.
-fn blocks(said: &str) -> Vec<Block> {
+/// The errors reported, each between lines of "==1234== " with nothing behind.
+fn blocks(log: &str) -> Vec<Block> {
     let text = |line| str::split_once(line, "== ").map_or("", |(_, text)| text.trim_end());
-    let told = said.lines().filter(|line| line.starts_with("=="));
-    let lines: Vec<&str> = told.map(|line| text(&line[2..])).collect();
+    let lines = log.lines().filter(|line| line.starts_with("=="));
+    let lines: Vec<&str> = lines.map(|line| text(&line[2..])).collect();
     let parts = lines.split(|line| line.trim().is_empty());
     parts.filter_map(block).collect()
 }
@@ -133,20 +132,20 @@ fn block(lines: &[&str]) -> Option<Block> {
         frames.iter().map(name).collect()
     };
     // Of functions that were made one by the compiler, which stand at one place, only the outermost may say.
-    let is_ours = |frame: &&str| frame.contains("fcn.so") || frame.contains("fcn_");
-    let ours = frames.iter().position(is_ours).and_then(|at| {
+    let of_plugin = |frame: &&str| frame.contains("fcn.so") || frame.contains("fcn_");
+    let plugin = frames.iter().position(of_plugin).and_then(|at| {
         let same = |place: &&str| same_place(place, places[at]);
         places.iter().position(same)
     });
-    let below_ours = frames[..ours.unwrap_or(0)]
+    let below_plugin = frames[..plugin.unwrap_or(0)]
         .iter()
         .position(|frame| frame.contains(WIRESHARK) && !frame.starts_with("???"))
         .map_or_else(Vec::new, |at| names(&frames[..=at]));
     (!frames.is_empty()).then(|| Block {
         innermost: names(&frames[..frames.len().min(INNERMOST)]),
-        below_ours,
+        below_plugin,
         frames: names(&frames),
-        is_ours: ours.is_some() && !registered(lines) && !is_indirect(lines),
+        of_plugin: plugin.is_some() && !registered(lines) && !is_indirect(lines),
         text: lines.join("\n"),
     })
 }
@@ -157,7 +156,7 @@ fn same_place(one: &str, other: &str) -> bool {
         == other.trim_start().split_once(' ').map(|(_, place)| place)
 }
 
-/// Whether this memory is lost with other memory alone, which is told of, too.
+/// Whether this memory is lost with other memory alone, which is reported, too.
 fn is_indirect(lines: &[&str]) -> bool {
     lines
         .iter()
@@ -188,7 +187,7 @@ mod tests {
             blocks[0].innermost,
             ["memcpy", "fcn_dissector::ws::hooks::post"]
         );
-        assert!(blocks[0].is_ours && !blocks[1].is_ours);
+        assert!(blocks[0].of_plugin && !blocks[1].of_plugin);
         assert!(blocks[1].text.starts_with("8 bytes"));
 
         let lost = |by: &str| {
@@ -197,8 +196,8 @@ mod tests {
                  ==7==    by 0x2: fcn_dissector::f (a.rs:5)\n==7==    by 0x5: {by} (x.c:3)\n==7== \n"
             )
         };
-        assert!(!super::blocks(&lost("epan_init"))[0].is_ours);
-        assert!(super::blocks(&lost("dissect_packet"))[0].is_ours);
+        assert!(!super::blocks(&lost("epan_init"))[0].of_plugin);
+        assert!(super::blocks(&lost("dissect_packet"))[0].of_plugin);
     }
 
     #[test]
@@ -214,13 +213,13 @@ mod tests {
         let inlined =
             "tick (statistics.rs:3)\n==7==    by 0x3: fcn_dissector::count (statistics.rs:5)";
         let (ours, stock) = (lost(node, inlined), lost(node, "plen (packet.c:7)"));
-        assert!(ours.is_ours && !stock.is_ours);
+        assert!(ours.of_plugin && !stock.of_plugin);
         assert!(ours.is_as(&stock));
         // Memory that we ask for ourselves.
         let plain = "g_malloc (in /usr/lib/libglib-2.0.so.0)";
         let with_more = "==7== 8 bytes in 1 blocks are indirectly lost in loss record 1 of 2\n\
                          ==7==    at 0x1: fcn_dissector::count (statistics.rs:5)\n==7== \n";
-        assert!(!blocks(with_more)[0].is_ours);
+        assert!(!blocks(with_more)[0].of_plugin);
         assert!(!lost(plain, inlined).is_as(&lost(plain, "plen (packet.c:7)")));
         assert!(!ours.is_as(&lost(
             "other (in /usr/lib/libwireshark.so.16)",

@@ -4,44 +4,43 @@
 //! Taken from tshark's PDML, which writes an element a line. What Wireshark itself says of a packet, and how it
 //! says it, changes from version to version, and is left out.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use super::decoding::telling;
+use anyhow::ensure;
+
+use super::decoding::notable;
 use super::samples::{Sample, Scene};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::pdml::attribute;
 use crate::tshark::Tshark;
 
 /// Digits of octets that every Wireshark shows before it cuts them short.
 const DIGITS: usize = 72;
 
-/// The item that holds an expert info; its text says how grave it is.
+/// The item that holds an expert info; its text says how severe it is.
 const EXPERT: &str = "_ws.expert";
 
 /// Frame number, protocol and Info column.
-const COLUMNS: &str = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
+pub const COLUMNS: &str = r#"gui.column.format:"No.","%m","Protocol","%p","Info","%i""#;
 
 /// The plugin's protocols, by what Wireshark calls them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ours {
+pub struct Protocols {
     /// In the protocol column.
     shorts: Vec<String>,
     /// In filters.
     filters: Vec<String>,
 }
 
-impl Ours {
+impl Protocols {
     /// Those that this tshark knows and one without the plugin does not.
     ///
     /// # Errors
     /// tshark failed, or knows no more.
     pub fn of(tshark: &Tshark) -> Outcome<Self> {
-        let ours = Self::read(&tshark.adds(&Tshark::stock()?, &["-G", "protocols"])?);
-        if ours.filters.is_empty() {
-            return Err(Failure::new("the plugin registers no protocol"));
-        }
-        Ok(ours)
+        let this = Self::read(&tshark.adds(&Tshark::stock()?, &["-G", "protocols"])?);
+        ensure!(!this.filters.is_empty(), "the plugin registers no protocol");
+        Ok(this)
     }
 
     /// Reads lines of name, short name and filter with tabs between.
@@ -55,55 +54,48 @@ impl Ours {
     }
 
     fn has(&self, field: &str) -> bool {
-        self.filters.iter().any(|filter| {
-            field
-                .strip_prefix(filter.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        let rest = |filter: &String| field.strip_prefix(filter.as_str());
+        let mut rests = self.filters.iter().filter_map(rest);
+        rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 }
 
-/// What is ours in a sample's frames: in all of a gallery's, in the telling ones of a simulation.
+/// What is the plugin's in a sample's frames: in all of a gallery's, in the notable ones of a simulation.
 ///
 /// # Errors
 /// tshark failed.
-pub fn decode(tshark: &Tshark, ours: &Ours, sample: &Sample, capture: &Path) -> Outcome<String> {
+pub fn decode(
+    tshark: &Tshark,
+    protocols: &Protocols,
+    sample: &Sample,
+    capture: &Path,
+) -> Outcome<String> {
     let filter = match sample.scene {
-        Scene::Gallery => String::new(),
-        Scene::Simulation => format!(
-            "frame.number in {{{}}}",
-            telling(tshark, capture)?.join(",")
-        ),
+        Scene::Gallery => "frame".to_owned(),
+        Scene::Simulation => notable(tshark, capture)?,
     };
-    let run = |format: &[&str]| {
-        let filter: &[&str] = if filter.is_empty() {
-            &[]
-        } else {
-            &["-Y", &filter]
-        };
-        tshark.decode(capture, &[format, filter].concat())
-    };
-    let mut text = columns(ours, &run(&["-T", "tabs", "-o", COLUMNS])?);
+    let run = |format: &[&str]| tshark.decode(capture, &[format, &["-Y", &filter]].concat());
+    let mut text = columns(protocols, &run(&["-T", "tabs", "-o", COLUMNS])?);
     text.push('\n');
-    text += &fields(ours, &run(&["-T", "pdml"])?);
+    text += &fields(protocols, &run(&["-T", "pdml"])?);
     Ok(text)
 }
 
-/// A line for each message of ours.
-fn columns(ours: &Ours, tabs: &str) -> String {
-    let row = |line: &str| {
-        let mut columns = line.splitn(3, '\t').map(str::trim);
-        let (number, protocol, info) = (columns.next()?, columns.next()?, columns.next()?);
-        ours.shorts
-            .iter()
-            .any(|short| short == protocol)
-            .then(|| format!("{number}  {protocol}  {info}\n"))
-    };
-    tabs.lines().filter_map(row).collect()
+/// Frame number, protocol and Info column in a line of `-T tabs`.
+pub fn tabs(line: &str) -> Option<[&str; 3]> {
+    let mut columns = line.splitn(3, '\t').map(str::trim);
+    Some([columns.next()?, columns.next()?, columns.next()?])
 }
 
-/// A line for each field of ours, below that of its frame, as deep as fields of ours hold it one in the other.
-fn fields(ours: &Ours, pdml: &str) -> String {
+/// A line for each message of the plugin's.
+fn columns(protocols: &Protocols, text: &str) -> String {
+    let rows = text.lines().filter_map(tabs);
+    let own = rows.filter(|[_, protocol, _]| protocols.shorts.iter().any(|s| s == protocol));
+    own.map(|row| row.join("  ") + "\n").collect()
+}
+
+/// A line for each field of the plugin's, below that of its frame, as deep as such fields hold it one in the other.
+fn fields(protocols: &Protocols, pdml: &str) -> String {
     let mut text = String::new();
     let mut open: Vec<Element> = Vec::new();
     let mut frame = String::new();
@@ -118,30 +110,23 @@ fn fields(ours: &Ours, pdml: &str) -> String {
         if element.name == "frame.number" {
             frame = format!("frame {}\n", attribute(line, "show").unwrap_or_default());
         }
-        if ours.has(&element.name) {
-            // Frames without anything of ours are not named.
+        if protocols.has(&element.name) {
+            // Frames without anything of the plugin's are not named.
             text += &core::mem::take(&mut frame);
             let around = open.iter().rev().map(|around| around.name.as_str());
             // Up to the first item of Wireshark's: what holds that one is not the same everywhere.
-            let around = around.take_while(|name| ours.has(name) || *name == EXPERT);
-            let depth = 1 + around.filter(|name| ours.has(name)).count();
+            let around = around.take_while(|name| protocols.has(name) || *name == EXPERT);
+            let depth = 1 + around.filter(|name| protocols.has(name)).count();
             let place = match open.last() {
                 Some(around) if around.name == EXPERT => {
-                    let (grave, _) = around.text.split_once(": ").unwrap_or((&around.text, ""));
-                    format!("{grave} > ")
+                    let (severity, _) = around.text.split_once(": ").unwrap_or((&around.text, ""));
+                    format!("{severity} > ")
                 }
-                Some(around) if !ours.has(&around.name) => format!("{} > ", around.name),
+                Some(around) if !protocols.has(&around.name) => format!("{} > ", around.name),
                 _ => String::new(),
             };
-            // Writing to a text cannot fail.
-            let _ = writeln!(
-                text,
-                "{:indent$}{place}{}  {}",
-                "",
-                element.name,
-                element.said(line),
-                indent = 2 * depth
-            );
+            let (name, value) = (&element.name, element.value(line));
+            text += &format!("{:1$}{place}{name}  {value}\n", "", 2 * depth);
         }
         if !line.trim_end().ends_with("/>") {
             open.push(element);
@@ -169,7 +154,7 @@ impl Element {
     }
 
     /// Where it stands in the packet, and its text.
-    fn said(&self, line: &str) -> String {
+    fn value(&self, line: &str) -> String {
         let number = |name| attribute(line, name).unwrap_or_default();
         let hidden = attribute(line, "hide").map_or("", |_| " hidden");
         let (at, size) = (number("pos"), number("size"));
@@ -204,17 +189,17 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ours() -> Ours {
+    fn protocols() -> Protocols {
         let lines = ["RoCEv2 marks\tRoCEv2\trocev2\tT", "Congestion\tCNP\tcnp\tT"];
-        Ours::read(&lines.map(str::to_owned))
+        Protocols::read(&lines.map(str::to_owned))
     }
 
     #[test]
-    fn protocols_that_the_plugin_adds_are_ours() {
-        let ours = ours();
-        assert_eq!(ours.shorts, ["RoCEv2", "CNP"]);
-        assert!(ours.has("cnp") && ours.has("cnp.becn") && ours.has("rocev2.icrc"));
-        assert!(!ours.has("cnpx") && !ours.has("ip") && !ours.has("cnpx.a"));
+    fn protocols_that_the_plugin_adds_are_its_own() {
+        let plugin = protocols();
+        assert_eq!(plugin.shorts, ["RoCEv2", "CNP"]);
+        assert!(plugin.has("cnp") && plugin.has("cnp.becn") && plugin.has("rocev2.icrc"));
+        assert!(!plugin.has("cnpx") && !plugin.has("ip") && !plugin.has("cnpx.a"));
     }
 
     #[test]
@@ -251,7 +236,7 @@ mod tests {
 </packet>
 "#;
         assert_eq!(
-            fields(&ours(), pdml),
+            fields(&protocols(), pdml),
             "frame 1
   infiniband.bth > rocev2.becn  66+1  .1.. = BECN: True
   cnp  62+32  CNP \"a\" < &lt;
@@ -265,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_of_our_messages() {
+    fn columns_are_those_of_the_plugins_messages() {
         let tabs = "    1\tRRoCE\tRDMA\n    2\tCNP\tCNP \u{2192} QP\n\n";
-        assert_eq!(columns(&ours(), tabs), "2  CNP  CNP \u{2192} QP\n");
+        assert_eq!(columns(&protocols(), tabs), "2  CNP  CNP \u{2192} QP\n");
     }
 
     #[test]

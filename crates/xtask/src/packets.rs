@@ -1,20 +1,32 @@
-//! Packets out of captures and into one. Not here: what is changed in them.
+//! Capture files: packets out of them and into one. Not here: what is made of packets.
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context;
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 
 /// pcapng files begin with it.
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+
+/// What a capture file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capture {
+    /// The comment of its section.
+    pub comment: String,
+    /// Its packets.
+    pub packets: Vec<Packet>,
+}
 
 /// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,50 +70,62 @@ pub fn files(folder: &Path, endings: &[&str]) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The packets of a capture, pcap or pcapng.
+/// Reads a capture, pcap or pcapng.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn read(path: &Path) -> Outcome<Vec<Packet>> {
-    let bad = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("cannot read {}: {error}", path.display()))
-    };
+pub fn read(path: &Path) -> Outcome<Capture> {
     let content = fs_err::read(path)?;
-    let mut packets = Vec::new();
-    if content.starts_with(&PCAPNG_MAGIC) {
-        let mut reader = PcapNgReader::new(content.as_slice()).map_err(|e| bad(&e))?;
-        let mut links = Vec::new();
-        while let Some(block) = reader.next_block() {
-            match block.map_err(|e| bad(&e))?.0 {
-                Block::SectionHeader(_) => links.clear(),
-                Block::InterfaceDescription(interface) => {
-                    links.push(u32::from(interface.linktype));
-                }
-                Block::EnhancedPacket(packet) => packets.push(Packet {
-                    link: *links
-                        .get(packet.interface_id as usize)
-                        .ok_or_else(|| bad(&"a packet of no interface"))?,
-                    time: packet.timestamp,
-                    wire_len: packet.original_len,
-                    bytes: packet.data.into_owned(),
-                }),
-                _ => {}
-            }
-        }
-    } else {
-        let mut reader = PcapReader::new(content.as_slice()).map_err(|e| bad(&e))?;
-        let link = u32::from(reader.header().datalink);
-        while let Some(packet) = reader.next_packet() {
-            let packet = packet.map_err(|e| bad(&e))?;
-            packets.push(Packet {
-                link,
-                time: packet.timestamp(),
-                wire_len: packet.orig_len(),
-                bytes: packet.into_data().into_owned(),
-            });
+    let read = match content.starts_with(&PCAPNG_MAGIC) {
+        true => pcapng(&content),
+        false => pcap(&content),
+    };
+    read.with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn pcapng(content: &[u8]) -> Outcome<Capture> {
+    let mut reader = PcapNgReader::new(content)?;
+    let comment = |option: &SectionHeaderOption<'_>| match option {
+        SectionHeaderOption::Common(CommonOption::Comment(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let mut capture = Capture {
+        comment: (reader.section().options.iter().find_map(comment)).unwrap_or_default(),
+        packets: Vec::new(),
+    };
+    let mut links = Vec::new();
+    while let Some(block) = reader.next_block() {
+        match block?.0 {
+            Block::SectionHeader(_) => links.clear(),
+            Block::InterfaceDescription(interface) => links.push(u32::from(interface.linktype)),
+            Block::EnhancedPacket(packet) => capture.packets.push(Packet {
+                link: *links
+                    .get(packet.interface_id as usize)
+                    .context("a packet of no interface")?,
+                time: packet.timestamp,
+                wire_len: packet.original_len,
+                bytes: packet.data.into_owned(),
+            }),
+            _ => {}
         }
     }
-    Ok(packets)
+    Ok(capture)
+}
+
+fn pcap(content: &[u8]) -> Outcome<Capture> {
+    let mut reader = PcapReader::new(content)?;
+    let link = u32::from(reader.header().datalink);
+    let mut capture = Capture::default();
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet?;
+        capture.packets.push(Packet {
+            link,
+            time: packet.timestamp(),
+            wire_len: packet.orig_len(),
+            bytes: packet.into_data().into_owned(),
+        });
+    }
+    Ok(capture)
 }
 
 /// Writes packets into a pcapng file, an interface for each link type.
@@ -109,11 +133,8 @@ pub fn read(path: &Path) -> Outcome<Vec<Packet>> {
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
-    let bad = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("cannot write {}: {error}", path.display()))
-    };
     let file = BufWriter::new(fs_err::File::create(path)?);
-    let mut writer = PcapNgWriter::new(file).map_err(|e| bad(&e))?;
+    let mut writer = PcapNgWriter::new(file)?;
     let mut links = Vec::new();
     for packet in packets {
         let known = links.iter().position(|link| *link == packet.link);
@@ -125,7 +146,7 @@ pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
                 snaplen: 0,
                 options: Vec::new(),
             };
-            writer.write_pcapng_block(interface).map_err(|e| bad(&e))?;
+            writer.write_pcapng_block(interface)?;
         }
         let captured = u32::try_from(packet.bytes.len()).unwrap_or(u32::MAX);
         let block = EnhancedPacketBlock {
@@ -135,7 +156,7 @@ pub fn write(path: &Path, packets: &[Packet]) -> Outcome {
             data: Cow::Borrowed(&packet.bytes),
             options: Vec::new(),
         };
-        writer.write_pcapng_block(block).map_err(|e| bad(&e))?;
+        writer.write_pcapng_block(block)?;
     }
     Ok(writer.into_inner().flush()?)
 }
@@ -157,7 +178,7 @@ mod tests {
         packets[2].wire_len = 9;
         packets[1].time = Duration::from_micros(7);
         write(&path, &packets).unwrap();
-        assert_eq!(read(&path).unwrap(), packets);
+        assert_eq!(read(&path).unwrap().packets, packets);
         assert!(read(&folder.path().join("none")).is_err());
     }
 }
