@@ -164,10 +164,10 @@ fn play(play: &Play) -> Value {
             "nodes": simulation.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
             "flows": simulation.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
         }),
-        Play::Gallery { name, family, .. } => json!({
+        Play::Gallery(selection) => json!({
             "kind": "gallery",
-            "gallery": name,
-            "family": family,
+            "gallery": selection.gallery.name,
+            "family": selection.family_name(),
         }),
         Play::Stress(stress) => json!({
             "kind": "stress",
@@ -182,8 +182,8 @@ fn play(play: &Play) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gallery::Selection;
     use crate::scenario::Parameter;
-    use fcn_wire::Profile;
 
     fn gallery() -> Scenario {
         Scenario {
@@ -197,11 +197,7 @@ mod tests {
                 values: vec!["all".to_owned(), "cnp".to_owned()],
                 sets: vec!["family".to_owned()],
             }],
-            play: Play::Gallery {
-                name: "malformed".to_owned(),
-                family: "all".to_owned(),
-                profile: Profile::DEFAULT,
-            },
+            play: Play::Gallery(Selection::all_of("malformed")),
         }
     }
 

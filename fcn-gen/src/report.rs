@@ -1,6 +1,6 @@
 //! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
 
-use crate::sim::outcome::VantageTruth;
+use crate::truth::VantageTruth;
 use crate::units::Ps;
 use fcn_tool::quantity::{counted, grouped};
 use serde::{Deserialize, Serialize};

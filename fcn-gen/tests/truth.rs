@@ -3,8 +3,9 @@
 
 use fcn_gen::scenario::model::{Node, NodeKind, Simulation};
 use fcn_gen::scenario::{self, Play, Source};
-use fcn_gen::sim::outcome::{NotificationTruth, Outcome};
+use fcn_gen::sim::outcome::Outcome;
 use fcn_gen::sim::{Captured, Sink, play};
+use fcn_gen::truth::NotificationTruth;
 use fcn_node::DataPacket;
 use fcn_wire::finding::Findings;
 use fcn_wire::frame::Upper;
@@ -171,7 +172,7 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     let loaded = scenario::load(&Source::Builtin(name.to_owned()), &sets);
     match loaded.map(|scenario| scenario.play) {
         Ok(Play::Simulation(simulation)) => simulation,
-        Ok(Play::Gallery { .. } | Play::Stress(_)) => panic!("{name} is no simulation"),
+        Ok(Play::Gallery(_) | Play::Stress(_)) => panic!("{name} is no simulation"),
         Err(error) => panic!("{name} {sets:?}: {error}"),
     }
 }

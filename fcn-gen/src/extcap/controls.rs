@@ -148,7 +148,7 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
             ));
             controls.push(seed(simulation.seed));
         }
-        Play::Gallery { .. } => {}
+        Play::Gallery(_) => {}
         Play::Stress(stress) => {
             controls.push(Control::own(
                 RATE,

@@ -1,7 +1,7 @@
 //! The layers of packets as the galleries' files write them, and packets made of them. `stacks.toml` has layers that many
 //! packets share; a file names them.
 
-use super::EPOCH_SECONDS;
+use super::EPOCH;
 use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC, carried, update};
 use bumpalo::Bump;
 use fcn_tool::quantity;
@@ -91,7 +91,7 @@ const fn hop(
         node_id,
         ingress,
         egress,
-        seconds: EPOCH_SECONDS,
+        seconds: (EPOCH / 1_000_000_000) as u32,
         fraction: 0x1234_5678,
         transit_delay,
         namespace_data: 0x0A0B_0C0D,

@@ -19,12 +19,9 @@ const FLOW_LINES: usize = 12;
 pub fn draw(scenario: &Scenario) -> String {
     let name = &scenario.name;
     let lines = match &scenario.play {
-        Play::Gallery {
-            name: gallery,
-            family,
-            ..
-        } => {
+        Play::Gallery(selection) => {
             let what = "packets made one by one, no topology";
+            let (gallery, family) = (&selection.gallery.name, selection.family_name());
             vec![format!(
                 "{name}: gallery `{gallery}`, family `{family}`: {what}"
             )]

@@ -9,7 +9,7 @@ use super::error::{Error, Place, Refusal, refuse};
 use super::model::Simulation;
 use super::schema::{File, GalleryFile, StressFile, list};
 use super::stress;
-use crate::gallery::{self, ALL_FAMILIES};
+use crate::gallery::{self, ALL_FAMILIES, Selection};
 use crate::stress::Stress;
 use fcn_wire::Profile;
 use std::path::{Path, PathBuf};
@@ -69,14 +69,7 @@ pub enum Play {
     /// A simulation.
     Simulation(Box<Simulation>),
     /// Packets made one by one.
-    Gallery {
-        /// Which: `formats` or `malformed`.
-        name: String,
-        /// Which family of them; `all`: every one.
-        family: String,
-        /// Their code points.
-        profile: Profile,
-    },
+    Gallery(Selection),
     /// Frames without end, for a link.
     Stress(Box<Stress>),
 }
@@ -124,24 +117,24 @@ fn check(profile: &Profile) -> Result<(), Refusal> {
 }
 
 fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
-    let (name, family) = (keys.gallery, keys.family.unwrap_or(ALL_FAMILIES.to_owned()));
-    let Some(found) = gallery::all().iter().find(|gallery| gallery.name == name) else {
+    let (name, family) = (keys.gallery, keys.family.as_deref().unwrap_or(ALL_FAMILIES));
+    let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == name) else {
         let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
         refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
-    let mut families = found.families.iter().map(|family| &*family.name);
-    if family != ALL_FAMILIES && !families.any(|known| known == family) {
-        let names = list(found.families.iter().map(|family| &*family.name));
+    let chosen = gallery.families.iter().find(|known| known.name == family);
+    if chosen.is_none() && family != ALL_FAMILIES {
+        let names = list(gallery.families.iter().map(|family| &*family.name));
         refuse!(
             "family",
             "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"
         );
     }
-    Ok(Play::Gallery {
-        name,
-        family,
+    Ok(Play::Gallery(Selection {
+        gallery,
+        family: chosen,
         profile: keys.profile,
-    })
+    }))
 }
 
 /// What to call the file in refusals, the scenario's name, and the text.

@@ -8,6 +8,7 @@ use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
+use crate::truth::Note;
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
 use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
@@ -493,18 +494,9 @@ impl World<'_> {
         let Some(read) = Notification::read(&frame) else {
             return;
         };
-        let values = &self.simulation.flows[flow as usize];
-        octets.note = Some(super::packet::Note {
-            kind: read.kind,
-            notifier: read.notifier,
-            told: read.told,
-            sender: read.sender,
-            qp: Some((values.receiver_qp.get(), true)),
-            flow_label: None,
-            level: None,
-            flow,
-        });
-        if let Some(packet) = self.frame(read.told, octets) {
+        let told = read.told;
+        octets.note = Some(Note::of(&read, flow));
+        if let Some(packet) = self.frame(told, octets) {
             self.host_sends(node, packet);
         }
     }

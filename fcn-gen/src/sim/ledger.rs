@@ -1,13 +1,14 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
 use super::connection::Connection;
-use super::outcome::{
-    FlowTruth, Half, Metrics, NotificationTruth, Outcome, SAMPLES, SeenTruth, SwitchTruth,
-    TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth,
-};
-use super::packet::{CE, Note, Packet, PacketKind};
+use super::outcome::{Half, Metrics, Outcome, SAMPLES};
+use super::packet::{CE, Packet, PacketKind};
 use super::port::{Port, Work};
 use crate::scenario::model::{NodeKind, Simulation};
+use crate::truth::{
+    FlowTruth, Note, Notifications, SeenTruth, SwitchTruth, TRUTH_SCHEMA, TRUTH_VERSION, Truth,
+    VantageTruth,
+};
 use crate::units::Ps;
 use fcn_wire::Kind;
 use std::collections::BTreeMap;
@@ -53,8 +54,7 @@ pub struct Ledger<'s> {
     vantage_points: Vec<VantageTruth>,
     /// By flow, at each vantage point.
     seen: Vec<Vec<SeenTruth>>,
-    /// By vantage point and what they say, levels apart.
-    notifications: BTreeMap<(usize, Note), NotificationTruth>,
+    notifications: Notifications,
     /// What each node did, switches only filled in.
     pub switches: Vec<SwitchTruth>,
     /// The figures that are known while packets pass.
@@ -94,7 +94,7 @@ impl<'s> Ledger<'s> {
         Self {
             seen: vec![at_points.collect(); simulation.flows.len()],
             vantage_points,
-            notifications: BTreeMap::new(),
+            notifications: Notifications::default(),
             switches: switches.collect(),
             metrics: Metrics {
                 queue_over_time: (0..SAMPLES as u64)
@@ -138,31 +138,9 @@ impl<'s> Ledger<'s> {
             *seen.packets_by_second.entry(second).or_default() += 1;
         }
         if let Some(note) = note {
-            let mut key = (vantage_point, note.clone());
-            let level = key.1.level.take();
             let flow = self.simulation.flows.get(note.flow as usize);
-            let entry = self.notifications.entry(key);
-            let truth = entry.or_insert_with(|| NotificationTruth {
-                vantage_point,
-                kind: note.kind.id().to_owned(),
-                notifier: note.notifier,
-                told: note.told,
-                sender: note.sender,
-                qp: note.qp.map(|(qp, _)| qp),
-                qp_side: note
-                    .qp
-                    .map(|(_, receiver)| if receiver { "receiver" } else { "sender" }.to_owned()),
-                flow_label: note.flow_label,
-                flow: flow.map(|flow| flow.name.clone()),
-                levels: BTreeMap::new(),
-                total: 0,
-                by_second: BTreeMap::new(),
-            });
-            truth.total += 1;
-            *truth.by_second.entry(second).or_default() += 1;
-            if let Some(level) = level {
-                *truth.levels.entry(level).or_default() += 1;
-            }
+            let flow = flow.map(|flow| &*flow.name);
+            self.notifications.count(vantage_point, second, note, flow);
         }
     }
 
@@ -181,7 +159,7 @@ impl<'s> Ledger<'s> {
             && let Some(last) = self.notified_by.get_mut(flow as usize)
         {
             let (by, at) = last.replace((node, now)).unwrap_or((node, now));
-            self.metrics.told_twice += u64::from(by != node && now.since(at) < EPISODE);
+            self.metrics.repeated += u64::from(by != node && now.since(at) < EPISODE);
         }
     }
 
@@ -310,7 +288,7 @@ impl<'s> Ledger<'s> {
             epoch_ns: simulation.epoch,
             vantage_points: self.vantage_points,
             flows: flows.collect(),
-            notifications: self.notifications.into_values().collect(),
+            notifications: self.notifications.into_entries(),
             switches: switches.map(|(switch, _)| switch).collect(),
             findings: BTreeMap::new(),
         };

@@ -21,17 +21,20 @@ mod tcp;
 mod tests;
 
 use crate::scenario::model::{FaultKind, NodeKind, Simulation};
+use crate::truth::Note;
 use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
 use fcn_node::Outgoing;
 use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
+use fcn_wire::notification::Side;
 use frames::{Context, Frames};
 use host::HostState;
 use ledger::Ledger;
 use outcome::Outcome;
-use packet::{ECT0, NONE, Note, Octets, Packet, PacketKind, Pool, Trace};
+pub(crate) use packet::NONE;
+use packet::{ECT0, Octets, Packet, PacketKind, Pool, Trace};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -562,13 +565,13 @@ impl<'s> World<'s> {
             flow,
         };
         match *outgoing {
-            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), false)),
-            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), true)),
+            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), Side::Sender)),
+            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), Side::Receiver)),
             Outgoing::ProxyCn { tuple, level, .. } => {
                 note.sender = Some(tuple.source);
                 // The packet that it quotes names the QP.
                 let about = self.simulation.flows.get(flow as usize);
-                note.qp = about.map(|flow| (flow.receiver_qp.get(), true));
+                note.qp = about.map(|flow| (flow.receiver_qp.get(), Side::Receiver));
                 note.level = Some(level);
             }
             Outgoing::WanFcn {

@@ -384,7 +384,7 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
                 Play::Simulation(simulation) => {
                     Some((simulation.profile.clone(), run(&simulation)))
                 }
-                Play::Gallery { .. } | Play::Stress(_) => None,
+                Play::Gallery(_) | Play::Stress(_) => None,
             }
         };
         let Some((_, usual)) = play_with(&[]) else {

@@ -181,6 +181,14 @@ impl Stress {
         if root * root < flows { root + 1 } else { root }
     }
 
+    /// The share of each kind among the frames, in percent.
+    pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
+        let weights = self.mix.iter().map(|(_, weight)| u64::from(*weight));
+        let whole = weights.sum::<u64>() as f64;
+        let mix = self.mix.iter();
+        mix.map(move |(kind, weight)| (*kind, f64::from(*weight) * 100.0 / whole))
+    }
+
     /// The QP number of connection `number`, from 0.
     #[inline]
     #[must_use]
