@@ -45,9 +45,9 @@ pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str, &'a 
     })
 }
 
-/// All about a scenario, for people. `asked` is how it was asked for: name or file, and what was set.
+/// All about a scenario, for people. `arguments` are its name or file, and what was set.
 #[must_use]
-pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
+pub fn show(scenario: &Scenario, arguments: (&str, &[String])) -> String {
     let mut parts = vec![format!("{}: {}\n", scenario.name, scenario.about)];
     parts.push(text_block(&draw(scenario)));
     parts.push(text_block(&scenario.demonstrates));
@@ -58,7 +58,7 @@ pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
         Play::Stress(_) => "To send it",
         _ => "To write it",
     };
-    parts.push(format!("{what}:\n  {}\n", command(scenario, asked)));
+    parts.push(format!("{what}:\n  {}\n", command(scenario, arguments)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -94,7 +94,7 @@ fn parameters(scenario: &Scenario) -> String {
     lines.concat()
 }
 
-/// The command that writes the scenario as it was asked for; a stress, which has no end, is sent.
+/// The command that writes the scenario with these arguments; a stress, which has no end, is sent.
 #[must_use]
 pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
     let is_stress = matches!(scenario.play, Play::Stress(_));
@@ -130,7 +130,7 @@ fn quoted(word: &str) -> String {
 
 /// All about a scenario, for programs.
 #[must_use]
-pub fn show_json(scenario: &Scenario, asked: (&str, &[String])) -> Value {
+pub fn show_json(scenario: &Scenario, arguments: (&str, &[String])) -> Value {
     let parameters = scenario.parameters.iter().map(|parameter| {
         json!({
             "name": parameter.name,
@@ -149,7 +149,7 @@ pub fn show_json(scenario: &Scenario, asked: (&str, &[String])) -> Value {
         "topology": draw(scenario),
         "parameters": parameters.collect::<Vec<_>>(),
         "play": play(&scenario.play),
-        "command": command(scenario, asked),
+        "command": command(scenario, arguments),
     })
 }
 

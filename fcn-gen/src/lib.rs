@@ -1,7 +1,6 @@
 //! Congestion scenarios of RoCEv2 networks: what is played (`scenario`), how (`sim`), and what is written about it.
 #![forbid(unsafe_code)]
 
-mod bgp_update;
 pub mod cli;
 mod commands;
 pub mod compare;

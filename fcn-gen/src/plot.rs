@@ -99,7 +99,7 @@ const fn colour(mechanism: Mechanism) -> RGBColor {
     }
 }
 
-/// The mechanisms that were played in any group, in the order asked for.
+/// The mechanisms that were played in any group, in the order of the comparison.
 fn played(comparison: &Comparison) -> Vec<Mechanism> {
     let mut found = Vec::new();
     for (mechanism, _) in comparison.groups.iter().flat_map(Group::played) {
@@ -285,7 +285,7 @@ impl ValueFormatter<f64> for Places {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{comparison, comparison_over, row};
+    use crate::compare::fixtures::{comparison, comparison_over, row};
 
     /// The texts of an SVG document, which must be well-formed as far as its tags nest.
     fn texts(svg: &str) -> Vec<&str> {

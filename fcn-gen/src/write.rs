@@ -46,10 +46,10 @@ pub enum Output<'a> {
     Paced(&'a mut (dyn Write + Send), Pacer<'a>),
 }
 
-/// Is told how much of how much virtual time is over.
+/// Gets how much of how much virtual time is over.
 pub type Progress<'a> = &'a dyn Fn(Ps, Ps);
 
-/// Plays what is asked into `output`; stops where `stop` says so, and leaves nothing then.
+/// Plays `request` into `output`; stops where `stop` says so, and leaves nothing then.
 ///
 /// # Errors
 /// The scenario cannot be loaded or fails, the capture or the truth cannot be written, no packet was captured, or it was

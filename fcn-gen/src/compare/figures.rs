@@ -304,7 +304,7 @@ fn significant(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::metrics;
+    use super::super::fixtures::metrics;
     use super::*;
 
     #[test]

@@ -54,7 +54,7 @@ fn row(row: &Row, figures: &[Figure]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{comparison, comparison_over};
+    use super::super::fixtures::{comparison, comparison_over};
     use super::*;
 
     #[test]

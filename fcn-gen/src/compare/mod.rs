@@ -177,7 +177,7 @@ impl Group {
 }
 
 #[cfg(test)]
-pub mod made_up {
+pub mod fixtures {
     //! Figures made up for tests.
 
     use super::{Comparison, Group, Row};

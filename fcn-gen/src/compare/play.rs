@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Is told how many of how many runs are done.
+/// Gets how many of how many runs are done.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// A group whose scenarios are loaded but not played: for each mechanism the scenario with each
@@ -39,7 +39,7 @@ impl Loaded {
     }
 }
 
-/// Plays what is asked; stops where `stop` says so.
+/// Plays every run of `question`; stops where `stop` says so.
 ///
 /// # Errors
 /// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it was stopped.

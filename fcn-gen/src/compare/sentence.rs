@@ -238,7 +238,7 @@ fn capitalised(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{halves, metrics, refused, row};
+    use super::super::fixtures::{halves, metrics, refused, row};
     use super::*;
 
     #[test]

@@ -103,7 +103,7 @@ fn matters(figure: &Figure, group: &Group) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{comparison, comparison_over, halves};
+    use super::super::fixtures::{comparison, comparison_over, halves};
     use super::*;
 
     #[test]

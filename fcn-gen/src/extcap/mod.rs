@@ -27,7 +27,7 @@ const CAPTURE: &str = "--capture";
 const FILTER: &str = "filter";
 /// What to say to somebody who gives one.
 const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
-/// The one link type that can be told beforehand; a gallery's capture names its own as well.
+/// The one link type that is known beforehand; a gallery's capture names its own as well.
 const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 
 /// What Wireshark asks of a program in its extcap folder.
@@ -79,7 +79,7 @@ pub fn is_meant(args: &[OsString]) -> bool {
 /// Answers Wireshark.
 ///
 /// # Errors
-/// Something else was asked, or it could not be done; Wireshark shows what is said on standard error.
+/// Something else was requested, or it could not be done; Wireshark shows standard error.
 pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
     // Which options there are depends on the interface.
     let name = args.windows(2).find_map(|pair| match pair {

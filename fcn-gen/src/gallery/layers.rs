@@ -10,7 +10,7 @@ use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
 use fcn_wire::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, TraceRepr, TraceType};
+use fcn_wire::ioam::{IoamOption, NodeValues, TraceType, filled_trace};
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::pfc::PfcRepr;
@@ -326,7 +326,7 @@ pub enum Layer {
     One(Box<One>),
 }
 
-/// A layer. What is not said has the usual value.
+/// A layer. What is left out has the usual value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum One {
@@ -411,10 +411,7 @@ pub enum One {
         #[serde(default)]
         reserved: u16,
     },
-    Pfc {
-        vector: u16,
-        times: [u16; 8],
-    },
+    Pfc(PfcRepr),
     /// An IOAM trace: what nodes of [`PATH`] wrote, in the order passed.
     Trace {
         kind: u8,
@@ -482,7 +479,7 @@ pub struct Composer<'a> {
 
 impl<'a> Composer<'a> {
     /// The octets of a packet.
-    pub fn octets(self, layers: &[Layer]) -> Result<Vec<u8>> {
+    fn octets(self, layers: &[Layer]) -> Result<Vec<u8>> {
         packet(&self.parts(layers)?, self.profile)
     }
 
@@ -653,10 +650,7 @@ impl<'a> Composer<'a> {
                 level: *level,
                 reserved: *reserved,
             }),
-            One::Pfc { vector, times } => Part::Pfc(PfcRepr {
-                vector: *vector,
-                times: *times,
-            }),
+            One::Pfc(repr) => Part::Pfc(*repr),
             One::Trace {
                 kind,
                 fields,
@@ -664,7 +658,8 @@ impl<'a> Composer<'a> {
                 nodes,
             } => {
                 let nodes = nodes.iter().filter_map(|node| PATH.get(*node));
-                let trace = trace((*kind).into(), TraceType::from_bits(*fields), *free, nodes)?;
+                let fields = TraceType::from_bits(*fields);
+                let trace = filled_trace((*kind).into(), fields, *free, nodes)?;
                 Part::Bytes(self.hold(&trace))
             }
             One::Lsp {
@@ -768,18 +763,10 @@ impl<'a> Composer<'a> {
                 original_destination: original.0,
             }),
             Ipv6Option::FastCnp2(ioam) => OptionPart::FastCnp(FastCnpRepr::Option2 {
-                ioam: IoamOption {
-                    reserved: ioam.reserved,
-                    opt_type: ioam.kind.into(),
-                    body: self.held(&ioam.trace)?,
-                },
+                ioam: self.ioam(ioam)?,
                 original_destination: RECEIVER,
             }),
-            Ipv6Option::Ioam(ioam) => OptionPart::Ioam(IoamOption {
-                reserved: ioam.reserved,
-                opt_type: ioam.kind.into(),
-                body: self.held(&ioam.trace)?,
-            }),
+            Ipv6Option::Ioam(ioam) => OptionPart::Ioam(self.ioam(ioam)?),
             Ipv6Option::ProxyAddress(proxy) => OptionPart::ProxyAddress(ProxyAddress(proxy.0)),
             Ipv6Option::Raw { code, align, data } => {
                 let code = match code {
@@ -791,6 +778,14 @@ impl<'a> Composer<'a> {
                 };
                 OptionPart::Raw(code, *align, self.held(data)?)
             }
+        })
+    }
+
+    fn ioam(self, ioam: &Ioam) -> Result<IoamOption<'a>> {
+        Ok(IoamOption {
+            reserved: ioam.reserved,
+            opt_type: ioam.kind.into(),
+            body: self.held(&ioam.trace)?,
         })
     }
 
@@ -879,34 +874,6 @@ pub fn change(bytes: &mut [u8], changes: &[(usize, Hex)]) {
             place.copy_from_slice(octets);
         }
     }
-}
-
-/// A trace with room for `free` octets more, filled by `nodes` (in the order passed).
-fn trace(
-    opt_type: OptType,
-    trace_type: TraceType,
-    free: usize,
-    nodes: impl DoubleEndedIterator<Item = &'static NodeValues<'static>>,
-) -> Result<Vec<u8>> {
-    let mut list = vec![0; free];
-    for node in nodes.rev() {
-        let mut data = vec![0; node.buffer_len(trace_type)];
-        node.emit(trace_type, &mut data)?;
-        list.extend(data);
-    }
-    let repr = TraceRepr {
-        opt_type,
-        namespace_id: 1,
-        node_len: trace_type.node_len() as u8,
-        flags: 0,
-        remaining_len: (free / 4) as u8,
-        trace_type,
-        reserved: 0,
-        list: &list,
-    };
-    let mut out = vec![0; repr.buffer_len()];
-    repr.emit(&mut out)?;
-    Ok(out)
 }
 
 /// A message about the connection of this number, from 1: it gives the identifiers and QPs of both sides.

@@ -195,8 +195,8 @@ fn connections_are_read_through_their_tunnels() {
         };
         assert!(packet.comment.starts_with(&message.kind().to_string()));
         if let Some(qp) = message.local_qpn() {
-            let said = format!("QP is {qp:#x}");
-            assert!(packet.comment.ends_with(&said), "{}", packet.comment);
+            let text = format!("QP is {qp:#x}");
+            assert!(packet.comment.ends_with(&text), "{}", packet.comment);
         }
         read += 1;
     }

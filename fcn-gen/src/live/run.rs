@@ -1,4 +1,4 @@
-//! The command: what is sent, said before, during and after.
+//! The command: sends a scenario, and reports before, during and after.
 
 use super::frames::FrameList;
 use super::macs::{Link, Rewrite};
@@ -32,11 +32,11 @@ pub const RUN_VERSION: u32 = 1;
 
 /// The vantage point's name that stands for all.
 const ALL: &str = "all";
-/// Destination of a stress where nothing is said: locally administered, so nobody's by chance.
+/// Destination of a stress without an option: locally administered, so nobody's by chance.
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Source where there is no interface whose own it could be.
 const FILE_SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Rate of galleries where nothing is said.
+/// Rate of galleries without an option.
 const GALLERY_RATE: Rate = Rate::Packets(1_000);
 /// Octets in front of the payload of the shortest data packet: Ethernet, IPv4 or IPv6, UDP, BTH; and its ICRC.
 const DATA_HEADERS: (usize, usize) = (14 + 20 + 8 + 12 + 4, 14 + 40 + 8 + 12 + 4);

@@ -118,7 +118,7 @@ impl<'a> Drawing<'a> {
 
     fn switch_roles(&self, switch: &Switch, domain: u16) -> String {
         let point = &switch.congestion;
-        let tells = joined(
+        let notifies = joined(
             ", ",
             [
                 point.ecn.then_some("ECN"),
@@ -136,7 +136,7 @@ impl<'a> Drawing<'a> {
         let roles = joined(
             "; ",
             [
-                (!tells.is_empty()).then(|| format!("congestion point: {tells}")),
+                (!notifies.is_empty()).then(|| format!("congestion point: {notifies}")),
                 pauses.then(|| "PFC".to_owned()),
                 proxy.map(|by| format!("proxy, known by {}", known_by(by))),
                 edge,

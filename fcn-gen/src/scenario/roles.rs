@@ -486,7 +486,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.address4 = Some(own.ipv4);
         config.enabled = true;
         config.limits = switch.limits;
-        config.congestion_points = self.told_by(id, switch, all)?;
+        config.congestion_points = self.believed(id, switch, all)?;
         Ok(Some(Proxying {
             config,
             known_by: found.known_by,
@@ -496,7 +496,7 @@ impl<'t, 'a> Roles<'t, 'a> {
     }
 
     /// Whom a proxy or a provider edge believes: its access list, or the nodes that may tell it.
-    fn told_by(
+    fn believed(
         &self,
         id: NodeId,
         switch: &SwitchKeys,
@@ -514,7 +514,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let mut config = ingress_pe::Config::new(self.addresses[id].ipv6);
         config.enabled = self.mechanism == Mechanism::WanFcn;
         config.limits = switch.limits;
-        config.congestion_points = self.told_by(id, switch, wan)?;
+        config.congestion_points = self.believed(id, switch, wan)?;
         let ordinal = self.edges.iter().position(|edge| *edge == id).unwrap_or(0) as u32 + 1;
         let label = |own: Option<Label>, base| own.map_or(base + ordinal, |label| label.0);
         let tunnel = match edge {

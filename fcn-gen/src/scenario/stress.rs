@@ -7,7 +7,7 @@ use crate::stress::{DataOpcode, Hosts, Kind, LONGEST_PATTERN, Pattern, Stress};
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Flows where nothing is said.
+/// Flows without a key.
 const FLOWS: u32 = 1_000;
 
 /// The stress of a file.

@@ -27,7 +27,7 @@ pub struct HostState {
     handles_fast_cnp: bool,
     answers_unknown_options: bool,
     ready: VecDeque<u32>,
-    parked: [Vec<u32>; 8],
+    paused_flows: [Vec<u32>; 8],
     pub flows: FxHashMap<FlowId, u32>,
 }
 
@@ -41,7 +41,7 @@ impl HostState {
             handles_fast_cnp: host.reaction.fast_cnp,
             answers_unknown_options: host.answers_unknown_options,
             ready: VecDeque::new(),
-            parked: Default::default(),
+            paused_flows: Default::default(),
             flows: FxHashMap::default(),
         }
     }
@@ -119,7 +119,7 @@ impl World<'_> {
             let class = values.priority;
             if self.ports[port as usize].is_paused(class) {
                 if let Some(host) = self.host(node) {
-                    host.parked[usize::from(class & 7)].push(flow);
+                    host.paused_flows[usize::from(class & 7)].push(flow);
                 }
                 continue;
             }
@@ -316,7 +316,7 @@ impl World<'_> {
         if connection.acknowledge(packet.index) {
             connection.deadline = self.now + values.retransmit_timeout;
             if connection.is_done() {
-                self.ledger.finished(self.now);
+                self.recorder.last_finished = self.now;
                 self.finish(packet.flow);
             } else {
                 self.make_ready(packet.flow);
@@ -374,7 +374,7 @@ impl World<'_> {
                 let kind = notification.kind.id();
                 *counts.slowed.entry(kind).or_default() += 1;
                 counts.first_slowed.get_or_insert(at);
-                self.ledger.slowed(at);
+                self.recorder.slowed(at);
             }
             Reaction::Detoured { flow, path } => {
                 if let Some(&flow) = host.flows.get(&flow) {
@@ -402,10 +402,10 @@ impl World<'_> {
     }
 
     /// Flows that waited for a class to be let go.
-    pub(super) fn unpark(&mut self, node: u32, class: u8) {
+    pub(super) fn resume_flows(&mut self, node: u32, class: u8) {
         let Some(host) = self.host(node) else { return };
-        let parked = std::mem::take(&mut host.parked[usize::from(class & 7)]);
-        for flow in parked {
+        let paused_flows = std::mem::take(&mut host.paused_flows[usize::from(class & 7)]);
+        for flow in paused_flows {
             self.connections[flow as usize].queued = false;
             self.make_ready(flow);
         }
@@ -417,7 +417,7 @@ impl World<'_> {
         let connection = &mut self.connections[flow as usize];
         connection.timer = false;
         match connection.stage {
-            Stage::Asking(_) | Stage::Leaving(_) => self.ask_again(flow),
+            Stage::Connecting(_) | Stage::Disconnecting(_) => self.send_request(flow),
             Stage::Open if connection.sent > connection.acknowledged => {
                 if self.now >= connection.deadline {
                     connection.next = connection.acknowledged;
@@ -494,9 +494,9 @@ impl World<'_> {
         let Some(read) = Notification::read(&frame) else {
             return;
         };
-        let told = read.told;
+        let destination = read.told;
         octets.note = Some(Note::of(&read, flow));
-        if let Some(packet) = self.frame(told, octets) {
+        if let Some(packet) = self.frame(destination, octets) {
             self.host_sends(node, packet);
         }
     }

@@ -26,7 +26,7 @@ fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
 
 /// What had been done by some moment.
 #[derive(Clone, Debug, Default)]
-struct Totals {
+pub struct Totals {
     at: Ps,
     /// By port.
     ports: Vec<Work>,
@@ -35,7 +35,8 @@ struct Totals {
 }
 
 impl Totals {
-    fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
+    /// What the connections and ports have done up to `at`.
+    pub fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
         Self {
             at,
             ports: ports.iter().map(|port| port.worked(at)).collect(),
@@ -49,7 +50,7 @@ impl Totals {
 }
 
 /// The counts.
-pub struct Ledger<'s> {
+pub struct Recorder<'s> {
     simulation: &'s Simulation,
     vantage_points: Vec<VantageTruth>,
     /// By flow, at each vantage point.
@@ -58,21 +59,22 @@ pub struct Ledger<'s> {
     /// What each node did, switches only filled in.
     pub switches: Vec<SwitchTruth>,
     /// The figures that are known while packets pass.
-    metrics: Metrics,
-    interval: Ps,
+    pub metrics: Metrics,
+    /// Time between samples.
+    pub interval: Ps,
     /// Queues above their Kmax, and since when one was.
     above: usize,
     above_since: Ps,
     /// When the warm-up was over, and when half of the rest was.
-    warm: Totals,
-    half: Totals,
+    pub warm: Totals,
+    pub half: Totals,
     /// By flow: which node notified last, and when.
     notified_by: Vec<Option<(u32, Ps)>>,
     /// When a flow last got its last acknowledgement.
-    last_finished: Ps,
+    pub last_finished: Ps,
 }
 
-impl<'s> Ledger<'s> {
+impl<'s> Recorder<'s> {
     /// Nothing counted yet.
     pub fn new(simulation: &'s Simulation) -> Self {
         let vantage_points = simulation.vantage_points.iter();
@@ -113,11 +115,6 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// Time between samples.
-    pub const fn interval(&self) -> Ps {
-        self.interval
-    }
-
     /// A packet passes a vantage point; `note` where it is a notification.
     pub fn captured(
         &mut self,
@@ -144,17 +141,12 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// A node puts a packet on a link.
-    pub const fn sent(&mut self) {
-        self.metrics.packets += 1;
-    }
-
     /// A node sends a notification about a flow.
     pub fn notified(&mut self, node: u32, kind: Kind, flow: u32, now: Ps) {
         *self.metrics.notifications.entry(kind).or_default() += 1;
         let sent = &mut self.switches[node as usize].notified;
         *sent.entry(kind.id().to_owned()).or_default() += 1;
-        // CNPs come from the receiver, or translate what a switch has told.
+        // CNPs come from the receiver, or translate what a switch has notified.
         if kind != Kind::Cnp
             && let Some(last) = self.notified_by.get_mut(flow as usize)
         {
@@ -163,30 +155,10 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// Everything that a flow had to send was acknowledged.
-    pub const fn finished(&mut self, now: Ps) {
-        self.last_finished = now;
-    }
-
-    /// The warm-up is over: what ports have sent before does not count.
-    pub fn warmed_up(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.warm = Totals::at(now, connections, ports);
-    }
-
-    /// Half of the time behind the warm-up is over: what changes from now on is drift.
-    pub fn half_counted(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.half = Totals::at(now, connections, ports);
-    }
-
     /// A switch marks a packet.
     pub fn marked(&mut self, node: u32) {
         self.metrics.marked += 1;
         self.switches[node as usize].marked += 1;
-    }
-
-    /// A packet is lost.
-    pub const fn lost(&mut self) {
-        self.metrics.lost += 1;
     }
 
     /// A switch sends a PFC frame.
@@ -237,11 +209,6 @@ impl<'s> Ledger<'s> {
         if self.metrics.onset.is_some() {
             self.metrics.first_cut.get_or_insert(now);
         }
-    }
-
-    /// The sum of all senders' rates now.
-    pub fn sample(&mut self, now: Ps, rate: f64) {
-        self.metrics.rate_over_time.push((now, rate));
     }
 
     /// The ground truth and the figures, at the end.
