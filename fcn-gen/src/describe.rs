@@ -48,9 +48,11 @@ pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str, &'a 
 /// All about a scenario, for people. `arguments` are its name or file, and what was set.
 #[must_use]
 pub fn show(scenario: &Scenario, arguments: (&str, &[String])) -> String {
-    let mut parts = vec![format!("{}: {}\n", scenario.name, scenario.about)];
-    parts.push(text_block(&draw(scenario)));
-    parts.push(text_block(&scenario.demonstrates));
+    let mut parts = vec![
+        format!("{}: {}\n", scenario.name, scenario.about),
+        text_block(&draw(scenario)),
+        text_block(&scenario.demonstrates),
+    ];
     if !scenario.parameters.is_empty() {
         parts.push(format!("Parameters, for --set:\n{}", parameters(scenario)));
     }
@@ -87,34 +89,23 @@ fn parameters(scenario: &Scenario) -> String {
         let default = format!("{}={}", parameter.name, parameter.default);
         table.add_row([format!(" {default}"), about]);
     }
-    let lines: Vec<String> = table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect();
-    lines.concat()
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
 }
 
 /// The command that writes the scenario with these arguments; a stress, which has no end, is sent.
 #[must_use]
 pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
-    let is_stress = matches!(scenario.play, Play::Stress(_));
-    let command = if is_stress {
-        "fcn-gen run"
-    } else {
-        "fcn-gen write"
+    let (command, to) = match scenario.play {
+        Play::Stress(_) => ("fcn-gen run", "--iface IF --duration 10s".to_owned()),
+        _ => {
+            let file = format!("{}.pcapng", scenario.name);
+            ("fcn-gen write", format!("-o {}", quoted(&file)))
+        }
     };
     let mut words = vec![command.to_owned(), quoted(name)];
-    for set in sets {
-        words.push(format!("--set {}", quoted(set)));
-    }
-    if is_stress {
-        words.push("--iface IF --duration 10s".to_owned());
-        return words.join(" ");
-    }
-    words.push(format!(
-        "-o {}",
-        quoted(&format!("{}.pcapng", scenario.name))
-    ));
+    words.extend(sets.iter().map(|set| format!("--set {}", quoted(set))));
+    words.push(to);
     words.join(" ")
 }
 

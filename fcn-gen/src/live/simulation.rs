@@ -8,7 +8,10 @@ use crate::truth::Truth;
 use fcn_link::sender::{Next, Source};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+// `Gone`: the sender has.
+use std::sync::mpsc::{
+    Receiver, RecvError as Gone, Sender, SyncSender, TryRecvError, channel, sync_channel,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -119,18 +122,6 @@ pub struct Player<'a> {
     played: &'a Played,
 }
 
-/// The sender has gone.
-#[derive(Debug)]
-struct Gone;
-
-impl std::fmt::Display for Gone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody sends any more")
-    }
-}
-
-impl Error for Gone {}
-
 impl Player<'_> {
     /// Plays the plan to its end, or until the sender is gone; returns the truth of the simulation where it was played to
     /// its end, and how many frames it had for the sender.
@@ -191,7 +182,7 @@ impl Player<'_> {
         if full {
             self.hand_over()?;
             // Where none is empty, this waits for the sender, which is what keeps us from running away.
-            self.batch = self.empty.recv().map_err(|_| Gone)?;
+            self.batch = self.empty.recv()?;
             self.batch.octets.clear();
             self.batch.frames.clear();
         }

@@ -83,22 +83,27 @@ pub enum Play {
 pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let (file, name, text) = text_of(source)?;
     let document = Document::read(&file, &text, sets)?;
-    let read = if document.has("gallery") {
+    let (about, demonstrates, play) = if document.has("gallery") {
         let keys: GalleryFile = document.keys()?;
         let head = (keys.about.clone(), keys.demonstrates.clone());
-        check(&keys.profile).and_then(|()| Ok((head, gallery(keys)?)))
+        let play = check(&keys.profile).and_then(|()| gallery(keys));
+        (head.0, head.1, play)
     } else if document.has("stress") {
         let keys: StressFile = document.keys()?;
         let head = (keys.about.clone(), keys.demonstrates.clone());
         let stress = check(&keys.profile).and_then(|()| stress::stress(keys, &document));
-        stress.map(|stress| (head, Play::Stress(Box::new(stress))))
+        (
+            head.0,
+            head.1,
+            stress.map(|stress| Play::Stress(Box::new(stress))),
+        )
     } else {
         let keys: File = document.keys()?;
         let simulation = check(&keys.profile).and_then(|()| build::simulation(&keys));
-        let head = (keys.about, keys.demonstrates);
-        simulation.map(|simulation| (head, Play::Simulation(Box::new(simulation))))
+        let play = simulation.map(|simulation| Play::Simulation(Box::new(simulation)));
+        (keys.about, keys.demonstrates, play)
     };
-    let ((about, demonstrates), play) = read.map_err(|refusal| document.error(refusal))?;
+    let play = play.map_err(|refusal| document.error(refusal))?;
     Ok(Scenario {
         name,
         about,
@@ -138,7 +143,10 @@ fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
 }
 
 /// What to call the file in refusals, the scenario's name, and the text.
-fn text_of(source: &Source) -> Result<(String, String, String), Error> {
+///
+/// # Errors
+/// There is no such scenario, or the file cannot be read.
+pub fn text_of(source: &Source) -> Result<(String, String, String), Error> {
     let refuse = |file: &str, message| Error::new(file, Place::Whole, message);
     match source {
         Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),

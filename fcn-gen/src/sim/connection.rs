@@ -146,16 +146,6 @@ impl Connection {
 
     /// What the receiver does about packet `index` with `payload` octets.
     pub fn receive(&mut self, index: u64, payload: u32, ack_request: bool) -> Answer {
-        if index == self.expected {
-            self.expected += 1;
-            self.nak_sent = false;
-            self.counts.delivered += u64::from(payload);
-            return if ack_request {
-                Answer::Ack(index)
-            } else {
-                Answer::Nothing
-            };
-        }
         if index > self.expected {
             // One negative acknowledgement for each gap (section 9.7.5.2.3).
             let first = !std::mem::replace(&mut self.nak_sent, true);
@@ -165,7 +155,12 @@ impl Connection {
                 Answer::Nothing
             };
         }
-        // A duplicate: what is there already is acknowledged again.
+        if index == self.expected {
+            self.expected += 1;
+            self.nak_sent = false;
+            self.counts.delivered += u64::from(payload);
+        }
+        // A duplicate, too: what is there already is acknowledged again.
         if ack_request {
             Answer::Ack(self.expected - 1)
         } else {

@@ -1,17 +1,17 @@
 //! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
 //! answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
-use super::connection::{Answer, Stage, entropy};
+use super::connection::{Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
 use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
-use super::switch::{data_ecn, raw};
+use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::truth::Note;
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
-use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_node::{NotificationPoint, Outgoing, ReactionPoint, Time};
 use fcn_wire::bth::Opcode;
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Frame, Kind, Notification};
@@ -288,18 +288,8 @@ impl World<'_> {
     fn congestion_experienced(&mut self, node: u32, packet: &Packet) {
         let simulation = self.simulation;
         let values = &simulation.flows[packet.flow as usize];
-        let view = DataPacket {
-            source: values.source,
-            destination: values.destination,
-            source_port: entropy(values, packet.path).0,
-            destination_port: simulation.profile.rocev2_port,
-            dest_qp: values.receiver_qp,
-            ecn: Ecn::Ce,
-            outer: None,
-            // A Fast CNP gets it with the packet.
-            trace: None,
-            proxy_option: values.proxy_option,
-        };
+        // A Fast CNP gets the trace with the packet.
+        let view = data_packet(values, packet.path, CE, &simulation.profile);
         let now = self.now.into();
         let cnp = self
             .host(node)

@@ -355,11 +355,7 @@ impl<'s> World<'s> {
         if !self.ports[index as usize].faults.is_empty() {
             match self.fault_delay(index) {
                 Some(later) => arrival = arrival + later,
-                None => {
-                    self.recorder.metrics.lost += 1;
-                    self.discard(&packet);
-                    return;
-                }
+                None => return self.lose(&packet),
             }
         }
         if let Some(at) = self.ports[index as usize].put_on_link(arrival, packet) {
@@ -485,6 +481,12 @@ impl<'s> World<'s> {
         result
             .map_err(|error| self.failed = Some(format!("cannot build {what}: {error}").into()))
             .ok()
+    }
+
+    /// A packet is lost.
+    fn lose(&mut self, packet: &Packet) {
+        self.recorder.metrics.lost += 1;
+        self.discard(packet);
     }
 
     /// Gives back what a packet keeps on the pools.

@@ -6,7 +6,7 @@ use super::frames::Path;
 use super::hash::mix;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
-use crate::scenario::model::{self, NodeKind, Thresholds};
+use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
 use crate::truth::SwitchTruth;
 use crate::units::Ps;
 use fcn_node::border::Side;
@@ -109,9 +109,7 @@ impl World<'_> {
             &mut packet.outer_hops
         };
         if *hops <= 1 {
-            self.recorder.metrics.lost += 1;
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         }
         *hops -= 1;
         self.enter_tunnel(node, &mut packet);
@@ -132,17 +130,13 @@ impl World<'_> {
     }
 
     fn forward(&mut self, node: u32, packet: Packet) {
-        let target = match self.frames.path(packet.tunnel) {
-            Some(path) => path.egress,
-            None => packet.to as usize,
-        };
+        let path = self.frames.path(packet.tunnel);
+        let target = path.map_or(packet.to as usize, |path| path.egress);
         let out = self
             .routes
             .port(node as usize, target, || self.entropy(&packet));
         let Some(out) = out else {
-            self.recorder.metrics.lost += 1;
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         };
         if let State::Switch(state) = &mut self.nodes[node as usize] {
             state.forwarded += 1;
@@ -191,9 +185,7 @@ impl World<'_> {
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
             state.dropped += 1;
-            self.recorder.metrics.lost += 1;
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         }
         if packet.kind == PacketKind::Data {
             let after = depth + u64::from(packet.len);
@@ -282,15 +274,9 @@ impl World<'_> {
             packet.ecn
         };
         let view = DataPacket {
-            source: flow.source,
-            destination: flow.destination,
-            source_port: entropy(flow, packet.path).0,
-            destination_port: simulation.profile.rocev2_port,
-            dest_qp: flow.receiver_qp,
-            ecn: Ecn::from_bits(ecn),
             outer,
             trace: self.traces.of(packet),
-            proxy_option: flow.proxy_option,
+            ..data_packet(flow, packet.path, ecn, &simulation.profile)
         };
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
@@ -678,6 +664,21 @@ const fn tunnel_has_ecn(path: Option<Path>) -> bool {
 /// A frame of octets as its receiver parses it.
 pub fn raw<'a>(octets: &'a Octets, profile: &'a Profile) -> Frame<'a> {
     Frame::parse(&octets.bytes, octets.bytes.len(), LinkType::RawIp, profile)
+}
+
+/// A data packet of `flow` as roles see it, outside of tunnels and without a trace.
+pub fn data_packet<'a>(flow: &Flow, path: u8, ecn: u8, profile: &Profile) -> DataPacket<'a> {
+    DataPacket {
+        source: flow.source,
+        destination: flow.destination,
+        source_port: entropy(flow, path).0,
+        destination_port: profile.rocev2_port,
+        dest_qp: flow.receiver_qp,
+        ecn: Ecn::from_bits(ecn),
+        outer: None,
+        trace: None,
+        proxy_option: flow.proxy_option,
+    }
 }
 
 /// ECN field that senders set on what may be marked.
