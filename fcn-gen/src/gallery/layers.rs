@@ -133,30 +133,12 @@ impl TryFrom<String> for Hex {
     }
 }
 
-/// A MAC address.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Mac([u8; 6]);
-
-impl TryFrom<String> for Mac {
-    type Error = String;
-
-    fn try_from(text: String) -> core::result::Result<Self, String> {
-        quantity::mac(&text).map(Self)
-    }
+fn mac<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<[u8; 6], D::Error> {
+    quantity::deserialize(deserializer, quantity::mac)
 }
 
-/// A prefix: address and length.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Network(Prefix);
-
-impl TryFrom<String> for Network {
-    type Error = String;
-
-    fn try_from(text: String) -> core::result::Result<Self, String> {
-        quantity::prefix(&text).map(Self)
-    }
+fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Prefix, D::Error> {
+    quantity::deserialize(deserializer, quantity::prefix)
 }
 
 /// The traffic class of an IP header: DSCP and ECN.
@@ -268,7 +250,8 @@ pub enum Message {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reach {
-    prefix: Network,
+    #[serde(deserialize_with = "prefix")]
+    prefix: Prefix,
     flags: Hex,
     /// Multi-topology ID.
     topology: Option<u16>,
@@ -286,7 +269,8 @@ pub struct Ospf {
     router: Ipv4Addr,
     area: Ipv4Addr,
     kind: Scope,
-    prefix: Network,
+    #[serde(deserialize_with = "prefix")]
+    prefix: Prefix,
     flags: Option<Hex>,
 }
 
@@ -331,8 +315,10 @@ pub enum Layer {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum One {
     Ethernet {
-        source: Mac,
-        destination: Mac,
+        #[serde(deserialize_with = "mac")]
+        source: [u8; 6],
+        #[serde(deserialize_with = "mac")]
+        destination: [u8; 6],
     },
     /// The packet's own Ethernet header again, in a tunnel.
     InnerEthernet {},
@@ -522,8 +508,8 @@ impl<'a> Composer<'a> {
                 source,
                 destination,
             } => Part::Ethernet {
-                source: source.0,
-                destination: destination.0,
+                source: *source,
+                destination: *destination,
             },
             One::InnerEthernet {} => ETHERNET,
             One::Vlan(id) => tag(*id, false),
@@ -818,7 +804,7 @@ impl Reach {
         };
         ReachRepr {
             down: self.down,
-            ..routing::reach(kind, self.prefix.0, Some(&self.flags.0))
+            ..routing::reach(kind, self.prefix, Some(&self.flags.0))
         }
     }
 }
@@ -835,7 +821,7 @@ impl Ospf {
                 Scope::InterArea => ospf2::INTER_AREA,
                 Scope::External => 5,
             },
-            prefix: self.prefix.0,
+            prefix: self.prefix,
             tlv_flags: 0x40,
             flags: self.flags(),
         };
@@ -844,7 +830,7 @@ impl Ospf {
 
     fn update3(&self) -> Result<Vec<u8>> {
         let prefix = ospf3::PrefixRepr {
-            prefix: self.prefix.0,
+            prefix: self.prefix,
             options: 0x02,
             metric: METRIC,
             flags: self.flags(),

@@ -151,19 +151,10 @@ impl Default for Trace {
 }
 
 /// Where packets keep what does not fit into [`Packet`]. Places are used again, and so is their memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pool<T> {
     places: Vec<T>,
     free: Vec<u32>,
-}
-
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self {
-            places: Vec::new(),
-            free: Vec::new(),
-        }
-    }
 }
 
 impl<T: Default> Pool<T> {

@@ -1,6 +1,6 @@
 //! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
 
-mod dcqcn;
+mod dcqcn_model;
 
 use super::outcome::{Half, Outcome};
 use super::{Captured, Sink, play};

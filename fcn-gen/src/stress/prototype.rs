@@ -41,7 +41,7 @@ pub struct Macs {
 #[derive(Clone, Debug)]
 pub(super) enum Prototype {
     /// A CNP, a Fast CNP, or data.
-    Roce(Template),
+    Roce(Box<Template>),
     /// A notification to a proxy node.
     ProxyCn(Box<ProxyFrame>),
     /// An FCN in the WAN.
@@ -134,6 +134,7 @@ type Made<T> = Result<T, Box<dyn std::error::Error>>;
 /// Makes frames of a stress.
 impl Stress {
     fn prototype(&self, kind: Kind) -> Made<Prototype> {
+        let roce = |template| Prototype::Roce(Box::new(template));
         let family = kind.family();
         let mut fields = vec![
             Field::SourceAddress,
@@ -148,7 +149,7 @@ impl Stress {
                 }
                 let class = DEFAULT_TRAFFIC_CLASS;
                 let ip = ip(&self.receivers, &self.senders, family, class);
-                Prototype::Roce(self.cnp(&[ip], &fields)?)
+                roce(self.cnp(&[ip], &fields)?)
             }
             Kind::FastCnp1 | Kind::FastCnp2 => {
                 let original_destination = self.receivers.v6(0);
@@ -170,11 +171,11 @@ impl Stress {
                 let options = [OptionPart::FastCnp(option)];
                 let ip = Part::v6(SWITCH, self.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
                 fields.push(Field::FastCnpOriginalDestination);
-                Prototype::Roce(self.cnp(&[ip, Part::DestinationOptions(&options)], &fields)?)
+                roce(self.cnp(&[ip, Part::DestinationOptions(&options)], &fields)?)
             }
             Kind::Data | Kind::DataIpv4 => {
                 fields.push(Field::Psn);
-                Prototype::Roce(self.data(family, self.payload, LinkType::Ethernet, &fields)?)
+                roce(self.data(family, self.payload, LinkType::Ethernet, &fields)?)
             }
             Kind::ProxyCn | Kind::ProxyCnIpv4 => {
                 fields.push(Field::Psn);
