@@ -174,7 +174,7 @@ fn seed(seed: u64) -> Control {
 }
 
 /// The dialog in the protocol's words.
-pub fn sentences(controls: &[Control]) -> String {
+pub fn dialog(controls: &[Control]) -> String {
     let mut text = String::new();
     for (number, control) in controls.iter().enumerate() {
         let Control {

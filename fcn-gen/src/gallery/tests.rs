@@ -187,10 +187,10 @@ fn connections_are_read_through_their_tunnels() {
     for packet in &packets {
         let profile = Profile::DEFAULT;
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
-        let meant = ["Connect", "Ready", "Disconnect"];
-        let meant = meant.iter().any(|kind| packet.comment.starts_with(kind));
+        let expected = ["Connect", "Ready", "Disconnect"];
+        let expected = expected.iter().any(|kind| packet.comment.starts_with(kind));
         let Message::RdmaCm(_, message) = frame.message() else {
-            assert!(!meant, "{}", packet.comment);
+            assert!(!expected, "{}", packet.comment);
             continue;
         };
         assert!(packet.comment.starts_with(&message.kind().to_string()));

@@ -394,7 +394,7 @@ impl Act {
         }
         // The player is ahead: that it came to the end does not mean that the sender did.
         let truth = truth.filter(|(_, frames)| sent.0.total.pushed >= *frames);
-        let written = truth.is_some() && options.truth.is_some();
+        let complete = truth.is_some() && options.truth.is_some();
         match (truth_file, truth) {
             (Some(pending), Some((truth, _))) => pending.finish(&truth.document()?)?,
             (Some(_), None) => lines.push((
@@ -403,7 +403,7 @@ impl Act {
             )),
             (None, _) => {}
         }
-        let file = options.truth.as_ref().filter(|_| written);
+        let file = options.truth.as_ref().filter(|_| complete);
         let more = json!({
             "kind": "simulation",
             "mechanism": plan.simulation.mechanism.id(),

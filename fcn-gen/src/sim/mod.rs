@@ -462,7 +462,7 @@ impl<'s> World<'s> {
         };
         let frames = &mut self.frames;
         let mut built = Ok(());
-        let written = sink.take(Captured {
+        let taken = sink.take(Captured {
             vantage_point: point,
             at: self.simulation.epoch + self.now.as_nanos(),
             wire_len: packet.len,
@@ -471,7 +471,7 @@ impl<'s> World<'s> {
                 built = frames.write(packet, (from as usize, to as usize), context, out);
             },
         });
-        if let Err(failure) = written.and(built.map_err(Into::into)) {
+        if let Err(failure) = taken.and(built.map_err(Into::into)) {
             self.failed = Some(failure);
         }
     }

@@ -198,7 +198,7 @@ fn where_one_looks_changes_nothing() {
 fn well_formed(outcome: &Outcome, recording: &Recording) {
     let profile = Profile::DEFAULT;
     let mut last = 0;
-    let mut told: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    let mut notified: BTreeMap<(usize, String), u64> = BTreeMap::new();
     let mut seen = vec![(0, 0); outcome.truth.vantage_points.len()];
     for (point, at, bytes) in &recording.0 {
         assert!(*at >= last, "time goes back");
@@ -219,7 +219,7 @@ fn well_formed(outcome: &Outcome, recording: &Recording) {
             );
         }
         if let Some(notification) = Notification::read(&frame) {
-            *told
+            *notified
                 .entry((*point, notification.kind.id().to_owned()))
                 .or_default() += 1;
         }
@@ -231,7 +231,7 @@ fn well_formed(outcome: &Outcome, recording: &Recording) {
         *truth.entry((n.vantage_point, n.kind.clone())).or_default() += n.total;
         assert_eq!(n.by_second.values().sum::<u64>(), n.total);
     }
-    assert_eq!(told, truth);
+    assert_eq!(notified, truth);
     let counted: Vec<_> = outcome
         .truth
         .vantage_points
@@ -404,8 +404,8 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
                 .filter_map(|frame| Notification::read(&frame))
                 .count() as u64
         };
-        let told: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
-        assert_eq!(read(&profile), told, "{name} {own:?}");
+        let notified: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
+        assert_eq!(read(&profile), notified, "{name} {own:?}");
         assert_eq!(read(&Profile::DEFAULT), 0, "{name} {own:?}");
     }
 }

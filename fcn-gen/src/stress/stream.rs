@@ -283,8 +283,8 @@ fn proxy_cn(
     frame.summed.change(out, |out| {
         put(out, frame.udp, &of.port(0).to_be_bytes());
         let message = out.get_mut(frame.message..).unwrap_or_default();
-        let written = header.emit(message).is_ok();
-        debug_assert!(written, "there is room for it");
+        let fits = header.emit(message).is_ok();
+        debug_assert!(fits, "there is room for it");
         let quoted = out.get_mut(frame.invoking..).unwrap_or_default();
         done = data(&frame.quoted, quoted, of, (flows, family)).map(drop);
     });
@@ -306,10 +306,10 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
         ip::set_flow_label(packet, message.flow_label);
         put(packet, ipv6::SOURCE, &source);
         put(out, frame.udp, &port.to_be_bytes());
-        let written = message
+        let fits = message
             .emit(out.get_mut(frame.message..).unwrap_or_default())
             .is_ok();
-        debug_assert!(written, "there is room for it");
+        debug_assert!(fits, "there is room for it");
     });
 }
 
@@ -318,8 +318,8 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
 fn pause(out: &mut [u8], made: u32) {
     let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
     let payload = out.get_mut(ethernet::LEN..).unwrap_or_default();
-    let written = pause.is_some_and(|pause| pause.emit(payload).is_ok());
-    debug_assert!(written, "there is room for it");
+    let fits = pause.is_some_and(|pause| pause.emit(payload).is_ok());
+    debug_assert!(fits, "there is room for it");
 }
 
 #[inline]
