@@ -21,7 +21,7 @@ use fcn_wire::pfc::{self, PFC_DESTINATION, PFC_LEN, Pfc, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
-    bgp_update, self, Advertisement, Flooding, Level, Prefix, Protocol, ospf2 as v2, ospf3 as v3,
+    self, Advertisement, Flooding, Level, Prefix, Protocol, bgp_update, ospf2 as v2, ospf3 as v3,
 };
 use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
