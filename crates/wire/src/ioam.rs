@@ -937,7 +937,7 @@ mod tests {
 
     #[test]
     fn incremental_traces_grow_until_their_room_is_used_up() {
-        let mut bytes = empty(OptType::Incremental, HOPS, &[], 9);
+        let mut bytes = empty(OptType::Incremental, HOPS, &[], 8);
         let node = |node_id| NodeValues {
             node_id,
             ..NodeValues::default()
@@ -946,15 +946,15 @@ mod tests {
         let one = bytes.clone();
         assert!(first && append_incremental(&mut bytes, &node(2)).unwrap());
         assert_eq!(
-            bytes[bytes.len() - 16..],
+            bytes[bytes.len() - 12..],
             one[8..],
             "behind what comes later"
         );
         let two = bytes.len();
         assert!(!append_incremental(&mut bytes, &node(3)).unwrap());
         let trace = Trace::new_checked(OptType::Incremental, &bytes).unwrap();
-        assert_eq!((trace.remaining_len(), trace.overflow()), (1, true));
-        assert_eq!((bytes.len(), two), (8 + 32, 8 + 32));
+        assert_eq!((trace.remaining_len(), trace.overflow()), (2, true));
+        assert_eq!((bytes.len(), two), (8 + 24, 8 + 24));
         let nodes = [node(1), node(2)];
         let filled = filled_trace(OptType::Incremental, HOPS, 0, nodes.iter()).unwrap();
         assert_eq!(filled[8..], bytes[8..]);
