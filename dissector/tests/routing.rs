@@ -8,15 +8,11 @@ use common::{
 };
 use fcn_wire::Profile;
 use fcn_wire::frame::{Frame, LinkType, Upper};
-use fcn_wire::pnc::{Flooding, Prefix, Protocol, bgp, ospf2, walk_within};
+use fcn_wire::pnc::{Flooding, Prefix, Protocol, bgp, bgp_update, ospf2, walk_within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
-
-#[path = "../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 fn capture(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../captures/{name}.pcapng"));

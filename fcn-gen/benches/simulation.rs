@@ -88,7 +88,7 @@ fn load(source: &Source, sets: &[&str]) -> Result<Box<Simulation>, Box<dyn Error
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     match scenario::load(source, &sets)?.play {
         Play::Simulation(simulation) => Ok(simulation),
-        Play::Gallery { .. } | Play::Stress(_) => Err("only simulations are simulated".into()),
+        Play::Gallery(_) | Play::Stress(_) => Err("only simulations are simulated".into()),
     }
 }
 

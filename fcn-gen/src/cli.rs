@@ -1,4 +1,4 @@
-//! The command line: what can be asked for. What it leads to is `run.rs`'s business.
+//! The command line: its commands and options. What they lead to is `commands.rs`'s business.
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;

@@ -13,7 +13,6 @@ use fcn_tool::console::{Console, say, say_json, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::progress::Progress;
 use std::ffi::OsString;
-use std::fs;
 
 /// Does what `args` ask for.
 pub(crate) fn act(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
@@ -54,23 +53,13 @@ fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
     let source = Source::named(name);
     let scenario = scenario::load(&source, sets).map_err(|error| Failure::bad_scenario(&error))?;
     if options.toml {
-        return say(console.out, &toml(&source)?);
+        let text = scenario::text_of(&source).map_err(|error| Failure::bad_scenario(&error))?;
+        return say(console.out, &text.2);
     }
     if options.json {
         say_json(console.out, &describe::show_json(&scenario, (name, sets)))
     } else {
         say(console.out, &describe::show(&scenario, (name, sets)))
-    }
-}
-
-/// The scenario's file, as it is.
-fn toml(source: &Source) -> Result<String> {
-    match source {
-        Source::Builtin(name) => Ok(builtin::text(name).unwrap_or_default().to_owned()),
-        Source::File(path) => {
-            fs::read_to_string(path).map_err(|error| Failure::io("read", path, &error))
-        }
-        Source::Text { text, .. } => Ok(text.clone()),
     }
 }
 

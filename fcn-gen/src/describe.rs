@@ -45,12 +45,14 @@ pub fn list_json<'a>(scenarios: impl IntoIterator<Item = (&'a str, &'a str, &'a 
     })
 }
 
-/// All about a scenario, for people. `asked` is how it was asked for: name or file, and what was set.
+/// All about a scenario, for people. `arguments` are its name or file, and what was set.
 #[must_use]
-pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
-    let mut parts = vec![format!("{}: {}\n", scenario.name, scenario.about)];
-    parts.push(text_block(&draw(scenario)));
-    parts.push(text_block(&scenario.demonstrates));
+pub fn show(scenario: &Scenario, arguments: (&str, &[String])) -> String {
+    let mut parts = vec![
+        format!("{}: {}\n", scenario.name, scenario.about),
+        text_block(&draw(scenario)),
+        text_block(&scenario.demonstrates),
+    ];
     if !scenario.parameters.is_empty() {
         parts.push(format!("Parameters, for --set:\n{}", parameters(scenario)));
     }
@@ -58,7 +60,7 @@ pub fn show(scenario: &Scenario, asked: (&str, &[String])) -> String {
         Play::Stress(_) => "To send it",
         _ => "To write it",
     };
-    parts.push(format!("{what}:\n  {}\n", command(scenario, asked)));
+    parts.push(format!("{what}:\n  {}\n", command(scenario, arguments)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -87,34 +89,23 @@ fn parameters(scenario: &Scenario) -> String {
         let default = format!("{}={}", parameter.name, parameter.default);
         table.add_row([format!(" {default}"), about]);
     }
-    let lines: Vec<String> = table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect();
-    lines.concat()
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
 }
 
-/// The command that writes the scenario as it was asked for; a stress, which has no end, is sent.
+/// The command that writes the scenario with these arguments; a stress, which has no end, is sent.
 #[must_use]
 pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
-    let is_stress = matches!(scenario.play, Play::Stress(_));
-    let command = if is_stress {
-        "fcn-gen run"
-    } else {
-        "fcn-gen write"
+    let (command, to) = match scenario.play {
+        Play::Stress(_) => ("fcn-gen run", "--iface IF --duration 10s".to_owned()),
+        _ => {
+            let file = format!("{}.pcapng", scenario.name);
+            ("fcn-gen write", format!("-o {}", quoted(&file)))
+        }
     };
     let mut words = vec![command.to_owned(), quoted(name)];
-    for set in sets {
-        words.push(format!("--set {}", quoted(set)));
-    }
-    if is_stress {
-        words.push("--iface IF --duration 10s".to_owned());
-        return words.join(" ");
-    }
-    words.push(format!(
-        "-o {}",
-        quoted(&format!("{}.pcapng", scenario.name))
-    ));
+    words.extend(sets.iter().map(|set| format!("--set {}", quoted(set))));
+    words.push(to);
     words.join(" ")
 }
 
@@ -130,7 +121,7 @@ fn quoted(word: &str) -> String {
 
 /// All about a scenario, for programs.
 #[must_use]
-pub fn show_json(scenario: &Scenario, asked: (&str, &[String])) -> Value {
+pub fn show_json(scenario: &Scenario, arguments: (&str, &[String])) -> Value {
     let parameters = scenario.parameters.iter().map(|parameter| {
         json!({
             "name": parameter.name,
@@ -149,7 +140,7 @@ pub fn show_json(scenario: &Scenario, asked: (&str, &[String])) -> Value {
         "topology": draw(scenario),
         "parameters": parameters.collect::<Vec<_>>(),
         "play": play(&scenario.play),
-        "command": command(scenario, asked),
+        "command": command(scenario, arguments),
     })
 }
 
@@ -164,10 +155,10 @@ fn play(play: &Play) -> Value {
             "nodes": simulation.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
             "flows": simulation.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
         }),
-        Play::Gallery { name, family, .. } => json!({
+        Play::Gallery(selection) => json!({
             "kind": "gallery",
-            "gallery": name,
-            "family": family,
+            "gallery": selection.gallery.name,
+            "family": selection.family_name(),
         }),
         Play::Stress(stress) => json!({
             "kind": "stress",
@@ -182,8 +173,8 @@ fn play(play: &Play) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gallery::Selection;
     use crate::scenario::Parameter;
-    use fcn_wire::Profile;
 
     fn gallery() -> Scenario {
         Scenario {
@@ -197,11 +188,7 @@ mod tests {
                 values: vec!["all".to_owned(), "cnp".to_owned()],
                 sets: vec!["family".to_owned()],
             }],
-            play: Play::Gallery {
-                name: "malformed".to_owned(),
-                family: "all".to_owned(),
-                profile: Profile::DEFAULT,
-            },
+            play: Play::Gallery(Selection::all_of("malformed")),
         }
     }
 

@@ -23,29 +23,27 @@ pub fn to_vec<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
 #[derive(Default)]
 struct Lines {
     depth: usize,
-    /// By depth: whether there was a value, which the closing bracket has to go behind on a line of its own.
-    any: Vec<bool>,
+    /// Whether there was a value, which the closing bracket has to go behind on a line of its own.
+    any: bool,
 }
 
 impl Lines {
     fn begin<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth += 1;
-        self.any.push(false);
+        self.any = false;
         out.write_all(bracket)
     }
 
     fn end<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth -= 1;
-        if self.any.pop().unwrap_or(false) && self.depth < LINES {
+        if std::mem::replace(&mut self.any, true) && self.depth < LINES {
             self.line(out, self.depth)?;
         }
         out.write_all(bracket)
     }
 
     fn next<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        if let Some(any) = self.any.last_mut() {
-            *any = true;
-        }
+        self.any = true;
         if !first {
             out.write_all(b",")?;
         }

@@ -1,14 +1,12 @@
 //! Congestion scenarios of RoCEv2 networks: what is played (`scenario`), how (`sim`), and what is written about it.
 #![forbid(unsafe_code)]
 
-mod bgp_update;
 pub mod cli;
 mod commands;
 pub mod compare;
 pub mod describe;
 pub mod extcap;
 pub mod gallery;
-pub mod gallery_truth;
 mod json_lines;
 pub mod live;
 pub mod pace;
@@ -20,5 +18,6 @@ pub mod run;
 pub mod scenario;
 pub mod sim;
 pub mod stress;
+pub mod truth;
 pub mod units;
 pub mod write;

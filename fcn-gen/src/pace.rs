@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest that packets which are due stay in the writer's buffer.
-const STALE: Duration = Duration::from_millis(20);
+const FLUSH_AFTER: Duration = Duration::from_millis(20);
 /// How often a waiting pacer looks whether it was stopped.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What comes before a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl<'a> Pacer<'a> {
         let after = Duration::try_from_secs_f64(since as f64 / 1e9 / self.speed);
         let due = began.checked_add(after.unwrap_or(Duration::MAX));
         match due {
-            Some(due) if due <= now && now - self.flushed < STALE => Turn::Now,
+            Some(due) if due <= now && now - self.flushed < FLUSH_AFTER => Turn::Now,
             Some(due) if due <= now => {
                 self.flushed = now;
                 Turn::Flush
@@ -74,7 +74,7 @@ impl<'a> Pacer<'a> {
                 self.flushed = until;
                 return true;
             }
-            if self.stop.load(Ordering::Relaxed) || unread(self.pipe, left.min(LOOK)) {
+            if self.stop.load(Ordering::Relaxed) || unread(self.pipe, left.min(POLL_INTERVAL)) {
                 return false;
             }
         }
@@ -128,7 +128,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut pacer = Pacer::new(&pipe, 1.0, &stop);
         pacer.before(0);
-        std::thread::sleep(STALE);
+        std::thread::sleep(FLUSH_AFTER);
         assert_eq!(pacer.before(1), Turn::Flush);
     }
 

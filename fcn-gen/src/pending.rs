@@ -1,4 +1,4 @@
-//! A file that is there whole or not at all: written beside its place, renamed into it at the end.
+//! A file that is there whole or not at all: result beside its place, renamed into it at the end.
 
 use fcn_tool::failure::{Failure, Result};
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ enum Place {
 }
 
 impl Pending {
-    /// Makes sure that `path` can be written, before the work that fills it.
+    /// Makes sure that `path` can be result, before the work that fills it.
     ///
     /// # Errors
     /// It cannot.
@@ -62,16 +62,16 @@ impl Pending {
     /// Writes it.
     ///
     /// # Errors
-    /// It cannot be written; nothing is left of it.
+    /// It cannot be result; nothing is left of it.
     pub fn finish(self, text: &[u8]) -> Result {
         let Self { path, place } = self;
-        let written = match place {
+        let result = match place {
             Place::Direct(mut file) => file.write_all(text),
             Place::Temporary(mut file) => file
                 .write_all(text)
                 .and_then(|()| file.persist(&path).map(drop).map_err(|error| error.error)),
         };
-        written.map_err(|error| Failure::io("write", &path, &error))
+        result.map_err(|error| Failure::io("write", &path, &error))
     }
 }
 

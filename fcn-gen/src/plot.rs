@@ -2,10 +2,11 @@
 //!
 //! Drawing only; the same comparison gives the same octets.
 
-use crate::compare::figures::{Unit, reaction_time, show};
+use crate::compare::figures::{REACTION_TIME, Unit, show};
 use crate::compare::{Comparison, Group};
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Metrics;
+use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, KeyPointHint, Ranged, ValueFormatter};
@@ -21,7 +22,7 @@ const TITLE: u32 = 44;
 const LEGEND: u32 = 34;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn<T = ()> = core::result::Result<T, Box<dyn std::error::Error>>;
+type Drawn = core::result::Result<(), Box<dyn std::error::Error>>;
 
 /// The comparison as an SVG document.
 ///
@@ -41,18 +42,14 @@ pub fn svg(comparison: &Comparison) -> Result<String> {
 fn draw(area: &Area<'_>, comparison: &Comparison, rows: usize) -> Drawn {
     area.fill(&WHITE)?;
     let (title, below) = area.split_vertically(TITLE);
-    title.draw(&Text::new(
-        heading(comparison),
-        (16, 14),
-        ("sans-serif", 24),
-    ))?;
+    let heading = heading(comparison);
+    title.draw(&Text::new(heading, (16, 14), ("sans-serif", 24)))?;
     let (legend, panels) = below.split_vertically(LEGEND);
     draw_legend(&legend, comparison)?;
     let mut panels = panels.split_evenly((rows, 1)).into_iter();
-    if let (Some(key), Some(panel)) = (
-        &comparison.over,
-        comparison.over.as_ref().and_then(|_| panels.next()),
-    ) {
+    if let Some(key) = &comparison.over
+        && let Some(panel) = panels.next()
+    {
         draw_reaction(&panel, key, comparison)?;
     }
     for (group, panel) in comparison.groups.iter().zip(panels) {
@@ -61,20 +58,19 @@ fn draw(area: &Area<'_>, comparison: &Comparison, rows: usize) -> Drawn {
             (Some(key), Some(value)) => format!(" at {key} {value}"),
             _ => String::new(),
         };
-        draw_over_time(
-            &left,
-            &format!("Deepest egress queue{of}"),
-            ("queue", Unit::Octets),
-            group,
-            queue,
-        )?;
-        draw_over_time(
-            &right,
-            &format!("Sum of senders' rates{of}"),
-            ("rate", Unit::BitsPerSecond),
-            group,
-            rate,
-        )?;
+        let queue = (format!("Deepest egress queue{of}"), "queue", Unit::Octets);
+        draw_over_time(&left, queue, group, |metrics| {
+            let series = metrics.queue_over_time.iter();
+            series.map(|(at, octets)| (*at, *octets as f64)).collect()
+        })?;
+        let rate = (
+            format!("Sum of senders' rates{of}"),
+            "rate",
+            Unit::BitsPerSecond,
+        );
+        draw_over_time(&right, rate, group, |metrics| {
+            metrics.rate_over_time.clone()
+        })?;
     }
     area.present()?;
     Ok(())
@@ -103,7 +99,7 @@ const fn colour(mechanism: Mechanism) -> RGBColor {
     }
 }
 
-/// The mechanisms that were played in any group, in the order asked for.
+/// The mechanisms that were played in any group, in the order of the comparison.
 fn played(comparison: &Comparison) -> Vec<Mechanism> {
     let mut found = Vec::new();
     for (mechanism, _) in comparison.groups.iter().flat_map(Group::played) {
@@ -117,12 +113,10 @@ fn played(comparison: &Comparison) -> Vec<Mechanism> {
 fn draw_legend(area: &Area<'_>, comparison: &Comparison) -> Drawn {
     let mut x = 16;
     for mechanism in played(comparison) {
-        area.draw(&PathElement::new(
-            [(x, 16), (x + 28, 16)],
-            stroke(mechanism),
-        ))?;
-        area.draw(&Text::new(mechanism.id(), (x + 36, 9), ("sans-serif", 17)))?;
-        x += 60 + 9 * i32::try_from(mechanism.id().len()).unwrap_or(0);
+        let (line, id) = ([(x, 16), (x + 28, 16)], mechanism.id());
+        area.draw(&PathElement::new(line, stroke(mechanism)))?;
+        area.draw(&Text::new(id, (x + 36, 9), ("sans-serif", 17)))?;
+        x += 60 + 9 * i32::try_from(id.len()).unwrap_or(0);
     }
     Ok(())
 }
@@ -131,58 +125,79 @@ fn stroke(mechanism: Mechanism) -> ShapeStyle {
     colour(mechanism).stroke_width(2)
 }
 
-/// Seconds and values.
+/// Places on the axes.
 type Series = Vec<(f64, f64)>;
-
-fn queue(metrics: &Metrics) -> Series {
-    let series = metrics.queue_over_time.iter();
-    series
-        .map(|(at, octets)| (at.as_seconds_f64(), *octets as f64))
-        .collect()
-}
-
-fn rate(metrics: &Metrics) -> Series {
-    let series = metrics.rate_over_time.iter();
-    series
-        .map(|(at, rate)| (at.as_seconds_f64(), *rate))
-        .collect()
-}
 
 fn draw_over_time(
     area: &Area<'_>,
-    title: &str,
-    (name, unit): (&str, Unit),
+    (caption, name, unit): (String, &str, Unit),
     group: &Group,
-    series: fn(&Metrics) -> Series,
+    series: fn(&Metrics) -> Vec<(Ps, f64)>,
 ) -> Drawn {
-    let lines: Vec<(Mechanism, Series)> = group
-        .played()
+    let played = group.played();
+    let lines: Vec<_> = played
         .filter_map(|(mechanism, runs)| Some((mechanism, series(runs.first()?))))
         .collect();
     let points = || lines.iter().flat_map(|(_, series)| series);
-    let end = points().map(|(x, _)| *x).fold(0.0, f64::max).max(1e-9);
-    let top = points().map(|(_, y)| *y).fold(0.0, f64::max).max(1.0);
+    let end = points()
+        .map(|(at, _)| at.as_seconds_f64())
+        .fold(1e-9, f64::max);
+    let top = points().map(|(_, y)| *y).fold(1.0, f64::max);
     let (time_name, per_second) = time_scale(end);
+    let scaled = |series: &Vec<(Ps, f64)>| -> Series {
+        let series = series.iter();
+        series
+            .map(|(at, y)| (at.as_seconds_f64() * per_second, *y))
+            .collect()
+    };
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|(m, series)| (*m, scaled(series)))
+        .collect();
+    let time = format!("time ({time_name})");
+    let x = (0.0..end * per_second, &*time, 6);
+    let y = (0.0..top * 1.05, name, unit);
+    chart(area, &caption, x, &|x| plain(*x), y, &lines, false)
+}
+
+/// Lines over axes, each of which has its range and its name, the one from left to right so many labels. With `dots`, the
+/// points are seen, too.
+fn chart<X, Y>(
+    area: &Area<'_>,
+    caption: &str,
+    (x, x_name, x_labels): (X, &str, usize),
+    x_label: &dyn Fn(&f64) -> String,
+    (y, y_name, unit): (Y, &str, Unit),
+    lines: &[(Mechanism, Series)],
+    dots: bool,
+) -> Drawn
+where
+    X: AsRangedCoord<Value = f64, CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>>,
+    Y: AsRangedCoord<Value = f64, CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>>,
+{
     let mut chart = ChartBuilder::on(area)
-        .caption(title, ("sans-serif", 18))
+        .caption(caption, ("sans-serif", 18))
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(96)
-        .build_cartesian_2d(0.0..end * per_second, 0.0..top * 1.05)?;
+        .build_cartesian_2d(x, y)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_desc(format!("time ({time_name})"))
-        .y_desc(name)
-        .x_labels(6)
+        .x_desc(x_name)
+        .y_desc(y_name)
+        .x_labels(x_labels)
         .y_labels(6)
-        .x_label_formatter(&|x| plain(*x))
+        .x_label_formatter(&x_label)
         .y_label_formatter(&|y| show(unit, *y))
         .label_style(("sans-serif", 14))
         .draw()?;
-    for (mechanism, series) in &lines {
-        let points = series.iter().map(|(x, y)| (x * per_second, *y));
-        chart.draw_series(LineSeries::new(points, stroke(*mechanism)))?;
+    for (place, (mechanism, series)) in lines.iter().enumerate() {
+        chart.draw_series(LineSeries::new(series.iter().copied(), stroke(*mechanism)))?;
+        // Smaller and smaller, so that all are seen where several reacted as soon.
+        let radius = 3 + i32::try_from(lines.len() - 1 - place).unwrap_or(0);
+        let dot = |point: &(f64, f64)| Circle::new(*point, radius, colour(*mechanism).filled());
+        chart.draw_series(series.iter().filter(|_| dots).map(dot))?;
     }
     Ok(())
 }
@@ -206,92 +221,41 @@ fn plain(value: f64) -> String {
 /// The reaction time of each mechanism over the parameter's values, evenly spaced in the order given.
 fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
     let times = |mechanism: Mechanism| -> Series {
-        let of_group = |group: &Group| {
+        let of_group = |(index, group): (usize, &Group)| {
             let (_, runs) = group.played().find(|(m, _)| *m == mechanism)?;
-            Some(reaction_time().spread(runs)?.median)
+            Some((index as f64, REACTION_TIME.spread(runs)?.median))
         };
-        let indexed = comparison.groups.iter().enumerate();
-        indexed
-            .filter_map(|(index, group)| Some((index as f64, of_group(group)?)))
-            .collect()
+        let groups = comparison.groups.iter().enumerate();
+        groups.filter_map(of_group).collect()
     };
-    let lines: Vec<(Mechanism, Series)> = played(comparison)
-        .into_iter()
-        .map(|m| (m, times(m)))
-        .collect();
+    let mechanisms = played(comparison).into_iter();
+    let lines: Vec<_> = mechanisms.map(|m| (m, times(m))).collect();
     let values = || lines.iter().flat_map(|(_, series)| series).map(|(_, y)| *y);
     let least = values().fold(f64::INFINITY, f64::min);
     let top = values().fold(0.0, f64::max);
     if top <= 0.0 {
-        area.draw(&Text::new(
-            "No sender slowed down",
-            (WIDTH as i32 / 2 - 80, 100),
-            ("sans-serif", 18),
-        ))?;
+        let (text, at) = ("No sender slowed down", (WIDTH as i32 / 2 - 80, 100));
+        area.draw(&Text::new(text, at, ("sans-serif", 18)))?;
         return Ok(());
     }
+    let caption = format!("Reaction time over {key}");
+    let groups = comparison.groups.iter();
+    let values: Vec<&str> = groups.filter_map(|group| group.value.as_deref()).collect();
+    let x = (Places(values.len()), key, values.len().max(2));
+    let place = |x: &f64| {
+        values
+            .get(x.round() as usize)
+            .map_or_else(String::new, ToString::to_string)
+    };
+    let (name, unit) = ("onset to first cut", Unit::Nanoseconds);
     // Over distances, reaction times span decades; a time of 0 has no place on a logarithmic axis.
     if least > 0.0 && top / least > 20.0 {
-        reaction_chart(
-            area,
-            key,
-            comparison,
-            &lines,
-            (least / 1.5..top * 1.5).log_scale(),
-        )
+        let y = (least / 1.5..top * 1.5).log_scale();
+        chart(area, &caption, x, &place, (y, name, unit), &lines, true)
     } else {
-        reaction_chart(area, key, comparison, &lines, 0.0..top * 1.1)
+        let y = 0.0..top * 1.1;
+        chart(area, &caption, x, &place, (y, name, unit), &lines, true)
     }
-}
-
-fn reaction_chart<Y>(
-    area: &Area<'_>,
-    key: &str,
-    comparison: &Comparison,
-    lines: &[(Mechanism, Series)],
-    y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
-) -> Drawn
-where
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
-    let values: Vec<&str> = comparison
-        .groups
-        .iter()
-        .filter_map(|group| group.value.as_deref())
-        .collect();
-    let mut chart = ChartBuilder::on(area)
-        .caption(format!("Reaction time over {key}"), ("sans-serif", 18))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(96)
-        .build_cartesian_2d(Places(values.len()), y)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc(key)
-        .y_desc("onset to first cut")
-        .x_labels(values.len().max(2))
-        .y_labels(6)
-        .x_label_formatter(&|x| {
-            values
-                .get(x.round() as usize)
-                .copied()
-                .unwrap_or_default()
-                .to_owned()
-        })
-        .y_label_formatter(&|y| show(Unit::Nanoseconds, *y))
-        .label_style(("sans-serif", 14))
-        .draw()?;
-    for (place, (mechanism, series)) in lines.iter().enumerate() {
-        chart.draw_series(LineSeries::new(series.iter().copied(), stroke(*mechanism)))?;
-        // Smaller and smaller, so that all are seen where several reacted as soon.
-        let radius = 3 + i32::try_from(lines.len() - 1 - place).unwrap_or(0);
-        let dots = series
-            .iter()
-            .map(|point| Circle::new(*point, radius, colour(*mechanism).filled()));
-        chart.draw_series(dots)?;
-    }
-    Ok(())
 }
 
 /// An axis of so many evenly spaced places, labelled at each: 0, 1, …
@@ -321,7 +285,7 @@ impl ValueFormatter<f64> for Places {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::made_up::{comparison, comparison_over, row};
+    use crate::compare::fixtures::{comparison, comparison_over, row};
 
     /// The texts of an SVG document, which must be well-formed as far as its tags nest.
     fn texts(svg: &str) -> Vec<&str> {

@@ -1,6 +1,6 @@
 //! What `write` reports when it is done, as a table or as JSON. README.md describes the JSON.
 
-use crate::sim::outcome::VantageTruth;
+use crate::truth::VantageTruth;
 use crate::units::Ps;
 use fcn_tool::quantity::{counted, grouped};
 use serde::{Deserialize, Serialize};
@@ -59,13 +59,9 @@ impl Report {
         lines.push(("packets", format!("{packets}, {octets} on the wire")));
         if self.interfaces.len() > 1 {
             for interface in &self.interfaces {
-                let VantageTruth {
-                    name,
-                    packets,
-                    octets,
-                } = interface;
-                let (packets, octets) = (grouped(*packets), counted(*octets, "octet"));
-                lines.push(("", format!("{name}: {packets}, {octets}")));
+                let packets = grouped(interface.packets);
+                let octets = counted(interface.octets, "octet");
+                lines.push(("", format!("{}: {packets}, {octets}", interface.name)));
             }
         }
         let kinds = self.notifications.iter();

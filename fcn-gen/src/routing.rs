@@ -1,14 +1,13 @@
 //! Routing messages of a proxy node, as galleries and simulations have them: IS-IS, OSPFv2, OSPFv3 and BGP. Which prefixes
 //! they tell of, and when, is decided there; the formats are the wire crate's.
 
-use crate::bgp_update::bgp_update;
 use fcn_wire::Result;
 use fcn_wire::compose::Part;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::pnc::bgp::{AFI_IPV4, AFI_IPV6, SAFI_UNICAST};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
+use fcn_wire::pnc::{Flooding, Level, Prefix, bgp_update, ospf2, ospf3};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Level 2 intermediate systems (ISO 10589).

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 /// Does what `args` ask for (the first is the program's name); returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let done = if extcap::is_meant(&args) {
+    let done = if extcap::is_extcap(&args) {
         extcap::answer(&args, console)
     } else {
         act(args, console)

@@ -72,21 +72,16 @@ impl From<Ps> for fcn_node::Time {
 
 impl fmt::Display for Ps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ps = self.0 as f64;
-        match self.0 {
-            0 => f.write_str("0"),
-            1..1_000 => write!(f, "{ps} ps"),
-            1_000..1_000_000 => write!(f, "{} ns", rounded(ps / 1e3)),
-            1_000_000..1_000_000_000 => write!(f, "{} µs", rounded(ps / 1e6)),
-            1_000_000_000..1_000_000_000_000 => write!(f, "{} ms", rounded(ps / 1e9)),
-            _ => write!(f, "{} s", rounded(ps / 1e12)),
+        match TIMES.iter().rev().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{} {unit}", rounded(self.0, *size)),
+            None => f.write_str("0"),
         }
     }
 }
 
-/// Three decimals at most.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
+/// So many units of this size, three decimals at most.
+fn rounded(value: u64, size: u64) -> f64 {
+    (value as f64 / size as f64 * 1e3).round() / 1e3
 }
 
 /// A link's rate: bits per second, not 0.
@@ -126,13 +121,14 @@ impl Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = self.0.get() as f64;
-        match self.0.get() {
-            0..1_000 => write!(f, "{bits} bit/s"),
-            1_000..1_000_000 => write!(f, "{} kbit/s", rounded(bits / 1e3)),
-            1_000_000..1_000_000_000 => write!(f, "{} Mbit/s", rounded(bits / 1e6)),
-            _ => write!(f, "{} Gbit/s", rounded(bits / 1e9)),
-        }
+        let bits = self.0.get();
+        let (unit, size) = match bits {
+            0..1_000 => ("bit/s", 1),
+            1_000..1_000_000 => ("kbit/s", 1_000),
+            1_000_000..1_000_000_000 => ("Mbit/s", 1_000_000),
+            _ => ("Gbit/s", 1_000_000_000),
+        };
+        write!(f, "{} {unit}", rounded(bits, size))
     }
 }
 
@@ -148,33 +144,22 @@ const FASTEST: u64 = 10_000_000_000_000;
 pub(crate) const LARGEST: u64 = 1 << 40;
 
 fn duration(text: &str) -> Result<Ps, String> {
-    const KIND: Kind = Kind {
-        what: "time",
-        write: "500ns, 50us, 1.5ms or 2s",
-        units: &[TIMES],
-        any_case: false,
-    };
+    const KIND: Kind = Kind::new("time", "500ns, 50us, 1.5ms or 2s", &[TIMES]);
     at_most(text, KIND.read(text)?, LONGEST.0, "an hour").map(Ps)
 }
 
 fn delay(text: &str) -> Result<Ps, String> {
-    const KIND: Kind = Kind {
-        what: "delay",
-        write: "a time such as 1us, or kilometres of fibre such as 100km (5 µs each)",
-        units: &[TIMES, DISTANCES],
-        any_case: false,
-    };
+    const KIND: Kind = Kind::new(
+        "delay",
+        "a time such as 1us, or kilometres of fibre such as 100km (5 µs each)",
+        &[TIMES, DISTANCES],
+    );
     let most = "a second (200,000 km of fibre)";
     at_most(text, KIND.read(text)?, LONGEST_DELAY.0, most).map(Ps)
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
-    const KIND: Kind = Kind {
-        what: "rate",
-        write: "100G, 25Gbit/s or 10M",
-        units: &[PREFIXES],
-        any_case: false,
-    };
+    const KIND: Kind = Kind::new("rate", "100G, 25Gbit/s or 10M", &[PREFIXES]);
     let trimmed = text.trim();
     let mut units = ["bit/s", "bps", "b/s"].iter();
     let digits = units.find_map(|unit| trimmed.strip_suffix(unit));
@@ -184,12 +169,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    const KIND: Kind = Kind {
-        what: "size",
-        write: "4096, 200kB or 64KiB",
-        units: &[SIZES],
-        any_case: false,
-    };
+    const KIND: Kind = Kind::new("size", "4096, 200kB or 64KiB", &[SIZES]);
     at_most(text, KIND.read(text)?, LARGEST, "1 TiB")
 }
 

@@ -1,22 +1,19 @@
 //! Plays a scenario into a capture file, and the ground truth beside it: both, or neither.
 //!
-//! The truth of a simulation is the simulation's own; that of a gallery is made in `gallery_truth.rs`. When packets go into a
-//! pipe that somebody watches is `pace.rs`'s business.
+//! When packets go into a pipe that somebody watches is `pace.rs`'s business.
 
-use crate::gallery::{self, Capture};
-use crate::gallery_truth;
-use crate::json_lines;
+use crate::gallery::{self, EPOCH, Selection};
 use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
-use crate::sim::outcome::Truth;
 use crate::sim::{self, Captured, Sink};
+use crate::truth::{self, Truth};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_tool::failure::{Failure, Result};
-use fcn_wire::{LinkType, Profile};
+use fcn_wire::LinkType;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -49,10 +46,10 @@ pub enum Output<'a> {
     Paced(&'a mut (dyn Write + Send), Pacer<'a>),
 }
 
-/// Is told how much of how much virtual time is over.
+/// Gets how much of how much virtual time is over.
 pub type Progress<'a> = &'a dyn Fn(Ps, Ps);
 
-/// Plays what is asked into `output`; stops where `stop` says so, and leaves nothing then.
+/// Plays `request` into `output`; stops where `stop` says so, and leaves nothing then.
 ///
 /// # Errors
 /// The scenario cannot be loaded or fails, the capture or the truth cannot be written, no packet was captured, or it was
@@ -81,17 +78,7 @@ pub fn write(
         Play::Simulation(simulation) => {
             play_simulation(&scenario, simulation, output, stop, progress)
         }
-        Play::Gallery {
-            name,
-            family,
-            profile,
-        } => play_gallery(
-            &scenario,
-            (name, family, profile),
-            request.snap_len,
-            output,
-            stop,
-        ),
+        Play::Gallery(gallery) => play_gallery(&scenario, gallery, request.snap_len, output, stop),
         Play::Stress(_) => unreachable!("refused above"),
     };
     if stop.load(Ordering::Relaxed) {
@@ -120,17 +107,12 @@ fn finish(
     pending: Option<Pending>,
     truth: &Truth,
 ) -> Result {
-    let truth = match pending {
-        Some(pending) => {
-            let text = json_lines::to_vec(truth).map_err(|error| {
-                Failure::failed("cannot write the truth as JSON").and(error.to_string())
-            })?;
-            Some((pending, text))
-        }
-        None => None,
-    };
+    let document = pending.as_ref().map(|_| truth.document()).transpose()?;
     writer.finish().map_err(|error| capture_failure(&error))?;
-    let written = truth.map_or(Ok(()), |(pending, text)| pending.finish(&text));
+    let written = match (pending, document) {
+        (Some(pending), Some(document)) => pending.finish(&document),
+        _ => Ok(()),
+    };
     if let (Err(_), Some(path)) = (&written, path)
         && path.is_file()
     {
@@ -145,7 +127,7 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
         scenario::load(&request.source, sets).map_err(|error| Failure::bad_scenario(&error))
     };
     let scenario = load(&request.sets)?;
-    if let Play::Gallery { .. } = scenario.play {
+    if let Play::Gallery(_) = scenario.play {
         if request.seed.is_none() {
             return Ok(scenario);
         }
@@ -327,22 +309,28 @@ fn play_simulation<'w>(
 
 fn play_gallery<'w>(
     scenario: &Scenario,
-    (name, family, profile): (&str, &str, &Profile),
+    selection: &Selection,
     snap_len: Option<u32>,
     output: Output<'w>,
     stop: &AtomicBool,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
-    let mut capture =
-        gallery::play(name, family, profile).map_err(|error| Failure::bad_scenario(&error))?;
-    cut(&mut capture, snap_len.unwrap_or(0));
-    let links = gallery_truth::interfaces(&capture);
+    let mut capture = selection
+        .play()
+        .map_err(|error| Failure::bad_scenario(&error))?;
+    let snap_len = snap_len.unwrap_or(0);
+    if snap_len > 0 {
+        for packet in &mut capture.packets {
+            packet.bytes.truncate(snap_len as usize);
+        }
+    }
+    let links = capture.links();
     let interfaces: Vec<Interface<'_>> = links
         .iter()
         .map(|&link| Interface {
-            name: gallery_truth::interface_name(link),
+            name: gallery::interface_name(link),
             description: "",
             link,
-            snap_len: snap_len.unwrap_or(0),
+            snap_len,
         })
         .collect();
     let mut writer = open(output, capture.about, &interfaces)?;
@@ -354,28 +342,18 @@ fn play_gallery<'w>(
             .iter()
             .position(|link| *link == packet.link)
             .unwrap_or(0);
-        let at = gallery_truth::stamp(packet);
         writer
             .packet_commented(
                 interface as u32,
-                at,
+                EPOCH + packet.at,
                 &packet.bytes,
                 packet.wire_len as u32,
                 &packet.comment,
             )
             .map_err(|error| capture_failure(&error))?;
     }
-    let truth = gallery_truth::truth(&scenario.name, &capture, &links, profile);
+    let truth = truth::of_gallery(&scenario.name, &capture, &selection.profile);
     Ok((writer, truth))
-}
-
-/// Keeps at most `snap_len` octets of each packet; 0: all.
-fn cut(capture: &mut Capture, snap_len: u32) {
-    if snap_len > 0 {
-        for packet in &mut capture.packets {
-            packet.bytes.truncate(snap_len as usize);
-        }
-    }
 }
 
 fn report(
@@ -387,8 +365,8 @@ fn report(
 ) -> Report {
     let interfaces = truth.vantage_points.clone();
     let mut notifications = BTreeMap::new();
-    for told in &truth.notifications {
-        *notifications.entry(told.kind.clone()).or_default() += told.total;
+    for entry in &truth.notifications {
+        *notifications.entry(entry.kind.clone()).or_default() += entry.total;
     }
     let is_simulation = matches!(scenario.play, Play::Simulation(_));
     let packets = interfaces.iter().map(|interface| interface.packets).sum();

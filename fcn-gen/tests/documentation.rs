@@ -81,7 +81,7 @@ fn played(text: &str, sets: &[String]) -> Option<String> {
     match scenario.play {
         Play::Simulation(simulation) => Some(format!("{simulation:?}")),
         Play::Stress(stress) => Some(format!("{stress:?}")),
-        Play::Gallery { .. } => None,
+        Play::Gallery(_) => None,
     }
 }
 

@@ -3,8 +3,9 @@
 
 use fcn_gen::scenario::model::{Node, NodeKind, Simulation};
 use fcn_gen::scenario::{self, Play, Source};
-use fcn_gen::sim::outcome::{NotificationTruth, Outcome};
+use fcn_gen::sim::outcome::Outcome;
 use fcn_gen::sim::{Captured, Sink, play};
+use fcn_gen::truth::NotificationTruth;
 use fcn_node::DataPacket;
 use fcn_wire::finding::Findings;
 use fcn_wire::frame::Upper;
@@ -15,7 +16,7 @@ use std::error::Error;
 use std::net::IpAddr;
 
 /// What tells notifications apart.
-type Told = (usize, String, IpAddr, IpAddr, Option<u32>, Option<u32>, u64);
+type Counted = (usize, String, IpAddr, IpAddr, Option<u32>, Option<u32>, u64);
 
 /// A flow at a vantage point: sender, receiver, receiver's QP.
 type Flow = (usize, IpAddr, IpAddr, u32);
@@ -29,7 +30,7 @@ struct Decoder {
     data: BTreeMap<Flow, (u64, u64, u64)>,
     /// Queue depths that the last node of a Fast CNP's trace tells.
     depths: Vec<u32>,
-    told: BTreeMap<Told, u64>,
+    told: BTreeMap<Counted, u64>,
     levels: BTreeMap<(usize, u8), u64>,
     /// UDP source ports of each flow, at all vantage points.
     ports: BTreeMap<(IpAddr, IpAddr, u32), BTreeSet<u16>>,
@@ -127,7 +128,7 @@ impl Decoder {
             }
         }
         assert_eq!(self.data, data, "{what}: data packets");
-        let mut told: BTreeMap<Told, u64> = BTreeMap::new();
+        let mut told: BTreeMap<Counted, u64> = BTreeMap::new();
         let mut levels = BTreeMap::new();
         for entry in &truth.notifications {
             for (key, n) in by_second(entry) {
@@ -150,7 +151,7 @@ fn told_trace<'a>(frame: &Frame<'a>) -> Option<Trace<'a>> {
     }
 }
 
-fn by_second(entry: &NotificationTruth) -> impl Iterator<Item = (Told, u64)> + '_ {
+fn by_second(entry: &NotificationTruth) -> impl Iterator<Item = (Counted, u64)> + '_ {
     assert_eq!(entry.by_second.values().sum::<u64>(), entry.total);
     entry.by_second.iter().map(|(second, n)| {
         let key = (
@@ -171,7 +172,7 @@ fn simulation(name: &str, sets: &[&str]) -> Box<Simulation> {
     let loaded = scenario::load(&Source::Builtin(name.to_owned()), &sets);
     match loaded.map(|scenario| scenario.play) {
         Ok(Play::Simulation(simulation)) => simulation,
-        Ok(Play::Gallery { .. } | Play::Stress(_)) => panic!("{name} is no simulation"),
+        Ok(Play::Gallery(_) | Play::Stress(_)) => panic!("{name} is no simulation"),
         Err(error) => panic!("{name} {sets:?}: {error}"),
     }
 }

@@ -52,16 +52,33 @@ pub const SIZES: Units = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// What it is, for refusals.
-    pub what: &'static str,
+    what: &'static str,
     /// How it is written, for refusals.
-    pub write: &'static str,
-    /// Its units.
-    pub units: &'static [Units],
+    write: &'static str,
+    units: &'static [Units],
     /// Whether `KB` is also `kB`.
-    pub any_case: bool,
+    any_case: bool,
 }
 
 impl Kind {
+    /// A kind whose units are written as they are.
+    #[must_use]
+    pub const fn new(what: &'static str, write: &'static str, units: &'static [Units]) -> Self {
+        Self {
+            what,
+            write,
+            units,
+            any_case: false,
+        }
+    }
+
+    const fn in_any_case(self) -> Self {
+        Self {
+            any_case: true,
+            ..self
+        }
+    }
+
     /// Reads a decimal number and its unit, in the smallest unit.
     ///
     /// # Errors
@@ -136,12 +153,12 @@ pub fn deserialize<'de, D: Deserializer<'de>, T>(
 /// # Errors
 /// It is none; the text says how rates are written.
 pub fn rate(text: &str) -> Result<Rate, String> {
-    const KIND: Kind = Kind {
-        what: "rate",
-        write: "100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
-        units: &[PREFIXES],
-        any_case: true,
-    };
+    const KIND: Kind = Kind::new(
+        "rate",
+        "100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
+        &[PREFIXES],
+    )
+    .in_any_case();
     type Unit = (&'static str, fn(u64) -> Rate);
     const UNITS: [Unit; 7] = [
         ("pps", Rate::Packets),
@@ -170,12 +187,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 /// # Errors
 /// It is none, or 0.
 pub fn count(text: &str) -> Result<u64, String> {
-    const KIND: Kind = Kind {
-        what: "number",
-        write: "1000, 10k or 1.5M",
-        units: &[PREFIXES],
-        any_case: true,
-    };
+    const KIND: Kind = Kind::new("number", "1000, 10k or 1.5M", &[PREFIXES]).in_any_case();
     match KIND.read(text)? {
         0 => Err("it must be 1 or more".to_owned()),
         value => Ok(value),
@@ -187,12 +199,8 @@ pub fn count(text: &str) -> Result<u64, String> {
 /// # Errors
 /// It is none, or 0.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    const KIND: Kind = Kind {
-        what: "time",
-        write: "500us, 20ms, 10s, 5min or 1h",
-        units: &[TIMES, LONG_TIMES],
-        any_case: true,
-    };
+    const KIND: Kind =
+        Kind::new("time", "500us, 20ms, 10s, 5min or 1h", &[TIMES, LONG_TIMES]).in_any_case();
     match KIND.read(text)? / 1_000 {
         0 => Err(format!("`{text}`: it must be more than nothing")),
         nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
@@ -216,12 +224,8 @@ pub fn factor(text: &str) -> Result<f64, String> {
 /// # Errors
 /// It is none, or 0.
 pub fn size(text: &str) -> Result<u64, String> {
-    const KIND: Kind = Kind {
-        what: "size",
-        write: "64MiB, 500MB or 1048576",
-        units: &[SIZES, PREFIXES],
-        any_case: true,
-    };
+    const KIND: Kind =
+        Kind::new("size", "64MiB, 500MB or 1048576", &[SIZES, PREFIXES]).in_any_case();
     match KIND.read(text)? {
         0 => Err(format!("`{text}` is no size: write {}", KIND.write)),
         octets => Ok(octets),

@@ -869,12 +869,96 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
     Ok(true)
 }
 
+/// Adds a node's data to the incremental trace `bytes`, in front of those before it; where it has some and there is no room,
+/// sets Overflow.
+///
+/// Returns whether the data were added (RFC 9197 section 4.4.1).
+///
+/// # Errors
+/// Shorter than the header, or a snapshot that cannot be written.
+pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Result<bool> {
+    let trace = Trace::new_checked(OptType::Incremental, bytes)?;
+    let (free, trace_type) = (trace.remaining_len() * 4, trace.trace_type());
+    let (node_len, flags) = (trace.node_len() as u8, trace.flags());
+    let need = values.buffer_len(trace_type);
+    if need == 0 {
+        return Ok(false);
+    }
+    if need > free || flags & OVERFLOW != 0 {
+        let full = lengths(node_len, flags | OVERFLOW, (free / 4) as u8);
+        put(bytes, field::LENGTHS, &full.to_be_bytes());
+        return Ok(false);
+    }
+    let mut data = vec![0; need];
+    values.emit(trace_type, &mut data)?;
+    bytes.splice(TRACE_HEADER_LEN..TRACE_HEADER_LEN, data);
+    let left = lengths(node_len, flags, ((free - need) / 4) as u8);
+    put(bytes, field::LENGTHS, &left.to_be_bytes());
+    Ok(true)
+}
+
+/// A trace of namespace 1 with room for `free` octets more, filled by `nodes` in the order passed.
+///
+/// # Errors
+/// A snapshot that cannot be written.
+pub fn filled_trace<'n>(
+    opt_type: OptType,
+    trace_type: TraceType,
+    free: usize,
+    nodes: impl DoubleEndedIterator<Item = &'n NodeValues<'n>>,
+) -> Result<Vec<u8>> {
+    let mut list = vec![0; free];
+    for node in nodes.rev() {
+        let at = list.len();
+        list.resize(at + node.buffer_len(trace_type), 0);
+        node.emit(trace_type, list.get_mut(at..).unwrap_or_default())?;
+    }
+    let repr = TraceRepr {
+        opt_type,
+        namespace_id: 1,
+        node_len: trace_type.node_len() as u8,
+        flags: 0,
+        remaining_len: (free / 4) as u8,
+        trace_type,
+        reserved: 0,
+        list: &list,
+    };
+    let mut out = vec![0; repr.buffer_len()];
+    repr.emit(&mut out)?;
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     const HOPS: TraceType = TraceType::from_bits(0b1100_0010 << 16);
+
+    #[test]
+    fn incremental_traces_grow_until_their_room_is_used_up() {
+        let mut bytes = empty(OptType::Incremental, HOPS, &[], 8);
+        let node = |node_id| NodeValues {
+            node_id,
+            ..NodeValues::default()
+        };
+        let first = append_incremental(&mut bytes, &node(1)).unwrap();
+        let one = bytes.clone();
+        assert!(first && append_incremental(&mut bytes, &node(2)).unwrap());
+        assert_eq!(
+            bytes[bytes.len() - 12..],
+            one[8..],
+            "behind what comes later"
+        );
+        let two = bytes.len();
+        assert!(!append_incremental(&mut bytes, &node(3)).unwrap());
+        let trace = Trace::new_checked(OptType::Incremental, &bytes).unwrap();
+        assert_eq!((trace.remaining_len(), trace.overflow()), (2, true));
+        assert_eq!((bytes.len(), two), (8 + 24, 8 + 24));
+        let nodes = [node(1), node(2)];
+        let filled = filled_trace(OptType::Incremental, HOPS, 0, nodes.iter()).unwrap();
+        assert_eq!(filled[8..], bytes[8..]);
+    }
 
     fn empty(opt_type: OptType, trace_type: TraceType, list: &[u8], remaining: u8) -> Vec<u8> {
         let repr = TraceRepr {

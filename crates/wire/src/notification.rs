@@ -15,6 +15,7 @@ use core::ops::Deref;
 use std::net::IpAddr;
 
 /// Enumerations whose values have names in JSON, filters and reports.
+#[macro_export]
 macro_rules! identified {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $id:literal,)+ }) => {
         $(#[$about])*

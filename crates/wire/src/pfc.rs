@@ -28,6 +28,7 @@ use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 use crate::octets::{put, u16_at};
 use core::num::NonZeroU64;
+use serde::Deserialize;
 
 /// EtherType of MAC control frames.
 pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
@@ -146,7 +147,8 @@ pub fn inspect<'a>(
 }
 
 /// The values of a PFC frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PfcRepr {
     /// The class-enable vector, the reserved upper octet included (0 unless a test wants it broken).
     pub vector: u16,

@@ -2,16 +2,12 @@
 
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
-    Advertisement, Flooding, Level, Origin, Prefix, Protocol, bgp, isis, ospf2, ospf3, walk,
-    walk_checked,
+    Advertisement, Flooding, Level, Origin, Prefix, Protocol, bgp, bgp_update, isis, ospf2, ospf3,
+    walk, walk_checked,
 };
 use fcn_wire::{Findings, Profile, Rule};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-#[path = "../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 const PROFILE: Profile = Profile::DEFAULT;
 const PNC: u16 = PROFILE.bgp_pnc_characteristic;

@@ -4,9 +4,11 @@
 
 use crate::sim::outcome::Metrics;
 use crate::units::{Ps, Rate};
+use Unit::{BitsPerSecond, Change, Count, Nanoseconds, Octets, Ratio, Share};
 use fcn_tool::quantity::grouped;
 use fcn_wire::Kind;
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// What a figure counts, and so how it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +33,9 @@ pub enum Unit {
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Its name in JSON, with its unit.
-    pub id: String,
+    pub id: Cow<'static, str>,
     /// Its name in tables.
-    pub label: String,
+    pub label: Cow<'static, str>,
     /// Its unit.
     pub unit: Unit,
     source: Source,
@@ -46,6 +48,51 @@ enum Source {
     /// Goodput of the flows with these indices.
     Flows(Vec<usize>),
 }
+
+impl Unit {
+    const fn figure(
+        self,
+        id: &'static str,
+        label: &'static str,
+        of: fn(&Metrics) -> Option<f64>,
+    ) -> Figure {
+        Figure {
+            id: Cow::Borrowed(id),
+            label: Cow::Borrowed(label),
+            unit: self,
+            source: Source::Of(of),
+        }
+    }
+}
+
+/// From the onset of congestion to the first cut.
+pub const REACTION_TIME: Figure = Nanoseconds.figure("reaction_time_ns", "reaction time", |m| {
+    m.reaction_time().and_then(time)
+});
+/// The deepest queue, on average.
+pub const MEAN_QUEUE: Figure =
+    Octets.figure("mean_queue_octets", "mean queue", |m| Some(m.mean_queue));
+/// By how much it still changed within the time counted.
+pub const QUEUE_DRIFT: Figure = Change.figure("mean_queue_drift", "drift of queue", |m| {
+    Some(m.drift(|half| half.queue))
+});
+/// When all flows were done.
+pub const COMPLETION: Figure = Nanoseconds.figure("completion_ns", "all flows done", |m| {
+    m.completion.and_then(time)
+});
+/// All flows' goodput.
+pub const GOODPUT: Figure = BitsPerSecond.figure("goodput_bps", "goodput", |m| Some(m.goodput));
+/// By how much it still changed within the time counted.
+pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "drift of goodput", |m| {
+    Some(m.drift(|half| half.goodput))
+});
+/// By how much the senders' rates did.
+pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "drift of rates", |m| {
+    Some(m.drift(|half| half.rate))
+});
+/// Notifications about an episode of which another switch had notified already.
+pub const REPEATED: Figure =
+    Count.figure("told_twice", "of these told twice", |m| count(m.repeated));
 
 /// A figure over several seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -89,15 +136,6 @@ impl Spread {
 }
 
 impl Figure {
-    fn new(id: &str, label: &str, unit: Unit, of: fn(&Metrics) -> Option<f64>) -> Self {
-        Self {
-            id: id.to_owned(),
-            label: label.to_owned(),
-            unit,
-            source: Source::Of(of),
-        }
-    }
-
     /// Whether it counts notifications of one kind.
     #[must_use]
     pub const fn is_of_notifications(&self) -> bool {
@@ -110,7 +148,8 @@ impl Figure {
         match &self.source {
             Source::Of(of) => of(metrics).into_iter().collect(),
             Source::Notifications(kind) => {
-                vec![count(metrics.notifications.get(kind).copied().unwrap_or(0))]
+                let sent = metrics.notifications.get(kind);
+                vec![sent.map_or(0.0, |sent| *sent as f64)]
             }
             Source::Flows(flows) => flows
                 .iter()
@@ -149,183 +188,102 @@ impl Figure {
 /// Every figure, in the order of the table.
 #[must_use]
 pub fn all() -> Vec<Figure> {
-    let mut figures = vec![
-        reaction_time(),
-        Figure::new("peak_queue_octets", "peak queue", Unit::Octets, |m| {
-            Some(count(m.peak_queue))
-        }),
-        Figure::new("above_kmax_ns", "time above Kmax", Unit::Nanoseconds, |m| {
-            Some(m.above_kmax.0 as f64 / 1e3)
-        }),
-        mean_queue(),
-        queue_drift(),
-        completion(),
-        Figure::new("utilisation", "utilisation", Unit::Share, |m| {
-            Some(m.utilisation)
-        }),
-        goodput(),
-        goodput_drift(),
-        rate_drift(),
-        Figure::new("fairness", "fairness (Jain)", Unit::Ratio, |m| {
-            Some(m.fairness)
-        }),
-        told_twice(),
-        Figure::new("ce_marks", "CE marks", Unit::Count, |m| {
-            Some(count(m.marked))
-        }),
-        Figure::new("pfc_frames", "PFC frames", Unit::Count, |m| {
-            Some(count(m.pauses))
-        }),
-        Figure::new("lost", "packets lost", Unit::Count, |m| Some(count(m.lost))),
-        Figure::new("sent_again", "packets sent again", Unit::Count, |m| {
-            Some(count(m.again))
-        }),
-    ];
     let kinds = Kind::ALL.into_iter().map(|kind| Figure {
-        id: format!("sent_{}", kind.id()),
-        label: format!("{} sent", kind.id()),
-        unit: Unit::Count,
+        id: format!("sent_{}", kind.id()).into(),
+        label: format!("{} sent", kind.id()).into(),
+        unit: Count,
         source: Source::Notifications(kind),
     });
-    let behind_fairness = 1 + figures.iter().position(|f| f.id == "fairness").unwrap_or(0);
-    figures.splice(behind_fairness..behind_fairness, kinds);
-    figures
+    let before = [
+        REACTION_TIME,
+        Octets.figure("peak_queue_octets", "peak queue", |m| count(m.peak_queue)),
+        Nanoseconds.figure("above_kmax_ns", "time above Kmax", |m| time(m.above_kmax)),
+        MEAN_QUEUE,
+        QUEUE_DRIFT,
+        COMPLETION,
+        Share.figure("utilisation", "utilisation", |m| Some(m.utilisation)),
+        GOODPUT,
+        GOODPUT_DRIFT,
+        RATE_DRIFT,
+        Ratio.figure("fairness", "fairness (Jain)", |m| Some(m.fairness)),
+    ];
+    let behind = [
+        REPEATED,
+        Count.figure("ce_marks", "CE marks", |m| count(m.marked)),
+        Count.figure("pfc_frames", "PFC frames", |m| count(m.pauses)),
+        Count.figure("lost", "packets lost", |m| count(m.lost)),
+        Count.figure("sent_again", "packets sent again", |m| count(m.again)),
+    ];
+    before.into_iter().chain(kinds).chain(behind).collect()
+}
+
+fn goodput(id: &str, of: &str, flows: Vec<usize>) -> Figure {
+    Figure {
+        id: id.to_owned().into(),
+        label: format!("goodput of {of}").into(),
+        unit: BitsPerSecond,
+        source: Source::Flows(flows),
+    }
 }
 
 /// Goodput of each flow, by its name, of runs of one scenario.
 #[must_use]
 pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
-    let flow = |(index, (name, _)): (usize, &(String, f64))| Figure {
-        id: name.clone(),
-        label: format!("goodput of {name}"),
-        unit: Unit::BitsPerSecond,
-        source: Source::Flows(vec![index]),
-    };
-    run.by_flow.iter().enumerate().map(flow).collect()
+    let flows = run.by_flow.iter().enumerate();
+    flows
+        .map(|(index, (name, _))| goodput(name, name, vec![index]))
+        .collect()
 }
 
 /// The same of flows that differ in their number alone, together: those of one entry of the file.
 #[must_use]
 pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = Vec::new();
+    let mut entries: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, (name, _)) in run.by_flow.iter().enumerate() {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        match figures.iter_mut().find(|figure| figure.id == stem) {
-            Some(Figure {
-                source: Source::Flows(flows),
-                label,
-                ..
-            }) => {
-                flows.push(index);
-                *label = format!("goodput of each {stem}");
-            }
-            _ => figures.push(Figure {
-                id: stem.to_owned(),
-                label: format!("goodput of {name}"),
-                unit: Unit::BitsPerSecond,
-                source: Source::Flows(vec![index]),
-            }),
+        match entries.iter_mut().find(|(known, _)| *known == stem) {
+            Some((_, flows)) => flows.push(index),
+            None => entries.push((stem, vec![index])),
         }
     }
-    if figures.len() > MOST_ENTRIES {
-        return vec![Figure {
-            id: String::new(),
-            label: "goodput of each flow".to_owned(),
-            unit: Unit::BitsPerSecond,
-            source: Source::Flows((0..run.by_flow.len()).collect()),
-        }];
+    if entries.len() > MOST_ENTRIES {
+        return vec![goodput("", "each flow", (0..run.by_flow.len()).collect())];
     }
-    figures
+    let figure = |(stem, flows): (&str, Vec<usize>)| {
+        let of = match flows[..] {
+            [one] => run.by_flow[one].0.clone(),
+            _ => format!("each {stem}"),
+        };
+        goodput(stem, &of, flows)
+    };
+    entries.into_iter().map(figure).collect()
 }
 
 /// Kinds of flows that a table has a row for each of.
 const MOST_ENTRIES: usize = 6;
 
-/// When all flows were done.
-#[must_use]
-pub fn completion() -> Figure {
-    Figure::new("completion_ns", "all flows done", Unit::Nanoseconds, |m| {
-        m.completion.map(|at| at.0 as f64 / 1e3)
-    })
+fn count(number: u64) -> Option<f64> {
+    Some(number as f64)
 }
 
-/// All flows' goodput.
-#[must_use]
-pub fn goodput() -> Figure {
-    Figure::new("goodput_bps", "goodput", Unit::BitsPerSecond, |m| {
-        Some(m.goodput)
-    })
-}
-
-/// By how much goodput still changed within the time counted.
-#[must_use]
-pub fn goodput_drift() -> Figure {
-    Figure::new("goodput_drift", "drift of goodput", Unit::Change, |m| {
-        Some(m.drift(|half| half.goodput))
-    })
-}
-
-/// By how much the mean queue did.
-#[must_use]
-pub fn queue_drift() -> Figure {
-    Figure::new("mean_queue_drift", "drift of queue", Unit::Change, |m| {
-        Some(m.drift(|half| half.queue))
-    })
-}
-
-/// By how much the senders' rates did.
-#[must_use]
-pub fn rate_drift() -> Figure {
-    Figure::new("rate_drift", "drift of rates", Unit::Change, |m| {
-        Some(m.drift(|half| half.rate))
-    })
-}
-
-/// The deepest queue, on average.
-#[must_use]
-pub fn mean_queue() -> Figure {
-    Figure::new("mean_queue_octets", "mean queue", Unit::Octets, |m| {
-        Some(m.mean_queue)
-    })
-}
-
-/// Notifications about what another switch had told already.
-#[must_use]
-pub fn told_twice() -> Figure {
-    Figure::new("told_twice", "of these told twice", Unit::Count, |m| {
-        Some(count(m.told_twice))
-    })
-}
-
-/// From the onset of congestion to the first cut.
-#[must_use]
-pub fn reaction_time() -> Figure {
-    Figure::new(
-        "reaction_time_ns",
-        "reaction time",
-        Unit::Nanoseconds,
-        |m| m.reaction_time().map(|time| time.0 as f64 / 1e3),
-    )
-}
-
-fn count(number: u64) -> f64 {
-    number as f64
+fn time(span: Ps) -> Option<f64> {
+    Some(span.0 as f64 / 1e3)
 }
 
 /// A value for people.
 #[must_use]
 pub fn show(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Nanoseconds => Ps((significant(value) * 1e3) as u64).to_string(),
-        Unit::Octets if value >= 1e6 => format!("{} MB", significant(value / 1e6)),
-        Unit::Octets if value >= 1e3 => format!("{} kB", significant(value / 1e3)),
-        Unit::Octets => format!("{} B", significant(value)),
-        Unit::BitsPerSecond => Rate::new(significant(value) as u64)
+        Nanoseconds => Ps((significant(value) * 1e3) as u64).to_string(),
+        Octets if value >= 1e6 => format!("{} MB", significant(value / 1e6)),
+        Octets if value >= 1e3 => format!("{} kB", significant(value / 1e3)),
+        Octets => format!("{} B", significant(value)),
+        BitsPerSecond => Rate::new(significant(value) as u64)
             .map_or_else(|| "0".to_owned(), |rate| rate.to_string()),
-        Unit::Ratio => format!("{value:.3}"),
-        Unit::Share => format!("{:.1} %", value * 100.0),
-        Unit::Change => format!("{:+.1} %", value * 100.0),
-        Unit::Count => grouped(value.round() as u64),
+        Ratio => format!("{value:.3}"),
+        Share => format!("{:.1} %", value * 100.0),
+        Change => format!("{:+.1} %", value * 100.0),
+        Count => grouped(value.round() as u64),
     }
 }
 
@@ -346,7 +304,7 @@ fn significant(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::metrics;
+    use super::super::fixtures::metrics;
     use super::*;
 
     #[test]
@@ -362,21 +320,21 @@ mod tests {
 
     #[test]
     fn values_have_the_unit_that_fits() {
-        assert_eq!(show(Unit::Nanoseconds, 12_345.0), "12.3 µs");
-        assert_eq!(show(Unit::Nanoseconds, 0.0), "0");
-        assert_eq!(show(Unit::Octets, 512.0), "512 B");
-        assert_eq!(show(Unit::Octets, 1_234_567.0), "1.23 MB");
-        assert_eq!(show(Unit::BitsPerSecond, 98.76e9), "98.8 Gbit/s");
-        assert_eq!(show(Unit::BitsPerSecond, 0.0), "0");
-        assert_eq!(show(Unit::Ratio, 0.99951), "1.000");
-        assert_eq!(show(Unit::Share, 0.9876), "98.8 %");
-        assert_eq!(show(Unit::Change, 0.0321), "+3.2 %");
-        assert_eq!(show(Unit::Count, 1_234_567.0), "1,234,567");
+        assert_eq!(show(Nanoseconds, 12_345.0), "12.3 µs");
+        assert_eq!(show(Nanoseconds, 0.0), "0");
+        assert_eq!(show(Octets, 512.0), "512 B");
+        assert_eq!(show(Octets, 1_234_567.0), "1.23 MB");
+        assert_eq!(show(BitsPerSecond, 98.76e9), "98.8 Gbit/s");
+        assert_eq!(show(BitsPerSecond, 0.0), "0");
+        assert_eq!(show(Ratio, 0.99951), "1.000");
+        assert_eq!(show(Share, 0.9876), "98.8 %");
+        assert_eq!(show(Change, 0.0321), "+3.2 %");
+        assert_eq!(show(Count, 1_234_567.0), "1,234,567");
     }
 
     #[test]
     fn a_cell_tells_range_and_missing_seeds() {
-        let figure = reaction_time();
+        let figure = REACTION_TIME;
         assert_eq!(figure.cell(&[metrics(Some(3_000))]), "3 µs");
         let runs = [metrics(Some(3_000)), metrics(Some(5_000)), metrics(None)];
         assert_eq!(figure.cell(&runs), "4 µs\n3 to 5 µs\nin 2 of 3");
@@ -386,10 +344,10 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_kind_is_there() {
         let figures = all();
-        let ids: std::collections::BTreeSet<_> = figures.iter().map(|f| &f.id).collect();
+        let ids: std::collections::BTreeSet<_> = figures.iter().map(|f| &*f.id).collect();
         assert_eq!(ids.len(), figures.len());
         for kind in Kind::ALL {
-            assert!(ids.contains(&format!("sent_{}", kind.id())));
+            assert!(ids.contains(&*format!("sent_{}", kind.id())));
         }
     }
 }

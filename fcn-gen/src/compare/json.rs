@@ -38,32 +38,23 @@ fn group(group: &Group, figures: &[Figure]) -> Value {
 
 fn row(row: &Row, figures: &[Figure]) -> Value {
     let spreads = |figures: &[Figure], runs: &[Metrics]| -> Map<String, Value> {
-        let spread = |figure: &Figure| (figure.id.clone(), json!(figure.spread(runs)));
+        let spread = |figure: &Figure| (figure.id.clone().into_owned(), json!(figure.spread(runs)));
         figures.iter().map(spread).collect()
     };
-    let (not_applicable, found, flows) = match &row.played {
-        Ok(runs) => {
-            let flows = runs.first().map(figures::of_each_flow).unwrap_or_default();
-            (
-                None,
-                Some(spreads(figures, runs)),
-                Some(spreads(&flows, runs)),
-            )
-        }
-        Err(why) => (Some(why), None, None),
-    };
+    let runs = row.runs();
+    let flows = runs.and_then(|runs| Some(figures::of_each_flow(runs.first()?)));
     json!({
         "mechanism": row.mechanism.id(),
-        "not_applicable": not_applicable,
-        "settled": row.played.is_ok().then(|| row.unsettled().is_empty()),
-        "figures": found,
-        "goodput_bps_by_flow": flows,
+        "not_applicable": row.played.as_ref().err(),
+        "settled": runs.map(|_| row.unsettled().is_empty()),
+        "figures": runs.map(|runs| spreads(figures, runs)),
+        "goodput_bps_by_flow": runs.map(|runs| spreads(&flows.unwrap_or_default(), runs)),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{comparison, comparison_over};
+    use super::super::fixtures::{comparison, comparison_over};
     use super::*;
 
     #[test]

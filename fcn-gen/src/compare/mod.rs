@@ -136,19 +136,23 @@ pub struct Row {
 }
 
 impl Row {
+    /// The figures for each seed, where it was played.
+    #[must_use]
+    pub fn runs(&self) -> Option<&[Metrics]> {
+        self.played.as_deref().ok()
+    }
+
     /// What still changed within the time counted, and by how much (the median of the seeds), where that is so much that a
     /// longer run may turn a conclusion round: goodput by more than 5 %; the mean queue or the senders' rates, which swing
     /// under control that works, by more than 20 %.
     #[must_use]
     pub fn unsettled(&self) -> Vec<(&'static str, f64)> {
-        let Ok(runs) = &self.played else {
-            return Vec::new();
-        };
+        let runs = self.runs().unwrap_or_default();
         let drift = |figure: Figure| figure.spread(runs).map_or(0.0, |spread| spread.median);
         [
-            ("goodput", drift(figures::goodput_drift()), 0.05),
-            ("the mean queue", drift(figures::queue_drift()), 0.2),
-            ("the senders' rates", drift(figures::rate_drift()), 0.2),
+            ("goodput", drift(figures::GOODPUT_DRIFT), 0.05),
+            ("the mean queue", drift(figures::QUEUE_DRIFT), 0.2),
+            ("the senders' rates", drift(figures::RATE_DRIFT), 0.2),
         ]
         .into_iter()
         .filter(|(_, drift, most)| drift.abs() > *most)
@@ -160,9 +164,8 @@ impl Row {
 impl Group {
     /// The mechanisms that were played, with their figures.
     pub fn played(&self) -> impl Iterator<Item = (Mechanism, &[Metrics])> {
-        self.rows
-            .iter()
-            .filter_map(|row| Some((row.mechanism, row.played.as_deref().ok()?)))
+        let rows = self.rows.iter();
+        rows.filter_map(|row| Some((row.mechanism, row.runs()?)))
     }
 
     /// The mechanisms that the scenario cannot be played under, and why.
@@ -174,7 +177,7 @@ impl Group {
 }
 
 #[cfg(test)]
-pub mod made_up {
+pub mod fixtures {
     //! Figures made up for tests.
 
     use super::{Comparison, Group, Row};
@@ -212,7 +215,7 @@ pub mod made_up {
                 ("load2".into(), 43.2e9),
                 ("victim".into(), 10e9),
             ],
-            told_twice: 0,
+            repeated: 0,
             fairness: 0.97,
             notifications: BTreeMap::from([(Kind::Cnp, 1_204)]),
             marked: 4_321,

@@ -13,21 +13,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Is told how many of how many runs are done.
+/// Gets how many of how many runs are done.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
-
-/// One run: which group, which row in it, which seed.
-struct Job<'a> {
-    place: (usize, usize, usize),
-    simulation: &'a Simulation,
-}
 
 /// A group whose scenarios are loaded but not played: for each mechanism the scenario with each
 /// seed, or why it does not apply.
 struct Loaded {
     value: Option<String>,
-    rows: Vec<(Mechanism, core::result::Result<Vec<Simulation>, String>)>,
+    rows: Vec<(Mechanism, Rows)>,
 }
+
+/// The simulations of a mechanism, or why there are none.
+type Rows = core::result::Result<Vec<Simulation>, String>;
 
 impl Loaded {
     /// How long it is played, and counted from when on: the same under every mechanism.
@@ -42,7 +39,7 @@ impl Loaded {
     }
 }
 
-/// Plays what is asked; stops where `stop` says so.
+/// Plays every run of `question`; stops where `stop` says so.
 ///
 /// # Errors
 /// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it was stopped.
@@ -63,7 +60,7 @@ pub fn compare(
             .and("each of its values outranks the one of --set; leave that out"));
     }
     let base = load(question, &question.sets)?;
-    let question = &for_as_long_as_it_takes(question, &base);
+    let question = &with_its_duration(question, &base);
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
@@ -71,24 +68,17 @@ pub fn compare(
     };
     let first_seed = simulation.seed;
     let loaded = load_groups(question, first_seed)?;
-    let jobs = jobs(&loaded);
-    let mut results = play_all(&base.name, &jobs, stop, progress)?;
-    let groups = loaded.into_iter().enumerate().map(|(g, loaded)| Group {
+    let rows = loaded.iter().flat_map(|group| &group.rows);
+    let simulations: Vec<_> = rows.flat_map(|(_, loaded)| loaded).flatten().collect();
+    let mut results = play_all(&base.name, &simulations, stop, progress)?.into_iter();
+    let mut row = |(mechanism, loaded): (_, Rows)| Row {
+        mechanism,
+        played: loaded.map(|simulations| results.by_ref().take(simulations.len()).collect()),
+    };
+    let groups = loaded.into_iter().map(|loaded| Group {
         played_for: loaded.played_for(),
         value: loaded.value,
-        rows: loaded
-            .rows
-            .into_iter()
-            .enumerate()
-            .map(|(r, (mechanism, loaded))| Row {
-                mechanism,
-                played: loaded.map(|simulations| {
-                    (0..simulations.len())
-                        .filter_map(|s| results.remove(&(g, r, s)))
-                        .collect()
-                }),
-            })
-            .collect(),
+        rows: loaded.rows.into_iter().map(&mut row).collect(),
     });
     Ok(Comparison {
         groups: groups.collect(),
@@ -98,8 +88,8 @@ pub fn compare(
     })
 }
 
-/// The question with the duration that the scenario has for comparisons, unless a duration is asked for.
-fn for_as_long_as_it_takes(question: &Question, base: &Scenario) -> Question {
+/// The question with the duration that the scenario has for comparisons, unless one is given.
+fn with_its_duration(question: &Question, base: &Scenario) -> Question {
     let mut question = question.clone();
     let Play::Simulation(simulation) = &base.play else {
         return question;
@@ -109,12 +99,12 @@ fn for_as_long_as_it_takes(question: &Question, base: &Scenario) -> Question {
         key == DURATION || parameter.is_some_and(|p| p.sets.iter().any(|set| set == DURATION))
     };
     let mut keys = question.sets.iter().map(|set| key(set));
-    let asked = keys.any(sets_duration)
+    let given = keys.any(sets_duration)
         || question
             .over
             .as_ref()
             .is_some_and(|over| sets_duration(&over.key));
-    if let Some(duration) = simulation.compare_for.filter(|_| !asked) {
+    if let Some(duration) = simulation.compare_for.filter(|_| !given) {
         question.sets.push(format!("{DURATION}={}ps", duration.0));
     }
     question
@@ -133,60 +123,45 @@ fn load(question: &Question, sets: &[String]) -> Result<Scenario> {
 }
 
 fn load_groups(question: &Question, first_seed: u64) -> Result<Vec<Loaded>> {
-    let Some(over) = &question.over else {
-        return Ok(vec![load_group(
-            question,
-            first_seed,
-            None,
-            &question.sets,
-        )?]);
+    let values = question.over.as_ref().map(|over| &over.values);
+    let Some(values) = values else {
+        return Ok(vec![load_group(question, first_seed, None)?]);
     };
-    let mut groups = Vec::new();
-    for value in &over.values {
-        let mut sets = question.sets.clone();
-        sets.push(format!("{}={value}", over.key));
-        groups.push(load_group(
-            question,
-            first_seed,
-            Some(value.clone()),
-            &sets,
-        )?);
-    }
-    Ok(groups)
+    let values = values.iter();
+    values
+        .map(|value| load_group(question, first_seed, Some(value)))
+        .collect()
 }
 
-fn load_group(
-    question: &Question,
-    first_seed: u64,
-    value: Option<String>,
-    sets: &[String],
-) -> Result<Loaded> {
-    let rows: Vec<_> = question
-        .mechanisms
-        .iter()
-        .map(|&mechanism| {
-            let seeds = (0..question.seeds).map(|s| first_seed.saturating_add(s.into()));
-            let loaded: core::result::Result<Vec<Simulation>, String> = seeds
-                .map(|seed| load_under(question, sets, mechanism, seed))
-                .collect();
-            (mechanism, loaded)
-        })
-        .collect();
+fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> Result<Loaded> {
+    let mut sets = question.sets.clone();
+    if let (Some(over), Some(value)) = (&question.over, value) {
+        sets.push(format!("{}={value}", over.key));
+    }
+    let of = |&mechanism: &Mechanism| {
+        let seeds = (0..question.seeds).map(|seed| first_seed.saturating_add(seed.into()));
+        let loaded: Rows = seeds
+            .map(|seed| load_under(question, &sets, mechanism, seed))
+            .collect();
+        (mechanism, loaded)
+    };
+    let rows: Vec<_> = question.mechanisms.iter().map(of).collect();
     if rows.iter().all(|(_, loaded)| loaded.is_err()) {
         // A value that the scenario refuses whatever the mechanism has one reason, with its place.
-        load(question, sets)?;
-        let reasons: Vec<String> = rows
-            .iter()
-            .filter_map(|(mechanism, loaded)| {
-                Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
-            })
-            .collect();
+        load(question, &sets)?;
+        let reason = |(mechanism, loaded): &(Mechanism, Rows)| {
+            Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
+        };
+        let reasons: Vec<String> = rows.iter().filter_map(reason).collect();
         return Err(
             Failure::usage("the scenario can be played under none of these mechanisms")
                 .and(reasons.join("; ")),
         );
     }
-    Ok(Loaded { value, rows })
+    Ok(Loaded {
+        value: value.cloned(),
+        rows,
+    })
 }
 
 /// The scenario as `write` would play it with these settings.
@@ -210,59 +185,37 @@ fn load_under(
             }
             Ok(*simulation)
         }
-        Play::Gallery { .. } | Play::Stress(_) => Err("it is no simulation".to_owned()),
+        Play::Gallery(_) | Play::Stress(_) => Err("it is no simulation".to_owned()),
     }
 }
 
-fn jobs(groups: &[Loaded]) -> Vec<Job<'_>> {
-    let mut jobs = Vec::new();
-    for (g, group) in groups.iter().enumerate() {
-        for (r, (_, loaded)) in group.rows.iter().enumerate() {
-            for (s, simulation) in loaded.iter().flatten().enumerate() {
-                jobs.push(Job {
-                    place: (g, r, s),
-                    simulation,
-                });
-            }
-        }
-    }
-    jobs
-}
-
-type Results = BTreeMap<(usize, usize, usize), Metrics>;
-
+/// The figures of each simulation, in their order; else the first failure in it.
 fn play_all(
     name: &str,
-    jobs: &[Job<'_>],
+    simulations: &[&Simulation],
     stop: &AtomicBool,
     progress: Progress<'_>,
-) -> Result<Results> {
+) -> Result<Vec<Metrics>> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let done = Mutex::new((Results::new(), None::<(usize, Failure)>));
+    let done = Mutex::new(BTreeMap::new());
+    let go_on = || !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed);
     let work = || {
-        while !failed.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+        while go_on() {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else { break };
-            let played = play(name, job.simulation, stop, &failed);
+            let Some(simulation) = simulations.get(index) else {
+                break;
+            };
+            let played = play(name, simulation, &go_on);
+            failed.fetch_or(played.is_err(), Ordering::Relaxed);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            match played {
-                Ok(metrics) => {
-                    done.0.insert(job.place, metrics);
-                    progress(done.0.len(), jobs.len());
-                }
-                Err(failure) => {
-                    failed.store(true, Ordering::Relaxed);
-                    if done.1.as_ref().is_none_or(|(first, _)| index < *first) {
-                        done.1 = Some((index, failure));
-                    }
-                }
-            }
+            done.insert(index, played);
+            progress(done.len(), simulations.len());
         }
     };
     thread::scope(|scope| {
-        for _ in 1..cores.min(jobs.len()) {
+        for _ in 1..cores.min(simulations.len()) {
             scope.spawn(work);
         }
         work();
@@ -270,20 +223,11 @@ fn play_all(
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("nothing was compared"));
     }
-    let (results, failure) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match failure {
-        Some((_, failure)) => Err(failure),
-        None => Ok(results),
-    }
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.into_values().collect()
 }
 
-fn play(
-    name: &str,
-    simulation: &Simulation,
-    stop: &AtomicBool,
-    failed: &AtomicBool,
-) -> Result<Metrics> {
-    let go_on = || !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed);
+fn play(name: &str, simulation: &Simulation, go_on: &dyn Fn() -> bool) -> Result<Metrics> {
     sim::play(simulation, name, None, &mut |_| go_on())
         .map(|outcome| outcome.metrics)
         .map_err(|error| {
@@ -310,7 +254,7 @@ mod tests {
                 over: over.map(|over| Over::read(over).unwrap()),
             };
             let base = load(&question, &question.sets).unwrap();
-            for_as_long_as_it_takes(&question, &base).sets
+            with_its_duration(&question, &base).sets
         };
         assert_eq!(sets(None, None), ["duration=100000000000ps"]);
         assert_eq!(sets(Some("senders=4"), None).len(), 2);

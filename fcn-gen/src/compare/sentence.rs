@@ -3,88 +3,62 @@
 //! out is not claimed.
 
 use super::Row;
-use super::figures::{Figure, Spread, Unit, goodput, mean_queue, reaction_time, show, told_twice};
+use super::figures::{Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, REPEATED, Spread, Unit, show};
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Half;
 use core::borrow::Borrow;
 use fcn_wire::Kind;
 
-/// How a reaction time compares with another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Against {
-    /// So many times sooner, from 2.
-    TimesSooner(f64),
-    /// By this share of the other's time sooner, below a half.
-    Sooner(f64),
-    /// No difference that matters: less than half a percent.
-    Same,
-    /// By this share of the other's time later, less than all of it.
-    Later(f64),
-    /// So many times later, from 2.
-    TimesLater(f64),
-}
-
-impl Against {
-    fn of(time: f64, baseline: f64) -> Self {
-        if (time - baseline).abs() <= baseline * 0.005 {
-            Self::Same
-        } else if time * 2.0 <= baseline {
-            Self::TimesSooner(baseline / time)
-        } else if time < baseline {
-            Self::Sooner(1.0 - time / baseline)
-        } else if time < baseline * 2.0 {
-            Self::Later(time / baseline - 1.0)
-        } else {
-            Self::TimesLater(time / baseline)
-        }
-    }
-
-    fn words(self) -> String {
-        let times = |ratio: f64| {
-            let decimals = usize::from(ratio < 10.0);
-            format!("{ratio:.decimals$} times")
-        };
-        match self {
-            Self::TimesSooner(ratio) if ratio.is_infinite() => "at once".to_owned(),
-            Self::TimesLater(ratio) if ratio.is_infinite() => "later".to_owned(),
-            Self::TimesSooner(ratio) => format!("{} sooner", times(ratio)),
-            Self::Sooner(share) => format!("{:.0} % sooner", share * 100.0),
-            Self::Same => "as soon".to_owned(),
-            Self::Later(share) => format!("{:.0} % later", share * 100.0),
-            Self::TimesLater(ratio) => format!("{} later", times(ratio)),
-        }
+/// How a reaction time compares with another: as a share, or so many times from 2 on; half a percent makes no difference.
+fn compared(time: f64, baseline: f64) -> String {
+    let times = |ratio: f64| {
+        let decimals = usize::from(ratio < 10.0);
+        format!("{ratio:.decimals$} times")
+    };
+    if (time - baseline).abs() <= baseline * 0.005 {
+        "as soon".to_owned()
+    } else if time == 0.0 {
+        "at once".to_owned()
+    } else if time * 2.0 <= baseline {
+        format!("{} sooner", times(baseline / time))
+    } else if time < baseline {
+        format!("{:.0} % sooner", (1.0 - time / baseline) * 100.0)
+    } else if baseline == 0.0 {
+        "later".to_owned()
+    } else if time < baseline * 2.0 {
+        format!("{:.0} % later", (time / baseline - 1.0) * 100.0)
+    } else {
+        format!("{} later", times(time / baseline))
     }
 }
 
 /// The sentences about the mechanisms of one group.
 #[must_use]
 pub fn sentence(rows: &[Row]) -> String {
-    let congested = rows
-        .iter()
-        .filter_map(|row| row.played.as_ref().ok())
-        .flatten()
-        .any(|run| run.onset.is_some());
-    if !congested {
+    let mut runs = rows.iter().flat_map(|row| &row.played).flatten();
+    if !runs.any(|run| run.onset.is_some()) {
         return "No queue went above Kmin: there was nothing to react to. Play for longer, or have more sent.".to_owned();
     }
+    let lone = |row: &Row| row.runs().is_some_and(|runs| runs.len() == 1);
+    let lone = rows.iter().any(lone);
     let parts = [
         Some(reaction(rows)),
         steady(
             rows,
-            (&goodput(), |half| half.goodput),
             "goodput",
-            ["higher", "lower"],
+            &GOODPUT,
+            |half| half.goodput,
+            ["high", "low"],
         ),
         steady(
             rows,
-            (&mean_queue(), |half| half.queue),
             "the mean queue",
-            ["longer", "shorter"],
+            &MEAN_QUEUE,
+            |half| half.queue,
+            ["long", "short"],
         ),
-        told_again(rows),
-        rows.iter()
-            .any(|row| row.played.as_ref().is_ok_and(|runs| runs.len() == 1))
-            .then(|| "one seed was played: how far chance goes is not known".to_owned()),
+        repeated(rows),
+        lone.then(|| "one seed was played: how far chance goes is not known".to_owned()),
     ];
     let parts: Vec<String> = parts
         .into_iter()
@@ -96,50 +70,41 @@ pub fn sentence(rows: &[Row]) -> String {
 
 /// Who reacted when.
 fn reaction(rows: &[Row]) -> String {
-    let figure = reaction_time();
-    let played: Vec<(Mechanism, Option<Spread>)> = rows
-        .iter()
-        .filter_map(|row| Some((row.mechanism, figure.spread(row.played.as_ref().ok()?))))
-        .collect();
-    let runs = rows.iter().filter_map(|row| row.played.as_ref().ok());
-    let seeds = runs.map(Vec::len).max().unwrap_or(0);
-    let baseline = played.iter().find(|(m, _)| *m == Mechanism::Cnp);
-    let (untold, others): (Vec<_>, Vec<_>) = played
-        .iter()
-        .filter(|(m, _)| *m != Mechanism::Cnp)
-        .filter_map(|(m, time)| Some((*m, (*time)?)))
+    let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
+    let played = others.filter_map(|row| Some((row.mechanism, REACTION_TIME.spread(row.runs()?))));
+    let (reacted, unmoved): (Vec<_>, Vec<_>) = played.partition(|(_, time)| time.is_some());
+    // Under a mechanism that notifies nobody it is for another reason: a forged notification, for one.
+    let (silent, others): (Vec<_>, Vec<_>) = reacted
+        .into_iter()
+        .filter_map(|(mechanism, time)| Some((mechanism, time?)))
         .partition(|(m, _)| matches!(m, Mechanism::None | Mechanism::Pfc));
-    let unmoved: Vec<&str> = played
-        .iter()
-        .filter(|(m, time)| *m != Mechanism::Cnp && time.is_none())
-        .map(|(m, _)| m.id())
-        .collect();
-    let mut text = match baseline {
-        Some((_, Some(baseline))) => against(baseline, &others, seeds),
-        Some((_, None)) => absolute("Receiver CNPs slowed no sender down", &others),
-        None => absolute("Receiver CNPs were not played", &others),
+    let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp);
+    let mut text = match baseline.and_then(Row::runs) {
+        Some(runs) => match REACTION_TIME.spread(runs) {
+            Some(baseline) => against(&baseline, &others, runs.len()),
+            None => absolute("Receiver CNPs slowed no sender down", others),
+        },
+        None => absolute("Receiver CNPs were not played", others),
     };
-    if !untold.is_empty() {
-        // For another reason: a forged notification, for one.
-        let parts: Vec<String> = untold
-            .iter()
-            .map(|(m, time)| {
-                format!(
-                    "{} (after {})",
-                    m.id(),
-                    show(Unit::Nanoseconds, time.median)
-                )
-            })
-            .collect();
+    if !silent.is_empty() {
         text += &format!(
             "; a sender slowed down although nobody tells it of congestion under {}",
-            listed(&parts)
+            each(&silent, |id, time| format!("{id} (after {time})"))
         );
     }
     if !unmoved.is_empty() {
+        let unmoved: Vec<&str> = unmoved.iter().map(|(m, _)| m.id()).collect();
         text += &format!("; under {} no sender slowed down", listed(&unmoved));
     }
     text
+}
+
+/// A part for each mechanism, of its name and its median reaction time.
+fn each(times: &[(Mechanism, Spread)], part: impl Fn(&str, &str) -> String) -> String {
+    let part = |(mechanism, time): &(Mechanism, Spread)| {
+        part(mechanism.id(), &show(Unit::Nanoseconds, time.median))
+    };
+    listed(&times.iter().map(part).collect::<Vec<_>>())
 }
 
 fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> String {
@@ -149,26 +114,20 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> S
             "receiver CNPs took {base} from the onset of congestion to a sender's first cut"
         );
     }
-    let parts: Vec<String> = others
-        .iter()
-        .map(|(mechanism, time)| {
-            let words = if time.seeds.min(baseline.seeds) < seeds {
-                format!("reacted with {} of {seeds} seeds", time.seeds)
-            } else if time.is_apart_from(baseline) {
-                format!(
-                    "reacted {}",
-                    Against::of(time.median, baseline.median).words()
-                )
-            } else {
-                "was not surely sooner or later".to_owned()
-            };
-            let time = show(Unit::Nanoseconds, time.median);
-            format!("{} {words} ({time})", mechanism.id())
-        })
-        .collect();
+    let part = |(mechanism, time): &(Mechanism, Spread)| {
+        let words = if time.seeds.min(baseline.seeds) < seeds {
+            format!("reacted with {} of {seeds} seeds", time.seeds)
+        } else if time.is_apart_from(baseline) {
+            format!("reacted {}", compared(time.median, baseline.median))
+        } else {
+            "was not surely sooner or later".to_owned()
+        };
+        let time = show(Unit::Nanoseconds, time.median);
+        format!("{} {words} ({time})", mechanism.id())
+    };
     format!(
         "compared with receiver CNPs, which took {base} from the onset of congestion to a sender's first cut, {}",
-        listed(&parts)
+        listed(&others.iter().map(part).collect::<Vec<_>>())
     )
 }
 
@@ -176,11 +135,12 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> S
 /// ranges over the seeds do not overlap, those over both halves of each either: what half the time would deny is not claimed.
 fn steady(
     rows: &[Row],
-    (figure, of_half): (&Figure, fn(&Half) -> f64),
     name: &str,
-    words: [&str; 2],
+    figure: &Figure,
+    of_half: fn(&Half) -> f64,
+    [more, less]: [&str; 2],
 ) -> Option<String> {
-    let spread = |row: &Row| figure.spread(row.played.as_ref().ok()?);
+    let spread = |row: &Row| figure.spread(row.runs()?);
     let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp)?;
     let base = spread(baseline).filter(|base| base.median > 0.0)?;
     let halves = |row: &Row| {
@@ -208,24 +168,17 @@ fn steady(
         let overlap = halves(row)
             .zip(base_halves)
             .is_some_and(|(this, base)| !this.is_apart_from(&base));
-        if overlap || !this.is_apart_from(&base) || (ratio - 1.0).abs() < 0.005 {
+        let change = (ratio - 1.0).abs() * 100.0;
+        if overlap || !this.is_apart_from(&base) || change < 0.5 {
             alike.push(id);
-        } else if ratio > 2.0 {
-            parts.push(format!(
-                "{ratio:.1} times as {} under {id}",
-                as_much(words[0])
-            ));
-        } else if ratio < 0.5 {
-            parts.push(format!(
-                "{:.1} times as {} under {id}",
-                1.0 / ratio,
-                as_much(words[1])
-            ));
-        } else {
-            let word = words[usize::from(ratio < 1.0)];
-            let change = (ratio - 1.0).abs() * 100.0;
-            parts.push(format!("{change:.0} % {word} under {id}"));
+            continue;
         }
+        parts.push(match ratio {
+            ratio if ratio > 2.0 => format!("{ratio:.1} times as {more} under {id}"),
+            ..0.5 => format!("{:.1} times as {less} under {id}", 1.0 / ratio),
+            ..1.0 => format!("{change:.0} % {less}er under {id}"),
+            _ => format!("{change:.0} % {more}er under {id}"),
+        });
     }
     if !alike.is_empty() {
         parts.push(format!("not surely different under {}", listed(&alike)));
@@ -233,61 +186,36 @@ fn steady(
     (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
 }
 
-/// `high` for `higher`, `long` for `longer`.
-fn as_much(word: &str) -> &str {
-    word.trim_end_matches("er")
-}
-
-/// Switches of one path tell of the same episode each.
-fn told_again(rows: &[Row]) -> Option<String> {
-    let parts: Vec<String> = rows
-        .iter()
-        .filter_map(|row| {
-            let runs = row.played.as_ref().ok()?;
-            let again = told_twice().spread(runs)?.median;
-            let sent: u64 = runs
-                .iter()
-                .flat_map(|run| &run.notifications)
-                .filter(|(kind, _)| **kind != Kind::Cnp)
-                .map(|(_, sent)| sent)
-                .sum();
-            let share = again * runs.len() as f64 / sent.max(1) as f64 * 100.0;
-            (share >= 0.5).then(|| {
-                format!(
-                    "{share:.0} % of the notifications under {}",
-                    row.mechanism.id()
-                )
-            })
-        })
-        .collect();
+/// Switches of one path notify of the same episode each.
+fn repeated(rows: &[Row]) -> Option<String> {
+    let part = |row: &Row| {
+        let runs = row.runs()?;
+        let again = REPEATED.spread(runs)?.median;
+        let sent = runs.iter().flat_map(|run| &run.notifications);
+        let sent = sent.filter(|(kind, _)| **kind != Kind::Cnp);
+        let sent: u64 = sent.map(|(_, sent)| sent).sum();
+        let share = again * runs.len() as f64 / sent.max(1) as f64 * 100.0;
+        let id = row.mechanism.id();
+        (share >= 0.5).then(|| format!("{share:.0} % of the notifications under {id}"))
+    };
+    let parts: Vec<String> = rows.iter().filter_map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
             "{} were about a flow of which another switch had told less than 50 µs before, so that its sender was told of \
-             one episode more than once",
+                one episode more than once",
             listed(&parts)
         )
     })
 }
 
-fn absolute(why: &str, others: &[(Mechanism, Spread)]) -> String {
-    let mut others = others.to_vec();
-    others.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
-    let parts: Vec<String> = others
-        .iter()
-        .map(|(mechanism, time)| {
-            format!(
-                "{} after {}",
-                mechanism.id(),
-                show(Unit::Nanoseconds, time.median)
-            )
-        })
-        .collect();
-    if parts.is_empty() {
+fn absolute(why: &str, mut others: Vec<(Mechanism, Spread)>) -> String {
+    if others.is_empty() {
         return why.to_owned();
     }
+    others.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
     format!(
         "{why}; from the onset of congestion, {} reacted",
-        listed(&parts)
+        each(&others, |id, time| format!("{id} after {time}"))
     )
 }
 
@@ -310,7 +238,7 @@ fn capitalised(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{halves, metrics, refused, row};
+    use super::super::fixtures::{halves, metrics, refused, row};
     use super::*;
 
     #[test]
@@ -447,7 +375,7 @@ mod tests {
         let mut row = row(Mechanism::FastCnp, &[Some(1_000), Some(1_000)]);
         for run in row.played.as_mut().unwrap() {
             run.notifications = [(Kind::FastCnp1, 200)].into();
-            run.told_twice = 50;
+            run.repeated = 50;
         }
         let text = sentence(&[row]);
         assert!(
@@ -513,7 +441,7 @@ mod tests {
             row(Mechanism::FastCnp, &[Some(0)]),
         ];
         assert!(sentence(&rows).contains("at once (0)"));
-        assert_eq!(Against::of(0.0, 0.0), Against::Same);
-        assert_eq!(Against::of(1.0, 0.0), Against::TimesLater(f64::INFINITY));
+        assert_eq!(compared(0.0, 0.0), "as soon");
+        assert_eq!(compared(1.0, 0.0), "later");
     }
 }

@@ -19,34 +19,33 @@ fn change(drift: f64) -> String {
 /// The comparison for people.
 #[must_use]
 pub fn text(comparison: &Comparison) -> String {
-    let parts: Vec<String> = comparison
+    let part = |group: &Group| {
+        let mut part = heading(comparison, group);
+        part += &table(group, &figures(group));
+        for row in &group.rows {
+            let changes = row.unsettled().into_iter();
+            let changes = changes.map(|(what, drift)| format!("{what} {}", change(drift)));
+            let changes: Vec<String> = changes.collect();
+            if !changes.is_empty() {
+                part += &format!(
+                    "Not settled: {}: from the earlier to the later half of the time counted {}; a longer run \
+                     (--set duration=...) may turn conclusions round\n",
+                    row.mechanism.id(),
+                    listed(&changes)
+                );
+            }
+        }
+        for (mechanism, why) in group.refused() {
+            part += &format!("Not applicable: {}: {why}\n", mechanism.id());
+        }
+        part + &sentence(&group.rows) + "\n"
+    };
+    comparison
         .groups
         .iter()
-        .map(|group| {
-            let mut part = heading(comparison, group);
-            part += &table(group, &figures(group));
-            for row in &group.rows {
-                let unsettled = row.unsettled();
-                let changes: Vec<String> = unsettled
-                    .iter()
-                    .map(|(what, drift)| format!("{what} {}", change(*drift)))
-                    .collect();
-                if !changes.is_empty() {
-                    part += &format!(
-                        "Not settled: {}: from the earlier to the later half of the time counted {}; a longer run \
-                         (--set duration=...) may turn conclusions round\n",
-                        row.mechanism.id(),
-                        listed(&changes)
-                    );
-                }
-            }
-            for (mechanism, why) in group.refused() {
-                part += &format!("Not applicable: {}: {why}\n", mechanism.id());
-            }
-            part + &sentence(&group.rows) + "\n"
-        })
-        .collect();
-    parts.join("\n")
+        .map(part)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Every figure, those of the flows behind that of all flows.
@@ -94,7 +93,7 @@ fn right(text: impl ToString) -> Cell {
 
 /// What never was is left out: notifications of a kind, those that came twice, the end of flows that have none.
 fn matters(figure: &Figure, group: &Group) -> bool {
-    let rare = [figures::told_twice().id, figures::completion().id];
+    let rare = [figures::REPEATED.id, figures::COMPLETION.id];
     !figure.is_of_notifications() && !rare.contains(&figure.id)
         || group
             .played()
@@ -104,7 +103,7 @@ fn matters(figure: &Figure, group: &Group) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{comparison, comparison_over, halves};
+    use super::super::fixtures::{comparison, comparison_over, halves};
     use super::*;
 
     #[test]
@@ -151,7 +150,7 @@ mod tests {
         let mut comparison = comparison();
         for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
             run.halves = Some(halves(93.2e9, -0.25));
-            run.told_twice = 300;
+            run.repeated = 300;
         }
         let text = text(&comparison);
         assert!(

@@ -1,5 +1,5 @@
 //! A capture: the scenario with what was chosen in the dialog, played into Wireshark's pipe. It ends without a word when
-//! nobody reads any more, and when it is told to stop.
+//! nobody reads any more, and when it is stopped.
 
 use super::controls::{AT_ONCE, COUNT, PACE, RATE, SEED, UNTIL_STOPPED, VANTAGE};
 use super::{FILTER, Interface, NO_FILTER};
@@ -28,16 +28,16 @@ pub fn capture(
     fifo: &Path,
     console: &mut Console<'_>,
 ) -> Result {
-    let wish = Wish { interface, chosen };
-    // What is wrong with the wish is said once the pipe is open: before, Wireshark would complain of the pipe, too.
+    let choices = Choices { interface, chosen };
+    // What is wrong with the choices is reported once the pipe is open: before, Wireshark would complain of the pipe, too.
     watched(fifo, console, |mut pipe, stop, console| {
         if chosen(FILTER).is_some_and(|filter| !filter.trim().is_empty()) {
             return Err(Failure::usage(NO_FILTER));
         }
         if builtin::kind(interface.scenario) == "stress" {
-            return commands::act(wish.stress(fifo), console);
+            return commands::act(choices.stress(fifo), console);
         }
-        let (request, speed) = (wish.request()?, wish.speed()?);
+        let (request, speed) = (choices.request()?, choices.speed()?);
         let file = pipe;
         let output = match speed {
             Some(speed) => Output::Paced(&mut pipe, Pacer::new(file, speed, stop)),
@@ -69,13 +69,13 @@ fn watched(
     done
 }
 
-/// What is wanted of an interface.
-struct Wish<'a> {
+/// What was chosen for an interface.
+struct Choices<'a> {
     interface: &'a Interface,
     chosen: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Wish<'_> {
+impl Choices<'_> {
     /// The value of a control, where it is not the default.
     fn changed(&self, name: &str) -> Option<String> {
         let control = self.interface.controls.iter().find(|c| c.name == name)?;

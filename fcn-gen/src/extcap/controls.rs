@@ -58,10 +58,8 @@ pub struct Control {
 /// What a control looks like.
 #[derive(Clone, Debug)]
 enum Kind {
-    Integer,
-    Real,
-    Text,
-    Boolean,
+    /// A value of this type.
+    Value(&'static str),
     /// One of these values, with what is shown for each.
     OneOf(Vec<(String, String)>),
     /// Any of these.
@@ -90,17 +88,17 @@ impl Control {
         let mut sorted: Vec<_> = values.iter().map(String::as_str).collect();
         sorted.sort_unstable();
         let kind = if sorted == ["false", "true"] {
-            Kind::Boolean
+            Kind::Value("boolean")
         } else if !values.is_empty() {
             Kind::OneOf(pairs(
                 values.iter().map(|value| (value.as_str(), value.as_str())),
             ))
         } else if default.parse::<i32>().is_ok() {
-            Kind::Integer
+            Kind::Value("integer")
         } else if default.parse::<f64>().is_ok() {
-            Kind::Real
+            Kind::Value("double")
         } else {
-            Kind::Text
+            Kind::Value("string")
         };
         Self {
             name: name.clone(),
@@ -148,13 +146,13 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
             ));
             controls.push(seed(simulation.seed));
         }
-        Play::Gallery { .. } => {}
+        Play::Gallery(_) => {}
         Play::Stress(stress) => {
             controls.push(Control::own(
                 RATE,
                 "how fast packets come: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
                 RATE_DEFAULT,
-                Kind::Text,
+                Kind::Value("string"),
             ));
             controls.push(Control::own(
                 COUNT,
@@ -172,58 +170,44 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
 fn seed(seed: u64) -> Control {
     let about = "seed of everything that chance decides; the same seed gives the same packets";
     // Text, since numbers of Wireshark's dialog are shorter.
-    Control::own(SEED, about, &seed.to_string(), Kind::Text)
+    Control::own(SEED, about, &seed.to_string(), Kind::Value("string"))
 }
 
 /// The dialog in the protocol's words.
-pub fn sentences(controls: &[Control]) -> String {
+pub fn dialog(controls: &[Control]) -> String {
     let mut text = String::new();
     for (number, control) in controls.iter().enumerate() {
         let Control {
             name,
             about,
             default,
-            kind,
             ..
         } = control;
-        let shown = name.replace('_', " ");
-        let type_name = match kind {
-            Kind::Integer => "integer",
-            Kind::Real => "double",
-            Kind::Text => "string",
-            Kind::Boolean => "boolean",
-            Kind::OneOf(_) => "selector",
-            Kind::AnyOf(_) => "multicheck",
-        };
-        // Nothing can fail to be written into a string.
-        let _ = write!(
-            text,
-            "arg {{number={number}}}{{call=--{name}}}{{display={shown}}}{{tooltip={about}}}{{type={type_name}}}"
-        );
-        let _ = match kind {
-            // Wireshark takes it from the values.
-            Kind::OneOf(_) | Kind::AnyOf(_) => writeln!(text),
-            _ => writeln!(text, "{{default={default}}}"),
-        };
-        match kind {
+        let (kind, values): (String, Vec<String>) = match &control.kind {
+            Kind::Value(kind) => (format!("{kind}}}{{default={default}"), Vec::new()),
+            // Wireshark takes the default from the values.
             Kind::OneOf(values) => {
-                for (value, shown) in values {
+                let value = |(value, shown): &(String, String)| {
                     let is_default = value == default;
-                    let _ = writeln!(
-                        text,
-                        "value {{arg={number}}}{{value={value}}}{{display={shown}}}{{default={is_default}}}"
-                    );
-                }
+                    format!("{{value={value}}}{{display={shown}}}{{default={is_default}}}")
+                };
+                ("selector".to_owned(), values.iter().map(value).collect())
             }
             Kind::AnyOf(values) => {
-                for value in values {
-                    let _ = writeln!(
-                        text,
-                        "value {{arg={number}}}{{value={value}}}{{display={value}}}{{default=true}}{{enabled=true}}"
-                    );
-                }
+                let value = |value: &String| {
+                    format!("{{value={value}}}{{display={value}}}{{default=true}}{{enabled=true}}")
+                };
+                ("multicheck".to_owned(), values.iter().map(value).collect())
             }
-            _ => {}
+        };
+        let shown = name.replace('_', " ");
+        // Nothing can fail to be written into a string.
+        let _ = writeln!(
+            text,
+            "arg {{number={number}}}{{call=--{name}}}{{display={shown}}}{{tooltip={about}}}{{type={kind}}}"
+        );
+        for value in values {
+            let _ = writeln!(text, "value {{arg={number}}}{value}");
         }
     }
     text

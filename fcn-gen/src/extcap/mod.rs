@@ -27,7 +27,7 @@ const CAPTURE: &str = "--capture";
 const FILTER: &str = "filter";
 /// What to say to somebody who gives one.
 const NO_FILTER: &str = "scenarios take no capture filter: use a display filter";
-/// The one link type that can be told beforehand; a gallery's capture names its own as well.
+/// The one link type that is known beforehand; a gallery's capture names its own as well.
 const DLTS: &str = "dlt {number=1}{name=EN10MB}{display=Ethernet}\n";
 
 /// What Wireshark asks of a program in its extcap folder.
@@ -70,7 +70,7 @@ struct Step {
 
 /// Whether the program was started by Wireshark: its first argument is one of the protocol's.
 #[must_use]
-pub fn is_meant(args: &[OsString]) -> bool {
+pub fn is_extcap(args: &[OsString]) -> bool {
     args.get(1)
         .and_then(|first| first.to_str())
         .is_some_and(|first| first.starts_with(BEGINNING) || first == CAPTURE)
@@ -79,15 +79,17 @@ pub fn is_meant(args: &[OsString]) -> bool {
 /// Answers Wireshark.
 ///
 /// # Errors
-/// Something else was asked, or it could not be done; Wireshark shows what is said on standard error.
+/// Something else was requested, or it could not be done; Wireshark shows standard error.
 pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
     // Which options there are depends on the interface.
     let name = args.windows(2).find_map(|pair| match pair {
         [option, name] if option == "--extcap-interface" => Some(name),
         _ => None,
     });
-    let meant = name.map(|name| Interface::find(name)).transpose()?;
-    let controls = meant.as_ref().map_or(&[][..], |meant| &meant.controls);
+    let interface = name.map(|name| Interface::find(name)).transpose()?;
+    let controls = interface
+        .as_ref()
+        .map_or(&[][..], |interface| &interface.controls);
     let matches = match command(controls).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage(&error, console),
@@ -96,16 +98,16 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         Ok(options) => options,
         Err(error) => return usage(&error, console),
     };
-    match (&options.step, meant) {
+    match (&options.step, interface) {
         (Step { interfaces, .. }, _) if *interfaces => say(console.out, &interfaces_text()),
         (Step { dlts, .. }, Some(_)) if *dlts => say(console.out, DLTS),
-        (Step { config, .. }, Some(meant)) if *config => {
-            say(console.out, &controls::sentences(&meant.controls))
+        (Step { config, .. }, Some(interface)) if *config => {
+            say(console.out, &controls::dialog(&interface.controls))
         }
-        (Step { capture, .. }, Some(meant)) if *capture => {
+        (Step { capture, .. }, Some(interface)) if *capture => {
             let fifo = options.fifo.unwrap_or_default();
             let chosen = |name: &str| matches.get_one::<String>(name).cloned();
-            capture::capture(&meant, &chosen, &fifo, console)
+            capture::capture(&interface, &chosen, &fifo, console)
         }
         // Wireshark takes what is written for what is wrong with the filter.
         _ if options
@@ -189,14 +191,14 @@ mod tests {
 
     #[test]
     fn wireshark_is_told_from_people() {
-        let meant = |words: &str| {
+        let is_one = |words: &str| {
             let args: Vec<_> = words.split(' ').map(OsString::from).collect();
-            is_meant(&args)
+            is_extcap(&args)
         };
-        assert!(meant("fcn-gen --extcap-interfaces --extcap-version=4.0"));
-        assert!(meant("fcn-gen --capture --extcap-interface x"));
-        assert!(!meant("fcn-gen write --capture"));
-        assert!(!meant("fcn-gen"));
+        assert!(is_one("fcn-gen --extcap-interfaces --extcap-version=4.0"));
+        assert!(is_one("fcn-gen --capture --extcap-interface x"));
+        assert!(!is_one("fcn-gen write --capture"));
+        assert!(!is_one("fcn-gen"));
     }
 
     /// Wireshark ends a value at a brace, and makes preferences of options, with names of a few letters.
@@ -204,7 +206,7 @@ mod tests {
     fn wireshark_can_read_every_sentence() {
         let mut text = interfaces_text();
         for interface in interfaces() {
-            text += &controls::sentences(&interface.controls);
+            text += &controls::dialog(&interface.controls);
             for control in &interface.controls {
                 let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
                 assert!(control.name.chars().all(fine), "{}", control.name);

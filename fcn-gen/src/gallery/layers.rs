@@ -1,7 +1,7 @@
 //! The layers of packets as the galleries' files write them, and packets made of them. `stacks.toml` has layers that many
 //! packets share; a file names them.
 
-use super::EPOCH_SECONDS;
+use super::EPOCH;
 use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC, carried, update};
 use bumpalo::Bump;
 use fcn_tool::quantity;
@@ -10,7 +10,7 @@ use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
 use fcn_wire::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, TraceRepr, TraceType};
+use fcn_wire::ioam::{IoamOption, NodeValues, TraceType, filled_trace};
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::pfc::PfcRepr;
@@ -91,7 +91,7 @@ const fn hop(
         node_id,
         ingress,
         egress,
-        seconds: EPOCH_SECONDS,
+        seconds: (EPOCH / 1_000_000_000) as u32,
         fraction: 0x1234_5678,
         transit_delay,
         namespace_data: 0x0A0B_0C0D,
@@ -133,30 +133,12 @@ impl TryFrom<String> for Hex {
     }
 }
 
-/// A MAC address.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Mac([u8; 6]);
-
-impl TryFrom<String> for Mac {
-    type Error = String;
-
-    fn try_from(text: String) -> core::result::Result<Self, String> {
-        quantity::mac(&text).map(Self)
-    }
+fn mac<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<[u8; 6], D::Error> {
+    quantity::deserialize(deserializer, quantity::mac)
 }
 
-/// A prefix: address and length.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Network(Prefix);
-
-impl TryFrom<String> for Network {
-    type Error = String;
-
-    fn try_from(text: String) -> core::result::Result<Self, String> {
-        quantity::prefix(&text).map(Self)
-    }
+fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Prefix, D::Error> {
+    quantity::deserialize(deserializer, quantity::prefix)
 }
 
 /// The traffic class of an IP header: DSCP and ECN.
@@ -268,7 +250,8 @@ pub enum Message {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reach {
-    prefix: Network,
+    #[serde(deserialize_with = "prefix")]
+    prefix: Prefix,
     flags: Hex,
     /// Multi-topology ID.
     topology: Option<u16>,
@@ -286,7 +269,8 @@ pub struct Ospf {
     router: Ipv4Addr,
     area: Ipv4Addr,
     kind: Scope,
-    prefix: Network,
+    #[serde(deserialize_with = "prefix")]
+    prefix: Prefix,
     flags: Option<Hex>,
 }
 
@@ -326,13 +310,15 @@ pub enum Layer {
     One(Box<One>),
 }
 
-/// A layer. What is not said has the usual value.
+/// A layer. What is left out has the usual value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum One {
     Ethernet {
-        source: Mac,
-        destination: Mac,
+        #[serde(deserialize_with = "mac")]
+        source: [u8; 6],
+        #[serde(deserialize_with = "mac")]
+        destination: [u8; 6],
     },
     /// The packet's own Ethernet header again, in a tunnel.
     InnerEthernet {},
@@ -411,10 +397,7 @@ pub enum One {
         #[serde(default)]
         reserved: u16,
     },
-    Pfc {
-        vector: u16,
-        times: [u16; 8],
-    },
+    Pfc(PfcRepr),
     /// An IOAM trace: what nodes of [`PATH`] wrote, in the order passed.
     Trace {
         kind: u8,
@@ -482,7 +465,7 @@ pub struct Composer<'a> {
 
 impl<'a> Composer<'a> {
     /// The octets of a packet.
-    pub fn octets(self, layers: &[Layer]) -> Result<Vec<u8>> {
+    fn octets(self, layers: &[Layer]) -> Result<Vec<u8>> {
         packet(&self.parts(layers)?, self.profile)
     }
 
@@ -525,8 +508,8 @@ impl<'a> Composer<'a> {
                 source,
                 destination,
             } => Part::Ethernet {
-                source: source.0,
-                destination: destination.0,
+                source: *source,
+                destination: *destination,
             },
             One::InnerEthernet {} => ETHERNET,
             One::Vlan(id) => tag(*id, false),
@@ -653,10 +636,7 @@ impl<'a> Composer<'a> {
                 level: *level,
                 reserved: *reserved,
             }),
-            One::Pfc { vector, times } => Part::Pfc(PfcRepr {
-                vector: *vector,
-                times: *times,
-            }),
+            One::Pfc(repr) => Part::Pfc(*repr),
             One::Trace {
                 kind,
                 fields,
@@ -664,7 +644,8 @@ impl<'a> Composer<'a> {
                 nodes,
             } => {
                 let nodes = nodes.iter().filter_map(|node| PATH.get(*node));
-                let trace = trace((*kind).into(), TraceType::from_bits(*fields), *free, nodes)?;
+                let fields = TraceType::from_bits(*fields);
+                let trace = filled_trace((*kind).into(), fields, *free, nodes)?;
                 Part::Bytes(self.hold(&trace))
             }
             One::Lsp {
@@ -768,18 +749,10 @@ impl<'a> Composer<'a> {
                 original_destination: original.0,
             }),
             Ipv6Option::FastCnp2(ioam) => OptionPart::FastCnp(FastCnpRepr::Option2 {
-                ioam: IoamOption {
-                    reserved: ioam.reserved,
-                    opt_type: ioam.kind.into(),
-                    body: self.held(&ioam.trace)?,
-                },
+                ioam: self.ioam(ioam)?,
                 original_destination: RECEIVER,
             }),
-            Ipv6Option::Ioam(ioam) => OptionPart::Ioam(IoamOption {
-                reserved: ioam.reserved,
-                opt_type: ioam.kind.into(),
-                body: self.held(&ioam.trace)?,
-            }),
+            Ipv6Option::Ioam(ioam) => OptionPart::Ioam(self.ioam(ioam)?),
             Ipv6Option::ProxyAddress(proxy) => OptionPart::ProxyAddress(ProxyAddress(proxy.0)),
             Ipv6Option::Raw { code, align, data } => {
                 let code = match code {
@@ -791,6 +764,14 @@ impl<'a> Composer<'a> {
                 };
                 OptionPart::Raw(code, *align, self.held(data)?)
             }
+        })
+    }
+
+    fn ioam(self, ioam: &Ioam) -> Result<IoamOption<'a>> {
+        Ok(IoamOption {
+            reserved: ioam.reserved,
+            opt_type: ioam.kind.into(),
+            body: self.held(&ioam.trace)?,
         })
     }
 
@@ -823,7 +804,7 @@ impl Reach {
         };
         ReachRepr {
             down: self.down,
-            ..routing::reach(kind, self.prefix.0, Some(&self.flags.0))
+            ..routing::reach(kind, self.prefix, Some(&self.flags.0))
         }
     }
 }
@@ -840,7 +821,7 @@ impl Ospf {
                 Scope::InterArea => ospf2::INTER_AREA,
                 Scope::External => 5,
             },
-            prefix: self.prefix.0,
+            prefix: self.prefix,
             tlv_flags: 0x40,
             flags: self.flags(),
         };
@@ -849,7 +830,7 @@ impl Ospf {
 
     fn update3(&self) -> Result<Vec<u8>> {
         let prefix = ospf3::PrefixRepr {
-            prefix: self.prefix.0,
+            prefix: self.prefix,
             options: 0x02,
             metric: METRIC,
             flags: self.flags(),
@@ -879,34 +860,6 @@ pub fn change(bytes: &mut [u8], changes: &[(usize, Hex)]) {
             place.copy_from_slice(octets);
         }
     }
-}
-
-/// A trace with room for `free` octets more, filled by `nodes` (in the order passed).
-fn trace(
-    opt_type: OptType,
-    trace_type: TraceType,
-    free: usize,
-    nodes: impl DoubleEndedIterator<Item = &'static NodeValues<'static>>,
-) -> Result<Vec<u8>> {
-    let mut list = vec![0; free];
-    for node in nodes.rev() {
-        let mut data = vec![0; node.buffer_len(trace_type)];
-        node.emit(trace_type, &mut data)?;
-        list.extend(data);
-    }
-    let repr = TraceRepr {
-        opt_type,
-        namespace_id: 1,
-        node_len: trace_type.node_len() as u8,
-        flags: 0,
-        remaining_len: (free / 4) as u8,
-        trace_type,
-        reserved: 0,
-        list: &list,
-    };
-    let mut out = vec![0; repr.buffer_len()];
-    repr.emit(&mut out)?;
-    Ok(out)
 }
 
 /// A message about the connection of this number, from 1: it gives the identifiers and QPs of both sides.

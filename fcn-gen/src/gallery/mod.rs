@@ -16,15 +16,13 @@ use fcn_wire::{Frame, LinkType, Profile, Rule};
 use layers::{Composer, ETHERNET, Hex, Layer};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::sync::LazyLock;
 
 /// The family name that stands for every family of a gallery, in order.
 pub const ALL_FAMILIES: &str = "all";
 
-/// When the first packet is said to have passed, in seconds since 1970: what the IOAM timestamps in the packets agree with.
-pub const EPOCH_SECONDS: u32 = 1_767_225_600;
-
+/// When the first packet passed, in nanoseconds since 1970: what the IOAM timestamps in the packets agree with.
+pub const EPOCH: u64 = 1_767_225_600_000_000_000;
 /// Nanoseconds between two packets that follow each other directly.
 const STEP: u64 = 2_000;
 /// Nanoseconds between two families.
@@ -59,12 +57,36 @@ impl Packet {
 /// What playing a gallery gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// The gallery's name, and behind a hyphen the family's where one was chosen: fit for a file name.
-    pub name: String,
     /// What it shows, in a line.
     pub about: &'static str,
     /// Its packets, in the order of time.
     pub packets: Vec<Packet>,
+}
+
+impl Capture {
+    /// The link types of the packets, an interface each, in the order in which they appear.
+    #[must_use]
+    pub fn links(&self) -> Vec<LinkType> {
+        let mut links = Vec::new();
+        for packet in &self.packets {
+            if !links.contains(&packet.link) {
+                links.push(packet.link);
+            }
+        }
+        links
+    }
+}
+
+/// The name of the interface for packets of this link type.
+#[must_use]
+pub const fn interface_name(link: LinkType) -> &'static str {
+    match link {
+        LinkType::Ethernet => "eth0",
+        LinkType::RawIp => "raw0",
+        LinkType::LinuxCooked => "any0",
+        LinkType::LinuxCooked2 => "any1",
+        LinkType::Null => "lo0",
+    }
 }
 
 /// What a gallery's parameter `family` may be, besides [`ALL_FAMILIES`].
@@ -98,8 +120,8 @@ struct PacketFile {
     #[serde(default)]
     wait: u64,
     comment: String,
-    #[serde(default)]
-    link: Link,
+    #[serde(default = "ethernet", deserialize_with = "Link::deserialize")]
+    link: LinkType,
     layers: Vec<Layer>,
     /// Octets of the frame that are changed. The ICRC is computed anew, so that it is not what is wrong.
     #[serde(default)]
@@ -110,13 +132,19 @@ struct PacketFile {
     breaks: Vec<Rule>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The link types that packets of galleries have.
+#[derive(Deserialize)]
+#[serde(remote = "LinkType", rename_all = "snake_case")]
 enum Link {
-    #[default]
     Ethernet,
     RawIp,
     LinuxCooked,
+    LinuxCooked2,
+    Null,
+}
+
+const fn ethernet() -> LinkType {
+    LinkType::Ethernet
 }
 
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
@@ -146,59 +174,56 @@ pub fn all() -> &'static [Gallery] {
     &*GALLERIES
 }
 
-/// The packets of a family (or [`ALL_FAMILIES`]) of the gallery `name`, with the code points of `profile`.
-///
-/// With code points that the drafts forbid (a forced profile), packets break further rules than [`Packet::breaks`] says.
-///
-/// # Errors
-/// No gallery or family of that name, with those that there are; or a packet that the wire crate refuses to write.
-pub fn play(name: &str, family: &str, profile: &Profile) -> Result<Capture, Error> {
-    let Some(gallery) = all().iter().find(|gallery| gallery.name == name) else {
-        return Err(Error::NoGallery(name.to_owned()));
-    };
-    if family == ALL_FAMILIES {
-        let name = gallery.name.clone();
-        return gallery.play(name, &gallery.about, &gallery.families, profile);
-    }
-    let Some(chosen) = gallery.families.iter().find(|known| known.name == family) else {
-        return Err(Error::NoFamily {
-            gallery,
-            family: family.to_owned(),
-        });
-    };
-    let name = format!("{}-{}", gallery.name, chosen.name);
-    gallery.play(name, &chosen.about, std::slice::from_ref(chosen), profile)
+/// What is played of a gallery, with which code points.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The gallery.
+    pub gallery: &'static Gallery,
+    /// A family of it; `None`: every one.
+    pub family: Option<&'static Family>,
+    /// The code points. With those that the drafts forbid (a forced profile), packets break further rules than
+    /// [`Packet::breaks`] says.
+    pub profile: Profile,
 }
 
-impl Gallery {
-    fn play(
-        &'static self,
-        name: String,
-        about: &'static str,
-        families: &'static [Family],
-        profile: &Profile,
-    ) -> Result<Capture, Error> {
+impl Selection {
+    /// The family's name, or [`ALL_FAMILIES`].
+    #[must_use]
+    pub fn family_name(&self) -> &'static str {
+        self.family.map_or(ALL_FAMILIES, |family| &family.name)
+    }
+
+    /// Its packets.
+    ///
+    /// # Errors
+    /// The wire crate refuses to write a packet, because of an unusual code point.
+    pub fn play(&self) -> Result<Capture, String> {
+        let Gallery {
+            name,
+            about,
+            families,
+        } = self.gallery;
+        let (about, families) = match self.family {
+            Some(family) => (&family.about, std::slice::from_ref(family)),
+            None => (about, &families[..]),
+        };
         let mut packets: Vec<Packet> = Vec::new();
         let mut now = 0;
         for family in families {
             for file in &family.packets {
                 now += file.wait;
-                let packet = file.packet(now, profile).map_err(|cause| Error::Compose {
-                    gallery: &self.name,
-                    family: &family.name,
-                    comment: &file.comment,
-                    cause,
+                let packet = file.packet(now, &self.profile).map_err(|cause| {
+                    format!(
+                        "gallery `{name}`, family `{}`: the packet \"{}\" cannot be written with this profile: {cause}",
+                        family.name, file.comment
+                    )
                 })?;
                 packets.push(packet);
                 now += STEP;
             }
             now += PAUSE;
         }
-        Ok(Capture {
-            name,
-            about,
-            packets,
-        })
+        Ok(Capture { about, packets })
     }
 }
 
@@ -210,7 +235,8 @@ impl PacketFile {
             arena: &arena,
         }
         .parts(&self.layers)?;
-        if self.link == Link::Ethernet && !matches!(parts.first(), Some(Part::Ethernet { .. })) {
+        if self.link == LinkType::Ethernet && !matches!(parts.first(), Some(Part::Ethernet { .. }))
+        {
             parts.insert(0, ETHERNET);
         }
         let mut bytes = fcn_wire::compose::packet(&parts, profile)?;
@@ -225,11 +251,7 @@ impl PacketFile {
             comment: self.comment.clone(),
             bytes,
             wire_len,
-            link: match self.link {
-                Link::Ethernet => LinkType::Ethernet,
-                Link::RawIp => LinkType::RawIp,
-                Link::LinuxCooked => LinkType::LinuxCooked,
-            },
+            link: self.link,
             breaks: self.breaks.clone(),
         })
     }
@@ -248,75 +270,17 @@ fn fill_icrc(bytes: &mut [u8], profile: &Profile) {
     }
 }
 
-/// Why a gallery could not be played.
-#[derive(Clone, Debug)]
-pub enum Error {
-    /// There is no gallery of this name.
-    NoGallery(String),
-    /// The gallery has no such family.
-    NoFamily {
-        /// The gallery.
-        gallery: &'static Gallery,
-        /// What was asked for.
-        family: String,
-    },
-    /// The wire crate refused to write a packet, because of an unusual code point.
-    Compose {
-        /// The gallery.
-        gallery: &'static str,
-        /// The family.
-        family: &'static str,
-        /// The packet's comment.
-        comment: &'static str,
-        /// What it refused.
-        cause: fcn_wire::Error,
-    },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoGallery(name) => {
-                write!(f, "there is no gallery `{name}`; galleries:")?;
-                list(f, all().iter().map(|gallery| &*gallery.name))
-            }
-            Self::NoFamily { gallery, family } => {
-                let name = &gallery.name;
-                write!(
-                    f,
-                    "the gallery `{name}` has no family `{family}`; families:"
-                )?;
-                let families = gallery.families.iter().map(|family| &*family.name);
-                list(f, std::iter::once(ALL_FAMILIES).chain(families))
-            }
-            Self::Compose {
-                gallery,
-                family,
-                comment,
-                cause,
-            } => write!(
-                f,
-                "gallery `{gallery}`, family `{family}`: the packet \"{comment}\" cannot be written with this profile: {cause}"
-            ),
+#[cfg(test)]
+impl Selection {
+    /// All of the gallery `name`.
+    pub fn all_of(name: &str) -> Self {
+        let gallery = all().iter().find(|gallery| gallery.name == name);
+        Self {
+            gallery: gallery.unwrap(),
+            family: None,
+            profile: Profile::DEFAULT,
         }
     }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Compose { cause, .. } => Some(cause),
-            Self::NoGallery(_) | Self::NoFamily { .. } => None,
-        }
-    }
-}
-
-/// Writes names behind what leads to them: ` a, b, c`.
-fn list<'a>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'a str>) -> fmt::Result {
-    for (number, name) in names.enumerate() {
-        write!(f, "{} {name}", if number == 0 { "" } else { "," })?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

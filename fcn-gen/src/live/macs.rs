@@ -33,18 +33,33 @@ impl Rewrite {
     }
 }
 
-/// Whether a link whose MTU is `mtu` octets takes `frame`: its headers and tags are not counted.
-pub fn fits(frame: &[u8], mtu: usize) -> bool {
-    let mut header = HEADER;
-    while frame
-        .get(header - 2..)
-        .and_then(|rest| rest.first_chunk())
-        .is_some_and(|kind| TAGS.contains(&u16::from_be_bytes(*kind)))
-        && header < HEADER + 2 * TAG
-    {
-        header += TAG;
+/// What a link does with frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// New addresses.
+    pub rewrite: Rewrite,
+    /// Its MTU; none for a capture file.
+    pub mtu: Option<usize>,
+    /// Octets of the longest frame that its slots hold.
+    pub longest: usize,
+}
+
+impl Link {
+    /// Whether it takes `frame`.
+    pub fn takes(&self, frame: &[u8]) -> bool {
+        frame.len() <= self.longest && self.mtu.is_none_or(|mtu| fits(frame, mtu))
     }
-    frame.len() >= HEADER && frame.len() <= header + mtu
+}
+
+/// Whether a link whose MTU is `mtu` octets takes `frame`: its headers and tags are not counted.
+fn fits(frame: &[u8], mtu: usize) -> bool {
+    let is_tag = |at: &usize| {
+        let kind = frame.get(*at..).and_then(|rest| rest.first_chunk());
+        kind.is_some_and(|kind| TAGS.contains(&u16::from_be_bytes(*kind)))
+    };
+    let types = (HEADER - 2..).step_by(TAG).take(2);
+    let header = HEADER + TAG * types.take_while(is_tag).count();
+    (HEADER..=header + mtu).contains(&frame.len())
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
-//! The command: what is sent, said before, during and after.
+//! The command: sends a scenario, and reports before, during and after.
 
 use super::frames::FrameList;
-use super::macs::{Rewrite, fits};
+use super::macs::{Link, Rewrite};
 use super::schedule::{Schedule, until};
 use super::simulation::{Plan, Played, pair};
 use crate::cli::Run;
-use crate::gallery;
-use crate::gallery_truth::EPOCH;
-use crate::json_lines;
+use crate::gallery::{EPOCH, Packet, Selection};
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario};
@@ -17,12 +15,12 @@ use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
-use fcn_link::sender::{Job, Report, Source, Stop, run as send};
+use fcn_link::sender::{Job, Report, Settings, Source, Stop, run as send};
 use fcn_tool::console::Console;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_tool::sending::{Opened, announce, conclude, open, refuse_endless, tick};
-use fcn_wire::{LinkType, Profile};
+use fcn_wire::LinkType;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::thread;
@@ -34,11 +32,11 @@ pub const RUN_VERSION: u32 = 1;
 
 /// The vantage point's name that stands for all.
 const ALL: &str = "all";
-/// Destination of a stress where nothing is said: locally administered, so nobody's by chance.
+/// Destination of a stress without an option: locally administered, so nobody's by chance.
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Source where there is no interface whose own it could be.
 const FILE_SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Rate of galleries where nothing is said.
+/// Rate of galleries without an option.
 const GALLERY_RATE: Rate = Rate::Packets(1_000);
 /// Octets in front of the payload of the shortest data packet: Ethernet, IPv4 or IPv6, UDP, BTH; and its ICRC.
 const DATA_HEADERS: (usize, usize) = (14 + 20 + 8 + 12 + 4, 14 + 40 + 8 + 12 + 4);
@@ -61,36 +59,30 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
         snap_len: None,
         truth: options.truth.clone(),
     };
-    let mut scenario = write::load(&request)?;
-    if !matches!(scenario.play, Play::Simulation(_)) {
+    let Scenario {
+        name, about, play, ..
+    } = write::load(&request)?;
+    if !matches!(play, Play::Simulation(_)) {
         only_simulations(&options)?;
     }
-    let play = std::mem::replace(
-        &mut scenario.play,
-        Play::Gallery {
-            name: String::new(),
-            family: String::new(),
-            profile: Profile::DEFAULT,
-        },
-    );
     write::check_truth(options.truth.as_deref(), options.link.output.as_deref())?;
     if options.forever && options.duration.is_none() {
         let instead = match play {
             Play::Stress(_) => "give --count in its place, or --duration with a --rate",
-            Play::Simulation(_) | Play::Gallery { .. } => {
+            Play::Simulation(_) | Play::Gallery(_) => {
                 "give a --duration, too, or leave --forever out"
             }
         };
         refuse_endless(&options.link, instead)?;
     }
-    let act = Act { options, scenario };
+    let act = Act {
+        options,
+        name,
+        about,
+    };
     match play {
         Play::Simulation(simulation) => act.simulation(*simulation, console),
-        Play::Gallery {
-            name,
-            family,
-            profile,
-        } => act.gallery((&name, &family, &profile), console),
+        Play::Gallery(selection) => act.gallery(&selection, console),
         Play::Stress(stress) => act.stress(&stress, console),
     }
 }
@@ -113,13 +105,9 @@ fn only_simulations(options: &Run) -> Result {
 /// One run.
 struct Act {
     options: Run,
-    scenario: Scenario,
-}
-
-/// What the report says beside the figures of sending.
-struct Details {
-    lines: Lines,
-    more: Value,
+    /// The scenario's name, and what it is.
+    name: String,
+    about: String,
 }
 
 impl Act {
@@ -146,57 +134,78 @@ impl Act {
         self.options.source_mac.or_else(own)
     }
 
-    fn say_before(
+    fn schedule(&self, opened: &Opened, default: Schedule) -> Result<Schedule> {
+        let speed = opened.interface.as_ref().and_then(Interface::speed);
+        Schedule::of(&self.options, speed, default)
+    }
+
+    /// Catches Ctrl-C, and says what is going to be sent.
+    fn begin(
         &self,
         opened: &Opened,
         announcement: &Lines,
         console: &mut Console<'_>,
-    ) -> Result {
-        if self.options.quiet {
-            return Ok(());
+    ) -> Result<Stop> {
+        let stop = (console.catch_interrupt)()?;
+        if !self.options.quiet {
+            announce(opened, announcement, console)?;
         }
-        announce(opened, announcement, console)
+        Ok(stop)
     }
 
-    /// Sends; returns the report, the queues and the sources.
+    /// Sends what each queue's source has.
     fn send<S: Source>(
         &self,
-        jobs: Vec<Job<S>>,
-        interface: Option<&Interface>,
+        opened: Opened,
+        sources: Vec<S>,
+        settings: &[Settings],
         stop: &Stop,
         console: &mut Console<'_>,
-    ) -> (Report, Vec<(Queue, S)>) {
-        send(jobs, interface, stop, &mut |now| {
-            if !self.options.quiet {
-                tick(now, console);
-            }
-        })
+    ) -> (Report, Vec<Queue>) {
+        let queues = opened.queues.into_iter().zip(sources).zip(settings);
+        let jobs = queues.map(|((queue, source), settings)| Job {
+            queue,
+            source,
+            settings: *settings,
+        });
+        let (report, rest) = send(
+            jobs.collect(),
+            opened.interface.as_ref(),
+            stop,
+            &mut |now| {
+                if !self.options.quiet {
+                    tick(now, console);
+                }
+            },
+        );
+        (report, rest.into_iter().map(|(queue, _)| queue).collect())
     }
 
+    /// Reports, with `lines` and `more` beside the figures of sending.
     fn conclude(
         &self,
-        report: &Report,
-        queues: Vec<Queue>,
-        details: Details,
+        (report, queues): (Report, Vec<Queue>),
+        lines: &Lines,
+        more: Value,
         console: &mut Console<'_>,
     ) -> Result {
-        let mut more = json!({
+        let mut all = json!({
             "schema": RUN_SCHEMA,
             "version": RUN_VERSION,
-            "scenario": self.scenario.name,
+            "scenario": self.name,
         });
-        if let (Value::Object(all), Value::Object(rest)) = (&mut more, details.more) {
-            all.extend(rest);
+        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
+            all.extend(more);
         }
         let output = (self.options.quiet, self.options.json);
-        conclude(report, queues, (&details.lines, more), output, console)
+        conclude(&report, queues, (lines, all), output, console)
     }
 
     fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
         let options = &self.options;
         if options.count.is_none() && options.duration.is_none() && !options.forever {
             return Err(Failure::usage("a stress has no end")
-                .and(&self.scenario.name)
+                .and(&self.name)
                 .and("say when to stop: --duration 10s, --count 1M, or --forever"));
         }
         if options.forever && options.duration.is_some() {
@@ -209,7 +218,7 @@ impl Act {
                 .and("a stress has no MAC addresses of its own")
                 .and("leave it out"));
         }
-        let failed = |error: String| Failure::failed(error).and(&self.scenario.name);
+        let failed = |error: String| Failure::failed(error).and(&self.name);
         let prototypes = Prototypes::new(stress).map_err(failed)?;
         let (longest, average) = (prototypes.longest(), prototypes.average(stress));
         let SlotCount { zero_copy, copying } = SlotCount::default();
@@ -222,7 +231,7 @@ impl Act {
             && longest > 14 + interface.mtu() as usize
         {
             return Err(Failure::usage("the frames are too long for the interface")
-                .and(&self.scenario.name)
+                .and(&self.name)
                 .and(format!(
                     "{longest} octets, and {} takes {}",
                     interface.name(),
@@ -230,36 +239,29 @@ impl Act {
                 ))
                 .and("set a smaller payload, or a larger MTU (ip link set dev IF mtu N)"));
         }
+        let own = self.source_mac(opened.interface.as_ref());
         let macs = Macs {
-            source: self
-                .source_mac(opened.interface.as_ref())
-                .unwrap_or(FILE_SOURCE),
+            source: own.unwrap_or(FILE_SOURCE),
             destination: options.peer_mac.unwrap_or(NOBODY),
         };
         let schedule = self.schedule(&opened, Schedule::Top)?;
         let queues = opened.queues.len() as u32;
         let settings = schedule.settings(options, (queues, average, EPOCH))?;
+        let shares = stress.shares();
+        let mix = shares.map(|(kind, share)| format!("{} {share:.1} %", kind.id()));
+        let (flows, qps) = (grouped(stress.flows.into()), stress.connections.into());
+        let mac = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
         let announcement = vec![
-            (
-                "what",
-                format!("{}: {}", self.scenario.name, self.scenario.about),
-            ),
-            ("mix", mix(stress)),
-            (
-                "flows",
-                format!(
-                    "{}, {}",
-                    grouped(stress.flows.into()),
-                    counted(stress.connections.into(), "QP")
-                ),
-            ),
+            ("what", format!("{}: {}", self.name, self.about)),
+            ("mix", mix.collect::<Vec<_>>().join(", ")),
+            ("flows", format!("{flows}, {}", counted(qps, "QP"))),
             (
                 "frames",
                 format!("{average} octets on an average, {longest} at most"),
             ),
             (
                 "macs",
-                format!("{} to {}", Mac(macs.source), Mac(macs.destination)),
+                format!("{} to {}", mac(macs.source), mac(macs.destination)),
             ),
             ("pace", schedule.describe(options)),
             ("until", until(options, None)),
@@ -268,70 +270,49 @@ impl Act {
             let slots = link.mode().slots.0;
             StressSource::new(stress, &prototypes, (queue, queues), slots, macs)
         });
-        let sources: Vec<_> = sources
+        let sources = sources
             .collect::<std::result::Result<_, _>>()
             .map_err(|error| Failure::usage("--queues").and(error))?;
-        let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &announcement, console)?;
-        let jobs = jobs(opened.queues, sources, &settings);
-        let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
-        let queues = rest.into_iter().map(|(queue, _)| queue).collect();
-        let kinds = kinds(stress, &report);
+        let stop = self.begin(&opened, &announcement, console)?;
+        let sent = self.send::<StressSource>(opened, sources, &settings, &stop, console);
+        let kinds = kinds(stress, &sent.0);
         let text = kinds
             .iter()
             .map(|(kind, count)| format!("{} {}", kind.id(), grouped(*count)));
-        let details = Details {
-            lines: vec![("kinds", text.collect::<Vec<_>>().join(", "))],
-            more: json!({
-                "kind": "stress",
-                "flows": stress.flows,
-                "qps": stress.connections,
-                "kinds": kinds.iter().map(|(kind, count)| (kind.id(), count)).collect::<BTreeMap<_, _>>(),
-            }),
-        };
-        self.conclude(&report, queues, details, console)
+        let lines = vec![("kinds", text.collect::<Vec<_>>().join(", "))];
+        let more = json!({
+            "kind": "stress",
+            "flows": stress.flows,
+            "qps": stress.connections,
+            "kinds": kinds.iter().map(|(kind, count)| (kind.id(), count)).collect::<BTreeMap<_, _>>(),
+        });
+        self.conclude(sent, &lines, more, console)
     }
 
-    fn schedule(&self, opened: &Opened, default: Schedule) -> Result<Schedule> {
-        let speed = opened.interface.as_ref().and_then(Interface::speed);
-        Schedule::of(&self.options, speed, default)
-    }
-
-    fn gallery(
-        &self,
-        (name, family, profile): (&str, &str, &Profile),
-        console: &mut Console<'_>,
-    ) -> Result {
+    fn gallery(&self, selection: &Selection, console: &mut Console<'_>) -> Result {
         let options = &self.options;
         self.one_queue()?;
-        let capture =
-            gallery::play(name, family, profile).map_err(|error| Failure::bad_scenario(&error))?;
+        let capture = selection.play();
+        let capture = capture.map_err(|error| Failure::bad_scenario(&error))?;
         let opened = self.open(None, None)?;
-        let rewrite = self.rewrite(opened.interface.as_ref());
-        let mtu = opened
-            .interface
-            .as_ref()
-            .map(|interface| interface.mtu() as usize);
-        let longest = longest(&opened);
+        let link = self.link(&opened);
         let all = capture.packets.len();
-        let frames: Vec<Vec<u8>> = capture
-            .packets
-            .into_iter()
-            .filter(|packet| packet.link == LinkType::Ethernet && packet.is_whole())
+        let whole = |packet: &Packet| packet.link == LinkType::Ethernet && packet.is_whole();
+        let packets = capture.packets.into_iter().filter(whole);
+        let mut frames: Vec<Vec<u8>> = packets
             .map(|packet| packet.bytes)
-            .filter(|bytes| bytes.len() <= longest && mtu.is_none_or(|mtu| fits(bytes, mtu)))
-            .map(|mut bytes| {
-                rewrite.apply(&mut bytes);
-                bytes
-            })
+            .filter(|frame| link.takes(frame))
             .collect();
+        for frame in &mut frames {
+            link.rewrite.apply(frame);
+        }
         let left_out = all - frames.len();
         let average = frames.iter().map(Vec::len).sum::<usize>() / frames.len().max(1);
         let schedule = self.schedule(&opened, Schedule::Rate(GALLERY_RATE))?;
         let settings = schedule.settings(options, (1, average, EPOCH))?;
         let end = (!options.forever).then_some("the gallery's end");
         let mut announcement = vec![
-            ("what", format!("{}: {}", self.scenario.name, capture.about)),
+            ("what", format!("{}: {}", self.name, capture.about)),
             ("packets", format!("{} of {all}", frames.len())),
         ];
         if left_out > 0 {
@@ -342,17 +323,11 @@ impl Act {
         }
         announcement.push(("pace", schedule.describe(options)));
         announcement.push(("until", until(options, end)));
-        let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &announcement, console)?;
+        let stop = self.begin(&opened, &announcement, console)?;
         let source = FrameList::new(frames, options.forever);
-        let jobs = jobs(opened.queues, vec![source], &settings);
-        let (report, rest) = self.send(jobs, opened.interface.as_ref(), &stop, console);
-        let queues = rest.into_iter().map(|(queue, _)| queue).collect();
-        let details = Details {
-            lines: Vec::new(),
-            more: json!({"kind": "gallery", "left_out": left_out}),
-        };
-        self.conclude(&report, queues, details, console)
+        let sent = self.send(opened, vec![source], &settings, &stop, console);
+        let more = json!({"kind": "gallery", "left_out": left_out});
+        self.conclude(sent, &Vec::new(), more, console)
     }
 
     fn simulation(&self, mut simulation: Simulation, console: &mut Console<'_>) -> Result {
@@ -370,21 +345,14 @@ impl Act {
         };
         let plan = Plan {
             vantage,
-            name: self.scenario.name.clone(),
+            name: self.name.clone(),
             speed,
             forever: options.forever,
-            rewrite: self.rewrite(opened.interface.as_ref()),
-            mtu: opened
-                .interface
-                .as_ref()
-                .map(|interface| interface.mtu() as usize),
-            longest: longest(&opened),
+            link: self.link(&opened),
             simulation,
         };
-        let settings = schedule.settings(
-            options,
-            (1, average_of(&plan.simulation), plan.simulation.epoch),
-        )?;
+        let average = average_of(&plan.simulation);
+        let settings = schedule.settings(options, (1, average, plan.simulation.epoch))?;
         let mut announcement = self.announcement_of(&plan, names.join(", "), &opened, &schedule);
         if options.truth.is_some() {
             announcement.push((
@@ -397,54 +365,53 @@ impl Act {
                 file.describe(SeenAt::named(names.clone()));
             }
         }
-        let stop = (console.catch_interrupt)()?;
-        self.say_before(&opened, &announcement, console)?;
+        let stop = self.begin(&opened, &announcement, console)?;
         let played = Played::default();
-        let Opened { interface, queues } = opened;
-        let (report, queues, outcome) = thread::scope(|scope| {
+        let (sent, truth) = thread::scope(|scope| {
             let (player, frames) = pair(&played);
             let (plan, stop) = (&plan, &stop);
             let player = scope.spawn(move || player.play(plan, stop));
             played.wait(stop);
-            let jobs = jobs(queues, vec![frames], &settings);
-            let (report, rest) = self.send(jobs, interface.as_ref(), stop, console);
             // Without its frames' receiver, the player ends.
-            let queues: Vec<_> = rest.into_iter().map(|(queue, _)| queue).collect();
-            let outcome = player
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (report, queues, outcome)
+            let sent = self.send(opened, vec![frames], &settings, stop, console);
+            let outcome = player.join();
+            (
+                sent,
+                outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
         });
-        let truth = outcome.map_err(|error| {
+        let truth = truth.map_err(|error| {
             Failure::failed("the simulation failed")
-                .and(&self.scenario.name)
+                .and(&self.name)
                 .and(error)
         })?;
-        let mut details = self.details(&plan, &played);
-        let mut written = None;
-        if let Some(pending) = truth_file {
-            // The player is ahead: that it came to the end does not mean that the sender did.
-            match truth.filter(|(_, frames)| report.total.pushed >= *frames) {
-                Some((truth, _)) => {
-                    let text = json_lines::to_vec(&truth).map_err(|error| {
-                        Failure::failed("cannot write the truth as JSON").and(error.to_string())
-                    })?;
-                    pending.finish(&text)?;
-                    written = options
-                        .truth
-                        .as_ref()
-                        .map(|path| path.display().to_string());
-                }
-                None => details.lines.push((
-                    "truth",
-                    "not written: the simulation was not sent to its end".to_owned(),
-                )),
-            }
+        let mut lines = Lines::new();
+        let (too_long, longest) = played.too_long();
+        if too_long > 0 {
+            let packets = counted(too_long, "packet");
+            let text = format!("{packets} longer than the link takes, up to {longest} octets");
+            lines.push(("left out", text));
         }
-        if let Value::Object(more) = &mut details.more {
-            more.insert("truth".to_owned(), json!(written));
+        // The player is ahead: that it came to the end does not mean that the sender did.
+        let truth = truth.filter(|(_, frames)| sent.0.total.pushed >= *frames);
+        let complete = truth.is_some() && options.truth.is_some();
+        match (truth_file, truth) {
+            (Some(pending), Some((truth, _))) => pending.finish(&truth.document()?)?,
+            (Some(_), None) => lines.push((
+                "truth",
+                "not written: the simulation was not sent to its end".to_owned(),
+            )),
+            (None, _) => {}
         }
-        self.conclude(&report, queues, details, console)
+        let file = options.truth.as_ref().filter(|_| complete);
+        let more = json!({
+            "kind": "simulation",
+            "mechanism": plan.simulation.mechanism.id(),
+            "seed": plan.simulation.seed,
+            "left_out": too_long,
+            "truth": file.map(|path| path.display().to_string()),
+        });
+        self.conclude(sent, &lines, more, console)
     }
 
     /// The vantage point meant (none: all), and the names of what is sent.
@@ -456,7 +423,7 @@ impl Act {
             .collect();
         let Some(first) = names.first() else {
             return Err(Failure::usage("the scenario has no vantage point")
-                .and(&self.scenario.name)
+                .and(&self.name)
                 .and("what passes one is what is sent: --set 'vantage=[\"NODE:PEER\"]'"));
         };
         match self.options.vantage.as_deref() {
@@ -475,13 +442,22 @@ impl Act {
         }
     }
 
-    fn rewrite(&self, interface: Option<&Interface>) -> Rewrite {
-        if self.options.keep_macs {
-            return Rewrite::default();
-        }
-        Rewrite {
+    /// Which frames the link takes, and with which addresses.
+    fn link(&self, opened: &Opened) -> Link {
+        let interface = opened.interface.as_ref();
+        let rewrite = Rewrite {
             source: self.source_mac(interface),
             destination: self.options.peer_mac,
+        };
+        let slots = opened.queues.iter().map(Queue::slot_len);
+        Link {
+            rewrite: if self.options.keep_macs {
+                Rewrite::default()
+            } else {
+                rewrite
+            },
+            mtu: interface.map(|interface| interface.mtu() as usize),
+            longest: slots.min().unwrap_or(0),
         }
     }
 
@@ -499,8 +475,8 @@ impl Act {
                 "what",
                 format!(
                     "{}: {} ({}, seed {})",
-                    self.scenario.name,
-                    self.scenario.about,
+                    self.name,
+                    self.about,
                     plan.simulation.mechanism.id(),
                     plan.simulation.seed
                 ),
@@ -509,7 +485,7 @@ impl Act {
             ("pace", schedule.describe(options)),
             ("until", until(options, end)),
         ];
-        if let Some(mtu) = plan.mtu
+        if let Some(mtu) = plan.link.mtu
             && let Some((name, len)) = too_long(&plan.simulation, mtu)
         {
             announcement.push((
@@ -523,52 +499,6 @@ impl Act {
         }
         announcement
     }
-
-    fn details(&self, plan: &Plan, played: &Played) -> Details {
-        let (too_long, longest) = played.too_long();
-        let mut lines = Vec::new();
-        if too_long > 0 {
-            lines.push((
-                "left out",
-                format!(
-                    "{} longer than the link takes, up to {longest} octets",
-                    counted(too_long, "packet")
-                ),
-            ));
-        }
-        Details {
-            lines,
-            more: json!({
-                "kind": "simulation",
-                "mechanism": plan.simulation.mechanism.id(),
-                "seed": plan.simulation.seed,
-                "left_out": too_long,
-            }),
-        }
-    }
-}
-
-fn jobs<S>(
-    queues: Vec<Queue>,
-    sources: Vec<S>,
-    settings: &[fcn_link::sender::Settings],
-) -> Vec<Job<S>> {
-    queues
-        .into_iter()
-        .zip(sources)
-        .zip(settings)
-        .map(|((queue, source), settings)| Job {
-            queue,
-            source,
-            settings: *settings,
-        })
-        .collect()
-}
-
-/// Octets of the longest frame that every queue takes.
-fn longest(opened: &Opened) -> usize {
-    let lengths = opened.queues.iter().map(Queue::slot_len);
-    lengths.min().unwrap_or(0)
 }
 
 /// About how long the frames of a simulation are.
@@ -600,33 +530,4 @@ fn kinds(stress: &Stress, report: &Report) -> Vec<(Kind, u64)> {
         }
     }
     all
-}
-
-/// The mix, in words.
-fn mix(stress: &Stress) -> String {
-    let whole: u64 = stress
-        .mix
-        .iter()
-        .map(|(_, weight)| u64::from(*weight))
-        .sum();
-    let parts = stress.mix.iter().map(|(kind, weight)| {
-        format!(
-            "{} {:.1} %",
-            kind.id(),
-            f64::from(*weight) * 100.0 / whole as f64
-        )
-    });
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// A MAC address as people write it.
-struct Mac([u8; 6]);
-
-impl std::fmt::Display for Mac {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, octet) in self.0.iter().enumerate() {
-            write!(f, "{}{octet:02x}", if i == 0 { "" } else { ":" })?;
-        }
-        Ok(())
-    }
 }

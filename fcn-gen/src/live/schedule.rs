@@ -1,4 +1,4 @@
-//! When frames leave, and until when: from options to what each queue's sender is told.
+//! When frames leave, and until when: from options to the settings of each queue's sender.
 
 use crate::cli::Run;
 use fcn_link::pacing::{Rate, burst_for};
@@ -19,8 +19,8 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// What `options` ask for; `speed` is the link's, in Mbit/s, where it is known, and `default` what is done where nothing
-    /// is said.
+    /// What `options` ask for; `speed` is the link's, in Mbit/s, where it is known, and `default` what is done
+    /// without an option.
     ///
     /// # Errors
     /// The link's speed is asked for and not known.

@@ -1,14 +1,17 @@
 //! A simulation played ahead of its time: one thread plays, another sends. Frames go from one to the other in batches, of
 //! which there are a fixed number, filled, emptied, and filled again.
 
-use super::macs::{Rewrite, fits};
+use super::macs::Link;
 use crate::scenario::model::Simulation;
-use crate::sim::outcome::Truth;
 use crate::sim::{self, Captured, Sink};
+use crate::truth::Truth;
 use fcn_link::sender::{Next, Source};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+// `Gone`: the sender has.
+use std::sync::mpsc::{
+    Receiver, RecvError as Gone, Sender, SyncSender, TryRecvError, channel, sync_channel,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,12 +35,8 @@ pub struct Plan {
     pub speed: f64,
     /// Again and again.
     pub forever: bool,
-    /// New addresses.
-    pub rewrite: Rewrite,
-    /// The link's MTU; none for a capture file.
-    pub mtu: Option<usize>,
-    /// Octets of the longest frame that the link's slots hold.
-    pub longest: usize,
+    /// What the link takes.
+    pub link: Link,
 }
 
 /// Frames on their way from the player to the sender.
@@ -123,18 +122,6 @@ pub struct Player<'a> {
     played: &'a Played,
 }
 
-/// The sender has gone.
-#[derive(Debug)]
-struct Gone;
-
-impl std::fmt::Display for Gone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody sends any more")
-    }
-}
-
-impl Error for Gone {}
-
 impl Player<'_> {
     /// Plays the plan to its end, or until the sender is gone; returns the truth of the simulation where it was played to
     /// its end, and how many frames it had for the sender.
@@ -195,7 +182,7 @@ impl Player<'_> {
         if full {
             self.hand_over()?;
             // Where none is empty, this waits for the sender, which is what keeps us from running away.
-            self.batch = self.empty.recv().map_err(|_| Gone)?;
+            self.batch = self.empty.recv()?;
             self.batch.octets.clear();
             self.batch.frames.clear();
         }
@@ -208,8 +195,7 @@ impl Player<'_> {
         self.batch.octets.resize(begin + packet.len, 0);
         let frame = self.batch.octets.get_mut(begin..).unwrap_or_default();
         (packet.fill)(frame);
-        let taken = frame.len() <= plan.longest && plan.mtu.is_none_or(|mtu| fits(frame, mtu));
-        if !taken {
+        if !plan.link.takes(frame) {
             self.played.too_long.fetch_add(1, Ordering::Relaxed);
             self.played
                 .longest
@@ -217,7 +203,7 @@ impl Player<'_> {
             self.batch.octets.truncate(begin);
             return Ok(false);
         }
-        plan.rewrite.apply(frame);
+        plan.link.rewrite.apply(frame);
         let end = self.batch.octets.len();
         self.batch.frames.push(Frame { at, end, interface });
         Ok(true)
@@ -235,11 +221,8 @@ struct LiveSink<'p, 'a> {
 
 impl Sink for LiveSink<'_, '_> {
     fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
-        if self
-            .plan
-            .vantage
-            .is_some_and(|point| point != packet.vantage_point)
-        {
+        let wanted = self.plan.vantage;
+        if wanted.is_some_and(|point| point != packet.vantage_point) {
             return Ok(());
         }
         let since = packet.at.saturating_sub(self.plan.simulation.epoch);
@@ -328,6 +311,7 @@ impl Source for Frames {
 
 #[cfg(test)]
 mod tests {
+    use super::super::macs::Rewrite;
     use super::*;
     use crate::scenario::{Play, Source as From, load};
 
@@ -343,9 +327,11 @@ mod tests {
             vantage: Some(0),
             speed: 1.0,
             forever: false,
-            rewrite: Rewrite::default(),
-            mtu: None,
-            longest: 9_000,
+            link: Link {
+                rewrite: Rewrite::default(),
+                mtu: None,
+                longest: 9_000,
+            },
         }
     }
 
@@ -439,7 +425,7 @@ mod tests {
     fn what_the_link_does_not_take_is_counted_and_left_out() {
         let mut plan = plan(&["duration=100us", "mtu=1024"]);
         let all = captured(&plan);
-        plan.mtu = Some(1_000);
+        plan.link.mtu = Some(1_000);
         let short = |octets: &[u8]| octets.len() <= 1_014;
         let expected: Vec<_> = all
             .iter()
@@ -450,7 +436,7 @@ mod tests {
         assert!(!expected.is_empty() && expected.len() < all.len());
         assert_eq!(got, expected);
         assert_eq!(too_long as usize, all.len() - expected.len());
-        plan.mtu = Some(1);
+        plan.link.mtu = Some(1);
         plan.forever = true;
         // It does not go on for ever with nothing to send.
         assert!(sent(&plan, usize::MAX).0.is_empty());

@@ -344,7 +344,7 @@ fn shown(value: &Json) -> String {
     }
 }
 
-/// The paths at which a value may have been said: its own, and those of defaults.
+/// The paths at which a value may stand: its own, and those of defaults.
 fn sources(path: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![path.to_vec()];
     if let [entry, _, key @ ..] = path

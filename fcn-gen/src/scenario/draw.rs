@@ -19,12 +19,9 @@ const FLOW_LINES: usize = 12;
 pub fn draw(scenario: &Scenario) -> String {
     let name = &scenario.name;
     let lines = match &scenario.play {
-        Play::Gallery {
-            name: gallery,
-            family,
-            ..
-        } => {
+        Play::Gallery(selection) => {
             let what = "packets made one by one, no topology";
+            let (gallery, family) = (&selection.gallery.name, selection.family_name());
             vec![format!(
                 "{name}: gallery `{gallery}`, family `{family}`: {what}"
             )]
@@ -121,7 +118,7 @@ impl<'a> Drawing<'a> {
 
     fn switch_roles(&self, switch: &Switch, domain: u16) -> String {
         let point = &switch.congestion;
-        let tells = joined(
+        let notifies = joined(
             ", ",
             [
                 point.ecn.then_some("ECN"),
@@ -139,7 +136,7 @@ impl<'a> Drawing<'a> {
         let roles = joined(
             "; ",
             [
-                (!tells.is_empty()).then(|| format!("congestion point: {tells}")),
+                (!notifies.is_empty()).then(|| format!("congestion point: {notifies}")),
                 pauses.then(|| "PFC".to_owned()),
                 proxy.map(|by| format!("proxy, known by {}", known_by(by))),
                 edge,

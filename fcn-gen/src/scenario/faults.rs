@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
 /// How long a reordered packet is held back, and the time between injected ones, where the file says nothing.
-const USUAL: Ps = Ps::from_nanos(10_000);
+const DEFAULT_INTERVAL: Ps = Ps::from_nanos(10_000);
 
 /// The vantage points; where the file names none, the last switch port before the first flow's receiver.
 pub(super) fn vantage_points(
@@ -128,7 +128,7 @@ fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKi
         (FaultWord::Loss, Some(probability)) => FaultKind::Loss(probability.0),
         (FaultWord::Reorder, Some(probability)) => FaultKind::Reorder {
             probability: probability.0,
-            by: keys.by.map_or(USUAL, |by| by.0),
+            by: keys.by.map_or(DEFAULT_INTERVAL, |by| by.0),
         },
     })
 }
@@ -156,7 +156,9 @@ pub(super) fn injections(
                 node,
                 start: keys.start.unwrap_or_default(),
                 count: keys.count.map_or(1, |count| count.0),
-                interval: keys.interval.map_or(USUAL, |interval| interval.0),
+                interval: keys
+                    .interval
+                    .map_or(DEFAULT_INTERVAL, |interval| interval.0),
                 what: injected(keys, (flows, &by_name), source, path)?,
             });
             limits::at_most(all.len(), limits::HOSTS, "injections", || path("from"))?;

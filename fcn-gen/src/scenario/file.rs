@@ -9,7 +9,7 @@ use super::error::{Error, Place, Refusal, refuse};
 use super::model::Simulation;
 use super::schema::{File, GalleryFile, StressFile, list};
 use super::stress;
-use crate::gallery::{self, ALL_FAMILIES};
+use crate::gallery::{self, ALL_FAMILIES, Selection};
 use crate::stress::Stress;
 use fcn_wire::Profile;
 use std::path::{Path, PathBuf};
@@ -69,14 +69,7 @@ pub enum Play {
     /// A simulation.
     Simulation(Box<Simulation>),
     /// Packets made one by one.
-    Gallery {
-        /// Which: `formats` or `malformed`.
-        name: String,
-        /// Which family of them; `all`: every one.
-        family: String,
-        /// Their code points.
-        profile: Profile,
-    },
+    Gallery(Selection),
     /// Frames without end, for a link.
     Stress(Box<Stress>),
 }
@@ -90,22 +83,27 @@ pub enum Play {
 pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let (file, name, text) = text_of(source)?;
     let document = Document::read(&file, &text, sets)?;
-    let read = if document.has("gallery") {
+    let (about, demonstrates, play) = if document.has("gallery") {
         let keys: GalleryFile = document.keys()?;
         let head = (keys.about.clone(), keys.demonstrates.clone());
-        check(&keys.profile).and_then(|()| Ok((head, gallery(keys)?)))
+        let play = check(&keys.profile).and_then(|()| gallery(keys));
+        (head.0, head.1, play)
     } else if document.has("stress") {
         let keys: StressFile = document.keys()?;
         let head = (keys.about.clone(), keys.demonstrates.clone());
         let stress = check(&keys.profile).and_then(|()| stress::stress(keys, &document));
-        stress.map(|stress| (head, Play::Stress(Box::new(stress))))
+        (
+            head.0,
+            head.1,
+            stress.map(|stress| Play::Stress(Box::new(stress))),
+        )
     } else {
         let keys: File = document.keys()?;
         let simulation = check(&keys.profile).and_then(|()| build::simulation(&keys));
-        let head = (keys.about, keys.demonstrates);
-        simulation.map(|simulation| (head, Play::Simulation(Box::new(simulation))))
+        let play = simulation.map(|simulation| Play::Simulation(Box::new(simulation)));
+        (keys.about, keys.demonstrates, play)
     };
-    let ((about, demonstrates), play) = read.map_err(|refusal| document.error(refusal))?;
+    let play = play.map_err(|refusal| document.error(refusal))?;
     Ok(Scenario {
         name,
         about,
@@ -124,28 +122,31 @@ fn check(profile: &Profile) -> Result<(), Refusal> {
 }
 
 fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
-    let (name, family) = (keys.gallery, keys.family.unwrap_or(ALL_FAMILIES.to_owned()));
-    let Some(found) = gallery::all().iter().find(|gallery| gallery.name == name) else {
+    let (name, family) = (keys.gallery, keys.family.as_deref().unwrap_or(ALL_FAMILIES));
+    let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == name) else {
         let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
         refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
-    let mut families = found.families.iter().map(|family| &*family.name);
-    if family != ALL_FAMILIES && !families.any(|known| known == family) {
-        let names = list(found.families.iter().map(|family| &*family.name));
+    let chosen = gallery.families.iter().find(|known| known.name == family);
+    if chosen.is_none() && family != ALL_FAMILIES {
+        let names = list(gallery.families.iter().map(|family| &*family.name));
         refuse!(
             "family",
             "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"
         );
     }
-    Ok(Play::Gallery {
-        name,
-        family,
+    Ok(Play::Gallery(Selection {
+        gallery,
+        family: chosen,
         profile: keys.profile,
-    })
+    }))
 }
 
 /// What to call the file in refusals, the scenario's name, and the text.
-fn text_of(source: &Source) -> Result<(String, String, String), Error> {
+///
+/// # Errors
+/// There is no such scenario, or the file cannot be read.
+pub fn text_of(source: &Source) -> Result<(String, String, String), Error> {
     let refuse = |file: &str, message| Error::new(file, Place::Whole, message);
     match source {
         Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),

@@ -17,7 +17,7 @@ use std::net::Ipv6Addr;
 const WINDOW: u64 = 64;
 /// Least time until data are sent again, where the file says none: 4.096 µs · 2¹² (InfiniBand volume 1, section 9.7.6.1.3), as
 /// NICs are commonly set. A paused fabric holds packets back for milliseconds.
-const PATIENCE: Ps = Ps::from_nanos(16_777_216);
+const LEAST_TIMEOUT: Ps = Ps::from_nanos(16_777_216);
 /// UDP source ports are drawn from here on: the dynamic range (RFC 6335).
 const PORTS: u32 = 0xC000;
 /// DSCP and class of lossless RDMA traffic, as NICs come configured.
@@ -42,30 +42,30 @@ pub(super) fn flows(
     roles: &Roles<'_, '_>,
     pairs: &[Pair<'_>],
 ) -> Result<Vec<Flow>, Refusal> {
-    let mut maker = Maker {
+    let mut builder = Builder {
         file,
         roles,
         ip: default_family(file),
         qps: HashSet::new(),
     };
     for pair in pairs {
-        maker.own_qps(pair)?;
+        builder.own_qps(pair)?;
     }
     let numbered = pairs.iter().enumerate();
     numbered
-        .map(|(number, pair)| maker.flow(number, pair))
+        .map(|(number, pair)| builder.flow(number, pair))
         .collect()
 }
 
 /// What all flows share.
-struct Maker<'a> {
+struct Builder<'a> {
     file: &'a File,
     roles: &'a Roles<'a, 'a>,
     ip: u8,
     qps: HashSet<(NodeId, u32)>,
 }
 
-impl Maker<'_> {
+impl Builder<'_> {
     /// Reserves the QPs that the file gives, so that none is drawn that a later flow has.
     fn own_qps(&mut self, pair: &Pair<'_>) -> Result<(), Refusal> {
         for (own, host, key) in [
@@ -92,13 +92,13 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn qp(&mut self, own: Option<u32>, host: NodeId, chance: &mut Xoshiro256PlusPlus) -> Qp {
+    fn qp(&mut self, own: Option<u32>, host: NodeId, rng: &mut Xoshiro256PlusPlus) -> Qp {
         if let Some(own) = own {
             return Qp::truncate(own);
         }
         loop {
             // At most 100,000 flows: of 16 million QPs one is soon found.
-            let qp = bits(chance, 24);
+            let qp = bits(rng, 24);
             if qp > 255 && self.qps.insert((host, qp)) {
                 return Qp::truncate(qp);
             }
@@ -107,8 +107,8 @@ impl Maker<'_> {
 
     fn flow(&mut self, number: usize, pair: &Pair<'_>) -> Result<Flow, Refusal> {
         let keys = pair.keys;
-        // Each flow has its own chance: one flow more leaves the others as they are.
-        let mut chance = Xoshiro256PlusPlus::seed_from_u64(
+        // Each flow has a generator of its own: one flow more leaves the others as they are.
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(
             self.file.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
@@ -126,21 +126,21 @@ impl Maker<'_> {
                 "{ack_every} is out of range; 1 to {window}, the window, are allowed"
             );
         }
-        let usual = Ps(way.round.0.saturating_mul(8)).max(PATIENCE);
-        let patience = keys.retransmit_timeout.unwrap_or(usual);
-        if patience < way.round {
+        let usual = Ps(way.round.0.saturating_mul(8)).max(LEAST_TIMEOUT);
+        let timeout = keys.retransmit_timeout.unwrap_or(usual);
+        if timeout < way.round {
             let round = way.round;
             refuse!(
                 pair.key("retransmit_timeout"),
-                "{patience} is shorter than the way there and back, {round}"
+                "{timeout} is shorter than the way there and back, {round}"
             );
         }
-        let sender_qp = self.qp(keys.sender_qp.map(|qp| qp.0), pair.from, &mut chance);
-        let receiver_qp = self.qp(keys.receiver_qp.map(|qp| qp.0), pair.to, &mut chance);
+        let sender_qp = self.qp(keys.sender_qp.map(|qp| qp.0), pair.from, &mut rng);
+        let receiver_qp = self.qp(keys.receiver_qp.map(|qp| qp.0), pair.to, &mut rng);
         let (port, label, psn) = (
-            PORTS | bits(&mut chance, 14),
-            bits(&mut chance, 20).max(1),
-            bits(&mut chance, 24),
+            PORTS | bits(&mut rng, 14),
+            bits(&mut rng, 20).max(1),
+            bits(&mut rng, 24),
         );
         let marks = !matches!(self.file.mechanism, Mechanism::None | Mechanism::Pfc);
         Ok(Flow {
@@ -161,7 +161,7 @@ impl Maker<'_> {
             mtu,
             window,
             ack_every,
-            retransmit_timeout: patience,
+            retransmit_timeout: timeout,
             priority: keys.priority.map_or(PRIORITY, |priority| priority.0),
             dscp: keys.dscp.map_or(DSCP, |dscp| dscp.0),
             ecn: keys.ecn.unwrap_or(marks),
@@ -284,6 +284,6 @@ impl Way {
     }
 }
 
-fn bits(chance: &mut Xoshiro256PlusPlus, bits: u32) -> u32 {
-    (chance.next_u64() >> (64 - bits)) as u32
+fn bits(rng: &mut Xoshiro256PlusPlus, bits: u32) -> u32 {
+    (rng.next_u64() >> (64 - bits)) as u32
 }

@@ -26,4 +26,4 @@ mod tests;
 pub use document::Parameter;
 pub use draw::draw;
 pub use error::{Error, Place};
-pub use file::{Play, Scenario, Source, load};
+pub use file::{Play, Scenario, Source, load, text_of};

@@ -65,50 +65,25 @@ impl Simulation {
     }
 }
 
-/// How a network tells senders about congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mechanism {
-    /// Nobody tells anybody; what does not fit is dropped.
-    None,
-    /// Priority-based flow control alone: no marks, no notifications.
-    Pfc,
-    /// ECN marks, and CNPs from the receiver.
-    Cnp,
-    /// Fast CNPs from the congested switch.
-    FastCnp,
-    /// Fast CNPs with the IOAM trace of the path; senders control their rate from it.
-    FastCnpIoam,
-    /// Notification to a proxy node, which sends the CNP.
-    Proxy,
-    /// FCN in the WAN to the ingress PE, which sends the CNP.
-    WanFcn,
-}
-
-impl Mechanism {
-    /// Every mechanism.
-    pub const ALL: [Self; 7] = [
-        Self::None,
-        Self::Pfc,
-        Self::Cnp,
-        Self::FastCnp,
-        Self::FastCnpIoam,
-        Self::Proxy,
-        Self::WanFcn,
-    ];
-
-    /// The name in scenario files, options and reports.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pfc => "pfc",
-            Self::Cnp => "cnp",
-            Self::FastCnp => "fast-cnp",
-            Self::FastCnpIoam => "fast-cnp-ioam",
-            Self::Proxy => "proxy",
-            Self::WanFcn => "wan-fcn",
-        }
+fcn_wire::identified! {
+    /// How a network notifies senders of congestion.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    Mechanism {
+        /// Nobody notifies anybody; what does not fit is dropped.
+        None = "none",
+        /// Priority-based flow control alone: no marks, no notifications.
+        Pfc = "pfc",
+        /// ECN marks, and CNPs from the receiver.
+        Cnp = "cnp",
+        /// Fast CNPs from the congested switch.
+        FastCnp = "fast-cnp",
+        /// Fast CNPs with the IOAM trace of the path; senders control their rate from it.
+        FastCnpIoam = "fast-cnp-ioam",
+        /// Notification to a proxy node, which sends the CNP.
+        Proxy = "proxy",
+        /// FCN in the WAN to the ingress PE, which sends the CNP.
+        WanFcn = "wan-fcn",
     }
 }
 
@@ -194,11 +169,11 @@ impl Default for Thresholds {
 /// Thresholds of priority-based flow control, per ingress port and class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfc {
-    /// Octets held from one ingress port at which it is told to stop.
+    /// Octets held from one ingress port at which it is paused.
     pub xoff: u64,
     /// Octets at which it is let go again; less than `xoff`.
     pub xon: u64,
-    /// Pause time asked for, in quanta of 512 bit times.
+    /// Pause time, in quanta of 512 bit times.
     pub quanta: u16,
 }
 

@@ -4,8 +4,7 @@ use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
 use super::limits;
 use super::model::{
-    Edge, Host, LinkId, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch,
-    Thresholds, Tunnel,
+    Edge, Host, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch, Tunnel,
 };
 use super::pairs::Pair;
 use super::schema::{
@@ -21,7 +20,7 @@ use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 /// How long a notification takes to be made or translated, where the file says nothing: about what a pipeline and a NIC need
@@ -364,29 +363,21 @@ impl<'t, 'a> Roles<'t, 'a> {
         // `none` is the network in which nobody does anything, whatever a file says for the other mechanisms.
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
+        let round = self.rounds.get(&id).copied().unwrap_or_default();
+        let path = |key: &str| self.topology.path(id, key);
+        let links = self.topology.links_at(id);
+        let ports: Result<_, Refusal> = links
+            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, round, lossless, path)?)))
+            .collect();
         Ok(Switch {
             congestion: self.congestion(id, switch, senders)?,
-            ports: self.ports(id, switch, lossless)?,
+            ports: ports?,
             notification_delay: switch.notification_delay.unwrap_or(NOTIFICATION_DELAY),
             ioam_node: self.ioam_node(id, switch, node_ids)?,
             proxy: self.proxying(id, switch)?,
             edge: self.edge(id, switch)?,
             border_filter: switch.border_filter.unwrap_or(crosses),
         })
-    }
-
-    fn ports(
-        &self,
-        id: NodeId,
-        switch: &SwitchKeys,
-        lossless: bool,
-    ) -> Result<BTreeMap<LinkId, Thresholds>, Refusal> {
-        let round = self.rounds.get(&id).copied().unwrap_or_default();
-        let path = |key: &str| self.topology.path(id, key);
-        let links = self.topology.links_at(id);
-        links
-            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, round, lossless, path)?)))
-            .collect()
     }
 
     fn congestion(
@@ -486,7 +477,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.address4 = Some(own.ipv4);
         config.enabled = true;
         config.limits = switch.limits;
-        config.congestion_points = self.told_by(id, switch, all)?;
+        config.congestion_points = self.believed(id, switch, all)?;
         Ok(Some(Proxying {
             config,
             known_by: found.known_by,
@@ -496,7 +487,7 @@ impl<'t, 'a> Roles<'t, 'a> {
     }
 
     /// Whom a proxy or a provider edge believes: its access list, or the nodes that may tell it.
-    fn told_by(
+    fn believed(
         &self,
         id: NodeId,
         switch: &SwitchKeys,
@@ -514,7 +505,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         let mut config = ingress_pe::Config::new(self.addresses[id].ipv6);
         config.enabled = self.mechanism == Mechanism::WanFcn;
         config.limits = switch.limits;
-        config.congestion_points = self.told_by(id, switch, wan)?;
+        config.congestion_points = self.believed(id, switch, wan)?;
         let ordinal = self.edges.iter().position(|edge| *edge == id).unwrap_or(0) as u32 + 1;
         let label = |own: Option<Label>, base| own.map_or(base + ordinal, |label| label.0);
         let tunnel = match edge {

@@ -7,7 +7,7 @@ use crate::stress::{DataOpcode, Hosts, Kind, LONGEST_PATTERN, Pattern, Stress};
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Flows where nothing is said.
+/// Flows without a key.
 const FLOWS: u32 = 1_000;
 
 /// The stress of a file.
@@ -143,15 +143,8 @@ pub(super) fn draw(name: &str, stress: &Stress) -> Vec<String> {
         "{name}: a stress: {} flows of {hosts} senders and receivers, {} QPs",
         stress.flows, stress.connections
     )];
-    let whole: u64 = stress
-        .mix
-        .iter()
-        .map(|(_, weight)| u64::from(*weight))
-        .sum();
-    for (kind, weight) in &stress.mix {
-        let share = f64::from(*weight) * 100.0 / whole as f64;
-        lines.push(format!("  {:<14} {share:>6.2} %", kind.id()));
-    }
+    let line = |(kind, share): (Kind, f64)| format!("  {:<14} {share:>6.2} %", kind.id());
+    lines.extend(stress.shares().map(line));
     let last = hosts - 1;
     let (senders, receivers) = (&stress.senders, &stress.receivers);
     let ends = |of: &Hosts| {

@@ -18,11 +18,11 @@ pub enum Stage {
     #[default]
     Idle,
     /// ConnectRequest sent, so often.
-    Asking(u8),
+    Connecting(u8),
     /// Data flow.
     Open,
     /// DisconnectRequest sent, so often.
-    Leaving(u8),
+    Disconnecting(u8),
     /// Over.
     Closed,
 }
@@ -59,7 +59,7 @@ pub struct Connection {
     /// Receiver: the packet it waits for.
     pub expected: u64,
     /// Receiver: it has asked for that packet already.
-    pub asked: bool,
+    pub nak_sent: bool,
     /// Counts for the ground truth.
     pub counts: Counts,
 }
@@ -146,26 +146,21 @@ impl Connection {
 
     /// What the receiver does about packet `index` with `payload` octets.
     pub fn receive(&mut self, index: u64, payload: u32, ack_request: bool) -> Answer {
-        if index == self.expected {
-            self.expected += 1;
-            self.asked = false;
-            self.counts.delivered += u64::from(payload);
-            return if ack_request {
-                Answer::Ack(index)
-            } else {
-                Answer::Nothing
-            };
-        }
         if index > self.expected {
             // One negative acknowledgement for each gap (section 9.7.5.2.3).
-            let first = !std::mem::replace(&mut self.asked, true);
+            let first = !std::mem::replace(&mut self.nak_sent, true);
             return if first {
                 Answer::Nak(self.expected)
             } else {
                 Answer::Nothing
             };
         }
-        // A duplicate: what is there already is acknowledged again.
+        if index == self.expected {
+            self.expected += 1;
+            self.nak_sent = false;
+            self.counts.delivered += u64::from(payload);
+        }
+        // A duplicate, too: what is there already is acknowledged again.
         if ack_request {
             Answer::Ack(self.expected - 1)
         } else {

@@ -1,11 +1,11 @@
 //! What happens when: the queue of events in virtual time. What they do is the nodes' business.
 
 use crate::units::Ps;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Something that is going to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// The packet first on its way out of this port reaches the other end.
     Arrive(u32),
@@ -37,25 +37,8 @@ pub enum Event {
     Sample,
 }
 
-/// An event in the queue. Later ones are less, since the heap gives out the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Planned {
-    at: Ps,
-    number: u64,
-    event: Event,
-}
-
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// An event in the queue: when it happens, its number, and what. Later ones are less, since the heap gives out the greatest.
+type Planned = Reverse<(Ps, u64, Event)>;
 
 /// Picoseconds of a slot, as a power of two: 8.2 ns, so that a slot seldom holds more than a few events.
 const SLOT_BITS: u32 = 13;
@@ -97,11 +80,7 @@ impl Events {
     /// Plans `event`, now or later.
     pub fn plan(&mut self, at: Ps, event: Event) {
         self.planned += 1;
-        let planned = Planned {
-            at,
-            number: self.planned,
-            event,
-        };
+        let planned = Reverse((at, self.planned, event));
         let slot = at.0 >> SLOT_BITS;
         if slot <= self.at {
             let place = self.present.partition_point(|other| *other < planned);
@@ -118,8 +97,8 @@ impl Events {
     /// The next event.
     pub fn next(&mut self) -> Option<(Ps, Event)> {
         loop {
-            if let Some(planned) = self.present.pop() {
-                return Some((planned.at, planned.event));
+            if let Some(Reverse((at, _, event))) = self.present.pop() {
+                return Some((at, event));
             }
             self.turn()?;
         }
@@ -128,7 +107,8 @@ impl Events {
     /// Goes to the next slot that holds an event, of the wheel or of the heap.
     fn turn(&mut self) -> Option<()> {
         let soon = self.next_used();
-        let late = self.later.peek().map(|planned| planned.at.0 >> SLOT_BITS);
+        let late = self.later.peek();
+        let late = late.map(|Reverse((at, ..))| at.0 >> SLOT_BITS);
         self.at = match (soon, late) {
             (Some(soon), Some(late)) => soon.min(late),
             (soon, late) => soon.or(late)?,
@@ -138,10 +118,9 @@ impl Events {
             std::mem::swap(&mut self.present, &mut self.slots[index]);
             self.used[index / WORD] &= !(1 << (index % WORD));
         }
-        while let Some(planned) = self.later.peek() {
-            if planned.at.0 >> SLOT_BITS > self.at {
-                break;
-            }
+        while let Some(Reverse((at, ..))) = self.later.peek()
+            && at.0 >> SLOT_BITS <= self.at
+        {
             self.present.extend(self.later.pop());
         }
         // Numbers are unique: nothing is left to chance.

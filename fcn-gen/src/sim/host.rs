@@ -1,16 +1,17 @@
 //! What hosts do: one NIC that paces flows by the rate their reaction point allows, acknowledges what it receives, and
 //! answers congestion as a notification point. Connection management is in `rdma_cm.rs`.
 
-use super::connection::{Answer, Stage, entropy};
+use super::connection::{Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
 use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
-use super::switch::{data_ecn, raw};
+use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
+use crate::truth::Note;
 use crate::units::Ps;
 use fcn_node::reaction_point::{FlowId, Reaction};
-use fcn_node::{DataPacket, Ecn, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_node::{NotificationPoint, Outgoing, ReactionPoint, Time};
 use fcn_wire::bth::Opcode;
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Frame, Kind, Notification};
@@ -26,7 +27,7 @@ pub struct HostState {
     handles_fast_cnp: bool,
     answers_unknown_options: bool,
     ready: VecDeque<u32>,
-    parked: [Vec<u32>; 8],
+    paused_flows: [Vec<u32>; 8],
     pub flows: FxHashMap<FlowId, u32>,
 }
 
@@ -40,7 +41,7 @@ impl HostState {
             handles_fast_cnp: host.reaction.fast_cnp,
             answers_unknown_options: host.answers_unknown_options,
             ready: VecDeque::new(),
-            parked: Default::default(),
+            paused_flows: Default::default(),
             flows: FxHashMap::default(),
         }
     }
@@ -118,7 +119,7 @@ impl World<'_> {
             let class = values.priority;
             if self.ports[port as usize].is_paused(class) {
                 if let Some(host) = self.host(node) {
-                    host.parked[usize::from(class & 7)].push(flow);
+                    host.paused_flows[usize::from(class & 7)].push(flow);
                 }
                 continue;
             }
@@ -287,18 +288,8 @@ impl World<'_> {
     fn congestion_experienced(&mut self, node: u32, packet: &Packet) {
         let simulation = self.simulation;
         let values = &simulation.flows[packet.flow as usize];
-        let view = DataPacket {
-            source: values.source,
-            destination: values.destination,
-            source_port: entropy(values, packet.path).0,
-            destination_port: simulation.profile.rocev2_port,
-            dest_qp: values.receiver_qp,
-            ecn: Ecn::Ce,
-            outer: None,
-            // A Fast CNP gets it with the packet.
-            trace: None,
-            proxy_option: values.proxy_option,
-        };
+        // A Fast CNP gets the trace with the packet.
+        let view = data_packet(values, packet.path, CE, &simulation.profile);
         let now = self.now.into();
         let cnp = self
             .host(node)
@@ -315,7 +306,7 @@ impl World<'_> {
         if connection.acknowledge(packet.index) {
             connection.deadline = self.now + values.retransmit_timeout;
             if connection.is_done() {
-                self.ledger.finished(self.now);
+                self.recorder.last_finished = self.now;
                 self.finish(packet.flow);
             } else {
                 self.make_ready(packet.flow);
@@ -373,7 +364,7 @@ impl World<'_> {
                 let kind = notification.kind.id();
                 *counts.slowed.entry(kind).or_default() += 1;
                 counts.first_slowed.get_or_insert(at);
-                self.ledger.slowed(at);
+                self.recorder.slowed(at);
             }
             Reaction::Detoured { flow, path } => {
                 if let Some(&flow) = host.flows.get(&flow) {
@@ -401,10 +392,10 @@ impl World<'_> {
     }
 
     /// Flows that waited for a class to be let go.
-    pub(super) fn unpark(&mut self, node: u32, class: u8) {
+    pub(super) fn resume_flows(&mut self, node: u32, class: u8) {
         let Some(host) = self.host(node) else { return };
-        let parked = std::mem::take(&mut host.parked[usize::from(class & 7)]);
-        for flow in parked {
+        let paused_flows = std::mem::take(&mut host.paused_flows[usize::from(class & 7)]);
+        for flow in paused_flows {
             self.connections[flow as usize].queued = false;
             self.make_ready(flow);
         }
@@ -416,7 +407,7 @@ impl World<'_> {
         let connection = &mut self.connections[flow as usize];
         connection.timer = false;
         match connection.stage {
-            Stage::Asking(_) | Stage::Leaving(_) => self.ask_again(flow),
+            Stage::Connecting(_) | Stage::Disconnecting(_) => self.send_request(flow),
             Stage::Open if connection.sent > connection.acknowledged => {
                 if self.now >= connection.deadline {
                     connection.next = connection.acknowledged;
@@ -493,18 +484,9 @@ impl World<'_> {
         let Some(read) = Notification::read(&frame) else {
             return;
         };
-        let values = &self.simulation.flows[flow as usize];
-        octets.note = Some(super::packet::Note {
-            kind: read.kind,
-            notifier: read.notifier,
-            told: read.told,
-            sender: read.sender,
-            qp: Some((values.receiver_qp.get(), true)),
-            flow_label: None,
-            level: None,
-            flow,
-        });
-        if let Some(packet) = self.frame(read.told, octets) {
+        let destination = read.told;
+        octets.note = Some(Note::of(&read, flow));
+        if let Some(packet) = self.frame(destination, octets) {
             self.host_sends(node, packet);
         }
     }

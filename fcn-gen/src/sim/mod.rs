@@ -9,11 +9,11 @@ mod event;
 mod frames;
 mod hash;
 mod host;
-mod ledger;
 pub mod outcome;
 mod packet;
 mod port;
 mod rdma_cm;
+mod recorder;
 mod route;
 mod switch;
 mod tcp;
@@ -21,20 +21,23 @@ mod tcp;
 mod tests;
 
 use crate::scenario::model::{FaultKind, NodeKind, Simulation};
+use crate::truth::Note;
 use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
 use fcn_node::Outgoing;
 use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
+use fcn_wire::notification::Side;
 use frames::{Context, Frames};
 use host::HostState;
-use ledger::Ledger;
 use outcome::Outcome;
-use packet::{ECT0, NONE, Note, Octets, Packet, PacketKind, Pool, Trace};
+pub(crate) use packet::NONE;
+use packet::{ECT0, Octets, Packet, PacketKind, Pool, Trace};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use recorder::{Recorder, Totals};
 use route::Routes;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -66,7 +69,7 @@ pub trait Sink {
     fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>>;
 }
 
-/// Plays `simulation`; packets that pass a vantage point go to `sink`, where there is one. `progress` is told the
+/// Plays `simulation`; packets that pass a vantage point go to `sink`, where there is one. `progress` gets the
 /// virtual time now and then, and stops the simulation by returning `false`.
 ///
 /// # Errors
@@ -79,7 +82,7 @@ pub fn play(
 ) -> Result<Outcome, Box<dyn Error>> {
     let mut world = World::new(simulation, sink);
     world.begin();
-    let mut until_told = TELL_EVERY;
+    let mut until_progress = PROGRESS_EVERY;
     let mut stopped = false;
     while let Some((at, event)) = world.events.next() {
         if at > simulation.duration {
@@ -90,9 +93,9 @@ pub fn play(
         if world.failed.is_some() {
             break;
         }
-        until_told -= 1;
-        if until_told == 0 {
-            until_told = TELL_EVERY;
+        until_progress -= 1;
+        if until_progress == 0 {
+            until_progress = PROGRESS_EVERY;
             if !progress(at) {
                 stopped = true;
                 break;
@@ -125,8 +128,8 @@ impl Display for NoConnection {
 
 impl Error for NoConnection {}
 
-/// Events between two words about progress.
-const TELL_EVERY: u32 = 1 << 16;
+/// Events between two reports of progress.
+const PROGRESS_EVERY: u32 = 1 << 16;
 
 /// A notification that is being made: by which node, of which kind, about which flow.
 type Pending = (u32, Kind, u32, Packet);
@@ -149,8 +152,8 @@ struct World<'s> {
     traces: Pool<Trace>,
     frames: Frames<'s>,
     routes: Routes,
-    chance: Xoshiro256PlusPlus,
-    ledger: Ledger<'s>,
+    rng: Xoshiro256PlusPlus,
+    recorder: Recorder<'s>,
     sink: Option<&'s mut dyn Sink>,
     failed: Option<Box<dyn Error>>,
     addresses: HashMap<IpAddr, u32>,
@@ -231,8 +234,8 @@ impl<'s> World<'s> {
             traces: Pool::default(),
             frames: Frames::new(simulation, paths),
             routes,
-            chance: Xoshiro256PlusPlus::seed_from_u64(simulation.seed),
-            ledger: Ledger::new(simulation),
+            rng: Xoshiro256PlusPlus::seed_from_u64(simulation.seed),
+            recorder: Recorder::new(simulation),
             sink: sink.map(|sink| sink as &mut dyn Sink),
             failed: None,
             addresses,
@@ -247,7 +250,7 @@ impl<'s> World<'s> {
 
     /// Plans what the scenario says.
     fn begin(&mut self) {
-        self.events.plan(self.ledger.interval(), Event::Sample);
+        self.events.plan(self.recorder.interval, Event::Sample);
         let (warm_up, end) = (self.simulation.warm_up, self.simulation.duration);
         self.events.plan(warm_up, Event::WarmedUp);
         let half = Ps(end.since(warm_up).0 / 2);
@@ -294,21 +297,20 @@ impl<'s> World<'s> {
             Event::Notify(place) => self.notification_ready(place),
             Event::WarmedUp => self.warmed_up(),
             Event::HalfCounted => {
-                self.ledger
-                    .half_counted(self.now, &self.connections, &self.ports);
+                self.recorder.half = Totals::at(self.now, &self.connections, &self.ports);
             }
             Event::Sample => self.sample(),
         }
     }
 
     fn end(self, name: &str) -> Outcome {
-        let mut ledger = self.ledger;
+        let mut recorder = self.recorder;
         for (node, state) in self.nodes.iter().enumerate() {
             if let State::Switch(switch) = state {
-                switch.settle(&mut ledger.switches[node]);
+                switch.settle(&mut recorder.switches[node]);
             }
         }
-        ledger.close(name, self.connections, &self.ports)
+        recorder.close(name, self.connections, &self.ports)
     }
 
     /// From now on what is delivered and sent counts.
@@ -316,8 +318,7 @@ impl<'s> World<'s> {
         for connection in &mut self.connections {
             connection.counts.warm = connection.counts.delivered;
         }
-        self.ledger
-            .warmed_up(self.now, &self.connections, &self.ports);
+        self.recorder.warm = Totals::at(self.now, &self.connections, &self.ports);
     }
 
     /// The next sample of each series.
@@ -329,11 +330,11 @@ impl<'s> World<'s> {
             let at = self.now.as_nanos();
             self.connections[flow].counts.rate.push((at, rate as u64));
         }
-        self.ledger.sample(self.now, sum);
+        self.recorder.metrics.rate_over_time.push((self.now, sum));
         // A queue that nobody joins in the next interval is there all the same.
         let deepest = self.ports.iter().map(Port::deepest).max();
-        self.ledger.still_queued(self.now, deepest.unwrap_or(0));
-        let next = self.now + self.ledger.interval();
+        self.recorder.still_queued(self.now, deepest.unwrap_or(0));
+        let next = self.now + self.recorder.interval;
         self.events.plan(next, Event::Sample);
     }
 
@@ -347,27 +348,23 @@ impl<'s> World<'s> {
         let mut arrival = sent + port.delay;
         let watched = port.watched_here;
         let (node, peer) = (port.node, port.peer);
-        self.ledger.sent();
+        self.recorder.metrics.packets += 1;
         if let Some(point) = watched {
             self.capture(point, &packet, (node, peer));
         }
         if !self.ports[index as usize].faults.is_empty() {
-            match self.fate(index) {
+            match self.fault_delay(index) {
                 Some(later) => arrival = arrival + later,
-                None => {
-                    self.ledger.lost();
-                    self.discard(&packet);
-                    return;
-                }
+                None => return self.lose(&packet),
             }
         }
-        if let Some(at) = self.ports[index as usize].launch(arrival, packet) {
+        if let Some(at) = self.ports[index as usize].put_on_link(arrival, packet) {
             self.events.plan(at, Event::Arrive(index));
         }
     }
 
     /// How much later a packet on a faulty link arrives; nothing where it does not.
-    fn fate(&mut self, index: u32) -> Option<Ps> {
+    fn fault_delay(&mut self, index: u32) -> Option<Ps> {
         let mut later = Ps(0);
         for &(start, stop, kind) in &self.ports[index as usize].faults {
             if self.now < start || self.now >= stop {
@@ -376,12 +373,12 @@ impl<'s> World<'s> {
             match kind {
                 FaultKind::Down => return None,
                 FaultKind::Loss(probability) => {
-                    if below(self.chance.next_u64(), probability) {
+                    if below(self.rng.next_u64(), probability) {
                         return None;
                     }
                 }
                 FaultKind::Reorder { probability, by } => {
-                    if below(self.chance.next_u64(), probability) {
+                    if below(self.rng.next_u64(), probability) {
                         later = later + by;
                     }
                 }
@@ -392,7 +389,7 @@ impl<'s> World<'s> {
 
     /// A packet reaches the other end of a port's link.
     fn arrive(&mut self, index: u32) {
-        let (packet, next) = self.ports[index as usize].land(self.now);
+        let (packet, next) = self.ports[index as usize].take_arrived(self.now);
         if let Some(at) = next {
             self.events.plan(at, Event::Arrive(index));
         }
@@ -450,7 +447,7 @@ impl<'s> World<'s> {
             PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.note.as_ref()),
             _ => None,
         };
-        self.ledger.captured(point, self.now, packet, note);
+        self.recorder.captured(point, self.now, packet, note);
         let Some(sink) = self.sink.as_deref_mut() else {
             return;
         };
@@ -465,7 +462,7 @@ impl<'s> World<'s> {
         };
         let frames = &mut self.frames;
         let mut built = Ok(());
-        let written = sink.take(Captured {
+        let taken = sink.take(Captured {
             vantage_point: point,
             at: self.simulation.epoch + self.now.as_nanos(),
             wire_len: packet.len,
@@ -474,7 +471,7 @@ impl<'s> World<'s> {
                 built = frames.write(packet, (from as usize, to as usize), context, out);
             },
         });
-        if let Err(failure) = written.and(built.map_err(Into::into)) {
+        if let Err(failure) = taken.and(built.map_err(Into::into)) {
             self.failed = Some(failure);
         }
     }
@@ -484,6 +481,12 @@ impl<'s> World<'s> {
         result
             .map_err(|error| self.failed = Some(format!("cannot build {what}: {error}").into()))
             .ok()
+    }
+
+    /// A packet is lost.
+    fn lose(&mut self, packet: &Packet) {
+        self.recorder.metrics.lost += 1;
+        self.discard(packet);
     }
 
     /// Gives back what a packet keeps on the pools.
@@ -550,25 +553,25 @@ impl<'s> World<'s> {
 
     /// What the ground truth says about a notification.
     fn note(&self, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
-        let (notifier, told) = outgoing.addresses();
+        let (notifier, destination) = outgoing.addresses();
         let mut note = Note {
             kind,
             notifier,
-            told,
-            sender: Some(told),
+            told: destination,
+            sender: Some(destination),
             qp: None,
             flow_label: None,
             level: None,
             flow,
         };
         match *outgoing {
-            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), false)),
-            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), true)),
+            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), Side::Sender)),
+            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), Side::Receiver)),
             Outgoing::ProxyCn { tuple, level, .. } => {
                 note.sender = Some(tuple.source);
                 // The packet that it quotes names the QP.
                 let about = self.simulation.flows.get(flow as usize);
-                note.qp = about.map(|flow| (flow.receiver_qp.get(), true));
+                note.qp = about.map(|flow| (flow.receiver_qp.get(), Side::Receiver));
                 note.level = Some(level);
             }
             Outgoing::WanFcn {
@@ -601,7 +604,7 @@ impl<'s> World<'s> {
 }
 
 /// Whether a random number falls below a probability.
-fn below(dice: u64, probability: f64) -> bool {
+fn below(random: u64, probability: f64) -> bool {
     // 53 bits are exact in a double.
-    ((dice >> 11) as f64) < probability * (1_u64 << 53) as f64
+    ((random >> 11) as f64) < probability * (1_u64 << 53) as f64
 }

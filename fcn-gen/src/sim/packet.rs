@@ -1,11 +1,10 @@
 //! A packet on its way: what nodes decide by, and where to find the rest. Its octets are made in `frames.rs`, when
 //! somebody looks.
 
-use fcn_wire::Kind;
+use crate::truth::Note;
 use fcn_wire::header::ethernet;
 use fcn_wire::ioam::OptType;
 use fcn_wire::proxy_cn::FiveTuple;
-use std::net::IpAddr;
 
 /// Queues of a port: one a traffic class, and one for MAC control, which nothing pauses.
 pub const QUEUES: usize = 9;
@@ -133,27 +132,6 @@ impl Octets {
     }
 }
 
-/// A notification, as the ground truth counts it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Note {
-    /// Kind.
-    pub kind: Kind,
-    /// Source of the packet.
-    pub notifier: IpAddr,
-    /// Destination of the packet.
-    pub told: IpAddr,
-    /// The sender meant, where it is named.
-    pub sender: Option<IpAddr>,
-    /// The QP named, and whether it is the receiver's.
-    pub qp: Option<(u32, bool)>,
-    /// Flow label named.
-    pub flow_label: Option<u32>,
-    /// Congestion level.
-    pub level: Option<u8>,
-    /// The flow that it is about.
-    pub flow: u32,
-}
-
 /// An IOAM trace on its way.
 #[derive(Clone, Debug)]
 pub struct Trace {
@@ -173,19 +151,10 @@ impl Default for Trace {
 }
 
 /// Where packets keep what does not fit into [`Packet`]. Places are used again, and so is their memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pool<T> {
     places: Vec<T>,
     free: Vec<u32>,
-}
-
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self {
-            places: Vec::new(),
-            free: Vec::new(),
-        }
-    }
 }
 
 impl<T: Default> Pool<T> {

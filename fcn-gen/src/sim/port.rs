@@ -78,7 +78,7 @@ pub struct Port {
     pub watched_there: Option<usize>,
     /// Octets that came in by the port's other direction and are still in the node, by class (for PFC).
     pub held: [u64; 8],
-    /// Classes whose peer was told to pause.
+    /// Classes that the peer has to pause.
     pub pausing: u8,
     /// Whether a queue of data is above Kmax.
     pub above_kmax: bool,
@@ -210,7 +210,7 @@ impl Port {
     }
 
     /// Puts a packet on the wire; says when the next arrival has to be planned, where this one is now the next.
-    pub fn launch(&mut self, arrival: Ps, packet: Packet) -> Option<Ps> {
+    pub fn put_on_link(&mut self, arrival: Ps, packet: Packet) -> Option<Ps> {
         // Packets overtake one another on faulty links alone.
         if self.on_the_way.back().is_none_or(|(at, _)| *at <= arrival) {
             let first = self.on_the_way.is_empty();
@@ -230,7 +230,7 @@ impl Port {
 
     /// Takes the packet that arrives `now`, and says when the next one will. Nothing where none arrives: one that was
     /// overtaken has left its event behind.
-    pub fn land(&mut self, now: Ps) -> (Option<Packet>, Option<Ps>) {
+    pub fn take_arrived(&mut self, now: Ps) -> (Option<Packet>, Option<Ps>) {
         match self.on_the_way.front() {
             Some((at, _)) if *at <= now => {}
             _ => return (None, None),
@@ -292,16 +292,16 @@ mod tests {
     #[test]
     fn a_packet_held_back_is_overtaken() {
         let mut port = port();
-        assert_eq!(port.launch(Ps(50), packet(3, 0)), Some(Ps(50)));
-        assert_eq!(port.launch(Ps(20), packet(3, 1)), Some(Ps(20)));
-        assert_eq!(port.launch(Ps(30), packet(3, 2)), None);
-        let (first, next) = port.land(Ps(20));
+        assert_eq!(port.put_on_link(Ps(50), packet(3, 0)), Some(Ps(50)));
+        assert_eq!(port.put_on_link(Ps(20), packet(3, 1)), Some(Ps(20)));
+        assert_eq!(port.put_on_link(Ps(30), packet(3, 2)), None);
+        let (first, next) = port.take_arrived(Ps(20));
         assert_eq!((first.unwrap().index, next), (1, Some(Ps(30))));
-        let (second, next) = port.land(Ps(30));
+        let (second, next) = port.take_arrived(Ps(30));
         assert_eq!((second.unwrap().index, next), (2, Some(Ps(50))));
-        assert_eq!(port.land(Ps(50)).0.unwrap().index, 0);
+        assert_eq!(port.take_arrived(Ps(50)).0.unwrap().index, 0);
         assert_eq!(
-            port.land(Ps(50)).0.map(|p| p.index),
+            port.take_arrived(Ps(50)).0.map(|p| p.index),
             None,
             "its event was planned twice"
         );

@@ -1,4 +1,4 @@
-//! RDMA CM between hosts: a connection is asked for, agreed to, used and taken down; and ICMPv6's answer to an option
+//! RDMA CM between hosts: a connection is requested, accepted, used and taken down; and ICMPv6's answer to an option
 //! that a host does not know. Formats are the wire crate's.
 
 use super::World;
@@ -29,7 +29,7 @@ const INDEX: u32 = 0x00FF_FFFF;
 /// Port of the RDMA IP CM service that receivers listen on.
 const SERVICE_PORT: u16 = 18_515;
 /// How long an answer may take before a request is repeated.
-const PATIENCE: Ps = Ps(4_000_000_000);
+const RESPONSE_TIMEOUT: Ps = Ps(4_000_000_000);
 /// How often a request is repeated.
 const TRIES: u8 = 5;
 /// Octets of IPv6's minimum MTU: ICMPv6 quotes no more (RFC 4443 section 2.4).
@@ -39,8 +39,8 @@ impl World<'_> {
     /// A flow begins: with a ConnectRequest, or at once.
     pub(super) fn start(&mut self, flow: u32) {
         if self.simulation.flows[flow as usize].rdma_cm {
-            self.connections[flow as usize].stage = Stage::Asking(0);
-            self.ask_again(flow);
+            self.connections[flow as usize].stage = Stage::Connecting(0);
+            self.send_request(flow);
         } else {
             self.open(flow);
         }
@@ -97,27 +97,27 @@ impl World<'_> {
             host.flows.remove(&id);
         }
         if values.rdma_cm {
-            self.connections[flow as usize].stage = Stage::Leaving(0);
-            self.ask_again(flow);
+            self.connections[flow as usize].stage = Stage::Disconnecting(0);
+            self.send_request(flow);
         } else {
             self.connections[flow as usize].stage = Stage::Closed;
         }
     }
 
     /// Sends the request that a connection waits to have answered, a few times at most.
-    pub(super) fn ask_again(&mut self, flow: u32) {
+    pub(super) fn send_request(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let stage = self.connections[flow as usize].stage;
         let message: MessageRepr = match stage {
-            Stage::Asking(tries) if tries < TRIES => {
-                self.connections[flow as usize].stage = Stage::Asking(tries + 1);
+            Stage::Connecting(tries) if tries < TRIES => {
+                self.connections[flow as usize].stage = Stage::Connecting(tries + 1);
                 match self.request(flow, values) {
                     Some(request) => request.into(),
                     None => return,
                 }
             }
-            Stage::Leaving(tries) if tries < TRIES => {
-                self.connections[flow as usize].stage = Stage::Leaving(tries + 1);
+            Stage::Disconnecting(tries) if tries < TRIES => {
+                self.connections[flow as usize].stage = Stage::Disconnecting(tries + 1);
                 DisconnectRequestRepr {
                     local_comm_id: SENDER_ID | flow,
                     remote_comm_id: RECEIVER_ID | flow,
@@ -134,7 +134,7 @@ impl World<'_> {
         let connection = &mut self.connections[flow as usize];
         if !connection.timer {
             connection.timer = true;
-            let at = self.now + PATIENCE;
+            let at = self.now + RESPONSE_TIMEOUT;
             self.events.plan(at, Event::Timeout(flow));
         }
         self.send_mad(flow, true, message);
@@ -190,7 +190,7 @@ impl World<'_> {
                     ..ReadyToUseRepr::default()
                 };
                 self.send_mad(flow, true, ready.into());
-                if matches!(self.connections[flow as usize].stage, Stage::Asking(_)) {
+                if matches!(self.connections[flow as usize].stage, Stage::Connecting(_)) {
                     self.open(flow);
                 }
             }

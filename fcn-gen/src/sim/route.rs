@@ -132,7 +132,7 @@ mod tests {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
         match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
             Play::Simulation(simulation) => simulation,
-            Play::Gallery { .. } | Play::Stress(_) => panic!("{name} is no simulation"),
+            Play::Gallery(_) | Play::Stress(_) => panic!("{name} is no simulation"),
         }
     }
 

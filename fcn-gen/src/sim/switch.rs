@@ -4,10 +4,10 @@ use super::connection::{entropy, psn};
 use super::event::Event;
 use super::frames::Path;
 use super::hash::mix;
-use super::outcome::SwitchTruth;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
-use crate::scenario::model::{self, NodeKind, Thresholds};
+use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
+use crate::truth::SwitchTruth;
 use crate::units::Ps;
 use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
@@ -15,7 +15,7 @@ use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
     Border, CongestionPoint, DataPacket, Ecn, FlowKey, IngressPe, Outer, Outgoing, Proxy, Time,
 };
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, Trace as TraceView, fill_preallocated};
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, append_incremental, fill_preallocated};
 use fcn_wire::ip;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::pfc::{ETHERTYPE_MAC_CONTROL, PFC_DESTINATION, Pfc, PfcRepr, pause_nanoseconds};
@@ -109,9 +109,7 @@ impl World<'_> {
             &mut packet.outer_hops
         };
         if *hops <= 1 {
-            self.ledger.lost();
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         }
         *hops -= 1;
         self.enter_tunnel(node, &mut packet);
@@ -132,17 +130,13 @@ impl World<'_> {
     }
 
     fn forward(&mut self, node: u32, packet: Packet) {
-        let target = match self.frames.path(packet.tunnel) {
-            Some(path) => path.egress,
-            None => packet.to as usize,
-        };
+        let path = self.frames.path(packet.tunnel);
+        let target = path.map_or(packet.to as usize, |path| path.egress);
         let out = self
             .routes
             .port(node as usize, target, || self.entropy(&packet));
         let Some(out) = out else {
-            self.ledger.lost();
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         };
         if let State::Switch(state) = &mut self.nodes[node as usize] {
             state.forwarded += 1;
@@ -191,13 +185,11 @@ impl World<'_> {
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
             state.dropped += 1;
-            self.ledger.lost();
-            self.discard(&packet);
-            return;
+            return self.lose(&packet);
         }
         if packet.kind == PacketKind::Data {
             let after = depth + u64::from(packet.len);
-            self.ledger.queued(node, now, after, after > marking.kmin);
+            self.recorder.queued(node, now, after, after > marking.kmin);
             if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
@@ -206,7 +198,7 @@ impl World<'_> {
             }
             if after > marking.kmax && !self.ports[out as usize].above_kmax {
                 self.ports[out as usize].above_kmax = true;
-                self.ledger.crossed_kmax(now, true);
+                self.recorder.crossed_kmax(now, true);
             }
         }
         if packet.kind == PacketKind::Frame && depth > marking.kmin {
@@ -218,7 +210,7 @@ impl World<'_> {
             if let Some(pfc) = pfc
                 && *held >= pfc.xoff
             {
-                self.ask_to_pause(packet.came_by, packet.class, pfc);
+                self.start_pause(packet.came_by, packet.class, pfc);
             }
         }
         let port = &mut self.ports[out as usize];
@@ -244,7 +236,7 @@ impl World<'_> {
         }
         if port.above_kmax && packet.kind == PacketKind::Data && port.depth(packet.class) <= kmax {
             port.above_kmax = false;
-            self.ledger.crossed_kmax(now, false);
+            self.recorder.crossed_kmax(now, false);
         }
         if packet.came_by == NONE || packet.class >= super::packet::CONTROL {
             return;
@@ -267,7 +259,7 @@ impl World<'_> {
         let Some(flow) = simulation.flows.get(packet.flow as usize) else {
             return;
         };
-        let dice = self.chance.next_u32();
+        let random = self.rng.next_u32();
         let path = self.frames.path(packet.tunnel).copied();
         let outer = path.map(|path| Outer {
             ingress: match path.tunnel {
@@ -282,29 +274,23 @@ impl World<'_> {
             packet.ecn
         };
         let view = DataPacket {
-            source: flow.source,
-            destination: flow.destination,
-            source_port: entropy(flow, packet.path).0,
-            destination_port: simulation.profile.rocev2_port,
-            dest_qp: flow.receiver_qp,
-            ecn: Ecn::from_bits(ecn),
             outer,
             trace: self.traces.of(packet),
-            proxy_option: flow.proxy_option,
+            ..data_packet(flow, packet.path, ecn, &simulation.profile)
         };
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
         let verdict = state
             .congestion
-            .on_packet(self.now.into(), &view, (depth, marking), dice);
+            .on_packet(self.now.into(), &view, (depth, marking), random);
         if verdict.mark_ce {
             if tunnel_has_ecn(path) {
                 packet.outer_ecn = CE;
             } else {
                 packet.ecn = CE;
             }
-            self.ledger.marked(node);
+            self.recorder.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             let flow = packet.flow;
@@ -343,7 +329,7 @@ impl World<'_> {
         let Some((node, kind, flow, packet)) = made else {
             return;
         };
-        self.ledger.notified(node, kind, flow, self.now);
+        self.recorder.notified(node, kind, flow, self.now);
         match self.nodes[node as usize] {
             State::Switch(_) => self.originate(node, packet),
             State::Host(_) => self.host_sends(node, packet),
@@ -386,14 +372,13 @@ impl World<'_> {
             return;
         };
         let before = trace.bytes.len();
-        if trace.opt_type == OptType::Incremental {
-            append_incremental(&mut trace.bytes, &values);
-            let grown = IoamOption::header_len(trace.bytes.len()) - IoamOption::header_len(before);
-            packet.len += grown as u32;
-        } else {
-            // A full trace gets its overflow flag there.
-            let _ = fill_preallocated(&mut trace.bytes, &values);
-        }
+        // A full trace gets its overflow flag there.
+        let _ = match trace.opt_type {
+            OptType::Incremental => append_incremental(&mut trace.bytes, &values),
+            _ => fill_preallocated(&mut trace.bytes, &values),
+        };
+        let grown = IoamOption::header_len(trace.bytes.len()) - IoamOption::header_len(before);
+        packet.len += grown as u32;
     }
 
     /// Whether a notification is at the border of its domain, and this switch stops it there.
@@ -425,7 +410,7 @@ impl World<'_> {
         border.stops(from, to, &frame).is_some()
     }
 
-    /// Lets proxy and provider edge see a flow's data and acknowledgements: what tells the QPs that no RDMA CM told.
+    /// Lets proxy and provider edge see a flow's data and acknowledgements: it shows the QPs that no RDMA CM did.
     fn snoop_flow(&mut self, node: u32, packet: &Packet) {
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
@@ -550,7 +535,7 @@ impl World<'_> {
     }
 
     /// Tells the peer of an ingress port to stop a class, once until it is let go.
-    fn ask_to_pause(&mut self, port: u32, class: u8, pfc: model::Pfc) {
+    fn start_pause(&mut self, port: u32, class: u8, pfc: model::Pfc) {
         let state = &mut self.ports[port as usize];
         if state.pausing >> class & 1 == 1 {
             return;
@@ -592,7 +577,7 @@ impl World<'_> {
         let node = self.ports[port as usize].node;
         let mut packet = self.frame_to(self.ports[port as usize].peer, octets);
         packet.class = MAC_CONTROL;
-        self.ledger.paused(node);
+        self.recorder.paused(node);
         self.ports[port as usize].enqueue(packet);
         self.kick(port);
     }
@@ -635,7 +620,7 @@ impl World<'_> {
 
     fn resume(&mut self, port: u32, class: u8) {
         let node = self.ports[port as usize].node;
-        self.unpark(node, class);
+        self.resume_flows(node, class);
         self.kick(port);
     }
 }
@@ -676,42 +661,24 @@ const fn tunnel_has_ecn(path: Option<Path>) -> bool {
     }
 }
 
-/// Adds a node's data to an incremental trace, in front of those before it (RFC 9197 section 4.4.1).
-fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) {
-    let Ok(trace) = TraceView::new_checked(OptType::Incremental, bytes) else {
-        return;
-    };
-    let (kind, remaining) = (trace.trace_type(), trace.remaining_len());
-    let units = values.buffer_len(kind) / 4;
-    if units == 0 {
-        return;
-    }
-    if units > remaining || trace.overflow() {
-        set_lengths(bytes, None, true);
-        return;
-    }
-    let mut data = vec![0; units * 4];
-    if values.emit(kind, &mut data).is_ok() {
-        bytes.splice(8..8, data);
-        set_lengths(bytes, Some(remaining - units), false);
-    }
-}
-
-/// Writes RemainingLen, or sets Overflow, in a trace header.
-fn set_lengths(bytes: &mut [u8], remaining: Option<usize>, overflow: bool) {
-    let mut field = u16::from_be_bytes([bytes[2], bytes[3]]);
-    if let Some(remaining) = remaining {
-        field = field & !0x7F | (remaining as u16 & 0x7F);
-    }
-    if overflow {
-        field |= 0x8 << 7;
-    }
-    bytes[2..4].copy_from_slice(&field.to_be_bytes());
-}
-
 /// A frame of octets as its receiver parses it.
 pub fn raw<'a>(octets: &'a Octets, profile: &'a Profile) -> Frame<'a> {
     Frame::parse(&octets.bytes, octets.bytes.len(), LinkType::RawIp, profile)
+}
+
+/// A data packet of `flow` as roles see it, outside of tunnels and without a trace.
+pub fn data_packet<'a>(flow: &Flow, path: u8, ecn: u8, profile: &Profile) -> DataPacket<'a> {
+    DataPacket {
+        source: flow.source,
+        destination: flow.destination,
+        source_port: entropy(flow, path).0,
+        destination_port: profile.rocev2_port,
+        dest_qp: flow.receiver_qp,
+        ecn: Ecn::from_bits(ecn),
+        outer: None,
+        trace: None,
+        proxy_option: flow.proxy_option,
+    }
 }
 
 /// ECN field that senders set on what may be marked.

@@ -66,7 +66,7 @@ impl World<'_> {
         let Some(tuple) = self.octets.at(packet.extra).and_then(|octets| octets.other) else {
             return;
         };
-        let dice = self.chance.next_u32();
+        let random = self.rng.next_u32();
         let State::Switch(state) = &mut self.nodes[node as usize] else {
             return;
         };
@@ -78,12 +78,12 @@ impl World<'_> {
         let verdict =
             state
                 .congestion
-                .on_other_packet(self.now.into(), &view, (depth, marking), dice);
+                .on_other_packet(self.now.into(), &view, (depth, marking), random);
         if verdict.mark_ce
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {
             ip::set_traffic_class(&mut octets.bytes, CE, CE);
-            self.ledger.marked(node);
+            self.recorder.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
             self.notify(node, &outgoing, Some(packet), NONE);

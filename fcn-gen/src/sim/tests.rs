@@ -1,6 +1,6 @@
 //! The simulation as a whole: same seed, same bytes; nothing lost that the counts do not show; every packet well-formed.
 
-mod published;
+mod dcqcn_model;
 
 use super::outcome::{Half, Outcome};
 use super::{Captured, Sink, play};
@@ -19,9 +19,9 @@ use std::net::Ipv6Addr;
 
 /// Packets as captured.
 #[derive(Default)]
-struct Tape(Vec<(usize, u64, Vec<u8>)>);
+struct Recording(Vec<(usize, u64, Vec<u8>)>);
 
-impl Sink for Tape {
+impl Sink for Recording {
     fn take(&mut self, packet: Captured<'_>) -> Result<(), Box<dyn Error>> {
         let mut bytes = vec![0xEE; packet.len];
         (packet.fill)(&mut bytes);
@@ -150,36 +150,36 @@ fn configure(simulation: &mut Simulation) {
     }
 }
 
-fn run(simulation: &Simulation) -> (Outcome, Tape) {
-    let mut tape = Tape::default();
-    let outcome = play(simulation, "test", Some(&mut tape), &mut |_| true).unwrap();
-    (outcome, tape)
+fn run(simulation: &Simulation) -> (Outcome, Recording) {
+    let mut recording = Recording::default();
+    let outcome = play(simulation, "test", Some(&mut recording), &mut |_| true).unwrap();
+    (outcome, recording)
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
     let simulation = star(4, Mechanism::Cnp);
-    let (one, tape) = run(&simulation);
+    let (one, recording) = run(&simulation);
     let (again, copy) = run(&simulation);
     assert_eq!(one.truth, again.truth);
-    assert!(tape.0 == copy.0);
-    assert!(tape.0.len() > 1_000);
+    assert!(recording.0 == copy.0);
+    assert!(recording.0.len() > 1_000);
     let other = Simulation {
         seed: 8,
         ..simulation
     };
-    assert!(run(&other).1.0 != tape.0);
+    assert!(run(&other).1.0 != recording.0);
 }
 
 #[test]
 fn where_one_looks_changes_nothing() {
     let simulation = star(4, Mechanism::FastCnp);
-    let (both, tape) = run(&simulation);
+    let (both, recording) = run(&simulation);
     let mut one = simulation.clone();
     one.vantage_points.remove(0);
     let (single, narrow) = run(&one);
     assert_eq!(both.metrics, single.metrics);
-    let second: Vec<_> = tape
+    let second: Vec<_> = recording
         .0
         .iter()
         .filter(|p| p.0 == 1)
@@ -195,12 +195,12 @@ fn where_one_looks_changes_nothing() {
 }
 
 /// Every packet is complete, breaks no rule and has the right ICRC; time never goes back; the truth agrees.
-fn well_formed(outcome: &Outcome, tape: &Tape) {
+fn well_formed(outcome: &Outcome, recording: &Recording) {
     let profile = Profile::DEFAULT;
     let mut last = 0;
-    let mut told: BTreeMap<(usize, String), u64> = BTreeMap::new();
+    let mut notified: BTreeMap<(usize, String), u64> = BTreeMap::new();
     let mut seen = vec![(0, 0); outcome.truth.vantage_points.len()];
-    for (point, at, bytes) in &tape.0 {
+    for (point, at, bytes) in &recording.0 {
         assert!(*at >= last, "time goes back");
         last = *at;
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &profile);
@@ -219,7 +219,7 @@ fn well_formed(outcome: &Outcome, tape: &Tape) {
             );
         }
         if let Some(notification) = Notification::read(&frame) {
-            *told
+            *notified
                 .entry((*point, notification.kind.id().to_owned()))
                 .or_default() += 1;
         }
@@ -231,7 +231,7 @@ fn well_formed(outcome: &Outcome, tape: &Tape) {
         *truth.entry((n.vantage_point, n.kind.clone())).or_default() += n.total;
         assert_eq!(n.by_second.values().sum::<u64>(), n.total);
     }
-    assert_eq!(told, truth);
+    assert_eq!(notified, truth);
     let counted: Vec<_> = outcome
         .truth
         .vantage_points
@@ -251,8 +251,8 @@ fn receiver_cnps_slow_senders_down() {
                 flow.destination = simulation.nodes[flow.to].ipv4.into();
             }
         }
-        let (outcome, tape) = run(&simulation);
-        well_formed(&outcome, &tape);
+        let (outcome, recording) = run(&simulation);
+        well_formed(&outcome, &recording);
         let metrics = &outcome.metrics;
         assert!(metrics.marked > 0 && metrics.notifications[&Kind::Cnp] > 0);
         assert_eq!(metrics.notifications.len(), 1);
@@ -274,8 +274,8 @@ fn receiver_cnps_slow_senders_down() {
 
 #[test]
 fn fast_cnps_come_instead_of_marks_to_those_who_can() {
-    let (outcome, tape) = run(&star(4, Mechanism::FastCnp));
-    well_formed(&outcome, &tape);
+    let (outcome, recording) = run(&star(4, Mechanism::FastCnp));
+    well_formed(&outcome, &recording);
     assert_eq!(
         outcome.metrics.marked, 0,
         "MUST NOT mark for an able sender"
@@ -288,8 +288,8 @@ fn fast_cnps_come_instead_of_marks_to_those_who_can() {
 
 #[test]
 fn without_congestion_control_the_queue_grows() {
-    let (outcome, tape) = run(&star(4, Mechanism::None));
-    well_formed(&outcome, &tape);
+    let (outcome, recording) = run(&star(4, Mechanism::None));
+    well_formed(&outcome, &recording);
     assert!(outcome.metrics.notifications.is_empty());
     let controlled = run(&star(4, Mechanism::Cnp)).0;
     assert!(outcome.metrics.peak_queue > controlled.metrics.peak_queue);
@@ -304,8 +304,8 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
         flow.retransmit_timeout = Ps::from_nanos(50_000);
     }
     simulation.duration = Ps::from_nanos(100_000_000);
-    let (outcome, tape) = run(&simulation);
-    well_formed(&outcome, &tape);
+    let (outcome, recording) = run(&simulation);
+    well_formed(&outcome, &recording);
     for flow in &outcome.truth.flows {
         assert_eq!(flow.octets_delivered, 3 << 16);
         assert_eq!((flow.messages_done, flow.packets_again), (3, 0));
@@ -326,8 +326,8 @@ fn what_is_sent_arrives_or_is_counted_as_lost() {
             stop: Ps::MAX,
             kind,
         }];
-        let (outcome, tape) = run(&simulation);
-        well_formed(&outcome, &tape);
+        let (outcome, recording) = run(&simulation);
+        well_formed(&outcome, &recording);
         assert!(outcome.metrics.again > 0);
         for flow in &outcome.truth.flows {
             assert_eq!(flow.octets_delivered, 3 << 16, "{kind:?}");
@@ -384,7 +384,7 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
                 Play::Simulation(simulation) => {
                     Some((simulation.profile.clone(), run(&simulation)))
                 }
-                Play::Gallery { .. } | Play::Stress(_) => None,
+                Play::Gallery(_) | Play::Stress(_) => None,
             }
         };
         let Some((_, usual)) = play_with(&[]) else {
@@ -404,8 +404,8 @@ fn every_code_point_means_what_it_says_in_every_scenario() {
                 .filter_map(|frame| Notification::read(&frame))
                 .count() as u64
         };
-        let told: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
-        assert_eq!(read(&profile), told, "{name} {own:?}");
+        let notified: u64 = other.0.truth.notifications.iter().map(|n| n.total).sum();
+        assert_eq!(read(&profile), notified, "{name} {own:?}");
         assert_eq!(read(&Profile::DEFAULT), 0, "{name} {own:?}");
     }
 }

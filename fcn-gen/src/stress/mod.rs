@@ -1,6 +1,6 @@
 //! Stress: frames of a mix of message kinds over many flows and queue pairs, made as fast as a link takes them.
 //!
-//! `model.rs` says what is asked for, `pattern.rs` in which order kinds follow one another, `walk.rs` which connection each
+//! `model.rs` has the parameters, `pattern.rs` in which order kinds follow one another, `walk.rs` which connection each
 //! frame is about, `prototype.rs` builds one frame of each kind, `stream.rs` changes what differs from frame to frame, and
 //! `source.rs` hands them to the sender. Reading a stress from a scenario file is `scenario`'s business, sending it `live`'s.
 //!

@@ -1,4 +1,4 @@
-//! What a stress is: the mix, and over which flows and queue pairs. Values only; all are in the ranges said here.
+//! What a stress is: the mix, and over which flows and queue pairs. Values only; all are within the ranges given here.
 
 use super::pattern::Pattern;
 use fcn_wire::bth::Opcode;
@@ -19,63 +19,49 @@ pub const MOST_CONNECTIONS: u32 = 0x00FF_FFFF - FIRST_QP;
 pub const MOST_TRACE_NODES: usize =
     (MAX_TRACE_LEN - TRACE_HEADER_LEN) / (IoamTrace::TYPE.node_len() * 4);
 
-/// A kind of frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// CNP over IPv6, from the receiver.
-    Cnp,
-    /// CNP over IPv4, from the receiver.
-    CnpIpv4,
-    /// Fast CNP with option 1, from a switch.
-    #[serde(rename = "fast_cnp_1")]
-    FastCnp1,
-    /// Fast CNP with option 2 and a trace, from a switch.
-    #[serde(rename = "fast_cnp_2")]
-    FastCnp2,
-    /// Notification to a proxy node, over IPv6.
-    ProxyCn,
-    /// Notification to a proxy node, over IPv4.
-    ProxyCnIpv4,
-    /// FCN in the WAN, to an ingress PE.
-    WanFcn,
-    /// RoCEv2 data over IPv6.
-    Data,
-    /// RoCEv2 data over IPv4.
-    DataIpv4,
-    /// Priority-based flow control.
-    Pfc,
+fcn_wire::identified! {
+    /// A kind of frame.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    Kind {
+        /// CNP over IPv6, from the receiver.
+        Cnp = "cnp",
+        /// CNP over IPv4, from the receiver.
+        CnpIpv4 = "cnp_ipv4",
+        /// Fast CNP with option 1, from a switch.
+        #[serde(rename = "fast_cnp_1")]
+        FastCnp1 = "fast_cnp_1",
+        /// Fast CNP with option 2 and a trace, from a switch.
+        #[serde(rename = "fast_cnp_2")]
+        FastCnp2 = "fast_cnp_2",
+        /// Notification to a proxy node, over IPv6.
+        ProxyCn = "proxy_cn",
+        /// Notification to a proxy node, over IPv4.
+        ProxyCnIpv4 = "proxy_cn_ipv4",
+        /// FCN in the WAN, to an ingress PE.
+        WanFcn = "wan_fcn",
+        /// RoCEv2 data over IPv6.
+        Data = "data",
+        /// RoCEv2 data over IPv4.
+        DataIpv4 = "data_ipv4",
+        /// Priority-based flow control.
+        Pfc = "pfc",
+    }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 10] = [
-        Self::Cnp,
-        Self::CnpIpv4,
-        Self::FastCnp1,
-        Self::FastCnp2,
-        Self::ProxyCn,
-        Self::ProxyCnIpv4,
-        Self::WanFcn,
-        Self::Data,
-        Self::DataIpv4,
-        Self::Pfc,
-    ];
-
-    /// The name in scenario files and reports.
+    /// Whether it is RoCEv2 data.
     #[must_use]
-    pub const fn id(self) -> &'static str {
+    pub const fn is_data(self) -> bool {
+        matches!(self, Self::Data | Self::DataIpv4)
+    }
+
+    /// The family of its IP header.
+    #[must_use]
+    pub const fn family(self) -> Family {
         match self {
-            Self::Cnp => "cnp",
-            Self::CnpIpv4 => "cnp_ipv4",
-            Self::FastCnp1 => "fast_cnp_1",
-            Self::FastCnp2 => "fast_cnp_2",
-            Self::ProxyCn => "proxy_cn",
-            Self::ProxyCnIpv4 => "proxy_cn_ipv4",
-            Self::WanFcn => "wan_fcn",
-            Self::Data => "data",
-            Self::DataIpv4 => "data_ipv4",
-            Self::Pfc => "pfc",
+            Self::CnpIpv4 | Self::ProxyCnIpv4 | Self::DataIpv4 => Family::V4,
+            _ => Family::V6,
         }
     }
 }
@@ -179,6 +165,14 @@ impl Stress {
     pub const fn hosts(flows: u32) -> u32 {
         let root = flows.isqrt();
         if root * root < flows { root + 1 } else { root }
+    }
+
+    /// The share of each kind among the frames, in percent.
+    pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
+        let weights = self.mix.iter().map(|(_, weight)| u64::from(*weight));
+        let whole = weights.sum::<u64>() as f64;
+        let mix = self.mix.iter();
+        mix.map(move |(kind, weight)| (*kind, f64::from(*weight) * 100.0 / whole))
     }
 
     /// The QP number of connection `number`, from 0.

@@ -15,16 +15,12 @@ impl Pattern {
     /// by their common divisor, exceeds [`LONGEST_PATTERN`].
     #[must_use]
     pub fn new(weights: &[u32]) -> Option<Self> {
-        let divisor = weights
-            .iter()
-            .fold(0, |divisor, weight| gcd(divisor, *weight));
+        let divisor = weights.iter().copied().fold(0, gcd);
         if divisor == 0 || weights.len() > usize::from(u8::MAX) {
             return None;
         }
-        let weights: Vec<i64> = weights
-            .iter()
-            .map(|weight| i64::from(weight / divisor))
-            .collect();
+        let weights = weights.iter().map(|weight| i64::from(weight / divisor));
+        let weights: Vec<i64> = weights.collect();
         let sum: i64 = weights.iter().sum();
         if sum > LONGEST_PATTERN as i64 {
             return None;
@@ -85,8 +81,8 @@ impl Pattern {
     }
 }
 
-const fn gcd(a: u32, b: u32) -> u32 {
-    let (mut a, mut b) = (a, b);
+/// The greatest common divisor.
+pub(super) const fn gcd(mut a: u32, mut b: u32) -> u32 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

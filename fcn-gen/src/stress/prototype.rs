@@ -1,7 +1,7 @@
 //! One frame of each kind, complete, with what it takes to change it. What changes from frame to frame is `stream.rs`'s
 //! business; formats are the wire crate's.
 
-use super::model::{Kind, Stress};
+use super::model::{Hosts, Kind, Stress};
 use crate::scenario::model::IoamTrace;
 use fcn_wire::bth::{BTH_LEN, BthRepr, Reth};
 use fcn_wire::checksum::Summed;
@@ -10,13 +10,13 @@ use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
 use fcn_wire::icrc::{ICRC_LEN, Policy};
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, TraceRepr};
+use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
 use fcn_wire::template::{Field, Template};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{LinkType, Profile};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// DSCP 26, ECT(0).
 const DATA_CLASS: u8 = 26 << 2 | 0b10;
@@ -40,12 +40,8 @@ pub struct Macs {
 /// One frame and how it changes.
 #[derive(Clone, Debug)]
 pub(super) enum Prototype {
-    /// A CNP; IPv6 or not.
-    Cnp(Template, bool),
-    /// A Fast CNP.
-    FastCnp(Template),
-    /// Data; IPv6 or not.
-    Data(Template, bool),
+    /// A CNP, a Fast CNP, or data.
+    Roce(Box<Template>),
     /// A notification to a proxy node.
     ProxyCn(Box<ProxyFrame>),
     /// An FCN in the WAN.
@@ -57,7 +53,7 @@ pub(super) enum Prototype {
 /// A notification to a proxy node, which quotes a data packet.
 #[derive(Clone, Debug)]
 pub(super) struct ProxyFrame {
-    is_v6: bool,
+    pub family: Family,
     pub bytes: Vec<u8>,
     pub udp: usize,
     /// Where the message begins, and where the packet in it.
@@ -77,20 +73,11 @@ pub(super) struct WanFrame {
     pub summed: Summed,
 }
 
-impl ProxyFrame {
-    /// Whether it is carried by IPv6, as the flow that it is about.
-    pub const fn is_v6(&self) -> bool {
-        self.is_v6
-    }
-}
-
 impl Prototype {
     /// The frame as it is before anything is changed.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::Cnp(template, _) | Self::FastCnp(template) | Self::Data(template, _) => {
-                template.bytes()
-            }
+            Self::Roce(template) => template.bytes(),
             Self::ProxyCn(frame) => &frame.bytes,
             Self::WanFcn(frame) => &frame.bytes,
             Self::Pfc(bytes) => bytes,
@@ -108,15 +95,17 @@ impl Prototypes {
     /// # Errors
     /// The wire crate refuses to write one of them, because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
-        let of = |kind: Kind| {
-            prototype(stress, kind)
-                .map(|prototype| (kind, prototype))
-                .map_err(|error| format!("a frame of kind {} cannot be made: {error}", kind.id()))
+        let of = |(kind, _): &(Kind, u32)| match stress.prototype(*kind) {
+            Ok(prototype) => Ok((*kind, prototype)),
+            Err(error) => Err(format!(
+                "a frame of kind {} cannot be made: {error}",
+                kind.id()
+            )),
         };
         stress
             .mix
             .iter()
-            .map(|(kind, _)| of(*kind))
+            .map(of)
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -142,86 +131,64 @@ impl Prototypes {
 
 type Made<T> = Result<T, Box<dyn std::error::Error>>;
 
-fn prototype(stress: &Stress, kind: Kind) -> Made<Prototype> {
-    use Field::{
-        DestQp, DestinationAddress, FastCnpOriginalDestination, Identification, Psn, SourceAddress,
-        UdpSource,
-    };
-    let maker = Maker { stress };
-    let ends = [SourceAddress, DestinationAddress, UdpSource, DestQp];
-    Ok(match kind {
-        Kind::Cnp => {
-            let ip = Part::v6(
-                stress.receivers.v6(0),
-                stress.senders.v6(0),
-                DEFAULT_TRAFFIC_CLASS,
-            );
-            Prototype::Cnp(maker.roce(&[ip], &ends)?, true)
-        }
-        Kind::CnpIpv4 => {
-            let ip = Part::v4(
-                stress.receivers.v4(0),
-                stress.senders.v4(0),
-                DEFAULT_TRAFFIC_CLASS,
-            );
-            let fields = [&ends[..], &[Identification]].concat();
-            Prototype::Cnp(maker.roce(&[ip], &fields)?, false)
-        }
-        Kind::FastCnp1 | Kind::FastCnp2 => {
-            let original_destination = stress.receivers.v6(0);
-            let trace = maker.trace()?;
-            let option = if kind == Kind::FastCnp1 {
-                FastCnpRepr::Option1 {
-                    original_destination,
-                }
-            } else {
-                FastCnpRepr::Option2 {
-                    ioam: IoamOption {
-                        reserved: 0,
-                        opt_type: OptType::Preallocated,
-                        body: &trace,
-                    },
-                    original_destination,
-                }
-            };
-            let options = [OptionPart::FastCnp(option)];
-            let ip = Part::v6(SWITCH, stress.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
-            let fields = [&ends[..], &[FastCnpOriginalDestination]].concat();
-            let parts = [ip, Part::DestinationOptions(&options)];
-            Prototype::FastCnp(maker.roce(&parts, &fields)?)
-        }
-        Kind::Data | Kind::DataIpv4 => {
-            let bytes = maker.data(Family::of(maker.sender(kind)), stress.payload, true)?;
-            let fields = [&ends[..], &[Psn]].concat();
-            let template = Template::new(bytes, LinkType::Ethernet, &stress.profile, &fields)?;
-            Prototype::Data(template, kind == Kind::Data)
-        }
-        Kind::ProxyCn | Kind::ProxyCnIpv4 => {
-            let family = Family::of(maker.sender(kind));
-            Prototype::ProxyCn(Box::new(maker.proxy(family)?))
-        }
-        Kind::WanFcn => Prototype::WanFcn(maker.wan()?),
-        Kind::Pfc => Prototype::Pfc(pfc()?),
-    })
-}
-
 /// Makes frames of a stress.
-struct Maker<'a> {
-    stress: &'a Stress,
-}
-
-impl Maker<'_> {
-    /// A sender, of the family of frames of `kind`.
-    fn sender(&self, kind: Kind) -> IpAddr {
-        match kind {
-            Kind::DataIpv4 | Kind::ProxyCnIpv4 | Kind::CnpIpv4 => self.stress.senders.v4(0).into(),
-            _ => self.stress.senders.v6(0).into(),
-        }
+impl Stress {
+    fn prototype(&self, kind: Kind) -> Made<Prototype> {
+        let roce = |template| Prototype::Roce(Box::new(template));
+        let family = kind.family();
+        let mut fields = vec![
+            Field::SourceAddress,
+            Field::DestinationAddress,
+            Field::UdpSource,
+            Field::DestQp,
+        ];
+        Ok(match kind {
+            Kind::Cnp | Kind::CnpIpv4 => {
+                if family == Family::V4 {
+                    fields.push(Field::Identification);
+                }
+                let class = DEFAULT_TRAFFIC_CLASS;
+                let ip = ip(&self.receivers, &self.senders, family, class);
+                roce(self.cnp(&[ip], &fields)?)
+            }
+            Kind::FastCnp1 | Kind::FastCnp2 => {
+                let original_destination = self.receivers.v6(0);
+                let trace = self.trace()?;
+                let option = if kind == Kind::FastCnp1 {
+                    FastCnpRepr::Option1 {
+                        original_destination,
+                    }
+                } else {
+                    FastCnpRepr::Option2 {
+                        ioam: IoamOption {
+                            reserved: 0,
+                            opt_type: OptType::Preallocated,
+                            body: &trace,
+                        },
+                        original_destination,
+                    }
+                };
+                let options = [OptionPart::FastCnp(option)];
+                let ip = Part::v6(SWITCH, self.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
+                fields.push(Field::FastCnpOriginalDestination);
+                roce(self.cnp(&[ip, Part::DestinationOptions(&options)], &fields)?)
+            }
+            Kind::Data | Kind::DataIpv4 => {
+                fields.push(Field::Psn);
+                roce(self.data(family, self.payload, LinkType::Ethernet, &fields)?)
+            }
+            Kind::ProxyCn | Kind::ProxyCnIpv4 => {
+                fields.push(Field::Psn);
+                Prototype::ProxyCn(Box::new(self.proxy(family, &fields)?))
+            }
+            Kind::WanFcn => Prototype::WanFcn(self.wan()?),
+            Kind::Pfc => Prototype::Pfc(pfc()?),
+        })
     }
 
     /// A CNP behind the parts `ip`.
-    fn roce(&self, ip: &[Part<'_>], fields: &[Field]) -> Made<Template> {
-        let profile = &self.stress.profile;
+    fn cnp(&self, ip: &[Part<'_>], fields: &[Field]) -> Made<Template> {
+        let profile = &self.profile;
         let mut parts = vec![frame()];
         parts.extend(ip);
         parts.push(Part::udp(ENTROPY, profile.rocev2_port));
@@ -232,82 +199,64 @@ impl Maker<'_> {
     }
 
     /// A data packet of `payload` octets, in an Ethernet frame or not.
-    fn data(&self, family: Family, payload: usize, framed: bool) -> Made<Vec<u8>> {
-        let Stress {
-            profile,
-            senders,
-            receivers,
-            opcode,
-            ..
-        } = self.stress;
+    fn data(
+        &self,
+        family: Family,
+        payload: usize,
+        link: LinkType,
+        fields: &[Field],
+    ) -> Made<Template> {
+        let profile = &self.profile;
         let octets: Vec<u8> = (0..payload).map(|i| i as u8).collect();
-        let reth = Reth {
-            address: 0x7f00_0000_0000,
-            rkey: 0x1000,
-            length: payload as u32,
-        };
-        let ip = match family {
-            Family::V6 => Part::v6(senders.v6(0), receivers.v6(0), DATA_CLASS),
-            Family::V4 => Part::v4(senders.v4(0), receivers.v4(0), DATA_CLASS),
-        };
-        let parts = [
-            frame(),
-            ip,
+        let mut parts = vec![
+            ip(&self.senders, &self.receivers, family, DATA_CLASS),
             Part::udp(ENTROPY, profile.rocev2_port),
-            Part::Bth(BthRepr::new(opcode.opcode(), Stress::qp(0), 0)),
-            if self.extended() > 0 {
-                Part::Reth(reth)
-            } else {
-                Part::Bytes(&[])
-            },
-            Part::Bytes(&octets),
-            Part::Icrc(Policy::Compute(profile.icrc_reading)),
+            Part::Bth(BthRepr::new(self.opcode.opcode(), Stress::qp(0), 0)),
         ];
-        let parts = if framed { &parts[..] } else { &parts[1..] };
-        Ok(packet(parts, profile)?)
+        if link == LinkType::Ethernet {
+            parts.insert(0, frame());
+        }
+        if self.extended() > 0 {
+            parts.push(Part::Reth(Reth {
+                address: 0x7f00_0000_0000,
+                rkey: 0x1000,
+                length: payload as u32,
+            }));
+        }
+        parts.push(Part::Bytes(&octets));
+        parts.push(Part::Icrc(Policy::Compute(profile.icrc_reading)));
+        Ok(Template::new(
+            packet(&parts, profile)?,
+            link,
+            profile,
+            fields,
+        )?)
     }
 
     /// Octets of the extended headers of data.
     fn extended(&self) -> usize {
-        self.stress.opcode.opcode().extended_len().unwrap_or(0)
+        self.opcode.opcode().extended_len().unwrap_or(0)
     }
 
     /// The trace that Fast CNPs bring back, filled by every node.
     fn trace(&self) -> Made<Vec<u8>> {
-        let trace_type = IoamTrace::TYPE;
-        let mut list = Vec::new();
-        for node in (1..=self.stress.trace_nodes as u32).rev() {
-            let values = NodeValues {
-                hop_limit: 64 - node as u8,
-                node_id: u64::from(node),
-                ingress: node * 2,
-                egress: node * 2 + 1,
-                transit_delay: 900 + 100 * node,
-                namespace_data: 0x03E8_0384,
-                queue_depth: 40 * node,
-                ..NodeValues::default()
-            };
-            let at = list.len();
-            list.resize(at + values.buffer_len(trace_type), 0);
-            values.emit(trace_type, list.get_mut(at..).unwrap_or_default())?;
-        }
-        let repr = TraceRepr {
-            opt_type: OptType::Preallocated,
-            namespace_id: 1,
-            node_len: trace_type.node_len() as u8,
-            flags: 0,
-            remaining_len: 0,
-            trace_type,
-            reserved: 0,
-            list: &list,
+        let node = |node: u32| NodeValues {
+            hop_limit: 64 - node as u8,
+            node_id: u64::from(node),
+            ingress: node * 2,
+            egress: node * 2 + 1,
+            transit_delay: 900 + 100 * node,
+            namespace_data: 0x03E8_0384,
+            queue_depth: 40 * node,
+            ..NodeValues::default()
         };
-        let mut out = vec![0; repr.buffer_len()];
-        repr.emit(&mut out)?;
-        Ok(out)
+        let nodes: Vec<_> = (1..=self.trace_nodes as u32).map(node).collect();
+        let (opt_type, trace_type) = (OptType::Preallocated, IoamTrace::TYPE);
+        Ok(filled_trace(opt_type, trace_type, 0, nodes.iter())?)
     }
 
     /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.
-    fn proxy(&self, family: Family) -> Made<ProxyFrame> {
+    fn proxy(&self, family: Family, fields: &[Field]) -> Made<ProxyFrame> {
         let (ip_len, ip) = match family {
             Family::V6 => (ipv6::LEN, Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
             Family::V4 => (ipv4::LEN, Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
@@ -315,25 +264,13 @@ impl Maker<'_> {
         let headers = ip_len + udp::LEN + BTH_LEN;
         let room = invoking_room(family, ip_len + udp::LEN, family)
             .saturating_sub(headers + self.extended() + ICRC_LEN);
-        let payload = self.stress.payload.min(room) & !3;
-        let quoted = self.data(family, payload, false)?;
-        let fields = [
-            Field::SourceAddress,
-            Field::DestinationAddress,
-            Field::UdpSource,
-            Field::DestQp,
-            Field::Psn,
-        ];
-        let profile = &self.stress.profile;
-        let quoted = Template::new(quoted, LinkType::RawIp, profile, &fields)?;
-        let Stress {
-            senders, receivers, ..
-        } = self.stress;
-        let (source, destination) = (senders.at(0, family), receivers.at(0, family));
+        let payload = self.payload.min(room) & !3;
+        let quoted = self.data(family, payload, LinkType::RawIp, fields)?;
+        let profile = &self.profile;
         let repr = ProxyCnRepr {
             five_tuple: FiveTuple {
-                source,
-                destination,
+                source: self.senders.at(0, family),
+                destination: self.receivers.at(0, family),
                 protocol: 17,
                 source_port: ENTROPY,
                 destination_port: profile.rocev2_port,
@@ -349,7 +286,7 @@ impl Maker<'_> {
         let invoking = message + family.header_len();
         let icrc = bytes.len() - ICRC_LEN;
         Ok(ProxyFrame {
-            is_v6: family == Family::V6,
+            family,
             udp,
             message,
             invoking,
@@ -369,7 +306,7 @@ impl Maker<'_> {
             level: 0,
             reserved: 0,
         };
-        let profile = &self.stress.profile;
+        let profile = &self.profile;
         let parts = [
             frame(),
             Part::v6(SWITCH, INGRESS_PE, DEFAULT_TRAFFIC_CLASS),
@@ -390,6 +327,14 @@ impl Maker<'_> {
             ),
             bytes,
         })
+    }
+}
+
+/// The IP header from the first host of one side to the first of the other.
+fn ip(from: &Hosts, to: &Hosts, family: Family, class: u8) -> Part<'static> {
+    match family {
+        Family::V6 => Part::v6(from.v6(0), to.v6(0), class),
+        Family::V4 => Part::v4(from.v4(0), to.v4(0), class),
     }
 }
 

@@ -92,6 +92,7 @@ fn switch(number: u32) -> Ipv6Addr {
 
 /// One kind's frames on one queue.
 pub(super) struct Stream {
+    kind: Kind,
     prototype: Prototype,
     len: usize,
     macs: Macs,
@@ -116,6 +117,7 @@ impl Stream {
         let start = (kind as u32).wrapping_mul(0x1F12_3BB5);
         Self {
             len: prototype.bytes().len(),
+            kind,
             prototype,
             macs,
             walk: Walk::new(stress, share, start),
@@ -152,17 +154,20 @@ impl Stream {
         let connection = self.flows.at(self.walk.step());
         self.made = self.made.wrapping_add(1);
         let done = match &self.prototype {
-            Prototype::Cnp(template, true) => cnp6(template, out, &connection, &self.flows),
-            Prototype::Cnp(template, false) => cnp4(template, out, &connection, &self.flows),
-            Prototype::FastCnp(template) => fast_cnp(template, out, &connection, &self.flows),
-            Prototype::Data(template, is_v6) => {
+            Prototype::Roce(template) if self.kind.is_data() => {
                 self.due += self.marked;
                 let ce = self.due >> SHARE_BITS != 0;
                 self.due &= (1 << SHARE_BITS) - 1;
                 let ecn = Change::Ecn(if ce { 0b11 } else { 0b10 });
-                data(template, out, &connection, (&self.flows, *is_v6))
-                    .and_then(|mut edit| edit.set(ecn))
+                data(
+                    template,
+                    out,
+                    &connection,
+                    (&self.flows, self.kind.family()),
+                )
+                .and_then(|mut edit| edit.set(ecn))
             }
+            Prototype::Roce(template) => cnp(template, out, &connection, (&self.flows, self.kind)),
             Prototype::ProxyCn(frame) => {
                 proxy_cn(frame, out, &connection, (&self.flows, self.level()))
             }
@@ -201,48 +206,34 @@ impl Stream {
 
 type Done = Result<(), TemplateError>;
 
-/// Addresses, entropy and QP of a CNP over IPv6. With each lap another port, and in time another flow label, for a CNP has
-/// no PSN that would tell it from the one before.
+/// Addresses, entropy and QP of a CNP or Fast CNP. With each lap another port, and in time another flow label or
+/// identification, for it has no PSN that would tell it from the one before.
 #[inline]
-fn cnp6(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
-    let (port, label) = entropy(of);
+fn cnp(
+    template: &Template,
+    out: &mut [u8],
+    of: &Connection,
+    (flows, kind): (&Flows, Kind),
+) -> Done {
+    let family = kind.family();
+    let (lap, laps) = (of.step.lap, of.step.lap / PORTS.1);
+    let receiver = flows.receivers.at(of.receiver, family);
     let mut edit = template.edit(out)?;
-    edit.set(source(flows.receivers.v6(of.receiver)))?;
-    edit.set(destination(flows.senders.v6(of.sender)))?;
-    edit.set(Change::FlowLabel(label))?;
-    edit.set(Change::UdpSource(port))?;
-    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
-}
-
-#[inline]
-fn cnp4(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
-    let lap = of.step.lap;
-    let mut edit = template.edit(out)?;
-    edit.set(source(flows.receivers.v4(of.receiver)))?;
-    edit.set(destination(flows.senders.v4(of.sender)))?;
-    edit.set(Change::Identification((lap / PORTS.1) as u16))?;
+    if let (Kind::FastCnp1 | Kind::FastCnp2, IpAddr::V6(original)) = (kind, receiver) {
+        edit.set(Change::SourceAddress(of.switch().into()))?;
+        edit.set(Change::FastCnpOriginalDestination(original))?;
+    } else {
+        edit.set(Change::SourceAddress(receiver))?;
+    }
+    edit.set(Change::DestinationAddress(
+        flows.senders.at(of.sender, family),
+    ))?;
+    edit.set(match family {
+        Family::V6 => Change::FlowLabel(of.label(laps)),
+        Family::V4 => Change::Identification(laps as u16),
+    })?;
     edit.set(Change::UdpSource(of.port(lap)))?;
     edit.set(Change::DestQp(Stress::qp(of.step.connection)))
-}
-
-#[inline]
-fn fast_cnp(template: &Template, out: &mut [u8], of: &Connection, flows: &Flows) -> Done {
-    let (port, label) = entropy(of);
-    let original = flows.receivers.v6(of.receiver);
-    let mut edit = template.edit(out)?;
-    edit.set(source(of.switch()))?;
-    edit.set(destination(flows.senders.v6(of.sender)))?;
-    edit.set(Change::FastCnpOriginalDestination(original))?;
-    edit.set(Change::FlowLabel(label))?;
-    edit.set(Change::UdpSource(port))?;
-    edit.set(Change::DestQp(Stress::qp(of.step.connection)))
-}
-
-/// Port and flow label of a notification without a PSN: a pair of their own for each lap.
-#[inline]
-const fn entropy(of: &Connection) -> (u16, u32) {
-    let lap = of.step.lap;
-    (of.port(lap), of.label(lap / PORTS.1))
 }
 
 /// A data packet: that of a frame, or one that is quoted.
@@ -251,16 +242,15 @@ fn data<'a>(
     template: &'a Template,
     out: &'a mut [u8],
     of: &Connection,
-    (flows, is_v6): (&Flows, bool),
+    (flows, family): (&Flows, Family),
 ) -> Result<Edit<'a>, TemplateError> {
     let mut edit = template.edit(out)?;
-    if is_v6 {
-        edit.set(source(flows.senders.v6(of.sender)))?;
-        edit.set(destination(flows.receivers.v6(of.receiver)))?;
+    edit.set(Change::SourceAddress(flows.senders.at(of.sender, family)))?;
+    edit.set(Change::DestinationAddress(
+        flows.receivers.at(of.receiver, family),
+    ))?;
+    if family == Family::V6 {
         edit.set(Change::FlowLabel(of.label(0)))?;
-    } else {
-        edit.set(source(flows.senders.v4(of.sender)))?;
-        edit.set(destination(flows.receivers.v4(of.receiver)))?;
     }
     edit.set(Change::UdpSource(of.port(0)))?;
     edit.set(Change::DestQp(Stress::qp(of.step.connection)))?;
@@ -275,8 +265,7 @@ fn proxy_cn(
     of: &Connection,
     (flows, level): (&Flows, u8),
 ) -> Done {
-    let is_v6 = frame.is_v6();
-    let family = if is_v6 { Family::V6 } else { Family::V4 };
+    let family = frame.family;
     let header = ProxyCnRepr {
         five_tuple: FiveTuple {
             source: flows.senders.at(of.sender, family),
@@ -294,10 +283,10 @@ fn proxy_cn(
     frame.summed.change(out, |out| {
         put(out, frame.udp, &of.port(0).to_be_bytes());
         let message = out.get_mut(frame.message..).unwrap_or_default();
-        let written = header.emit(message).is_ok();
-        debug_assert!(written, "there is room for it");
+        let fits = header.emit(message).is_ok();
+        debug_assert!(fits, "there is room for it");
         let quoted = out.get_mut(frame.invoking..).unwrap_or_default();
-        done = data(&frame.quoted, quoted, of, (flows, is_v6)).map(drop);
+        done = data(&frame.quoted, quoted, of, (flows, family)).map(drop);
     });
     done
 }
@@ -317,10 +306,10 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
         ip::set_flow_label(packet, message.flow_label);
         put(packet, ipv6::SOURCE, &source);
         put(out, frame.udp, &port.to_be_bytes());
-        let written = message
+        let fits = message
             .emit(out.get_mut(frame.message..).unwrap_or_default())
             .is_ok();
-        debug_assert!(written, "there is room for it");
+        debug_assert!(fits, "there is room for it");
     });
 }
 
@@ -329,16 +318,8 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
 fn pause(out: &mut [u8], made: u32) {
     let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
     let payload = out.get_mut(ethernet::LEN..).unwrap_or_default();
-    let written = pause.is_some_and(|pause| pause.emit(payload).is_ok());
-    debug_assert!(written, "there is room for it");
-}
-
-fn source(address: impl Into<IpAddr>) -> Change {
-    Change::SourceAddress(address.into())
-}
-
-fn destination(address: impl Into<IpAddr>) -> Change {
-    Change::DestinationAddress(address.into())
+    let fits = pause.is_some_and(|pause| pause.emit(payload).is_ok());
+    debug_assert!(fits, "there is room for it");
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use super::*;
 use crate::scenario::{Play, Source, load};
 use fcn_link::sender::{Next, Source as _};
 use fcn_wire::frame::Upper;
-use fcn_wire::{Findings, Frame, IcrcCheck, Kind as Told, LinkType, Message, Notification};
+use fcn_wire::{Findings, Frame, IcrcCheck, Kind as Notified, LinkType, Message, Notification};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -120,7 +120,7 @@ fn kind_of(stress: &Stress, bytes: &[u8]) -> Kind {
     match frame.message() {
         Message::Cnp(_) => pick(Kind::Cnp, Kind::CnpIpv4),
         Message::FastCnp(_) => match Notification::read(&frame).unwrap().kind {
-            Told::FastCnp1 => Kind::FastCnp1,
+            Notified::FastCnp1 => Kind::FastCnp1,
             _ => Kind::FastCnp2,
         },
         Message::ProxyCn(_) => pick(Kind::ProxyCn, Kind::ProxyCnIpv4),
@@ -312,8 +312,8 @@ fn levels_come_in_turn_and_notifications_name_their_flow() {
         for _ in 0..9 {
             let bytes = link.frame().to_vec();
             let frame = Frame::parse(&bytes, bytes.len(), LinkType::Ethernet, &stress.profile);
-            let told = Notification::read(&frame).unwrap();
-            levels.insert(told.level);
+            let read = Notification::read(&frame).unwrap();
+            levels.insert(read.level);
         }
         // 0 in a WAN FCN: no level is given.
         let lowest = (kind != Kind::WanFcn).then_some(0);

@@ -2,6 +2,7 @@
 //! different flows, and no connection comes again before every other one has been.
 
 use super::model::Stress;
+use super::pattern::gcd;
 
 /// The connections of one of several queues. A flow is one queue's alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +43,6 @@ impl Round {
         }
         Self { flows, stride }
     }
-}
-
-const fn gcd(a: u32, b: u32) -> u32 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// The walk.

@@ -100,7 +100,7 @@ fn a_seed_means_what_it_means_elsewhere() {
         let done = fcn_gen(args.iter().copied().chain([truth.to_str().unwrap()]));
         assert_eq!(done.code, 0, "{}", done.err);
         let truth = std::fs::read_to_string(&truth).unwrap();
-        let truth: fcn_gen::sim::outcome::Truth = serde_json::from_str(&truth).unwrap();
+        let truth: fcn_gen::truth::Truth = serde_json::from_str(&truth).unwrap();
         truth.switches.iter().map(|s| s.marked).sum::<u64>() as f64
     };
     let done = fcn_gen([

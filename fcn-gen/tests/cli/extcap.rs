@@ -193,8 +193,8 @@ fn first_packet(pipe: &mut File) {
 
 fn ended_well(child: Child) {
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), text.as_str()), (Some(0), ""));
     assert!(output.stdout.is_empty());
 }
 
@@ -239,7 +239,7 @@ fn a_capture_that_is_stopped_ends_without_a_word() {
 fn what_is_wrong_is_said_on_standard_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
-    for (name, args, said) in [
+    for (name, args, text) in [
         (
             "incast",
             &["--senders", "many"][..],
@@ -282,7 +282,7 @@ fn what_is_wrong_is_said_on_standard_error() {
         let done = capture(name, args, &file);
         assert_eq!(done.code, 2, "{args:?}");
         assert!(
-            done.err.starts_with(&format!("fcn-gen: {said}")),
+            done.err.starts_with(&format!("fcn-gen: {text}")),
             "{}",
             done.err
         );

@@ -4,7 +4,7 @@
 use crate::common::interrupt;
 use crate::common::{Done, fcn_gen, names, program};
 use fcn_gen::report::Report;
-use fcn_gen::sim::outcome::{TRUTH_SCHEMA, TRUTH_VERSION, Truth};
+use fcn_gen::truth::{TRUTH_SCHEMA, TRUTH_VERSION, Truth};
 use fcn_wire::{Frame, LinkType, Notification, Profile};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::collections::BTreeMap;

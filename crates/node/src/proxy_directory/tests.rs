@@ -6,13 +6,9 @@ use fcn_wire::LinkType;
 use fcn_wire::compose::Part;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{Flooding, Level, ospf2, ospf3};
+use fcn_wire::pnc::{Flooding, Level, bgp_update, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
-
-#[path = "../../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 fn prefix(text: &str) -> Prefix {
     let (address, bits) = text.split_once('/').unwrap();

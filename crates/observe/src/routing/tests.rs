@@ -3,12 +3,8 @@
 use super::*;
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{FLAG_PNC, FLAG_READVERTISED, LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{ospf2, ospf3};
+use fcn_wire::pnc::{bgp_update, ospf2, ospf3};
 use std::net::{Ipv4Addr, Ipv6Addr};
-
-#[path = "../../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 const PROXY: Prefix = Prefix::host(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 15)));
 const PROXY6: Prefix = Prefix::host(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)));

@@ -21,7 +21,7 @@ use fcn_wire::pfc::{self, PFC_DESTINATION, PFC_LEN, Pfc, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{
-    self, Advertisement, Flooding, Level, Prefix, Protocol, ospf2 as v2, ospf3 as v3,
+    self, Advertisement, Flooding, Level, Prefix, Protocol, bgp_update, ospf2 as v2, ospf3 as v3,
 };
 use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
@@ -34,10 +34,6 @@ use fcn_wire::{
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-#[path = "../../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 /// A target: something that must not panic, whatever the octets.
 pub type Target = fn(&[u8]);

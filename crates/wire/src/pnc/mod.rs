@@ -10,10 +10,12 @@
 //! draft-xiao-rtgwg-proxy-congestion-notification section 5.1.
 
 pub mod bgp;
+mod bgp_update;
 pub mod isis;
 mod ospf;
 mod tlv;
 
+pub use bgp_update::bgp_update;
 pub use ospf::{ospf2, ospf3};
 
 use crate::error::{ErrorKind, Result};

@@ -14,18 +14,13 @@ use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{Flooding, Level, Prefix, ospf2, ospf3};
+use fcn_wire::pnc::{Flooding, Level, Prefix, bgp_update, ospf2, ospf3};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
 use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr, PrivateData};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-#[allow(clippy::duplicate_mod, reason = "the fuzz targets have it too")]
-#[path = "../../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 pub const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
 pub const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);

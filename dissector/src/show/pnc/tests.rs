@@ -3,13 +3,9 @@
 use super::*;
 use crate::plan::{Op, Plan};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
-use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
+use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, bgp_update, isis, ospf2, ospf3};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
-
-#[path = "../../../../fcn-gen/src/bgp_update.rs"]
-mod bgp_update;
-use bgp_update::bgp_update;
 
 const START: usize = 77;
 

@@ -1,7 +1,6 @@
-//! The built-in scenarios: each loads in every variant, and looks as drawn in `drawn/`.
+//! The built-in scenarios: each loads in every variant, and looks as in its snapshot.
 
 use crate::scenario::{Parameter, Source, builtin, draw, load};
-use std::path::Path;
 
 /// Every value that a parameter lists, or its default.
 fn values(parameter: &Parameter) -> Vec<String> {
@@ -53,19 +52,13 @@ fn every_built_in_scenario_loads_under_every_mechanism_and_variant() {
 
 #[test]
 fn built_in_scenarios_look_as_drawn() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scenario/drawn");
     for (name, _) in builtin::list() {
         let drawn = draw(&load(&Source::Builtin(name.to_owned()), &[]).unwrap());
         assert!(
             drawn.lines().all(|line| line.chars().count() <= 100),
             "{name}"
         );
-        let file = folder.join(format!("{name}.txt"));
-        if std::env::var_os("FCN_BLESS").is_some() {
-            std::fs::write(&file, &drawn).unwrap();
-        }
-        let kept = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(drawn, kept, "{name}: set FCN_BLESS=1 to accept");
+        insta::assert_snapshot!(name, drawn);
     }
 }
 

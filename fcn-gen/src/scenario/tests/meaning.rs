@@ -178,12 +178,12 @@ fn a_proxy_is_known_by_what_the_parameter_says() {
                 .iter()
                 .all(|flow| flow.source.is_ipv6() == (ip == 6))
         );
-        let told = (by == ProxyKnownBy::Option).then_some(node.ipv6);
+        let option = (by == ProxyKnownBy::Option).then_some(node.ipv6);
         assert!(
             simulation
                 .flows
                 .iter()
-                .all(|flow| flow.proxy_option == told)
+                .all(|flow| flow.proxy_option == option)
         );
         for node in &simulation.nodes {
             if let NodeKind::Switch(switch) = &node.kind {

@@ -41,7 +41,7 @@ fn simulation(source: &Source, sets: &[&str]) -> Simulation {
         .play
     {
         Play::Simulation(simulation) => *simulation,
-        Play::Gallery { .. } | Play::Stress(_) => panic!("no simulation"),
+        Play::Gallery(_) | Play::Stress(_) => panic!("no simulation"),
     }
 }
 

@@ -629,7 +629,7 @@ fn code_points_act_or_are_refused_in_stresses_and_galleries() {
     for name in ["stress-mix", "formats", "malformed"] {
         let profile = match load(name, "wan_fcn_port=999").unwrap().play {
             Play::Stress(stress) => stress.profile.clone(),
-            Play::Gallery { profile, .. } => profile,
+            Play::Gallery(selection) => selection.profile,
             Play::Simulation(_) => panic!("{name} is a simulation"),
         };
         assert_eq!(profile.wan_fcn_port, 999);

@@ -29,7 +29,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn published(flows: usize) -> Self {
+    pub(super) fn of_the_papers(flows: usize) -> Self {
         Self {
             flows,
             params: dcqcn::Params::default(),
@@ -332,7 +332,7 @@ pub(super) struct Played {
 pub(super) fn senders(network: &Network, warm_up: Ps, duration: Ps) -> Played {
     const STEP: f64 = 1e-6;
     let (params, fluid) = (&network.params, network.fluid());
-    let mut chance = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut senders = vec![Sender::new(); network.flows];
     let (mut queue, mut queues, mut alphas) = (0.0, Vec::new(), Vec::new());
     let (mut marks, mut packets) = (0.0, 0.0);
@@ -347,8 +347,8 @@ pub(super) fn senders(network: &Network, warm_up: Ps, duration: Ps) -> Played {
             let sent = sender.rate / (network.on_link() * 8.0) * STEP;
             arrived += sent;
             sender.octets += sent * network.on_link();
-            let dice = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-            if felt >= sender.loud && dice < -(sent * (-p).ln_1p()).exp_m1() {
+            let random = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            if felt >= sender.loud && random < -(sent * (-p).ln_1p()).exp_m1() {
                 sender.loud = felt + TAU;
                 sender.cnps.push_back(felt);
             }

@@ -176,7 +176,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
     let (mut queue, mut alpha, mut rates) = (Vec::new(), Vec::new(), vec![Vec::new(); flows]);
     let counts = |world: &World<'_>| {
         let sent: u64 = world.connections.iter().map(|c| c.counts.packets).sum();
-        (world.ledger.switches[0].marked, sent)
+        (world.recorder.switches[0].marked, sent)
     };
     let mut before = None;
     let mut next = warm_up;
@@ -272,7 +272,7 @@ fn near(what: &str, got: f64, want: f64, tolerance: f64) {
 #[test]
 fn the_model_rests_at_its_fixed_point() {
     for flows in [2, 4, 10, 16] {
-        let network = Network::published(flows).with_long_slope();
+        let network = Network::of_the_papers(flows).with_long_slope();
         let (fluid, rest) = (network.fluid(), network.fluid().fixed_point());
         let settled = fluid.queue(millis(150), false)[150_000];
         near("queue", settled, rest.queue, 0.01);
@@ -293,7 +293,7 @@ fn the_model_rests_at_its_fixed_point() {
 #[test]
 fn marks_queue_and_alpha_are_those_of_the_algorithm_and_near_the_models() {
     for flows in [2, 10] {
-        let network = Network::published(flows).with_long_slope();
+        let network = Network::of_the_papers(flows).with_long_slope();
         let rest = network.fluid().fixed_point();
         let want = senders(&network, millis(60), millis(600));
         let seen = simulate(&network, 60, 110);
@@ -313,7 +313,7 @@ fn marks_queue_and_alpha_are_those_of_the_algorithm_and_near_the_models() {
 #[test]
 fn a_smaller_g_calms_the_queue() {
     let [coarse, fine] = [1.0 / 16.0, 1.0 / 256.0].map(|g| {
-        let mut network = Network::published(10).with_long_slope();
+        let mut network = Network::of_the_papers(10).with_long_slope();
         network.params.g = g;
         simulate(&network, 40, 110).queue.deviation
     });
@@ -325,7 +325,7 @@ fn a_smaller_g_calms_the_queue() {
 fn a_long_delay_makes_ten_flows_oscillate_and_two_not() {
     let delayed = |flows| Network {
         delay: Ps::from_nanos(85_000),
-        ..Network::published(flows)
+        ..Network::of_the_papers(flows)
     };
     let model = |flows| rest(&delayed(flows).fluid().queue(millis(200), false), 120);
     assert!(model(2).deviation < 2_000.0 && model(10).deviation > 50_000.0);
@@ -346,7 +346,7 @@ fn a_long_delay_makes_ten_flows_oscillate_and_two_not() {
 /// where packets are marked as they arrive (SIGCOMM 2015, section 3.1): 64 flows keep 1.3 MB waiting, for 260 µs.
 #[test]
 fn many_flows_oscillate_because_marks_wait_in_the_queue() {
-    let mut network = Network::published(64).with_long_slope();
+    let mut network = Network::of_the_papers(64).with_long_slope();
     network.delay = Ps::from_nanos(85_000);
     let [leaving, arriving] =
         [false, true].map(|wait| rest(&network.fluid().queue(millis(200), wait), 120));
@@ -362,8 +362,8 @@ fn many_flows_oscillate_because_marks_wait_in_the_queue() {
 /// its alpha is still 1, and falls to a fraction of the others' rates.
 #[test]
 fn flows_that_start_apart_come_to_share_with_the_published_parameters_only() {
-    let published = Network::published(3);
-    let mut strawman = published;
+    let paper = Network::of_the_papers(3);
+    let mut strawman = paper;
     strawman.params.b = 150_000;
     strawman.params.t = Duration::from_micros(1_500);
     strawman.params.g = 1.0 / 16.0;
@@ -372,7 +372,7 @@ fn flows_that_start_apart_come_to_share_with_the_published_parameters_only() {
         kmax: 40_000,
         pmax: 1.0,
     };
-    let [published, strawman] = [published, strawman].map(|network| {
+    let [paper, strawman] = [paper, strawman].map(|network| {
         let mut simulation = incast(&network, millis(75));
         simulation.flows[2].start = millis(30);
         let seen = watch(&simulation, &network.params, millis(31));
@@ -383,6 +383,6 @@ fn flows_that_start_apart_come_to_share_with_the_published_parameters_only() {
         let samples = seen.rates[0].len();
         [shares(0, 100), shares(samples - 1_000, samples)]
     });
-    assert!(published[0] < 0.85 && published[1] > 0.95, "{published:?}");
+    assert!(paper[0] < 0.85 && paper[1] > 0.95, "{paper:?}");
     assert!(strawman[0] < 0.85 && strawman[1] < 0.8, "{strawman:?}");
 }

@@ -1,13 +1,14 @@
 //! What is counted while packets pass: the ground truth and the figures of comparison. Bounded, whatever the length.
 
 use super::connection::Connection;
-use super::outcome::{
-    FlowTruth, Half, Metrics, NotificationTruth, Outcome, SAMPLES, SeenTruth, SwitchTruth,
-    TRUTH_SCHEMA, TRUTH_VERSION, Truth, VantageTruth,
-};
-use super::packet::{CE, Note, Packet, PacketKind};
+use super::outcome::{Half, Metrics, Outcome, SAMPLES};
+use super::packet::{CE, Packet, PacketKind};
 use super::port::{Port, Work};
 use crate::scenario::model::{NodeKind, Simulation};
+use crate::truth::{
+    FlowTruth, Note, Notifications, SeenTruth, SwitchTruth, TRUTH_SCHEMA, TRUTH_VERSION, Truth,
+    VantageTruth,
+};
 use crate::units::Ps;
 use fcn_wire::Kind;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
 
 /// What had been done by some moment.
 #[derive(Clone, Debug, Default)]
-struct Totals {
+pub struct Totals {
     at: Ps,
     /// By port.
     ports: Vec<Work>,
@@ -34,7 +35,8 @@ struct Totals {
 }
 
 impl Totals {
-    fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
+    /// What the connections and ports have done up to `at`.
+    pub fn at(at: Ps, connections: &[Connection], ports: &[Port]) -> Self {
         Self {
             at,
             ports: ports.iter().map(|port| port.worked(at)).collect(),
@@ -48,31 +50,31 @@ impl Totals {
 }
 
 /// The counts.
-pub struct Ledger<'s> {
+pub struct Recorder<'s> {
     simulation: &'s Simulation,
     vantage_points: Vec<VantageTruth>,
     /// By flow, at each vantage point.
     seen: Vec<Vec<SeenTruth>>,
-    /// By vantage point and what they say, levels apart.
-    notifications: BTreeMap<(usize, Note), NotificationTruth>,
+    notifications: Notifications,
     /// What each node did, switches only filled in.
     pub switches: Vec<SwitchTruth>,
     /// The figures that are known while packets pass.
-    metrics: Metrics,
-    interval: Ps,
+    pub metrics: Metrics,
+    /// Time between samples.
+    pub interval: Ps,
     /// Queues above their Kmax, and since when one was.
     above: usize,
     above_since: Ps,
     /// When the warm-up was over, and when half of the rest was.
-    warm: Totals,
-    half: Totals,
+    pub warm: Totals,
+    pub half: Totals,
     /// By flow: which node notified last, and when.
     notified_by: Vec<Option<(u32, Ps)>>,
     /// When a flow last got its last acknowledgement.
-    last_finished: Ps,
+    pub last_finished: Ps,
 }
 
-impl<'s> Ledger<'s> {
+impl<'s> Recorder<'s> {
     /// Nothing counted yet.
     pub fn new(simulation: &'s Simulation) -> Self {
         let vantage_points = simulation.vantage_points.iter();
@@ -94,7 +96,7 @@ impl<'s> Ledger<'s> {
         Self {
             seen: vec![at_points.collect(); simulation.flows.len()],
             vantage_points,
-            notifications: BTreeMap::new(),
+            notifications: Notifications::default(),
             switches: switches.collect(),
             metrics: Metrics {
                 queue_over_time: (0..SAMPLES as u64)
@@ -111,11 +113,6 @@ impl<'s> Ledger<'s> {
             last_finished: Ps(0),
             simulation,
         }
-    }
-
-    /// Time between samples.
-    pub const fn interval(&self) -> Ps {
-        self.interval
     }
 
     /// A packet passes a vantage point; `note` where it is a notification.
@@ -138,37 +135,10 @@ impl<'s> Ledger<'s> {
             *seen.packets_by_second.entry(second).or_default() += 1;
         }
         if let Some(note) = note {
-            let mut key = (vantage_point, note.clone());
-            let level = key.1.level.take();
             let flow = self.simulation.flows.get(note.flow as usize);
-            let entry = self.notifications.entry(key);
-            let truth = entry.or_insert_with(|| NotificationTruth {
-                vantage_point,
-                kind: note.kind.id().to_owned(),
-                notifier: note.notifier,
-                told: note.told,
-                sender: note.sender,
-                qp: note.qp.map(|(qp, _)| qp),
-                qp_side: note
-                    .qp
-                    .map(|(_, receiver)| if receiver { "receiver" } else { "sender" }.to_owned()),
-                flow_label: note.flow_label,
-                flow: flow.map(|flow| flow.name.clone()),
-                levels: BTreeMap::new(),
-                total: 0,
-                by_second: BTreeMap::new(),
-            });
-            truth.total += 1;
-            *truth.by_second.entry(second).or_default() += 1;
-            if let Some(level) = level {
-                *truth.levels.entry(level).or_default() += 1;
-            }
+            let flow = flow.map(|flow| &*flow.name);
+            self.notifications.count(vantage_point, second, note, flow);
         }
-    }
-
-    /// A node puts a packet on a link.
-    pub const fn sent(&mut self) {
-        self.metrics.packets += 1;
     }
 
     /// A node sends a notification about a flow.
@@ -176,39 +146,19 @@ impl<'s> Ledger<'s> {
         *self.metrics.notifications.entry(kind).or_default() += 1;
         let sent = &mut self.switches[node as usize].notified;
         *sent.entry(kind.id().to_owned()).or_default() += 1;
-        // CNPs come from the receiver, or translate what a switch has told.
+        // CNPs come from the receiver, or translate what a switch has notified.
         if kind != Kind::Cnp
             && let Some(last) = self.notified_by.get_mut(flow as usize)
         {
             let (by, at) = last.replace((node, now)).unwrap_or((node, now));
-            self.metrics.told_twice += u64::from(by != node && now.since(at) < EPISODE);
+            self.metrics.repeated += u64::from(by != node && now.since(at) < EPISODE);
         }
-    }
-
-    /// Everything that a flow had to send was acknowledged.
-    pub const fn finished(&mut self, now: Ps) {
-        self.last_finished = now;
-    }
-
-    /// The warm-up is over: what ports have sent before does not count.
-    pub fn warmed_up(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.warm = Totals::at(now, connections, ports);
-    }
-
-    /// Half of the time behind the warm-up is over: what changes from now on is drift.
-    pub fn half_counted(&mut self, now: Ps, connections: &[Connection], ports: &[Port]) {
-        self.half = Totals::at(now, connections, ports);
     }
 
     /// A switch marks a packet.
     pub fn marked(&mut self, node: u32) {
         self.metrics.marked += 1;
         self.switches[node as usize].marked += 1;
-    }
-
-    /// A packet is lost.
-    pub const fn lost(&mut self) {
-        self.metrics.lost += 1;
     }
 
     /// A switch sends a PFC frame.
@@ -261,11 +211,6 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// The sum of all senders' rates now.
-    pub fn sample(&mut self, now: Ps, rate: f64) {
-        self.metrics.rate_over_time.push((now, rate));
-    }
-
     /// The ground truth and the figures, at the end.
     pub fn close(mut self, name: &str, connections: Vec<Connection>, ports: &[Port]) -> Outcome {
         let simulation = self.simulation;
@@ -310,7 +255,7 @@ impl<'s> Ledger<'s> {
             epoch_ns: simulation.epoch,
             vantage_points: self.vantage_points,
             flows: flows.collect(),
-            notifications: self.notifications.into_values().collect(),
+            notifications: self.notifications.into_entries(),
             switches: switches.map(|(switch, _)| switch).collect(),
             findings: BTreeMap::new(),
         };

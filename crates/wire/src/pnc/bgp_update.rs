@@ -1,9 +1,9 @@
-//! A BGP UPDATE as a proxy node sends it within an AS: what `fcn_wire::pnc::bgp` reads.
+//! A BGP UPDATE as a proxy node sends it within an AS: what `crate::pnc::bgp` reads.
 
-use fcn_wire::pnc::Prefix;
-use fcn_wire::pnc::bgp::attribute::{FLAG_EXTENDED, MP_REACH, NEXT_HOP};
-use fcn_wire::pnc::bgp::{AFI_IPV4, AFI_IPV6, NhcRepr, SAFI_UNICAST};
-use fcn_wire::{Error, Layer, Result};
+use crate::pnc::Prefix;
+use crate::pnc::bgp::attribute::{FLAG_EXTENDED, MP_REACH, NEXT_HOP};
+use crate::pnc::bgp::{AFI_IPV4, AFI_IPV6, NhcRepr, SAFI_UNICAST};
+use crate::{Error, Layer, Result};
 use std::net::IpAddr;
 
 const TRANSITIVE: u8 = 0x40;
