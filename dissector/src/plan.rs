@@ -5,10 +5,10 @@
 //! that Wireshark frees with the packet.
 #![forbid(unsafe_code)]
 
-use crate::names::{F, P};
+use crate::names::{F, Node, P};
 use core::fmt;
-use fcn_wire::finding::{MAX_FINDINGS, Rule};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use fcn_wire::finding::{Findings, MAX_FINDINGS, Rule};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Octets in a data source: where an item of the tree points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,40 +35,16 @@ pub enum Anchor {
     /// The same in a tree that is shown. In one that is not, somewhere below the top level, where statistics of the
     /// protocol hierarchy take nothing for a layer of the packet.
     Aside,
-    /// Into the IPv6 option that begins there.
-    Ipv6Option(u32),
-    /// Into the Base Transport Header that begins there.
-    Bth(u32),
-    /// Into the InfiniBand packet that begins there.
-    InfiniBand(u32),
-    /// Into the MAC control frame that begins there.
-    MacControl(u32),
-    /// Into the LSP whose PDU length is there.
-    IsisLsp(u32),
-    /// To the IS-IS prefix whose entry begins there.
-    IsisPrefix(u32),
-    /// Into the OSPF packet that begins there.
-    Ospf(u32),
-    /// To the OSPFv2 prefix whose Extended Prefix TLV begins there.
-    Ospf2Prefix(u32),
-    /// To the OSPFv3 prefix whose TLV begins there.
-    Ospf3Prefix(u32),
-    /// To the OSPFv3 LSA whose LS type is there.
-    Ospf3Lsa(u32),
-    /// Into the BGP message that begins there.
-    Bgp(u32),
-    /// Into the BGP path attribute that begins there.
-    BgpAttribute(u32),
-    /// To the BGP prefix whose length is there.
-    BgpPrefix(u32),
+    /// To Wireshark's own item that begins there.
+    At(Node, u32),
 }
 
-/// A text in the plan's store.
+/// A text, or octets, in the plan's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Its first octet.
     pub start: u32,
-    /// Its length, without the NUL behind it.
+    /// Its length, without the NUL behind a text.
     pub len: u32,
 }
 
@@ -83,6 +59,41 @@ pub enum Mark {
     Hidden,
 }
 
+/// What an item of the tree is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A protocol.
+    Protocol(P),
+    /// A field.
+    Field(F),
+}
+
+/// What an item says; how that is written, its field's type tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// What the octets say that it points to.
+    Octets,
+    /// A number, a flag, an IPv4 address, or a span of time in nanoseconds. With a mask, the whole word.
+    Number(u64),
+    /// A text or an IPv6 address.
+    Stored(Stored),
+}
+
+/// An item of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its protocol or field.
+    pub what: What,
+    /// The octets that it points to.
+    pub at: At,
+    /// What it says.
+    pub value: Value,
+    /// How it is shown.
+    pub mark: Mark,
+    /// Whether what follows goes into it.
+    pub opens: bool,
+}
+
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -90,32 +101,10 @@ pub enum Op {
     Goto(Anchor),
     /// Go there where the place asked for just before is not in the tree.
     OrGoto(Anchor),
-    /// Add a protocol and open it.
-    Protocol(P, At, Mark),
-    /// Add a field and open it.
-    Open(F, At),
-    /// The same, of what does not stand in the packet.
-    OpenGenerated(F, At),
-    /// Add a number and open it, for its parts.
-    OpenUint(F, At, u32),
+    /// Add an item.
+    Add(Item),
     /// Close what was opened last.
     Close,
-    /// Add a number. With a mask, `value` is the whole word.
-    Uint(F, At, u32, Mark),
-    /// Add a number of more than 32 bits.
-    Uint64(F, At, u64, Mark),
-    /// Add a span of time, in nanoseconds.
-    Span(F, At, i64, Mark),
-    /// Add a flag. With a mask, `value` is the whole word.
-    Flag(F, At, u32, Mark),
-    /// Add an IPv4 address.
-    Ipv4(F, At, Ipv4Addr, Mark),
-    /// Add an IPv6 address, from the store.
-    Ipv6(F, At, u32, Mark),
-    /// Add octets of the packet.
-    Bytes(F, At),
-    /// Add a text.
-    Text(F, At, Stored, Mark),
     /// Replace the text of the item added last.
     Label(Stored),
     /// Append to the text of the item added last.
@@ -138,7 +127,7 @@ pub struct Plan<'m> {
     ops: &'m mut [Op],
     len: usize,
     store: &'m mut [u8],
-    stored: usize,
+    used: usize,
     lost: usize,
     quoted: bool,
     findings: usize,
@@ -152,7 +141,7 @@ impl<'m> Plan<'m> {
             ops,
             len: 0,
             store,
-            stored: 0,
+            used: 0,
             lost: 0,
             quoted: false,
             findings: 0,
@@ -198,9 +187,8 @@ impl<'m> Plan<'m> {
     /// Says how many findings were left out.
     pub fn say_left_out(&mut self, here: At) {
         if let Ok(count @ 1..) = u32::try_from(self.left_out) {
-            self.push(Op::Goto(Anchor::Aside));
-            let field = F::FcnFindingLeftOut;
-            self.push(Op::Uint(field, here, count, Mark::Generated));
+            self.aside();
+            self.generated(F::FcnFindingLeftOut, here, count);
         }
     }
 
@@ -232,8 +220,8 @@ impl<'m> Plan<'m> {
     }
 
     /// Stores a text, followed by a NUL, cut where it is too long.
-    pub fn text(&mut self, text: fmt::Arguments<'_>) -> Stored {
-        let start = self.stored;
+    pub fn store_text(&mut self, text: fmt::Arguments<'_>) -> Stored {
+        let start = self.used;
         let room = self
             .store
             .get_mut(start..)
@@ -253,39 +241,114 @@ impl<'m> Plan<'m> {
         let _ = fmt::write(&mut line, text);
         let len = line.len;
         self.store[start + len] = 0;
-        self.stored = start + len + 1;
+        self.used = start + len + 1;
         Stored {
             start: u32::try_from(start).unwrap_or(0),
             len: u32::try_from(len).unwrap_or(0),
         }
     }
 
-    /// Adds a number that stands in the packet.
-    pub fn uint(&mut self, field: F, at: At, value: impl Into<u32>) {
-        self.push(Op::Uint(field, at, value.into(), Mark::Plain));
+    /// Goes below everything else, at top level.
+    pub fn root(&mut self) {
+        self.push(Op::Goto(Anchor::Root));
     }
 
-    /// Adds a flag that stands in the packet; `word` is the word that holds it.
-    pub fn flag(&mut self, field: F, at: At, word: impl Into<u32>) {
-        self.push(Op::Flag(field, at, word.into(), Mark::Plain));
+    /// Goes to [`Anchor::Aside`].
+    pub fn aside(&mut self) {
+        self.push(Op::Goto(Anchor::Aside));
+    }
+
+    /// Goes to Wireshark's own item that begins at `start`.
+    pub fn goto(&mut self, node: Node, start: usize) {
+        self.push(Op::Goto(Anchor::At(node, at(start, 0).start)));
+    }
+
+    /// Goes there where the place asked for just before is not in the tree.
+    pub fn or_goto(&mut self, node: Node, start: usize) {
+        self.push(Op::OrGoto(Anchor::At(node, at(start, 0).start)));
+    }
+
+    fn item(&mut self, what: What, at: At, value: Value, mark: Mark, opens: bool) {
+        self.push(Op::Add(Item {
+            what,
+            at,
+            value,
+            mark,
+            opens,
+        }));
+    }
+
+    fn field(&mut self, field: F, at: At, value: Value, mark: Mark) {
+        self.item(What::Field(field), at, value, mark, false);
+    }
+
+    /// Adds a protocol and opens it.
+    pub fn protocol(&mut self, protocol: P, at: At, mark: Mark) {
+        self.item(What::Protocol(protocol), at, Value::Octets, mark, true);
+    }
+
+    /// Adds a field and opens it.
+    pub fn open(&mut self, field: F, at: At, mark: Mark) {
+        self.item(What::Field(field), at, Value::Octets, mark, true);
+    }
+
+    /// Adds a number and opens it, for its parts.
+    pub fn open_word(&mut self, field: F, at: At, word: impl Into<u64>) {
+        let value = Value::Number(word.into());
+        self.item(What::Field(field), at, value, Mark::Plain, true);
+    }
+
+    /// Closes what was opened last.
+    pub fn close(&mut self) {
+        self.push(Op::Close);
+    }
+
+    /// Adds a number or a flag that stands in the packet; of a part of a word, the whole word.
+    pub fn add(&mut self, field: F, at: At, value: impl Into<u64>) {
+        self.field(field, at, Value::Number(value.into()), Mark::Plain);
+    }
+
+    /// Adds a number, a flag or a span of time that does not stand in the packet.
+    pub fn generated(&mut self, field: F, at: At, value: impl Into<u64>) {
+        self.field(field, at, Value::Number(value.into()), Mark::Generated);
+    }
+
+    /// Adds octets of the packet.
+    pub fn octets(&mut self, field: F, at: At) {
+        self.field(field, at, Value::Octets, Mark::Plain);
+    }
+
+    /// Adds a text that does not stand in the packet.
+    pub fn text(&mut self, field: F, at: At, text: fmt::Arguments<'_>) {
+        let stored = self.store_text(text);
+        self.stored(field, at, stored, Mark::Generated);
+    }
+
+    /// Adds a text that is in the store.
+    pub fn stored(&mut self, field: F, at: At, text: Stored, mark: Mark) {
+        self.field(field, at, Value::Stored(text), mark);
     }
 
     /// Adds an address, as the field of its family.
     pub fn address(&mut self, (v4, v6): (F, F), at: At, address: IpAddr, mark: Mark) {
         match address {
-            IpAddr::V4(address) => self.push(Op::Ipv4(v4, at, address, mark)),
+            IpAddr::V4(address) => {
+                let bits = Value::Number(address.to_bits().into());
+                self.field(v4, at, bits, mark);
+            }
             IpAddr::V6(address) => self.ipv6(v6, at, address, mark),
         }
     }
 
     /// Adds an IPv6 address.
-    pub fn ipv6(&mut self, field: F, at: At, address: Ipv6Addr, mark: Mark) {
-        let start = self.stored;
+    pub fn ipv6(&mut self, field: F, here: At, address: Ipv6Addr, mark: Mark) {
+        let start = self.used;
         match self.store.get_mut(start..start + 16) {
             Some(place) => {
                 place.copy_from_slice(&address.octets());
-                self.stored += 16;
-                self.push(Op::Ipv6(field, at, u32::try_from(start).unwrap_or(0), mark));
+                self.used += 16;
+                let At { start, len } = at(start, 16);
+                self.stored(field, here, Stored { start, len }, mark);
             }
             None => self.lost += 1,
         }
@@ -293,14 +356,21 @@ impl<'m> Plan<'m> {
 
     /// Replaces the text of the item added last.
     pub fn label(&mut self, text: fmt::Arguments<'_>) {
-        let stored = self.text(text);
+        let stored = self.store_text(text);
         self.push(Op::Label(stored));
     }
 
     /// Appends to the text of the item added last.
     pub fn append(&mut self, text: fmt::Arguments<'_>) {
-        let stored = self.text(text);
+        let stored = self.store_text(text);
         self.push(Op::Append(stored));
+    }
+
+    /// Adds expert info for every finding; their offsets are counted from `base`.
+    pub fn experts(&mut self, findings: &Findings, base: usize) {
+        for finding in findings {
+            self.expert(finding.rule, at(base + finding.offset, finding.len));
+        }
     }
 
     /// Adds expert info for `rule`, in the rule's own words.
@@ -318,7 +388,7 @@ impl<'m> Plan<'m> {
     /// Adds expert info for `rule` that ends with `detail`.
     pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
         let info = rule.info();
-        let stored = self.text(format_args!("{}: {detail} [{}]", info.text, info.section));
+        let stored = self.store_text(format_args!("{}: {detail} [{}]", info.text, info.section));
         self.found(Op::Expert(rule, at, stored));
     }
 }
@@ -390,15 +460,15 @@ mod tests {
         let mut ops = [Op::Close; 4];
         let mut store = [0xFF; 12];
         let mut plan = Plan::new(&mut ops, &mut store);
-        let a = plan.text(format_args!("abc"));
-        let b = plan.text(format_args!("→→→"));
+        let a = plan.store_text(format_args!("abc"));
+        let b = plan.store_text(format_args!("→→→"));
         assert_eq!((a.len, b.len), (3, 6));
         assert_eq!(&plan.store()[..4], b"abc\0");
         assert_eq!(
             &plan.store()[b.start as usize..b.start as usize + 7],
             "→→\0".as_bytes()
         );
-        assert_eq!(plan.text(format_args!("x")), NO_TEXT);
+        assert_eq!(plan.store_text(format_args!("x")), NO_TEXT);
         assert_eq!(plan.lost(), 1);
     }
 

@@ -2,19 +2,16 @@
 
 use crate::memory::{DataContext, Linked, NoticeContext};
 use crate::names::F;
-use crate::plan::{Anchor, Mark, Op, Plan, at};
+use crate::plan::{Mark, Plan, at};
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
 pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
     let here = at(start, 0);
-    let frame = |plan: &mut Plan<'_>, field: F, number: u32| {
-        plan.push(Op::Uint(field, here, number, Mark::Generated));
-    };
-    let linked = |plan: &mut Plan<'_>, fields: (F, F), to: Option<Linked>| {
+    let linked = |plan: &mut Plan<'_>, (frame, delay): (F, F), to: Option<Linked>| {
         if let Some(to) = to {
-            frame(plan, fields.0, to.frame);
-            plan.push(Op::Span(fields.1, here, to.delay, Mark::Generated));
+            plan.generated(frame, here, to.frame);
+            plan.generated(delay, here, to.delay.cast_unsigned());
         }
     };
     if let Some(sender) = context.flow_sender {
@@ -22,9 +19,8 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
         plan.address(fields, here, sender, Mark::Generated);
     }
     if let Some((qp, by)) = context.sender_qp {
-        plan.push(Op::Uint(F::FcnSenderQp, here, qp.get(), Mark::Generated));
-        let by = plan.text(format_args!("{}", by.id()));
-        plan.push(Op::Text(F::FcnSenderQpBy, here, by, Mark::Generated));
+        plan.generated(F::FcnSenderQp, here, qp.get());
+        plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));
     }
     linked(plan, (F::FcnData, F::FcnDataDelay), context.data);
     let marked = context.data.filter(|_| context.answers);
@@ -32,41 +28,34 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
     let translation = (F::FcnTranslates, F::FcnTranslationDelay);
     linked(plan, translation, context.translates);
     if let Some(by) = context.translated_by {
-        frame(plan, F::FcnTranslatedBy, by);
+        plan.generated(F::FcnTranslatedBy, here, by);
     }
-    let span = context.interval.and_then(|span| i64::try_from(span).ok());
-    if let Some(span) = span {
-        plan.push(Op::Span(F::FcnInterval, here, span, Mark::Generated));
+    let is_span = |span: &u64| i64::try_from(*span).is_ok();
+    if let Some(span) = context.interval.filter(is_span) {
+        plan.generated(F::FcnInterval, here, span);
     }
     for (field, rate) in [
         (F::FcnRateBefore, context.rate_before),
         (F::FcnRateAfter, context.rate_after),
     ] {
         if let Some(rate) = rate {
-            plan.push(Op::Uint64(field, here, rate, Mark::Generated));
+            plan.generated(field, here, rate);
         }
     }
     if let Some(verdict) = context.verdict {
-        let answer = plan.text(format_args!("{}", verdict.answer.id()));
-        plan.push(Op::Text(F::FcnVerdict, here, answer, Mark::Generated));
-        let evidence = plan.text(format_args!("{}", verdict.evidence));
-        plan.push(Op::Text(F::FcnEvidence, here, evidence, Mark::Generated));
-        plan.push(Op::Uint(
-            F::FcnMeasured,
-            here,
-            verdict.measured,
-            Mark::Generated,
-        ));
+        plan.text(F::FcnVerdict, here, format_args!("{}", verdict.answer.id()));
+        plan.text(F::FcnEvidence, here, format_args!("{}", verdict.evidence));
+        plan.generated(F::FcnMeasured, here, verdict.measured);
     }
     if context.flows_forgotten > 0 {
-        let said = plan.text(format_args!(
-            "the data that it is about may be among the flows that had to be forgotten ({})",
-            context.flows_forgotten
-        ));
-        plan.push(Op::Text(F::FcnForgotten, here, said, Mark::Generated));
+        let count = context.flows_forgotten;
+        let why = format_args!(
+            "the data that it is about may be among the flows that had to be forgotten ({count})"
+        );
+        plan.text(F::FcnForgotten, here, why);
     }
     if let Some(first) = context.copy_of {
-        frame(plan, F::FcnCopyOf, first);
+        plan.generated(F::FcnCopyOf, here, first);
     }
     for rule in context.broken.into_iter().flatten() {
         plan.expert(rule, here);
@@ -75,22 +64,16 @@ pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
 
 /// Plans the word that what was known about a notification had to be forgotten.
 pub fn forgotten(plan: &mut Plan<'_>, start: usize) {
-    let said = plan.text(format_args!(
-        "too many notifications came after this one to remember what it was about"
-    ));
-    plan.push(Op::Text(
-        F::FcnForgotten,
-        at(start, 0),
-        said,
-        Mark::Generated,
-    ));
+    let why =
+        format_args!("too many notifications came after this one to remember what it was about");
+    plan.text(F::FcnForgotten, at(start, 0), why);
 }
 
 /// Plans what a data frame led to. Its packet stands at `start` in the data source.
 pub fn data(plan: &mut Plan<'_>, context: &DataContext, start: usize) {
     let here = at(start, 0);
-    plan.push(Op::Goto(Anchor::Aside));
-    plan.push(Op::OpenGenerated(F::FcnDataNode, here));
+    plan.aside();
+    plan.open(F::FcnDataNode, here, Mark::Generated);
     match context.count {
         0 => plan.label(format_args!("Congestion notification: data beside one")),
         1 => plan.label(format_args!(
@@ -103,7 +86,7 @@ pub fn data(plan: &mut Plan<'_>, context: &DataContext, start: usize) {
         )),
     }
     for frame in context.led.into_iter().filter(|frame| *frame != 0) {
-        plan.push(Op::Uint(F::FcnNotifiedBy, here, frame, Mark::Generated));
+        plan.generated(F::FcnNotifiedBy, here, frame);
     }
     if let Some(rule) = context.rule {
         plan.expert(rule, here);

@@ -1,11 +1,9 @@
 //! The memory at Wireshark's side: hands it each frame once, asks it what is known, and clears it for another file. What
 //! is remembered is `crate::memory`'s business.
-//!
-//! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
 
 use super::compat::{self, BoolPreference};
 use super::packet::{Packet, Tvb};
-use super::{guard, ids, sys};
+use super::{PerFile, guard, ids, sys};
 use crate::memory::{Context, Limits, Memory, Seen, Settings};
 use crate::names::P;
 use crate::plan::ColumnText;
@@ -18,10 +16,8 @@ use fcn_observe::{FlowKey, RowKey, access};
 use fcn_wire::notification::Gist;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, LinkType};
-use std::sync::{Mutex, MutexGuard};
 
-/// Nothing before the first frame of a file. Wireshark dissects on one thread; the lock is never waited for.
-static MEMORY: Mutex<Option<Box<Memory>>> = Mutex::new(None);
+static MEMORY: PerFile<Memory> = PerFile::new();
 
 /// Preferences, which Wireshark writes between packets.
 static CORRELATE: BoolPreference = compat::preference(true);
@@ -34,16 +30,6 @@ static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
 const DEFAULT_WINDOW: u32 = 1000;
 /// What a window's steps hold is counted in 32 bits: at 400 Gbit/s, that of a second and no more.
 const LONGEST_WINDOW: u32 = 1_000_000;
-
-/// The memory, locked. One that a panic of ours left behind is dropped: what it knows may be half of what it should.
-fn locked() -> MutexGuard<'static, Option<Box<Memory>>> {
-    MEMORY.lock().unwrap_or_else(|poisoned| {
-        MEMORY.clear_poison();
-        let mut memory = poisoned.into_inner();
-        *memory = None;
-        memory
-    })
-}
 
 /// Whether frames are remembered.
 pub fn is_on() -> bool {
@@ -81,7 +67,7 @@ pub fn passed(seen: Seen, frame: &Frame<'_>) {
 
 /// Calls no C: for use within [`guard`].
 fn with(work: impl FnOnce(&mut Memory)) {
-    let mut memory = locked();
+    let mut memory = MEMORY.locked();
     let memory = memory.get_or_insert_with(|| Box::new(Memory::new(settings().0, Limits::DEFAULT)));
     work(memory);
 }
@@ -91,17 +77,20 @@ pub fn context(frame: u32) -> Option<Context> {
     if !is_on() {
         return None;
     }
-    locked().as_ref()?.context(frame)
+    MEMORY.locked().as_ref()?.context(frame)
 }
 
 /// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`].
 pub fn flow_of(gist: &Gist) -> Option<FlowKey> {
-    locked().as_ref()?.flow_of(&RowKey::of(gist, None), gist)
+    MEMORY
+        .locked()
+        .as_ref()?
+        .flow_of(&RowKey::of(gist, None), gist)
 }
 
-/// Forgets everything: another file, or new preferences. Called by Wireshark.
-pub unsafe extern "C" fn forget() {
-    guard(|| *locked() = None);
+/// Forgets everything: another file, or new preferences.
+pub fn forget() {
+    MEMORY.forget();
 }
 
 /// Settings by the preferences, and what is wrong with those.

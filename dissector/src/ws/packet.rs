@@ -25,25 +25,25 @@ pub struct Call<'p> {
     pub packet: Packet<'p>,
     /// Where it is to be shown.
     pub tree: Tree<'p>,
-    data: *mut c_void,
+    pub(super) data: *mut c_void,
 }
 
-/// Makes callbacks for Wireshark of functions that take a [`Call`].
-macro_rules! callbacks {
-    ($($(#[$doc:meta])* $name:ident => $work:path;)+) => { $(
-        $(#[$doc])*
-        pub unsafe extern "C" fn $name(
+/// Makes a callback for Wireshark of a function that takes a [`Call`], and what else stands behind it.
+macro_rules! callback {
+    ($work:path $(, $more:expr)*) => {{
+        unsafe extern "C" fn callback(
             tvb: *mut $crate::ws::sys::tvbuff_t,
             pinfo: *mut $crate::ws::sys::packet_info,
             tree: *mut $crate::ws::sys::proto_tree,
             data: *mut core::ffi::c_void,
         ) -> core::ffi::c_int {
             // SAFETY: Wireshark calls with live pointers, and nothing of them is kept.
-            $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) })
+            $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) } $(, $more)*)
         }
-    )+ };
+        callback
+    }};
 }
-pub(super) use callbacks;
+pub(super) use callback;
 
 impl<'p> Call<'p> {
     /// # Safety

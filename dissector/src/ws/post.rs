@@ -3,7 +3,7 @@
 use super::draw::{add_protocol, draw};
 use super::messages::show_broken;
 use super::notes::{self, Notes};
-use super::packet::{Call, Packet, Tree, callbacks};
+use super::packet::{Call, Packet, Tree};
 use super::seen::{Note, NoteKind};
 use super::wrappers::take_plain;
 use super::{guard, ids, memory, routing, taps};
@@ -12,7 +12,7 @@ use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{Mark, Op, Plan, at};
 use crate::show::{
-    self, Heard, MessageAt, OptionNoted, ROCE_ROOM, SUMMARY_ROOM, Told, options_room,
+    self, Heard, OptionNoted, PayloadAt, ROCE_ROOM, SUMMARY_ROOM, Told, options_room,
 };
 use core::ffi::c_int;
 use fcn_observe::broken::Broken;
@@ -23,12 +23,8 @@ use fcn_wire::notification::Gist;
 /// Octets of a UDP header.
 const UDP_HEADER_LEN: usize = 8;
 
-callbacks! {
-    /// The postdissector.
-    post => finish;
-}
-
-fn finish(call: Call<'_>) -> c_int {
+/// The postdissector's work.
+pub fn post(call: Call<'_>) -> c_int {
     let (packet, tree) = (call.packet, call.tree);
     let plain = take_plain(call);
     let mut all = None;
@@ -46,7 +42,7 @@ fn finish(call: Call<'_>) -> c_int {
     for seen in all.iter() {
         match seen.kind {
             NoteKind::Roce if !seen.returned && !seen.quoted => seen.set_columns(packet),
-            NoteKind::Broken(_) => show_broken(packet, tree, &seen),
+            NoteKind::Broken(protocol) => show_broken(call, &seen, protocol),
             NoteKind::Options {
                 hop_by_hop,
                 fast: true,
@@ -116,14 +112,14 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
         _ if seen.quoted => return None,
         NoteKind::Roce if !seen.is_any_cnp() => return None,
         NoteKind::Broken(_) if !packet.is_plain_udp() => return None,
-        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.start),
+        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.at.start),
         NoteKind::Options { .. } | NoteKind::MacControl | NoteKind::Void => return None,
         NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-            (Known::Udp, seen.start.checked_sub(UDP_HEADER_LEN)?)
+            (Known::Udp, seen.at.start.checked_sub(UDP_HEADER_LEN)?)
         }
     };
     let profile = seen.profile(packet);
-    let (source, _) = seen.addresses?;
+    let (source, _) = seen.at.addresses?;
     guard(|| show::broken(&seen.scene(packet, &profile), place, known, source)).flatten()
 }
 
@@ -140,15 +136,11 @@ fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Gist> {
     let profile = seen.profile(packet);
     let options = seen
         .counterpart(packet, Note::is_fast_option)
-        .and_then(|option| (option.ds.bytes()).get(option.start..option.start + option.captured));
-    let place = MessageAt {
-        payload: seen.start,
-        captured: seen.captured,
-        reported: seen.reported,
-        addresses: seen.addresses,
-        options,
-    };
-    guard(|| show::gist(&seen.scene(packet, &profile), &place)).flatten()
+        .and_then(|option| {
+            let rest = option.ds.bytes().get(option.at.start..)?;
+            rest.get(..option.at.captured)
+        });
+    guard(|| show::gist(&seen.scene(packet, &profile), &seen.at, options)).flatten()
 }
 
 /// Has the frame remembered for its innermost message, if it is dissected for the first time.
@@ -160,8 +152,11 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     let inner = seen.ds.bytes();
     if let Some(gist) = gist(packet, seen) {
         guard(|| {
-            let payload = inner.get(seen.start..seen.start + seen.captured);
-            let port = seen.start.checked_sub(UDP_HEADER_LEN);
+            let PayloadAt {
+                start, captured, ..
+            } = seen.at;
+            let payload = inner.get(start..start + captured);
+            let port = start.checked_sub(UDP_HEADER_LEN);
             let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
             let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
             memory::notified(visit, &gist, port, payload.unwrap_or_default());
@@ -175,11 +170,11 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             if let Some(link) = link {
                 let mut whole = Frame::empty(&profile);
                 whole.renew(inner, scene.wire_len, link);
-                if whole.datagram().map(Datagram::payload_at) == Some(seen.start) {
+                if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
                     return memory::passed(visit, &whole);
                 }
             }
-            if let Some(frame) = show::frame(&scene, &seen.roce_at(OptionNoted::No)) {
+            if let Some(frame) = show::frame(&scene, &seen.at) {
                 memory::passed(visit, &frame);
             }
         });
@@ -215,10 +210,10 @@ fn add_plan<'p>(
 /// Adds what is the same for every kind of notification.
 fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &Told) {
     add_plan(packet, tree, seen, SUMMARY_ROOM, |plan| {
-        show::summary(plan, told, seen.start, seen.captured);
+        show::summary(plan, told, at(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
-            Some(Context::Notice(context)) => show::context::notice(plan, &context, seen.start),
-            Some(Context::Forgotten) => show::context::forgotten(plan, seen.start),
+            Some(Context::Notice(context)) => show::context::notice(plan, &context, seen.at.start),
+            Some(Context::Forgotten) => show::context::forgotten(plan, seen.at.start),
             Some(Context::Data(_)) | None => {}
         }
     });
@@ -231,7 +226,7 @@ fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>
         && let Some(Some(Context::Data(context))) = guard(|| memory::context(number))
     {
         add_plan(packet, tree, &seen, SUMMARY_ROOM, |plan| {
-            show::context::data(plan, &context, seen.start);
+            show::context::data(plan, &context, seen.at.start);
         });
     }
 }
@@ -241,7 +236,13 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
     let mut has_fast = false;
     for seen in all.iter().filter(|seen| !seen.quoted) {
         let add = |protocol, mark| {
-            add_protocol(tree, protocol, seen.ds, (seen.start, seen.captured), mark);
+            add_protocol(
+                tree,
+                protocol,
+                seen.ds,
+                (seen.at.start, seen.at.captured),
+                mark,
+            );
         };
         match seen.kind {
             NoteKind::Roce => add(P::Roce, Mark::Hidden),
@@ -251,7 +252,7 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
             }
             _ => {}
         }
-        let is_cnp = seen.captured > 0 && seen.is_cnp();
+        let is_cnp = seen.at.captured > 0 && seen.is_cnp();
         if is_cnp && matches!(seen.cnp_text(packet), Some((P::Cnp, _))) {
             add(P::Cnp, Mark::Plain);
         }
@@ -270,7 +271,7 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
         | NoteKind::Proxy
         | NoteKind::Wan
         | NoteKind::Broken(_) => ROCE_ROOM,
-        NoteKind::Options { .. } => options_room(seen.captured),
+        NoteKind::Options { .. } => options_room(seen.at.captured),
     };
     let profile = seen.profile(packet);
     let fast = match seen.kind {
@@ -287,18 +288,14 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
                 show::options(plan, &scene, &place);
             }
             NoteKind::MacControl => {
-                let end = (seen.start + seen.captured).min(scene.bytes.len());
-                let frame = scene.bytes.get(seen.start..end).unwrap_or_default();
-                let cut = seen.captured < seen.reported;
-                show::mac_control(plan, frame, cut, destination, seen.start);
+                show::mac_control(plan, &scene, &seen.at, destination);
             }
             NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-                let source = seen.addresses.map(|(source, _)| source);
-                show::around(plan, &scene, seen.start, source);
+                show::around(plan, &scene, &seen.at);
             }
             NoteKind::Void => {}
         }
-        plan.say_left_out(at(seen.start, 0));
+        plan.say_left_out(at(seen.at.start, 0));
     });
     // A CNP's own line says so whoever looks; for data the ICRC is computed only where details are asked for.
     let is_data = seen.kind == NoteKind::Roce && !seen.quoted && !seen.is_cnp();

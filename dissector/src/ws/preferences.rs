@@ -1,7 +1,8 @@
 //! Code points and switches as preferences.
 
 use super::compat::{self, BoolPreference};
-use super::handles::{Handle, ROCE, ROCE_PORT, UDP_PORT};
+use super::handles::{Handle, ROCE_PORT, UDP_PORT};
+use super::wrappers::ROCE;
 use super::{ids, sys};
 use crate::names::P;
 use core::ffi::CStr;
@@ -118,21 +119,24 @@ fn say(text: &CStr) {
 
 /// A message's port, which Wireshark itself keeps as a preference.
 pub struct Port {
+    pub protocol: P,
     module: &'static CStr,
     /// Its name in a profile.
     name: &'static str,
-    default: u16,
+    pub default: u16,
     pub handle: Handle,
 }
 
 pub static PORTS: [Port; 2] = [
     Port {
+        protocol: P::ProxyCn,
         module: c"proxycn",
         name: "proxy_cn_port",
         default: Profile::DEFAULT.proxy_cn_port,
         handle: Handle::new(ptr::null_mut()),
     },
     Port {
+        protocol: P::WanFcn,
         module: c"wanfcn",
         name: "wan_fcn_port",
         default: Profile::DEFAULT.wan_fcn_port,

@@ -4,8 +4,8 @@ use super::{
     Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix,
     open, verdict,
 };
-use crate::names::{F, P};
-use crate::plan::{Anchor, Mark, Op, Plan};
+use crate::names::{F, Node, P};
+use crate::plan::{Mark, Plan};
 use fcn_wire::finding::Findings;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::pnc::bgp::{self, Attribute, Messages, Nhc, Update, attribute};
@@ -57,13 +57,11 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
             told.left_out.attributes += 1;
             continue;
         }
-        plan.push(Op::Goto(Anchor::BgpAttribute(
-            message.offset(attribute.offset),
-        )));
-        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(update))));
+        plan.goto(Node::BgpAttribute, message.start + attribute.offset);
+        plan.or_goto(Node::Bgp, message.start + update);
         let end = attribute.value_offset + attribute.value.len();
         let whole = message.place(attribute.offset, end - attribute.offset);
-        plan.push(Op::Protocol(P::Pnc, whole, Mark::Plain));
+        plan.protocol(P::Pnc, whole, Mark::Plain);
         let read_as = Nhc::new_checked(&attribute);
         let code = profile.bgp_pnc_characteristic;
         let name = P::Pnc.def().name;
@@ -78,7 +76,7 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
             Err(_) if attribute.value.is_empty() => {}
             Err(_) => {
                 let here = message.place(attribute.value_offset, attribute.value.len());
-                plan.push(Op::Bytes(F::PncNhcUnread, here));
+                plan.octets(F::PncNhcUnread, here);
             }
         }
         told.experts(plan, message, (findings, 0), |finding| {
@@ -102,8 +100,8 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
             1 + usize::from(prefix.bits()).div_ceil(8)
         });
         let here = message.place(found.offset, len);
-        plan.push(Op::Goto(Anchor::BgpPrefix(here.start)));
-        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(found.container))));
+        plan.goto(Node::BgpPrefix, message.start + found.offset);
+        plan.or_goto(Node::Bgp, message.start + found.container);
         open(plan, here, &found);
         verdict(plan, here, &found);
         // The same walk gives the same findings under the same numbers.
@@ -120,11 +118,11 @@ fn read(
     told: &mut Told,
 ) {
     let start = nhc.offset;
-    plan.uint(F::PncNhcAfi, message.place(start, 2), nhc.afi);
-    plan.uint(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
+    plan.add(F::PncNhcAfi, message.place(start, 2), nhc.afi);
+    plan.add(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
     let hop = nhc.next_hop;
     let len = u32::try_from(hop.len()).unwrap_or(u32::MAX);
-    plan.uint(F::PncNhcHopLength, message.place(start + 3, 1), len);
+    plan.add(F::PncNhcHopLength, message.place(start + 3, 1), len);
     let here = message.place(start + 4, hop.len());
     match address_of(hop) {
         Some(address) => {
@@ -132,7 +130,7 @@ fn read(
             plan.address(fields, here, address, Mark::Plain);
         }
         None if hop.is_empty() => {}
-        None => plan.push(Op::Bytes(F::PncNhcHop, here)),
+        None => plan.octets(F::PncNhcHop, here),
     }
     for one in nhc.characteristics().filter_map(Result::ok) {
         if *shown >= MAX_CHARACTERISTICS {
@@ -142,7 +140,11 @@ fn read(
         *shown += 1;
         let at = one.offset;
         let len = one.value.len();
-        plan.push(Op::Open(F::PncCharacteristic, message.place(at, 4 + len)));
+        plan.open(
+            F::PncCharacteristic,
+            message.place(at, 4 + len),
+            Mark::Plain,
+        );
         if one.code == message.profile.bgp_pnc_characteristic {
             plan.append(format_args!(": {} ({})", P::Pnc.def().name, one.code));
         } else if let Some(name) = bgp::characteristic_name(one.code) {
@@ -150,19 +152,16 @@ fn read(
         } else {
             plan.append(format_args!(": code {}", one.code));
         }
-        plan.uint(F::PncCharacteristicCode, message.place(at, 2), one.code);
+        plan.add(F::PncCharacteristicCode, message.place(at, 2), one.code);
         let value_len = u32::try_from(len).unwrap_or(u32::MAX);
-        plan.uint(
+        plan.add(
             F::PncCharacteristicLength,
             message.place(at + 2, 2),
             value_len,
         );
         if len > 0 {
-            plan.push(Op::Bytes(
-                F::PncCharacteristicValue,
-                message.place(at + 4, len),
-            ));
+            plan.octets(F::PncCharacteristicValue, message.place(at + 4, len));
         }
-        plan.push(Op::Close);
+        plan.close();
     }
 }

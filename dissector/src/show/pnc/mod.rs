@@ -8,8 +8,8 @@ mod igp;
 #[cfg(test)]
 mod tests;
 
-use crate::names::{F, P};
-use crate::plan::{Anchor, At, Mark, Op, Plan, at};
+use crate::names::{F, Node, P};
+use crate::plan::{At, Mark, Plan, at};
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Advertisement, Protocol, Walk, walk_checked, walk_within};
@@ -46,10 +46,6 @@ impl Routing<'_> {
     /// A place in the data source.
     fn place(&self, offset: usize, len: usize) -> At {
         at(self.start + offset, len)
-    }
-
-    fn offset(&self, offset: usize) -> u32 {
-        self.place(offset, 0).start
     }
 
     fn lacks_pnc(&self, found: &Advertisement<'_>) -> bool {
@@ -200,7 +196,7 @@ const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 
 /// Opens the item of one prefix.
 fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
-    plan.push(Op::Protocol(P::Pnc, place, Mark::Plain));
+    plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
     let said = match (found.pnc, found.carrier, found.flag_offset) {
         _ if found.ignored => "ignored with its LSA, which is malformed",
@@ -221,15 +217,13 @@ fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
 /// Adds the prefix itself and the verdict.
 fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
     if let Some(prefix) = found.prefix {
-        let text = plan.text(format_args!("{prefix}"));
-        plan.push(Op::Text(F::PncPrefix, place, text, Mark::Generated));
+        plan.text(F::PncPrefix, place, format_args!("{prefix}"));
         let fields = (F::PncPrefix4, F::PncPrefix6);
         plan.address(fields, place, prefix.address(), Mark::Hidden);
     }
     let is_bgp = found.protocol() == Protocol::Bgp;
     if found.carrier.is_some() && (is_bgp || found.flag_offset.is_some()) {
-        let capable = u32::from(found.pnc);
-        plan.push(Op::Flag(F::PncCapable, place, capable, Mark::Generated));
+        plan.generated(F::PncCapable, place, found.pnc);
     }
 }
 
@@ -264,19 +258,19 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
         open_message(plan, message, (0, message.bytes.len()));
     }
     for (field, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        plan.push(Op::Uint(field, message.place(0, 0), count, Mark::Generated));
+        plan.generated(field, message.place(0, 0), count as u64);
     }
     plan.say_left_out(message.place(0, 0));
 }
 
 fn open_message(plan: &mut Plan<'_>, message: &Routing<'_>, (from, len): (usize, usize)) {
-    plan.push(Op::Goto(match message.protocol {
-        Protocol::IsIs => Anchor::IsisLsp(message.offset(igp::LSP_ITEM)),
-        Protocol::Ospf2 | Protocol::Ospf3 => Anchor::Ospf(message.offset(0)),
-        Protocol::Bgp => Anchor::Bgp(message.offset(from)),
-    }));
-    plan.push(Op::Protocol(P::Pnc, message.place(from, len), Mark::Plain));
+    let (node, offset) = match message.protocol {
+        Protocol::IsIs => (Node::IsisLsp, igp::LSP_ITEM),
+        Protocol::Ospf2 | Protocol::Ospf3 => (Node::Ospf, 0),
+        Protocol::Bgp => (Node::Bgp, from),
+    };
+    plan.goto(node, message.start + offset);
+    plan.protocol(P::Pnc, message.place(from, len), Mark::Plain);
     plan.label(format_args!("{}: the message around it", P::Pnc.def().name));
 }
 
@@ -296,12 +290,7 @@ fn is_of_prefix(finding: &Finding) -> bool {
 
 /// Says that a frame held more routing messages than were noted.
 pub fn too_many(plan: &mut Plan<'_>, count: u32) {
-    plan.push(Op::Goto(Anchor::Root));
-    plan.push(Op::Protocol(P::Pnc, at(0, 0), Mark::Generated));
-    plan.push(Op::Uint(
-        F::PncLeftOutMessages,
-        at(0, 0),
-        count,
-        Mark::Generated,
-    ));
+    plan.root();
+    plan.protocol(P::Pnc, at(0, 0), Mark::Generated);
+    plan.generated(F::PncLeftOutMessages, at(0, 0), count);
 }

@@ -1,7 +1,7 @@
 //! Plans of routing messages: they fit, they say what they leave out, and no octets harm them.
 
 use super::*;
-use crate::plan::{Op, Plan};
+use crate::plan::{Anchor, Item, Op, Plan, Value, What};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, isis, ospf2, ospf3};
 use proptest::prelude::*;
@@ -155,18 +155,31 @@ fn samples() -> Vec<(Protocol, Vec<u8>)> {
 }
 
 fn capable(ops: &[Op]) -> usize {
-    let is = |op: &&Op| matches!(op, Op::Flag(F::PncCapable, _, 1, _));
-    ops.iter().filter(is).count()
+    numbers(ops, F::PncCapable).filter(|is| *is == 1).count()
 }
 
-fn left_out(ops: &[Op], field: F) -> u32 {
-    ops.iter()
-        .find_map(|op| match op {
-            Op::Uint(f, _, count, _) if *f == field => Some(*count),
-            _ => None,
-        })
-        .unwrap_or(0)
+/// What the items of `field` say.
+fn numbers(ops: &[Op], field: F) -> impl Iterator<Item = u64> {
+    ops.iter().filter_map(move |op| match op {
+        Op::Add(Item {
+            what,
+            value: Value::Number(number),
+            ..
+        }) if *what == What::Field(field) => Some(*number),
+        _ => None,
+    })
 }
+
+fn left_out(ops: &[Op], field: F) -> u64 {
+    numbers(ops, field).next().unwrap_or(0)
+}
+
+const PREFIXES: [Node; 4] = [
+    Node::IsisPrefix,
+    Node::Ospf2Prefix,
+    Node::Ospf3Prefix,
+    Node::BgpPrefix,
+];
 
 #[test]
 fn every_prefix_has_an_item_of_its_own_at_its_own_place() {
@@ -179,12 +192,7 @@ fn every_prefix_has_an_item_of_its_own_at_its_own_place() {
         let mut places: Vec<u32> = ops
             .iter()
             .filter_map(|op| match op {
-                Op::Goto(
-                    Anchor::IsisPrefix(at)
-                    | Anchor::Ospf2Prefix(at)
-                    | Anchor::Ospf3Prefix(at)
-                    | Anchor::BgpPrefix(at),
-                ) => Some(*at),
+                Op::Goto(Anchor::At(node, at)) if PREFIXES.contains(node) => Some(*at),
                 _ => None,
             })
             .collect();
@@ -291,7 +299,7 @@ proptest! {
         let mut depth = 0i32;
         for op in &ops {
             match op {
-                Op::Protocol(..) | Op::Open(..) | Op::OpenUint(..) => depth += 1,
+                Op::Add(Item { opens: true, .. }) => depth += 1,
                 Op::Close => depth -= 1,
                 Op::Goto(_) => depth = 0,
                 _ => {}
