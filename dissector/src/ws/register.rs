@@ -57,8 +57,6 @@ unsafe extern "C" fn protocols() {
     taps::register();
     statistics::register();
     tables::register();
-    // SAFETY: Wireshark registers protocols now.
-    unsafe { memory::register_preferences() };
 }
 
 fn register_fields(protocol_of: P) {
