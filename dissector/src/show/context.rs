@@ -1,63 +1,63 @@
 //! What the memory knows about a frame beside what its packet says.
 
-use crate::memory::{DataContext, Linked, NoticeContext};
+use crate::memory::{Led, Moment, Notice, Outcome};
 use crate::names::F;
 use crate::plan::{Mark, Plan, at};
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
-pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
+pub fn notice(plan: &mut Plan<'_>, notice: &Notice, outcome: &Outcome, start: usize) {
     let here = at(start, 0);
-    let linked = |plan: &mut Plan<'_>, (frame, delay): (F, F), to: Option<Linked>| {
+    let linked = |plan: &mut Plan<'_>, (frame, delay): (F, F), to: Option<Moment>| {
         if let Some(to) = to {
             plan.generated(frame, here, to.frame);
-            plan.generated(delay, here, to.delay.cast_unsigned());
+            plan.generated(delay, here, notice.delay(to).cast_unsigned());
         }
     };
-    if let Some(sender) = context.flow_sender {
+    if let Some(sender) = notice.flow_sender() {
         let fields = (F::FcnSender4, F::FcnSender6);
         plan.address(fields, here, sender, Mark::Generated);
     }
-    if let Some((qp, by)) = context.sender_qp {
+    if let Some((qp, by)) = notice.sender_qp {
         plan.generated(F::FcnSenderQp, here, qp.get());
         plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));
     }
-    linked(plan, (F::FcnData, F::FcnDataDelay), context.data);
-    let marked = context.data.filter(|_| context.answers);
+    linked(plan, (F::FcnData, F::FcnDataDelay), notice.data);
+    let marked = notice.data.filter(|_| notice.answers);
     linked(plan, (F::FcnMarked, F::FcnMarkedDelay), marked);
     let translation = (F::FcnTranslates, F::FcnTranslationDelay);
-    linked(plan, translation, context.translates);
-    if let Some(by) = context.translated_by {
+    linked(plan, translation, notice.translates);
+    if let Some(by) = notice.translated_by {
         plan.generated(F::FcnTranslatedBy, here, by);
     }
     let is_span = |span: &u64| i64::try_from(*span).is_ok();
-    if let Some(span) = context.interval.filter(is_span) {
+    if let Some(span) = notice.interval.filter(is_span) {
         plan.generated(F::FcnInterval, here, span);
     }
     for (field, rate) in [
-        (F::FcnRateBefore, context.rate_before),
-        (F::FcnRateAfter, context.rate_after),
+        (F::FcnRateBefore, notice.rate_before),
+        (F::FcnRateAfter, notice.rate_after),
     ] {
         if let Some(rate) = rate {
             plan.generated(field, here, rate);
         }
     }
-    if let Some(verdict) = context.verdict {
+    if let Some(verdict) = outcome.verdict {
         plan.text(F::FcnVerdict, here, format_args!("{}", verdict.answer.id()));
         plan.text(F::FcnEvidence, here, format_args!("{}", verdict.evidence));
         plan.generated(F::FcnMeasured, here, verdict.measured);
     }
-    if context.flows_forgotten > 0 {
-        let count = context.flows_forgotten;
+    if outcome.flows_forgotten > 0 {
+        let count = outcome.flows_forgotten;
         let why = format_args!(
             "the data that it is about may be among the flows that had to be forgotten ({count})"
         );
         plan.text(F::FcnForgotten, here, why);
     }
-    if let Some(first) = context.copy_of {
+    if let Some(first) = notice.copy_of {
         plan.generated(F::FcnCopyOf, here, first);
     }
-    for rule in context.broken.into_iter().flatten() {
+    for rule in notice.broken.into_iter().flatten() {
         plan.expert(rule, here);
     }
 }
@@ -70,25 +70,25 @@ pub fn forgotten(plan: &mut Plan<'_>, start: usize) {
 }
 
 /// Plans what a data frame led to. Its packet stands at `start` in the data source.
-pub fn data(plan: &mut Plan<'_>, context: &DataContext, start: usize) {
+pub fn data(plan: &mut Plan<'_>, led: &Led, start: usize) {
     let here = at(start, 0);
     plan.aside();
     plan.open(F::FcnDataNode, here, Mark::Generated);
-    match context.count {
+    match led.count {
         0 => plan.label(format_args!("Congestion notification: data beside one")),
         1 => plan.label(format_args!(
             "Congestion notification: in frame {}",
-            context.led[0]
+            led.frames[0]
         )),
         count => plan.label(format_args!(
             "Congestion notification: in {count} frames, first in {}",
-            context.led[0]
+            led.frames[0]
         )),
     }
-    for frame in context.led.into_iter().filter(|frame| *frame != 0) {
+    for frame in led.frames.into_iter().filter(|frame| *frame != 0) {
         plan.generated(F::FcnNotifiedBy, here, frame);
     }
-    if let Some(rule) = context.rule {
+    if let Some(rule) = led.rule {
         plan.expert(rule, here);
     }
 }

@@ -71,7 +71,7 @@ pub fn post(call: Call<'_>) -> c_int {
         let number = packet.number();
         let mut told = Told::alone(gist);
         let mut is_copy = false;
-        if let Some(Some(Context::Notice(context))) = guard(|| memory::context(number)) {
+        if let Some(Some(Context::Notice(context, _))) = guard(|| memory::context(number)) {
             is_copy = context.copy_of.is_some();
             told.gist.origin = context.origin;
             told.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
@@ -212,7 +212,9 @@ fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &T
     add_plan(packet, tree, seen, SUMMARY_ROOM, |plan| {
         show::summary(plan, told, at(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
-            Some(Context::Notice(context)) => show::context::notice(plan, &context, seen.at.start),
+            Some(Context::Notice(notice, outcome)) => {
+                show::context::notice(plan, &notice, &outcome, seen.at.start);
+            }
             Some(Context::Forgotten) => show::context::forgotten(plan, seen.at.start),
             Some(Context::Data(_)) | None => {}
         }
