@@ -1,7 +1,7 @@
 //! A plan: what to add to Wireshark's tree, as plain values. Made by safe code in `show`, carried out by `draw.rs`.
 //!
 //! Wireshark's functions may leave through `longjmp`, past every Rust frame. So nothing of Wireshark is called while a
-//! plan is made, and nothing that would have to be dropped is alive while one is carried out: a plan lives in memory
+//! plan is made, and nothing that would have to be dropped is alive while one is carried out: it is copied to memory
 //! that Wireshark frees with the packet.
 #![forbid(unsafe_code)]
 
@@ -121,37 +121,22 @@ const NO_TEXT: Stored = Stored { start: 0, len: 0 };
 /// Longest text stored; Wireshark's own labels end at 240.
 const MAX_TEXT: usize = 239;
 
-/// A list of steps and the texts they use, in memory that the caller lends.
-#[derive(Debug)]
-pub struct Plan<'m> {
-    ops: &'m mut [Op],
-    len: usize,
-    store: &'m mut [u8],
-    used: usize,
-    lost: usize,
+/// A list of steps and the texts they use.
+#[derive(Debug, Default)]
+pub struct Plan {
+    ops: Vec<Op>,
+    store: Vec<u8>,
     quoted: bool,
     findings: usize,
     left_out: usize,
 }
 
-impl<'m> Plan<'m> {
-    /// An empty plan with room for as many steps and octets of text as the slices have.
-    pub fn new(ops: &'m mut [Op], store: &'m mut [u8]) -> Self {
-        Self {
-            ops,
-            len: 0,
-            store,
-            used: 0,
-            lost: 0,
-            quoted: false,
-            findings: 0,
-            left_out: 0,
-        }
-    }
-
-    /// The same for what another packet quotes: that breaks no rule here, where it is only told of.
-    pub fn quoting(self, quoted: bool) -> Self {
-        Self { quoted, ..self }
+impl Plan {
+    /// Empties it, for what another packet quotes or not: a quotation breaks no rule here, where it is only told of.
+    pub fn begin(&mut self, quoted: bool) {
+        self.ops.clear();
+        self.store.clear();
+        (self.quoted, self.findings, self.left_out) = (quoted, 0, 0);
     }
 
     /// Whether nothing of what follows is said to break a rule.
@@ -193,59 +178,33 @@ impl<'m> Plan<'m> {
     }
 
     /// The steps.
-    pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
-        self.ops.iter().take(self.len).copied()
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
     }
 
-    /// How many steps and texts did not fit.
-    #[cfg(test)]
-    pub fn lost(&self) -> usize {
-        self.lost
-    }
-
-    /// The texts.
+    /// The texts and addresses.
     pub fn store(&self) -> &[u8] {
-        self.store
+        &self.store
     }
 
     /// Adds a step.
     pub fn push(&mut self, op: Op) {
-        match self.ops.get_mut(self.len) {
-            Some(place) => {
-                *place = op;
-                self.len += 1;
-            }
-            None => self.lost += 1,
-        }
+        self.ops.push(op);
+    }
+
+    fn keep(&mut self, octets: &[u8]) -> Stored {
+        let At { start, len } = at(self.store.len(), octets.len());
+        self.store.extend_from_slice(octets);
+        Stored { start, len }
     }
 
     /// Stores a text, followed by a NUL, cut where it is too long.
     pub fn store_text(&mut self, text: fmt::Arguments<'_>) -> Stored {
-        let start = self.used;
-        let room = self
-            .store
-            .get_mut(start..)
-            .unwrap_or_default()
-            .iter()
-            .take(MAX_TEXT + 1)
-            .count();
-        if room < 2 {
-            self.lost += 1;
-            return NO_TEXT;
-        }
-        let mut line = Line {
-            out: &mut self.store[start..start + room - 1],
-            len: 0,
-        };
-        // An error only says that the text was cut.
-        let _ = fmt::write(&mut line, text);
-        let len = line.len;
-        self.store[start + len] = 0;
-        self.used = start + len + 1;
-        Stored {
-            start: u32::try_from(start).unwrap_or(0),
-            len: u32::try_from(len).unwrap_or(0),
-        }
+        let mut octets = [0; MAX_TEXT];
+        let len = write(&mut octets, text);
+        let stored = self.keep(octets.get(..len).unwrap_or_default());
+        self.store.push(0);
+        stored
     }
 
     /// Goes below everything else, at top level.
@@ -341,17 +300,9 @@ impl<'m> Plan<'m> {
     }
 
     /// Adds an IPv6 address.
-    pub fn ipv6(&mut self, field: F, here: At, address: Ipv6Addr, mark: Mark) {
-        let start = self.used;
-        match self.store.get_mut(start..start + 16) {
-            Some(place) => {
-                place.copy_from_slice(&address.octets());
-                self.used += 16;
-                let At { start, len } = at(start, 16);
-                self.stored(field, here, Stored { start, len }, mark);
-            }
-            None => self.lost += 1,
-        }
+    pub fn ipv6(&mut self, field: F, at: At, address: Ipv6Addr, mark: Mark) {
+        let octets = self.keep(&address.octets());
+        self.stored(field, at, octets, mark);
     }
 
     /// Replaces the text of the item added last.
@@ -393,28 +344,29 @@ impl<'m> Plan<'m> {
     }
 }
 
-/// Writes into a slice, cutting between characters.
-pub struct Line<'a> {
-    out: &'a mut [u8],
-    len: usize,
-}
-
-impl fmt::Write for Line<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.out.len() - self.len;
-        let mut take = text.len().min(room);
-        while !text.is_char_boundary(take) {
-            take -= 1;
-        }
-        self.out[self.len..self.len + take].copy_from_slice(&text.as_bytes()[..take]);
-        self.len += take;
-        if take < text.len() {
-            // Nothing may follow a text that was cut.
-            self.out = &mut core::mem::take(&mut self.out)[..self.len];
-            return Err(fmt::Error);
-        }
-        Ok(())
+/// Writes a text, cut between characters where it is too long, and gives its length.
+fn write(out: &mut [u8], text: fmt::Arguments<'_>) -> usize {
+    struct Line<'a> {
+        out: &'a mut [u8],
+        len: usize,
     }
+    impl fmt::Write for Line<'_> {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let take = text.floor_char_boundary(self.out.len() - self.len);
+            self.out[self.len..self.len + take].copy_from_slice(&text.as_bytes()[..take]);
+            self.len += take;
+            // Nothing may follow a text that was cut.
+            if take < text.len() {
+                Err(fmt::Error)
+            } else {
+                Ok(())
+            }
+        }
+    }
+    let mut line = Line { out, len: 0 };
+    // An error only says that the text was cut.
+    let _ = fmt::write(&mut line, text);
+    line.len
 }
 
 /// A line of text for Wireshark's columns: NUL-terminated, without heap.
@@ -429,12 +381,7 @@ impl ColumnText {
     /// `text`, cut where it is too long.
     pub fn new(text: fmt::Arguments<'_>) -> Self {
         let mut bytes = [0; Self::ROOM];
-        let mut line = Line {
-            out: &mut bytes[..Self::ROOM - 1],
-            len: 0,
-        };
-        // An error only says that the text was cut.
-        let _ = fmt::write(&mut line, text);
+        write(&mut bytes[..Self::ROOM - 1], text);
         Self { bytes }
     }
 
@@ -445,9 +392,7 @@ impl ColumnText {
 
     /// The text as Rust sees it.
     pub fn as_str(&self) -> &str {
-        let end = self.bytes.iter().position(|b| *b == 0);
-        let text = self.bytes.get(..end.unwrap_or(0)).unwrap_or_default();
-        core::str::from_utf8(text).unwrap_or_default()
+        self.as_c_str().to_str().unwrap_or_default()
     }
 }
 
@@ -457,33 +402,16 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_characters_and_end_with_a_nul() {
-        let mut ops = [Op::Close; 4];
-        let mut store = [0xFF; 12];
-        let mut plan = Plan::new(&mut ops, &mut store);
+        let mut plan = Plan::default();
         let a = plan.store_text(format_args!("abc"));
-        let b = plan.store_text(format_args!("→→→"));
-        assert_eq!((a.len, b.len), (3, 6));
+        let long = "→".repeat(100);
+        let b = plan.store_text(format_args!("{long}{}", "x"));
+        assert_eq!((a.len, b.len), (3, 79 * 3));
         assert_eq!(&plan.store()[..4], b"abc\0");
-        assert_eq!(
-            &plan.store()[b.start as usize..b.start as usize + 7],
-            "→→\0".as_bytes()
-        );
-        assert_eq!(plan.store_text(format_args!("x")), NO_TEXT);
-        assert_eq!(plan.lost(), 1);
-    }
-
-    #[test]
-    fn steps_that_do_not_fit_are_counted() {
-        let mut ops = [Op::Close; 2];
-        let mut store = [0; 8];
-        let mut plan = Plan::new(&mut ops, &mut store);
-        for _ in 0..3 {
-            plan.push(Op::Close);
-        }
-        assert_eq!(
-            (plan.ops().collect::<Vec<_>>(), plan.lost()),
-            (vec![Op::Close, Op::Close], 1)
-        );
+        let end = (b.start + b.len) as usize;
+        assert_eq!(&plan.store()[end - 3..], "→\0".as_bytes());
+        plan.begin(false);
+        assert!(plan.ops().is_empty() && plan.store().is_empty());
     }
 
     #[test]

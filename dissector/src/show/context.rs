@@ -6,9 +6,9 @@ use crate::plan::{Mark, Plan, at};
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
-pub fn notice(plan: &mut Plan<'_>, notice: &Notice, outcome: &Outcome, start: usize) {
+pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize) {
     let here = at(start, 0);
-    let linked = |plan: &mut Plan<'_>, (frame, delay): (F, F), to: Option<Moment>| {
+    let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<Moment>| {
         if let Some(to) = to {
             plan.generated(frame, here, to.frame);
             plan.generated(delay, here, notice.delay(to).cast_unsigned());
@@ -63,14 +63,14 @@ pub fn notice(plan: &mut Plan<'_>, notice: &Notice, outcome: &Outcome, start: us
 }
 
 /// Plans the word that what was known about a notification had to be forgotten.
-pub fn forgotten(plan: &mut Plan<'_>, start: usize) {
+pub fn forgotten(plan: &mut Plan, start: usize) {
     let why =
         format_args!("too many notifications came after this one to remember what it was about");
     plan.text(F::FcnForgotten, at(start, 0), why);
 }
 
 /// Plans what a data frame led to. Its packet stands at `start` in the data source.
-pub fn data(plan: &mut Plan<'_>, led: &Led, start: usize) {
+pub fn data(plan: &mut Plan, led: &Led, start: usize) {
     let here = at(start, 0);
     plan.aside();
     plan.open(F::FcnDataNode, here, Mark::Generated);

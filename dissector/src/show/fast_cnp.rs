@@ -84,7 +84,7 @@ fn overrunning(header: &[u8], e: &Error) -> Option<(usize, u8)> {
 }
 
 /// Plans what is shown of an options header, and of the Fast CNP that it makes of the packet.
-pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
+pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
     let Some(units) = scene.bytes.get(place.start + 1) else {
         return;
     };
@@ -179,7 +179,7 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
 
 /// Plans what `findings` say of the packet `behind` an options header, to which Wireshark did not come: an option may have
 /// stopped it. A Fast CNP whose option lies before that is [shown](whole) with its part behind.
-fn unseen(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
+fn unseen(plan: &mut Plan, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
     let is_fast_shown = (frame.options_headers())
         .any(|header| header.start < behind && has_ours(header.bytes, frame.profile()).1);
     plan.root();
@@ -240,7 +240,7 @@ struct Packet<'a> {
 }
 
 /// Plans the Fast CNP as a whole: who notifies whom, the CNP behind the option, and the rules about all of it.
-fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
+fn whole(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
     let found = packet.found.as_ref();
     let reassembled = found.is_none_or(|(_, frame)| matches!(frame.end(), End::Fragment { .. }));
     let roce = found
@@ -328,7 +328,7 @@ type Head = [F; 5];
 const FAST_HEAD: Head = F::FastOptionType.run();
 const PROXY_HEAD: Head = F::ProxyOptionType.run();
 
-fn head(plan: &mut Plan<'_>, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
+fn head(plan: &mut Plan, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
     let [kind, action, change, rest, length] = *fields;
     let here = at(start, 1);
     plan.open_word(kind, here, option.kind);
@@ -358,7 +358,7 @@ fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> F
     findings
 }
 
-fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
+fn fast_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
     let start = place.start + option.offset;
     let number = match option.kind == scene.profile.fast_cnp_option1 {
         true => 1u8,
@@ -400,12 +400,7 @@ fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option
     plan.close();
 }
 
-fn proxy_option(
-    plan: &mut Plan<'_>,
-    scene: &Scene<'_>,
-    place: &OptionsAt,
-    option: &Ipv6Option<'_>,
-) {
+fn proxy_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
     let start = place.start + option.offset;
     plan.goto(Node::Ipv6Option, start);
     plan.protocol(P::ProxyOption, at(start, option.len()), Mark::Plain);
@@ -421,7 +416,7 @@ fn proxy_option(
 
 /// Plans an option of ours that runs past its header; says whether it is a Fast CNP option.
 fn overrun(
-    plan: &mut Plan<'_>,
+    plan: &mut Plan,
     scene: &Scene<'_>,
     place: &OptionsAt,
     header: &[u8],

@@ -8,7 +8,7 @@ const FLAGS: [F; 4] = F::TraceOverflow.run();
 const TYPE_BITS: [F; 15] = F::TraceBit0.run();
 
 /// Plans the trace that begins at `base`.
-pub fn trace(plan: &mut Plan<'_>, base: usize, trace: &Trace<'_>) {
+pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     let whole = trace.bytes().len();
     plan.open(F::Trace, at(base, whole), Mark::Plain);
     let nodes = trace.nodes().filter(Result::is_ok).count();
@@ -56,7 +56,7 @@ pub fn trace(plan: &mut Plan<'_>, base: usize, trace: &Trace<'_>) {
     plan.close();
 }
 
-fn node(plan: &mut Plan<'_>, base: usize, index: usize, node: &Node<'_>) {
+fn node(plan: &mut Plan, base: usize, index: usize, node: &Node<'_>) {
     plan.open(
         F::Node,
         at(base + node.offset, node.bytes.len()),

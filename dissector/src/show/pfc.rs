@@ -7,12 +7,7 @@ use fcn_wire::finding::Findings;
 use fcn_wire::pfc::inspect;
 
 /// Plans the rules that a MAC control frame breaks, sent to `destination`.
-pub fn mac_control(
-    plan: &mut Plan<'_>,
-    scene: &Scene<'_>,
-    place: &PayloadAt,
-    destination: [u8; 6],
-) {
+pub fn mac_control(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, destination: [u8; 6]) {
     let mut findings = Findings::new();
     inspect(
         scene.payload(place),

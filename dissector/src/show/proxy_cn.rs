@@ -45,7 +45,7 @@ fn malformed(addresses: Option<(IpAddr, IpAddr)>, why: &str) -> ColumnText {
 
 /// Plans the message in a UDP payload, from whose start the plan's offsets are counted. The tree stays open for the invoking
 /// packet.
-pub fn proxy_cn(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
+pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     let (addresses, reported) = (place.addresses, place.reported);
     let payload = scene.payload(place);
     let outer = version(addresses);

@@ -54,7 +54,7 @@ const PLAIN: CnpFields = F::CnpOpcode.run();
 pub(super) const FAST: CnpFields = F::FastOpcode.run();
 
 /// Plans what is shown of a RoCEv2 packet.
-pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
+pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
     let payload = scene.payload(&place.at);
     let found = scene.frame_of_payload(&place.at);
     let frame = found.as_ref().map(|(_, frame)| frame);
@@ -117,7 +117,7 @@ pub fn roce(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &RoceAt) {
 }
 
 /// Plans what IP and UDP around the message in `frame` break, which begins at `base`.
-pub(super) fn around(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
+pub(super) fn around(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     let mut findings = Findings::new();
     frame.check_around(&mut findings);
     if !findings.is_empty() {
@@ -127,7 +127,7 @@ pub(super) fn around(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
 }
 
 /// Plans the rules that the packet's own IOAM trace breaks, in its option; Wireshark decodes the trace itself.
-fn ioam_rules(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
+fn ioam_rules(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
     let is_ioam = |finding: &&Finding| finding.rule.info().family == Family::Ioam;
@@ -143,7 +143,7 @@ fn ioam_rules(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>) {
 
 /// Plans the CNP part: its fields as far as captured, and the rules it breaks.
 pub(super) fn cnp_part(
-    plan: &mut Plan<'_>,
+    plan: &mut Plan,
     scene: &Scene<'_>,
     place: &PayloadAt,
     [opcode, pkey, fecn, becn, dest_qp, psn, reserved]: &CnpFields,
@@ -186,9 +186,9 @@ fn is_cnp_rule(rule: Rule) -> bool {
     rule.info().family == Family::Cnp
 }
 
-fn icrc(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) {
+fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) {
     let end = at(place.start + place.captured, 0);
-    let unchecked = |plan: &mut Plan<'_>, why: &str| {
+    let unchecked = |plan: &mut Plan, why: &str| {
         plan.text(F::RoceIcrcUnchecked, end, format_args!("{why}"));
     };
     if !place.is_whole() {

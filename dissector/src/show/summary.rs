@@ -78,13 +78,13 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<G
 }
 
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
-pub fn summary(plan: &mut Plan<'_>, told: &Told, whole: At) {
+pub fn summary(plan: &mut Plan, told: &Told, whole: At) {
     let gist = &told.gist;
     let here = At { len: 0, ..whole };
     plan.aside();
     plan.protocol(P::Fcn, whole, Mark::Generated);
     plan.label(format_args!("Congestion notification: {}", Line(gist)));
-    let text = |plan: &mut Plan<'_>, field: F, text: &str| {
+    let text = |plan: &mut Plan, field: F, text: &str| {
         plan.text(field, here, format_args!("{text}"));
     };
     text(plan, F::FcnKind, gist.kind.id());

@@ -30,7 +30,7 @@ fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
 }
 
 /// Plans the message in a UDP payload, from whose start the plan's offsets are counted.
-pub fn wan_fcn(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
+pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
     let (addresses, reported) = (place.addresses, place.reported);
     let payload = scene.payload(place);
     let whole = at(0, payload.len());

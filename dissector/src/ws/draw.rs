@@ -4,9 +4,10 @@
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::packet::{Packet, Tree, Tvb};
-use super::{ids, sys};
+use super::{guard, ids, sys};
 use crate::names::{F, Kind, P, expert_protocol};
 use crate::plan::{Anchor, At, Item, Mark, Op, Plan, Stored, Value, What};
+use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::marker::PhantomData;
 use core::ptr;
@@ -21,14 +22,49 @@ const MAX_MISSES: usize = 64;
 /// In a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Carries `plan` out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
-pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: &Plan<'_>) -> Tree<'p> {
+thread_local! {
+    /// The plan that is being made. Borrowed by pure Rust alone.
+    static PLAN: RefCell<Plan> = RefCell::default();
+}
+
+/// A plan in the packet's memory, to be carried out.
+#[derive(Clone, Copy)]
+pub struct Drawing<'p> {
+    pub ops: &'p [Op],
+    store: &'p [u8],
+}
+
+/// Has `work` make a plan about a packet, or about what it quotes; `None` where it panics.
+pub fn plan<'p, T: Copy>(
+    packet: Packet<'p>,
+    quoted: bool,
+    work: impl FnOnce(&mut Plan) -> T,
+) -> Option<(Drawing<'p>, T)> {
+    let (steps, octets, more) = guard(|| {
+        PLAN.with_borrow_mut(|plan| {
+            plan.begin(quoted);
+            let more = work(plan);
+            (plan.ops().len(), plan.store().len(), more)
+        })
+    })?;
+    let (ops, store) = (packet.room(steps, Op::Close), packet.room(octets, 0));
+    guard(|| {
+        PLAN.with_borrow(|plan| {
+            ops.copy_from_slice(plan.ops());
+            store.copy_from_slice(plan.store());
+        });
+        (Drawing { ops, store }, more)
+    })
+}
+
+/// Carries a plan out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
+pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: Drawing<'_>) -> Tree<'p> {
     let mut pen = Pen {
         pinfo: packet.0,
         root: root.0,
         tvb: tvb.0,
         captured: tvb.captured() as u32,
-        store: plan.store(),
+        store: plan.store,
         open: [root.0; DEPTH],
         depth: 0,
         last: ptr::null_mut(),
@@ -36,9 +72,9 @@ pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: &Plan<'_
         missed: false,
         misses: 0,
     };
-    for op in plan.ops() {
+    for op in plan.ops {
         // SAFETY: the packet, its octets and the tree are live.
-        unsafe { pen.step(op) };
+        unsafe { pen.step(*op) };
     }
     Tree(pen.tree(), PhantomData)
 }

@@ -1,12 +1,11 @@
 //! Our own dissectors: notifications to the proxy node and FCNs in the WAN, at their ports.
 
-use super::draw::draw;
+use super::draw::{draw, plan};
 use super::handles;
 use super::packet::{Call, Tree};
 use super::seen::{Note, NoteKind, set_columns};
 use super::{guard, notes, preferences};
 use crate::names::P;
-use crate::plan::{Op, Plan};
 use crate::show::{self, PayloadAt, Scene, Shown};
 use core::ffi::c_int;
 use fcn_wire::Claim;
@@ -81,7 +80,6 @@ fn show_message(call: Call<'_>, protocol: P) -> Option<(Tree<'_>, Shown)> {
         packet, tvb, tree, ..
     } = call;
     let (ds, place) = PayloadAt::of(call);
-    let (ops, store) = (packet.room(64, Op::Close), packet.room(4096, 0));
     let profile = preferences::profile_at(protocol, packet.ports().1 as u16);
     let scene = Scene {
         bytes: ds.bytes(),
@@ -91,14 +89,10 @@ fn show_message(call: Call<'_>, protocol: P) -> Option<(Tree<'_>, Shown)> {
         quoted: packet.is_quoted(),
         link: packet.link_of(ds),
     };
-    let (plan, shown) = guard(|| {
-        let mut plan = Plan::new(ops, store).quoting(scene.quoted);
-        let shown = match protocol {
-            P::WanFcn => show::wan_fcn(&mut plan, &scene, &place),
-            _ => show::proxy_cn(&mut plan, &scene, &place),
-        };
-        (plan, shown)
+    let (plan, shown) = plan(packet, scene.quoted, |plan| match protocol {
+        P::WanFcn => show::wan_fcn(plan, &scene, &place),
+        _ => show::proxy_cn(plan, &scene, &place),
     })?;
     set_columns(packet, protocol, &shown.info);
-    Some((draw(packet, tree, tvb, &plan), shown))
+    Some((draw(packet, tree, tvb, plan), shown))
 }

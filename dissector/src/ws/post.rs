@@ -1,6 +1,6 @@
 //! The postdissector: adds to the finished tree what the wrappers noted, has the memory take the frame in, and serves the tap.
 
-use super::draw::{add_protocol, draw};
+use super::draw::{Drawing, add_protocol, draw, plan};
 use super::messages::show_broken;
 use super::notes::{self, Notes};
 use super::packet::{Call, Packet, Tree};
@@ -11,9 +11,7 @@ use crate::locate::Known;
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{Mark, Op, Plan, at};
-use crate::show::{
-    self, Heard, OptionNoted, PayloadAt, ROCE_ROOM, SUMMARY_ROOM, Told, options_room,
-};
+use crate::show::{self, Heard, OptionNoted, PayloadAt, Told};
 use core::ffi::c_int;
 use fcn_observe::broken::Broken;
 use fcn_wire::Frame;
@@ -189,27 +187,21 @@ fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
         .last()
 }
 
-/// Adds what `work` plans, of a size in steps and octets of text.
+/// Adds what `work` plans.
 fn add_plan<'p>(
     packet: Packet<'p>,
     tree: Tree<'p>,
     seen: &Note<'p>,
-    size: (usize, usize),
-    work: impl FnOnce(&mut Plan<'p>),
-) -> Option<Plan<'p>> {
-    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
-    let plan = guard(|| {
-        let mut plan = Plan::new(ops, store).quoting(seen.quoted);
-        work(&mut plan);
-        plan
-    })?;
-    draw(packet, tree, seen.ds, &plan);
+    work: impl FnOnce(&mut Plan),
+) -> Option<Drawing<'p>> {
+    let (plan, ()) = plan(packet, seen.quoted, work)?;
+    draw(packet, tree, seen.ds, plan);
     Some(plan)
 }
 
 /// Adds what is the same for every kind of notification.
 fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &Told) {
-    add_plan(packet, tree, seen, SUMMARY_ROOM, |plan| {
+    add_plan(packet, tree, seen, |plan| {
         show::summary(plan, told, at(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
             Some(Context::Notice(notice, outcome)) => {
@@ -227,7 +219,7 @@ fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>
     if let Some(seen) = innermost(all)
         && let Some(Some(Context::Data(context))) = guard(|| memory::context(number))
     {
-        add_plan(packet, tree, &seen, SUMMARY_ROOM, |plan| {
+        add_plan(packet, tree, &seen, |plan| {
             show::context::data(plan, &context, seen.at.start);
         });
     }
@@ -263,25 +255,19 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
 
 /// Adds what is to be shown of one note.
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
-    let size = match seen.kind {
+    match seen.kind {
         NoteKind::Void => return,
         // Somebody else's, in the end.
         NoteKind::Broken(_) if !packet.is_plain_udp() => return,
-        // Shown already, but for what is around them: proxy notifications and FCNs.
-        NoteKind::Roce
-        | NoteKind::MacControl
-        | NoteKind::Proxy
-        | NoteKind::Wan
-        | NoteKind::Broken(_) => ROCE_ROOM,
-        NoteKind::Options { .. } => options_room(seen.at.captured),
-    };
+        _ => {}
+    }
     let profile = seen.profile(packet);
     let fast = match seen.kind {
         NoteKind::Roce => seen.option_noted(packet),
         _ => OptionNoted::No,
     };
     let destination = packet.mac_destination();
-    let plan = add_plan(packet, tree, seen, size, |plan| {
+    let plan = add_plan(packet, tree, seen, |plan| {
         let scene = seen.scene(packet, &profile);
         match seen.kind {
             NoteKind::Roce => show::roce(plan, &scene, &seen.roce_at(fast)),
@@ -292,6 +278,7 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
             NoteKind::MacControl => {
                 show::mac_control(plan, &scene, &seen.at, destination);
             }
+            // Shown already, but for what is around them.
             NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
                 show::around(plan, &scene, &seen.at);
             }
@@ -303,7 +290,7 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
     let is_data = seen.kind == NoteKind::Roce && !seen.quoted && !seen.is_cnp();
     if is_data
         && let Some(plan) = plan
-        && plan.ops().any(|op| matches!(op, Op::Found(..)))
+        && plan.ops.iter().any(|op| matches!(op, Op::Found(..)))
     {
         packet.append_info(c" [ICRC incorrect]");
     }

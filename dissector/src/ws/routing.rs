@@ -6,15 +6,14 @@
 //!
 //! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
 
-use super::draw::draw;
+use super::draw::{draw, plan};
 use super::handles::{Wrapped, wrappers};
 use super::notes::{self, Noted};
 use super::packet::{Call, Packet, Tree, Tvb};
 use super::{PerFile, compat, guard, ids, memory, preferences, sys};
 use crate::names::P;
-use crate::plan::{Op, Plan};
 use crate::show::PayloadAt;
-use crate::show::pnc::{self, Extent, Routing};
+use crate::show::pnc::{self, Routing};
 use core::ffi::c_int;
 use fcn_wire::Profile;
 use fcn_wire::pnc::bgp::Session;
@@ -161,10 +160,10 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
     if all.lost() > 0
         && let Some(first) = all.iter().next()
     {
-        let (ops, store) = (packet.room(4, Op::Close), packet.room(0, 0));
-        let mut plan = Plan::new(ops, store);
-        pnc::too_many(&mut plan, all.lost());
-        draw(packet, tree, first.ds, &plan);
+        let too_many = plan(packet, false, |plan| pnc::too_many(plan, all.lost()));
+        if let Some((plan, ())) = too_many {
+            draw(packet, tree, first.ds, plan);
+        }
     }
 }
 
@@ -204,17 +203,7 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profil
         not_kept: lacking.get(..count).unwrap_or_default(),
         profile,
     };
-    let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
-        return;
-    };
-    let size = extent.room();
-    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
-    let plan = guard(|| {
-        let mut plan = Plan::new(ops, store);
-        pnc::routing(&mut plan, &message);
-        plan
-    });
-    if let Some(plan) = plan {
-        draw(packet, tree, seen.ds, &plan);
+    if let Some((plan, ())) = plan(packet, false, |plan| pnc::routing(plan, &message)) {
+        draw(packet, tree, seen.ds, plan);
     }
 }

@@ -1,8 +1,8 @@
 //! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it speaks of.
 
 use super::{
-    Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix,
-    open, verdict,
+    MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix, open,
+    verdict,
 };
 use crate::names::{F, Node, P};
 use crate::plan::{Mark, Plan};
@@ -23,18 +23,6 @@ fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>
         })
 }
 
-/// How many attributes and characteristics there are.
-pub fn extent(message: &Routing<'_>) -> Extent {
-    let mut extent = Extent::default();
-    for (_, attribute) in attributes(message.bytes) {
-        extent.attributes += 1;
-        if let Ok(nhc) = Nhc::new_checked(&attribute) {
-            extent.characteristics += nhc.characteristics().count();
-        }
-    }
-    extent
-}
-
 /// The BGP message around `offset`, and its length; where none is, the place itself.
 pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
     Messages::new(message.bytes)
@@ -45,7 +33,7 @@ pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
 }
 
 /// Plans the attributes, and every prefix whose UPDATE has one.
-pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
     let Routing { bytes, profile, .. } = *message;
     // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
     if let Some(prefixes) = Prefixes::of(message, &mut Findings::new()) {
@@ -110,13 +98,7 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
 }
 
 /// Plans the contents of an attribute that can be read.
-fn read(
-    plan: &mut Plan<'_>,
-    message: &Routing<'_>,
-    nhc: &Nhc<'_>,
-    shown: &mut usize,
-    told: &mut Told,
-) {
+fn read(plan: &mut Plan, message: &Routing<'_>, nhc: &Nhc<'_>, shown: &mut usize, told: &mut Told) {
     let start = nhc.offset;
     plan.add(F::PncNhcAfi, message.place(start, 2), nhc.afi);
     plan.add(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);

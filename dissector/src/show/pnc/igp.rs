@@ -15,7 +15,7 @@ const LS_TYPE: usize = 2;
 const SUB_TLV_HEAD: usize = 4;
 
 /// Plans every prefix that flags, or something broken, belong to, or that has lost its PNC.
-pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
     let Some(mut prefixes) = Prefixes::of(message, findings) else {
         return;
     };
@@ -38,7 +38,7 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
 }
 
 /// Plans one prefix, and leaves its item open.
-fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>) {
+fn prefix(plan: &mut Plan, message: &Routing<'_>, found: &Advertisement<'_>) {
     let entry = message.start + found.offset;
     match message.protocol {
         Protocol::IsIs => {
@@ -85,7 +85,7 @@ fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>)
 }
 
 /// The head of an OSPFv3 prefix TLV, which Wireshark knows in some LSAs, from version to version in more.
-fn prefix_tlv(plan: &mut Plan<'_>, message: &Routing<'_>, offset: usize) {
+fn prefix_tlv(plan: &mut Plan, message: &Routing<'_>, offset: usize) {
     let bytes = message.bytes.get(offset..).unwrap_or_default();
     let Ok(tlv) = ospf3::PrefixTlv::new_checked(bytes) else {
         return;
@@ -117,7 +117,7 @@ fn prefix_tlv(plan: &mut Plan<'_>, message: &Routing<'_>, offset: usize) {
 }
 
 /// OSPF's sub-TLV of flags.
-fn flags(plan: &mut Plan<'_>, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
+fn flags(plan: &mut Plan, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
     let Carrier { offset, octets } = *carrier;
     let head = offset.saturating_sub(SUB_TLV_HEAD);
     let whole = message.place(head, SUB_TLV_HEAD + octets.len());

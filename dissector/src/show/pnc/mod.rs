@@ -89,50 +89,8 @@ impl<'a> Prefixes<'a> {
     }
 }
 
-/// How much there is to be shown of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    prefixes: usize,
-    attributes: usize,
-    characteristics: usize,
-    findings: usize,
-}
-
-impl Extent {
-    /// What is to be shown of `message`; `None`: nothing, as of most routing messages.
-    pub fn of(message: &Routing<'_>) -> Option<Self> {
-        let mut extent = match message.protocol {
-            Protocol::Bgp => bgp::extent(message),
-            _ => Self::default(),
-        };
-        let mut findings = Findings::new();
-        if let Some(mut prefixes) = Prefixes::of(message, &mut findings) {
-            let mut found = findings.as_slice().len();
-            while let Some(one) = prefixes.next(&mut findings) {
-                let now = findings.as_slice().len();
-                let lacks = message.lacks_pnc(&one);
-                extent.prefixes += usize::from(one.carrier.is_some() || now > found || lacks);
-                found = now;
-            }
-        }
-        extent.findings = findings.as_slice().len() + message.not_kept.len();
-        (extent != Self::default()).then_some(extent)
-    }
-
-    /// Room for its steps and texts.
-    pub fn room(&self) -> (usize, usize) {
-        let prefixes = self.prefixes.min(MAX_PREFIXES);
-        let attributes = self.attributes.min(MAX_ATTRIBUTES);
-        let characteristics = self.characteristics.min(MAX_CHARACTERISTICS);
-        (
-            24 + 25 * prefixes + 12 * attributes + 6 * characteristics + 6 * self.findings,
-            512 + 192 * prefixes + 128 * attributes + 80 * characteristics + 80 * self.findings,
-        )
-    }
-}
-
-/// Plans what is to be shown of `message`, which has that extent.
-pub fn routing(plan: &mut Plan<'_>, message: &Routing<'_>) {
+/// Plans what is to be shown of `message`; nothing of most.
+pub fn routing(plan: &mut Plan, message: &Routing<'_>) {
     let mut findings = Findings::new();
     let mut told = Told::default();
     if message.protocol == Protocol::Bgp {
@@ -167,7 +125,7 @@ impl Told {
     /// Adds the findings from number `from` on that `belongs` takes.
     fn experts(
         &mut self,
-        plan: &mut Plan<'_>,
+        plan: &mut Plan,
         message: &Routing<'_>,
         (findings, from): (&Findings, usize),
         belongs: impl Fn(&Finding) -> bool,
@@ -195,7 +153,7 @@ impl Told {
 const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 
 /// Opens the item of one prefix.
-fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
+fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
     let said = match (found.pnc, found.carrier, found.flag_offset) {
@@ -215,7 +173,7 @@ fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
 }
 
 /// Adds the prefix itself and the verdict.
-fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
+fn verdict(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     if let Some(prefix) = found.prefix {
         plan.text(F::PncPrefix, place, format_args!("{prefix}"));
         let fields = (F::PncPrefix4, F::PncPrefix6);
@@ -228,7 +186,7 @@ fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
 }
 
 /// What belongs to no prefix and no attribute, and how much was left out: said at the message.
-fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &Told) {
+fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, told: &Told) {
     let mut open = None;
     for (i, finding) in findings.as_slice().iter().enumerate() {
         if told.has(i) {
@@ -263,7 +221,7 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
     plan.say_left_out(message.place(0, 0));
 }
 
-fn open_message(plan: &mut Plan<'_>, message: &Routing<'_>, (from, len): (usize, usize)) {
+fn open_message(plan: &mut Plan, message: &Routing<'_>, (from, len): (usize, usize)) {
     let (node, offset) = match message.protocol {
         Protocol::IsIs => (Node::IsisLsp, igp::LSP_ITEM),
         Protocol::Ospf2 | Protocol::Ospf3 => (Node::Ospf, 0),
@@ -289,7 +247,7 @@ fn is_of_prefix(finding: &Finding) -> bool {
 }
 
 /// Says that a frame held more routing messages than were noted.
-pub fn too_many(plan: &mut Plan<'_>, count: u32) {
+pub fn too_many(plan: &mut Plan, count: u32) {
     plan.root();
     plan.protocol(P::Pnc, at(0, 0), Mark::Generated);
     plan.generated(F::PncLeftOutMessages, at(0, 0), count);
