@@ -415,7 +415,7 @@ mod tests {
                 planned(|plan| {
                     summary(plan, &Told::alone(gist), here.whole());
                 });
-                }
+            }
             planned(|plan| {
                 let cut = PayloadAt { reported: packet.len(), ..here };
                 proxy_cn(plan, &scene(packet, quoted), &cut);

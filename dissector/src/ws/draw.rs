@@ -175,10 +175,8 @@ impl Pen<'_> {
                     let (start, len) = self.clamp(at);
                     let expert = ids::expert(rule);
                     // Wireshark takes for the item's protocol whatever is being dissected.
-                    let about = ids::protocol(expert_protocol(rule));
                     let before = (*pinfo).current_proto;
-                    (*pinfo).current_proto =
-                        sys::proto_get_protocol_short_name(sys::find_protocol_by_id(about));
+                    (*pinfo).current_proto = ids::short_name(expert_protocol(rule));
                     if text.len == 0 {
                         sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
                     } else {

@@ -44,6 +44,12 @@ pub fn protocol(protocol: P) -> c_int {
     PROTOCOL_IDS[protocol as usize].load(Ordering::Relaxed)
 }
 
+/// A protocol's short name, as C has it.
+pub fn short_name(of: P) -> *const c_char {
+    // SAFETY: asks by the number that Wireshark gave.
+    unsafe { sys::proto_get_protocol_short_name(sys::find_protocol_by_id(protocol(of))) }
+}
+
 /// Wireshark's number of a protocol's subtree.
 pub fn protocol_ett(protocol: P) -> c_int {
     PROTOCOL_ETTS[protocol as usize].load(Ordering::Relaxed)

@@ -3,7 +3,7 @@
 use super::draw::{draw, plan};
 use super::handles;
 use super::packet::{Call, Tree};
-use super::seen::{Note, NoteKind, set_columns};
+use super::seen::{Note, NoteKind};
 use super::{guard, notes, preferences};
 use crate::names::P;
 use crate::show::{self, PayloadAt, Scene, Shown};
@@ -93,6 +93,6 @@ fn show_message(call: Call<'_>, protocol: P) -> Option<(Tree<'_>, Shown)> {
         P::WanFcn => show::wan_fcn(plan, &scene, &place),
         _ => show::proxy_cn(plan, &scene, &place),
     })?;
-    set_columns(packet, protocol, &shown.info);
+    packet.set_columns(protocol, &shown.info);
     Some((draw(packet, tree, tvb, plan), shown))
 }

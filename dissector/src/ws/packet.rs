@@ -8,6 +8,7 @@
 use super::compat::{self, is_true};
 use super::handles::Wrapped;
 use super::{ids, sys};
+use crate::names::P;
 use crate::plan::ColumnText;
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
@@ -323,10 +324,11 @@ impl<'p> Packet<'p> {
     }
 
     /// Sets the columns of protocol and Info.
-    pub fn set_columns(self, protocol: &'static CStr, info: &ColumnText) {
-        // SAFETY: as above; the first text lives forever, the other one is copied.
+    pub fn set_columns(self, protocol: P, info: &ColumnText) {
+        // SAFETY: as above; the first text lives as long as the protocol, the other one is copied.
         unsafe {
-            sys::col_set_str((*self.0).cinfo, compat::COL_PROTOCOL, protocol.as_ptr());
+            let name = ids::short_name(protocol);
+            sys::col_set_str((*self.0).cinfo, compat::COL_PROTOCOL, name);
             sys::col_add_str((*self.0).cinfo, compat::COL_INFO, info.as_c_str().as_ptr());
         }
     }

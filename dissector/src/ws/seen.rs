@@ -198,17 +198,6 @@ impl<'p> Note<'p> {
         {
             text = longer;
         }
-        set_columns(packet, protocol, &text);
+        packet.set_columns(protocol, &text);
     }
-}
-
-/// Names what the packet is.
-pub fn set_columns(packet: Packet<'_>, protocol: P, text: &ColumnText) {
-    let name = match protocol {
-        P::FastCnp => c"Fast CNP",
-        P::ProxyCn => c"Proxy CN",
-        P::WanFcn => c"WAN FCN",
-        _ => c"CNP",
-    };
-    packet.set_columns(name, text);
 }
