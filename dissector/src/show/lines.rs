@@ -1,6 +1,6 @@
 //! Which lines of a statistic a notification counts in, and how many lines there may be.
 
-use super::connection::{Heard, Told};
+use super::connection::{Notified, Record};
 use crate::plan::ColumnText;
 use fcn_wire::notification::{Origin, Subject};
 use std::collections::{HashMap, HashSet};
@@ -71,15 +71,15 @@ pub struct CountedIn {
 
 impl Listed {
     /// The lines that a packet counts in, one a group at most.
-    pub fn lines(&mut self, heard: &Heard) -> [Option<CountedIn>; 4] {
-        let told = match heard {
-            Heard::Told(told) => told,
-            Heard::Malformed(broken) => {
+    pub fn lines(&mut self, heard: &Record) -> [Option<CountedIn>; 4] {
+        let notified = match heard {
+            Record::Notification(notified) => notified,
+            Record::Malformed(broken) => {
                 let by = self.line(Group::Malformed, format_args!("{}", broken.notifier));
                 return [Some(by), None, None, None];
             }
         };
-        let gist = &told.gist;
+        let gist = &notified.gist;
         let group = match gist.origin {
             Origin::Switch => Group::CongestionPoint,
             Origin::Receiver | Origin::Proxy | Origin::IngressPe | Origin::Ambiguous => {
@@ -89,7 +89,7 @@ impl Listed {
         [
             Some(self.line(Group::Kind, format_args!("{}", gist.kind.id()))),
             Some(self.line(group, format_args!("{}", gist.notifier))),
-            Some(self.line(Group::Subject, format_args!("{}", Slower(told)))),
+            Some(self.line(Group::Subject, format_args!("{}", Slower(notified)))),
             gist.level
                 .map(|level| self.line(Group::Level, format_args!("level {level}"))),
         ]
@@ -111,16 +111,20 @@ impl Listed {
 
 /// What is to slow down: one text for every kind of notification about a QP at the sender, where that is known; else what the
 /// notification names.
-struct Slower<'a>(&'a Told);
+struct Slower<'a>(&'a Notified);
 
 impl core::fmt::Display for Slower<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self(told) = self;
-        if let (Some(sender), Some(qp)) = (told.sender(), told.sender_qp) {
+        let Self(notified) = self;
+        if let (Some(sender), Some(qp)) = (notified.sender(), notified.sender_qp) {
             return write!(f, "{sender}, its own QP {qp}");
         }
-        let subject = told.gist.subject;
-        write!(f, "{}, ", told.gist.sender.unwrap_or(told.gist.told))?;
+        let subject = notified.gist.subject;
+        write!(
+            f,
+            "{}, ",
+            notified.gist.sender.unwrap_or(notified.gist.told)
+        )?;
         match (subject.qp(), subject.receiver(), subject) {
             (Some((_, qp)), Some(receiver), _) => write!(f, "QP {qp} at {receiver}"),
             (Some((_, qp)), None, _) => write!(f, "its own QP {qp}"),
@@ -158,7 +162,7 @@ mod tests {
 
     fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
         known
-            .lines(&Heard::Told(Told::alone(*gist)))
+            .lines(&Record::Notification(Notified::alone(*gist)))
             .iter()
             .flatten()
             .map(|line| line.text.as_str().to_owned())
@@ -188,7 +192,7 @@ mod tests {
             ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
         );
         let groups: Vec<Group> = known
-            .lines(&Heard::Told(Told::alone(wan)))
+            .lines(&Record::Notification(Notified::alone(wan)))
             .iter()
             .flatten()
             .map(|l| l.group)

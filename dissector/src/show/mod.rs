@@ -13,7 +13,7 @@ mod roce;
 mod summary;
 mod wan_fcn;
 
-pub use connection::{Heard, Told};
+pub use connection::{Notified, Record};
 pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
@@ -241,13 +241,28 @@ pub fn is_roce(scene: &Scene<'_>, place: &RoceAt) -> bool {
 mod tests {
     use super::fast_cnp::MAX_SHOWN;
     use super::*;
-    use crate::plan::{Item, Op, What};
+    use crate::plan::{Item, Op, Value, What};
     use proptest::prelude::*;
 
     /// Makes a plan, and gives its steps and texts.
     fn planned(make: impl FnOnce(&mut Plan)) -> (Vec<Op>, Vec<u8>) {
         let mut plan = Plan::default();
         make(&mut plan);
+        // What the steps take from the store is in it, texts with a NUL behind them.
+        for op in plan.ops() {
+            match op {
+                Op::Label(text) | Op::Append(text) | Op::Expert(.., text) if text.len > 0 => {
+                    assert_eq!(plan.store()[(text.start + text.len) as usize], 0);
+                }
+                Op::Add(Item {
+                    value: Value::Stored(text),
+                    ..
+                }) => {
+                    assert!((text.start + text.len) as usize <= plan.store().len());
+                }
+                _ => {}
+            }
+        }
         (plan.ops().to_vec(), plan.store().to_vec())
     }
 
@@ -397,8 +412,7 @@ mod tests {
             }
             let packet = with_header(&header, 60);
             let packet = &packet[..packet.len().saturating_sub(cut).max(42)];
-            let (_, store) = shown(packet, quoted);
-            prop_assert!(!store.is_empty());
+            shown(packet, quoted);
             let at = payload.min(packet.len());
             let here = PayloadAt {
                 start: at,
@@ -413,7 +427,7 @@ mod tests {
             });
             if let Some(gist) = gist(&scene(packet, quoted), &here, packet.get(40..48)) {
                 planned(|plan| {
-                    summary(plan, &Told::alone(gist), here.whole());
+                    summary(plan, &Notified::alone(gist), here.whole());
                 });
             }
             planned(|plan| {

@@ -1,6 +1,6 @@
 //! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
 
-use super::{PayloadAt, Scene, Told};
+use super::{Notified, PayloadAt, Scene};
 use crate::names::{F, P};
 use crate::plan::{At, Mark, Plan};
 use fcn_wire::frame::{Frame, LinkType};
@@ -78,8 +78,8 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<G
 }
 
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
-pub fn summary(plan: &mut Plan, told: &Told, whole: At) {
-    let gist = &told.gist;
+pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
+    let gist = &notified.gist;
     let here = At { len: 0, ..whole };
     plan.aside();
     plan.protocol(P::Fcn, whole, Mark::Generated);
@@ -108,7 +108,7 @@ pub fn summary(plan: &mut Plan, told: &Told, whole: At) {
     if gist.hops > 0 {
         plan.generated(F::FcnHops, here, gist.hops as u64);
     }
-    if let Some(ends) = told.ends() {
+    if let Some(ends) = notified.ends() {
         let [sender, other] = ends.map(|end| plan.store_text(format_args!("{end}")));
         for (field, end) in [
             (F::FcnEnd, sender),

@@ -2,15 +2,11 @@
 
 use super::{compat, sys};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
 
 pub const UDP_PORT: &CStr = c"udp.port";
 pub type Handle = AtomicPtr<sys::dissector_handle>;
-
-/// Dissectors for the packet that a proxy notification quotes: IPv4, IPv6.
-pub static INVOKING: [Handle; 2] = [const { Handle::new(ptr::null_mut()) }; 2];
 
 /// A wrapper of ours in front of a dissector of Wireshark's own.
 pub struct Wrapped {
@@ -119,11 +115,6 @@ impl Wrapped {
 
 /// The UDP port of InfiniBand's preference.
 pub static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as u32);
-
-/// The dissector for an invoking packet.
-pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
-    INVOKING[usize::from(ipv6)].load(Ordering::Relaxed)
-}
 
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.

@@ -51,7 +51,7 @@ pub fn dissect(call: Call<'_>, protocol: P) -> c_int {
         return 0;
     };
     if let Some((at, ipv6)) = shown.invoking {
-        packet.dissect_quoted(tvb, at, open, handles::invoking(ipv6));
+        packet.dissect_quoted(tvb, at, open, if ipv6 { c"ipv6" } else { c"ip" });
     }
     if let Some(need) = shown.missing {
         tvb.demand(need);

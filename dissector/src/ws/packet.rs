@@ -339,15 +339,11 @@ impl<'p> Packet<'p> {
         unsafe { sys::col_append_str((*self.0).cinfo, compat::COL_INFO, text.as_ptr()) };
     }
 
-    /// Has `handle` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
+    /// Has the dissector called `name` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
     /// columns and addresses stay those of the packet around it. May leave by an exception.
-    pub fn dissect_quoted(
-        self,
-        tvb: Tvb<'p>,
-        at: usize,
-        tree: Tree<'p>,
-        handle: sys::dissector_handle_t,
-    ) {
+    pub fn dissect_quoted(self, tvb: Tvb<'p>, at: usize, tree: Tree<'p>, name: &'static CStr) {
+        // SAFETY: a text that ends with a NUL.
+        let handle = unsafe { sys::find_dissector(name.as_ptr()) };
         let captured = tvb.captured().saturating_sub(at);
         if handle.is_null() || captured == 0 {
             return;

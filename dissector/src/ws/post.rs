@@ -11,7 +11,7 @@ use crate::locate::Known;
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{Mark, Op, Plan, at};
-use crate::show::{self, Heard, OptionNoted, PayloadAt, Told};
+use crate::show::{self, Notified, OptionNoted, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::broken::Broken;
 use fcn_wire::Frame;
@@ -60,33 +60,33 @@ pub fn post(call: Call<'_>) -> c_int {
     } else if !tree.is_none() {
         add_protocols(packet, tree, all);
     }
-    let mut is_told = false;
+    let mut is_notified = false;
     for seen in all.iter().filter(|_| tapped || shown) {
         let Some(gist) = gist(packet, &seen) else {
             continue;
         };
-        is_told = true;
+        is_notified = true;
         let number = packet.number();
-        let mut told = Told::alone(gist);
+        let mut notified = Notified::alone(gist);
         let mut is_copy = false;
         if let Some(Some(Context::Notice(context, _))) = guard(|| memory::context(number)) {
             is_copy = context.copy_of.is_some();
-            told.gist.origin = context.origin;
-            told.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
-            told.sender_qp = context.sender_qp.map(|(qp, _)| qp);
+            notified.gist.origin = context.origin;
+            notified.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
+            notified.sender_qp = context.sender_qp.map(|(qp, _)| qp);
         }
         // What is seen at several places counts once.
         if tapped && !is_copy {
-            taps::queue(packet, Heard::Told(told));
+            taps::queue(packet, Record::Notification(notified));
         }
         if shown {
-            add_summary(packet, tree, &seen, &told);
+            add_summary(packet, tree, &seen, &notified);
         }
     }
-    if tapped && !is_told {
+    if tapped && !is_notified {
         let broken = all.iter().find_map(|seen| broken(packet, &seen));
         if let Some(broken) = broken {
-            taps::queue(packet, Heard::Malformed(broken));
+            taps::queue(packet, Record::Malformed(broken));
         }
     }
     if shown {
@@ -200,9 +200,9 @@ fn add_plan<'p>(
 }
 
 /// Adds what is the same for every kind of notification.
-fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &Told) {
+fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified: &Notified) {
     add_plan(packet, tree, seen, |plan| {
-        show::summary(plan, told, at(seen.at.start, seen.at.captured));
+        show::summary(plan, notified, at(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
             Some(Context::Notice(notice, outcome)) => {
                 show::context::notice(plan, &notice, &outcome, seen.at.start);

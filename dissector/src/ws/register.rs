@@ -1,7 +1,7 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark.
 
 use super::compat;
-use super::handles::{Callback, INVOKING, ROCE_PORT, UDP_PORT};
+use super::handles::{Callback, ROCE_PORT, UDP_PORT};
 use super::ids::{
     EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS, PROTOCOL_IDS, RULE_IDS,
     expert, protocol,
@@ -221,8 +221,6 @@ unsafe extern "C" fn handoff() {
         }
         let post = sys::create_dissector_handle(Some(callback!(post::post)), protocol(P::Roce));
         sys::register_postdissector(post);
-        INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);
-        INVOKING[1].store(sys::find_dissector(c"ipv6".as_ptr()), Ordering::Relaxed);
         sys::dissector_add_for_decode_as(UDP_PORT.as_ptr(), ROCE.ours());
         hook(false);
         // Another file, and new preferences, may have brought Wireshark's own handles back.

@@ -1,7 +1,7 @@
 //! The tree of statistics: `tshark -z fcn,tree`, and in Wireshark's menu Statistics.
 
 use super::{PerFile, compat, guard, sys, taps};
-use crate::show::{DEEPEST_QUEUE, Group, Heard, Listed};
+use crate::show::{DEEPEST_QUEUE, Group, Listed, Record};
 use core::ffi::{c_int, c_void};
 use std::collections::HashMap;
 
@@ -78,8 +78,8 @@ unsafe extern "C" fn count(
             tick(tree, line.text.as_c_str().as_ptr(), heading, false);
         }
     }
-    if let Heard::Told(told) = heard
-        && let Some(depth) = told.gist.deepest_queue
+    if let Record::Notification(notified) = heard
+        && let Some(depth) = notified.gist.deepest_queue
     {
         // SAFETY: as above.
         unsafe {

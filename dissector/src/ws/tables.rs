@@ -6,7 +6,7 @@
 use super::{compat, guard, ids, sys, taps};
 use crate::names::P;
 use crate::plan::ColumnText;
-use crate::show::Heard;
+use crate::show::Record;
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// Registers both tables. Wireshark takes the tap and the names from the protocol.
@@ -25,11 +25,12 @@ pub fn register() {
 /// The two ends of the connection that a record is about: the sender first.
 unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
     // SAFETY: the record is this tap's.
-    let Heard::Told(told) = (unsafe { taps::record(data) }) else {
+    let Record::Notification(notified) = (unsafe { taps::record(data) }) else {
         return None;
     };
     guard(|| {
-        told.ends()
+        notified
+            .ends()
             .map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}"))))
     })
     .flatten()

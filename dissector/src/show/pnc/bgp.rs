@@ -1,8 +1,8 @@
 //! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it speaks of.
 
 use super::{
-    MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix, open,
-    verdict,
+    MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Progress, Routing, address_of, is_of_prefix,
+    open, verdict,
 };
 use crate::names::{F, Node, P};
 use crate::plan::{Mark, Plan};
@@ -33,7 +33,12 @@ pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
 }
 
 /// Plans the attributes, and every prefix whose UPDATE has one.
-pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(
+    plan: &mut Plan,
+    message: &Routing<'_>,
+    findings: &mut Findings,
+    progress: &mut Progress,
+) {
     let Routing { bytes, profile, .. } = *message;
     // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
     if let Some(prefixes) = Prefixes::of(message, &mut Findings::new()) {
@@ -42,7 +47,7 @@ pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, tol
     let mut characteristics = 0;
     for (i, (update, attribute)) in attributes(bytes).enumerate() {
         if i >= MAX_ATTRIBUTES {
-            told.left_out.attributes += 1;
+            progress.left_out.attributes += 1;
             continue;
         }
         plan.goto(Node::BgpAttribute, message.start + attribute.offset);
@@ -60,14 +65,14 @@ pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, tol
             _ => plan.label(format_args!("Next Hop Dependent Characteristics")),
         }
         match read_as {
-            Ok(nhc) => read(plan, message, &nhc, &mut characteristics, told),
+            Ok(nhc) => read(plan, message, &nhc, &mut characteristics, progress),
             Err(_) if attribute.value.is_empty() => {}
             Err(_) => {
                 let here = message.place(attribute.value_offset, attribute.value.len());
                 plan.octets(F::PncNhcUnread, here);
             }
         }
-        told.experts(plan, message, (findings, 0), |finding| {
+        progress.experts(plan, message, (findings, 0), |finding| {
             !is_of_prefix(finding) && (attribute.offset..end).contains(&finding.offset)
         });
     }
@@ -81,7 +86,7 @@ pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, tol
         let Some(found) = prefixes.next(&mut again) else {
             return;
         };
-        if found.carrier.is_none() || !told.one_more() {
+        if found.carrier.is_none() || !progress.one_more() {
             continue;
         }
         let len = found.prefix.map_or(1, |prefix: Prefix| {
@@ -93,12 +98,18 @@ pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, tol
         open(plan, here, &found);
         verdict(plan, here, &found);
         // The same walk gives the same findings under the same numbers.
-        told.experts(plan, message, (&again, before), is_of_prefix);
+        progress.experts(plan, message, (&again, before), is_of_prefix);
     }
 }
 
 /// Plans the contents of an attribute that can be read.
-fn read(plan: &mut Plan, message: &Routing<'_>, nhc: &Nhc<'_>, shown: &mut usize, told: &mut Told) {
+fn read(
+    plan: &mut Plan,
+    message: &Routing<'_>,
+    nhc: &Nhc<'_>,
+    shown: &mut usize,
+    progress: &mut Progress,
+) {
     let start = nhc.offset;
     plan.add(F::PncNhcAfi, message.place(start, 2), nhc.afi);
     plan.add(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
@@ -116,7 +127,7 @@ fn read(plan: &mut Plan, message: &Routing<'_>, nhc: &Nhc<'_>, shown: &mut usize
     }
     for one in nhc.characteristics().filter_map(Result::ok) {
         if *shown >= MAX_CHARACTERISTICS {
-            told.left_out.characteristics += 1;
+            progress.left_out.characteristics += 1;
             continue;
         }
         *shown += 1;

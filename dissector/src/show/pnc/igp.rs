@@ -1,6 +1,6 @@
 //! The prefixes of an LSP or LS Update.
 
-use super::{Prefixes, Routing, Told, is_of_prefix, open, verdict};
+use super::{Prefixes, Progress, Routing, is_of_prefix, open, verdict};
 use crate::names::{F, Node};
 use crate::plan::{Mark, Plan};
 use fcn_wire::Rule;
@@ -15,7 +15,12 @@ const LS_TYPE: usize = 2;
 const SUB_TLV_HEAD: usize = 4;
 
 /// Plans every prefix that flags, or something broken, belong to, or that has lost its PNC.
-pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(
+    plan: &mut Plan,
+    message: &Routing<'_>,
+    findings: &mut Findings,
+    progress: &mut Progress,
+) {
     let Some(mut prefixes) = Prefixes::of(message, findings) else {
         return;
     };
@@ -27,12 +32,12 @@ pub fn show(plan: &mut Plan, message: &Routing<'_>, findings: &mut Findings, tol
         let belongs = |finding: &Finding| finding.offset >= found.offset || is_of_prefix(finding);
         let broken = findings.as_slice().iter().skip(before).any(belongs);
         let lacks = message.lacks_pnc(&found);
-        if (found.carrier.is_some() || broken || lacks) && told.one_more() {
+        if (found.carrier.is_some() || broken || lacks) && progress.one_more() {
             prefix(plan, message, &found);
             if lacks {
                 plan.expert(Rule::PncNotKept, message.place(found.offset, 1));
             }
-            told.experts(plan, message, (findings, before), belongs);
+            progress.experts(plan, message, (findings, before), belongs);
         }
     }
 }

@@ -92,18 +92,18 @@ impl<'a> Prefixes<'a> {
 /// Plans what is to be shown of `message`; nothing of most.
 pub fn routing(plan: &mut Plan, message: &Routing<'_>) {
     let mut findings = Findings::new();
-    let mut told = Told::default();
+    let mut progress = Progress::default();
     if message.protocol == Protocol::Bgp {
-        bgp::show(plan, message, &mut findings, &mut told);
+        bgp::show(plan, message, &mut findings, &mut progress);
     } else {
-        igp::show(plan, message, &mut findings, &mut told);
+        igp::show(plan, message, &mut findings, &mut progress);
     }
-    rest(plan, message, &findings, &told);
+    rest(plan, message, &findings, &progress);
 }
 
 /// What of a message has been shown, and what has not.
 #[derive(Debug, Default)]
-struct Told {
+struct Progress {
     /// Bit by bit: the findings that have their place.
     findings: u32,
     prefixes: usize,
@@ -117,7 +117,7 @@ struct LeftOut {
     characteristics: usize,
 }
 
-impl Told {
+impl Progress {
     fn has(&self, finding: usize) -> bool {
         self.findings >> finding & 1 != 0
     }
@@ -186,10 +186,10 @@ fn verdict(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
 }
 
 /// What belongs to no prefix and no attribute, and how much was left out: said at the message.
-fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, told: &Told) {
+fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &Progress) {
     let mut open = None;
     for (i, finding) in findings.as_slice().iter().enumerate() {
-        if told.has(i) {
+        if progress.has(i) {
             continue;
         }
         let around = match message.protocol {
@@ -204,9 +204,12 @@ fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, told: &Told
     }
     plan.leave_out(findings.dropped());
     let left_out = [
-        (F::PncLeftOut, told.left_out.prefixes),
-        (F::PncLeftOutAttributes, told.left_out.attributes),
-        (F::PncLeftOutCharacteristics, told.left_out.characteristics),
+        (F::PncLeftOut, progress.left_out.prefixes),
+        (F::PncLeftOutAttributes, progress.left_out.attributes),
+        (
+            F::PncLeftOutCharacteristics,
+            progress.left_out.characteristics,
+        ),
         (F::PncLeftOutFindings, plan.left_out()),
     ];
     if left_out.iter().all(|(_, count)| *count == 0) {
