@@ -358,7 +358,10 @@ impl<'p> Packet<'p> {
 
     /// Memory for `len` values, freed by Wireshark with the packet.
     pub(super) fn scratch<T>(self, len: usize) -> &'p mut [MaybeUninit<T>] {
-        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null.
+        if len == 0 {
+            return &mut [];
+        }
+        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null for octets.
         let start = unsafe { sys::wmem_alloc((*self.0).pool, len * size_of::<T>()) };
         const { assert!(align_of::<T>() <= 8 && !core::mem::needs_drop::<T>()) };
         // SAFETY: fresh memory of that size, of which nothing is promised but that it is there.
