@@ -65,14 +65,14 @@ fn register_fields(protocol_of: P) {
         .filter(|f| f.def().protocol == protocol_of)
         .map(|f| {
             let def = f.def();
-            let (type_, display) = wireshark_type(&def);
+            let (type_, display) = wireshark_type(def);
             // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
             let mut info: sys::header_field_info = unsafe { core::mem::zeroed() };
             info.name = forever(def.name);
             info.abbrev = forever(def.filter);
             info.type_ = type_;
             info.display = display;
-            info.strings = value_strings(&def);
+            info.strings = value_strings(def);
             info.bitmask = def.mask;
             info.id = -1;
             info.same_name_prev_id = -1;
