@@ -24,7 +24,6 @@ use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
-use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Rule, Subject};
 use flows::{Data, Flow, Flows};
@@ -297,7 +296,9 @@ impl Memory {
 
     #[inline]
     fn data(&mut self, moment: Moment, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
-        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+        let (Some(ip), Some(datagram), Message::Roce(bth, _)) =
+            (frame.ip(), frame.datagram(), frame.message())
+        else {
             return;
         };
         let Self {
@@ -310,28 +311,28 @@ impl Memory {
         } = self;
         let key = data.flow();
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        let bth = Bth::new_checked(datagram.payload).ok();
         let octets = (ip.end - ip.start) as u64;
         // Marks are looked at from the first packet on, rates from where there is another place.
         let able = access::lists(&settings.able, data.source);
         let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
         let several = (able || several, several);
-        let earlier = bth.filter(|_| several.0).and_then(|bth| {
-            let look = Look {
-                at: moment.at,
-                frame: moment.frame,
-                place,
-                ce,
-            };
-            sightings.see(sightings.data(data, &bth, datagram.payload_len), look)
+        let look = Look {
+            at: moment.at,
+            frame: moment.frame,
+            place,
+            ce,
+        };
+        let earlier = several.0.then(|| {
+            let identity = sightings.data(data, &bth, datagram.payload_len);
+            sightings.see(identity, look)
         });
         let packet = Data {
             moment,
             place,
             several,
-            earlier,
+            earlier: earlier.flatten(),
             source_port: data.source_port,
-            psn: bth.map_or(0, |bth| bth.psn()),
+            psn: bth.psn(),
             octets,
             entropy: data.entropy(ip.flow_label),
             ce,

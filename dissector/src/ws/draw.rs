@@ -115,7 +115,7 @@ impl Pen<'_> {
     fn stored(&self, text: Stored) -> *const c_char {
         let start = text.start as usize;
         match self.store.get(start..=start + text.len as usize) {
-            // `Plan::text` put a NUL behind it.
+            // `Plan::store_text` put a NUL behind it.
             Some(text) => text.as_ptr().cast(),
             None => c"".as_ptr(),
         }
@@ -218,9 +218,12 @@ impl Pen<'_> {
                 (Kind::Text, Value::Stored(text)) => {
                     sys::proto_tree_add_string(tree, id, tvb, start, len, self.stored(text))
                 }
-                (Kind::Ipv6, Value::Stored(octets)) if octets.len == 16 => {
-                    let address = self.stored(octets).cast();
-                    sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address)
+                (Kind::Ipv6, Value::Stored(octets)) => {
+                    let rest = self.store.get(octets.start as usize..);
+                    let Some(address) = rest.and_then(<[u8]>::first_chunk::<16>) else {
+                        return;
+                    };
+                    sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address.as_ptr().cast())
                 }
                 (Kind::Ipv4, Value::Number(bits)) => {
                     // Wireshark keeps IPv4 addresses in network order.
