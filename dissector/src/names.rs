@@ -2,6 +2,7 @@
 //! shown of a packet is decided in `show`, and registering is `register.rs`'s business.
 #![forbid(unsafe_code)]
 
+use core::ffi::CStr;
 use fcn_wire::finding::{Family, Rule};
 
 /// Text for values: value, name.
@@ -66,8 +67,9 @@ macro_rules! protocols {
             pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
 
             /// What the list says about it.
-            pub const fn def(self) -> Protocol {
-                match self { $( Self::$id => Protocol { name: $name, short: $short, filter: $filter }, )+ }
+            pub const fn def(self) -> &'static Protocol {
+                const DEFS: &[Protocol] = &[ $( Protocol { name: $name, short: $short, filter: $filter }, )+ ];
+                &DEFS[self as usize]
             }
         }
     };
@@ -113,15 +115,16 @@ macro_rules! fields {
             pub const ALL: &'static [Self] = &[ $( Self::$id, )+ ];
 
             /// What the list says about it.
-            pub const fn def(self) -> Field {
-                match self { $( Self::$id => Field {
+            pub const fn def(self) -> &'static Field {
+                const DEFS: &[Field] = &[ $( Field {
                     protocol: P::$protocol,
                     filter: $filter,
                     name: $name,
                     kind: $kind,
                     mask: 0 $( | $mask )?,
                     values: fields!(@values $($values)?),
-                }, )+ }
+                }, )+ ];
+                &DEFS[self as usize]
             }
         }
     };
@@ -352,23 +355,66 @@ fields! {
 }
 
 impl F {
-    /// The trace type's bits that have a flag of their own.
-    pub const TRACE_BITS: [Self; 14] = [
-        Self::TraceBit0,
-        Self::TraceBit1,
-        Self::TraceBit2,
-        Self::TraceBit3,
-        Self::TraceBit4,
-        Self::TraceBit5,
-        Self::TraceBit6,
-        Self::TraceBit7,
-        Self::TraceBit8,
-        Self::TraceBit9,
-        Self::TraceBit10,
-        Self::TraceBit11,
-        Self::TraceBit22,
-        Self::TraceBit23,
-    ];
+    /// The fields of the list from this one on: formats with the same parts have them in the same order.
+    pub const fn run<const N: usize>(self) -> [Self; N] {
+        let mut run = [self; N];
+        let mut i = 0;
+        while i < N {
+            run[i] = Self::ALL[self as usize + i];
+            i += 1;
+        }
+        run
+    }
+}
+
+macro_rules! nodes {
+    ($( $(#[$doc:meta])* $id:ident = $place:ident [ $($filter:literal),+ ]; )+) => {
+        /// A field of Wireshark's own that ours stand in or beside.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Node { $( $(#[$doc])* $id, )+ }
+
+        impl Node {
+            /// Every one with its names in filters, in the order of the list.
+            pub const ALL: &'static [(Self, &'static [&'static CStr])] = &[ $( (Self::$id, &[ $($filter),+ ]), )+ ];
+
+            /// Whether ours stand beside it, not in it.
+            pub const fn is_beside(self) -> bool {
+                const WITHIN: bool = false;
+                const BESIDE: bool = true;
+                match self { $( Self::$id => $place, )+ }
+            }
+        }
+    };
+}
+
+nodes! {
+    /// One IPv6 option.
+    Ipv6Option = WITHIN [c"ipv6.opt"];
+    /// InfiniBand's Base Transport Header.
+    Bth = WITHIN [c"infiniband.bth"];
+    /// The InfiniBand packet.
+    InfiniBand = WITHIN [c"infiniband"];
+    /// The MAC control frame.
+    MacControl = WITHIN [c"macc"];
+    /// The LSP, by its PDU length.
+    IsisLsp = WITHIN [c"isis.lsp"];
+    /// First field of an IS-IS prefix: its metric.
+    IsisPrefix = BESIDE [c"isis.lsp.ext_ip_reachability.metric", c"isis.lsp.ipv6_reachability.metric", c"isis.lsp.srv6_locator.metric"];
+    /// The OSPF packet.
+    Ospf = WITHIN [c"ospf"];
+    /// First field of an OSPFv2 Extended Prefix TLV.
+    Ospf2Prefix = BESIDE [c"ospf.tlv.extpfx.tlv_type"];
+    /// First field of a TLV in an extended LSA; not known to every Wireshark.
+    Ospf3Prefix = BESIDE [c"ospf.v3.elsa.tlv_type"];
+    /// LS type of an OSPFv3 LSA.
+    Ospf3Lsa = BESIDE [c"ospf.v3.lsa"];
+    /// The BGP message.
+    Bgp = WITHIN [c"bgp"];
+    /// One BGP path attribute.
+    BgpAttribute = WITHIN [c"bgp.update.path_attribute"];
+    /// First field of a BGP prefix: its length.
+    BgpPrefix = BESIDE [c"bgp.prefix_length"];
 }
 
 /// The protocol that the expert item of `rule` is about; rules of formats that are no protocol here stand under the one
@@ -482,6 +528,18 @@ mod tests {
             assert!(is_filter_name(&name), "{name}");
             assert!(names.insert(name.clone()), "{name} twice");
         }
+    }
+
+    #[test]
+    fn formats_with_the_same_parts_list_them_in_the_same_order() {
+        fn same<const N: usize>(one: F, other: F) {
+            let parts = |first: F| first.run::<N>().map(|f| f.def().filter.rsplit_once('.'));
+            let last = |first| parts(first).map(|name| name.unwrap().1.trim_start_matches("opt_"));
+            let shorter = |name: &'static str| if name == "len" { "length" } else { name };
+            assert_eq!(last(one).map(shorter), last(other).map(shorter));
+        }
+        same::<7>(F::CnpOpcode, F::FastOpcode);
+        same::<5>(F::FastOptionType, F::ProxyOptionType);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The data flows: what is remembered of each, so that a notification finds the data that it is about.
 
 use super::Settings;
-use super::log::Log;
 use super::rate::{self, Steps};
 use super::recent::{Moment, Recent};
 use fcn_observe::FlowKey;
@@ -12,6 +11,8 @@ use fcn_wire::Rule;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+/// Data frames of a flow that a notification may be about: those of several interfaces lie in a file out of order by fewer.
+const RECENT: usize = 16;
 /// Frames marked CE that a notification may be about: more than the last one, as those of several interfaces may lie in the
 /// file out of order.
 const MARKED: usize = 4;
@@ -46,37 +47,20 @@ pub struct Data {
 }
 
 /// A flow of which data was seen.
-///
-/// Tshark's own work leaves nothing in the caches from one packet of a flow to the next, so what every packet changes lies
-/// in one line of them, and the table's key in the next.
 #[derive(Debug)]
-#[repr(align(64))]
 pub struct Flow {
     first: u64,
-    /// The latest time on any interface.
-    latest: u64,
-    /// The frame of that time.
-    frame: u32,
-    /// Its last frame in the file.
-    logged: u32,
-    /// Packet sequence number of the last one in the file.
-    psn: u32,
     /// The latest time of those that are counted.
     last: u64,
     octets: u64,
     /// Octets in the step of the rate's window that `last` lies in.
     in_step: u32,
+    /// Packet sequence number of the last one in the file.
+    psn: u32,
     source_port: u16,
-    /// Whether a notification's window is not over.
-    is_waiting: bool,
-    rare: Option<Box<Rare>>,
-}
-
-/// What Tshark need not fetch together with the rest of a flow.
-#[derive(Debug)]
-struct Rare {
-    steps: Steps,
+    recent: Recent<RECENT>,
     obedience: Obedience,
+    steps: Steps,
     marked: Recent<MARKED>,
     marks: Marks,
     /// The latest time of a notification about it.
@@ -84,20 +68,6 @@ struct Rare {
     waiting: VecDeque<Waiting>,
     /// Frames of the last notifications, newest last.
     notices: VecDeque<u32>,
-}
-
-impl Default for Rare {
-    fn default() -> Self {
-        Self {
-            steps: Steps::NEW,
-            obedience: Obedience::new(),
-            marked: Recent::NEW,
-            marks: Marks::default(),
-            noticed: 0,
-            waiting: VecDeque::new(),
-            notices: VecDeque::new(),
-        }
-    }
 }
 
 /// A notification after which the rate is being measured.
@@ -118,68 +88,64 @@ pub struct Effect {
 }
 
 impl Flow {
-    fn new(data: &Data) -> Self {
-        let Moment { at, frame } = data.moment;
+    fn new(at: u64) -> Self {
         Self {
             first: at,
-            latest: at,
-            frame,
-            logged: 0,
-            psn: 0,
             last: at,
             octets: 0,
             in_step: 0,
+            psn: 0,
             source_port: 0,
-            is_waiting: false,
-            rare: None,
+            recent: Recent::NEW,
+            obedience: Obedience::new(),
+            steps: Steps::NEW,
+            marked: Recent::NEW,
+            marks: Marks::default(),
+            noticed: 0,
+            waiting: VecDeque::new(),
+            notices: VecDeque::new(),
         }
     }
 
-    /// Takes in a data packet, which is in `log` from now on; `measured` is told of each notification whose window is over,
-    /// and the octets in it. `noticed` is the latest time of any notification.
+    /// The latest time of its data.
+    fn latest(&self) -> u64 {
+        self.recent.latest().map_or(self.first, |latest| latest.at)
+    }
+
+    /// Takes in a data packet; `measured` is told of each notification whose window is over, and the octets in it.
     #[inline]
     fn data(
         &mut self,
         data: &Data,
         settings: &Settings,
-        log: &mut Log,
-        noticed: u64,
         mut measured: impl FnMut(u32, u64),
     ) -> Effect {
         let Moment { at, frame } = data.moment;
-        if at >= self.latest {
-            (self.latest, self.frame) = (at, frame);
-        }
-        log.push(data.moment, self.logged);
-        self.logged = frame;
+        self.recent.push(data.moment);
         self.source_port = data.source_port;
         self.psn = data.psn;
         if data.earlier.is_none() {
             self.count(at.max(self.last), data.octets, settings, &mut measured);
-            let rare = self.rare.get_or_insert_default();
-            rare.obedience.data(at, data.octets, data.entropy);
+            self.obedience.data(at, data.octets, data.entropy);
             if data.ce {
-                rare.obedience.marked();
+                self.obedience.marked();
             }
         }
-        let mut effect = Effect::default();
+        let mut effect = Effect {
+            rule: None,
+            late: at < self.noticed,
+        };
         if data.ce {
-            let rare = self.rare.get_or_insert_default();
-            rare.marked.push(data.moment);
+            self.marked.push(data.moment);
         }
         if data.ce || data.able && data.several.0 {
             let look = Look {
-                at: self.latest,
+                at: self.latest(),
                 frame,
                 place: data.place,
                 ce: data.ce,
             };
-            let marks = &mut self.rare.get_or_insert_default().marks;
-            effect.rule = marks.data(look, data.able, data.several, data.earlier);
-        }
-        // In a file that is in order no flow has to be asked.
-        if at < noticed {
-            effect.late = self.rare.as_ref().is_some_and(|rare| at < rare.noticed);
+            effect.rule = self.marks.data(look, data.able, data.several, data.earlier);
         }
         effect
     }
@@ -193,24 +159,22 @@ impl Flow {
         settings: &Settings,
         measured: &mut impl FnMut(u32, u64),
     ) {
-        if self.is_waiting
-            && let Some(rare) = &mut self.rare
+        // Measured is what came before this packet.
+        while let Some(first) = self.waiting.front()
+            && at > first.moment.at.saturating_add(settings.window)
         {
-            rare.close(at, settings.window, self.octets, measured);
-            self.is_waiting = !rare.waiting.is_empty();
+            measured(first.moment.frame, self.octets.saturating_sub(first.octets));
+            self.waiting.pop_front();
         }
         self.octets = self.octets.saturating_add(octets);
-        if at != self.last {
-            let (from, to) = (self.last / settings.step, at / settings.step);
-            if from != to {
-                if Steps::matters(from, to) {
-                    let steps = &mut self.rare.get_or_insert_default().steps;
-                    steps.close(from, self.in_step);
-                }
-                self.in_step = 0;
+        let (from, to) = (self.last / settings.step, at / settings.step);
+        if from != to {
+            if Steps::matters(from, to) {
+                self.steps.close(from, self.in_step);
             }
-            self.last = at;
+            self.in_step = 0;
         }
+        self.last = at;
         let octets = u32::try_from(octets).unwrap_or(u32::MAX);
         self.in_step = self.in_step.saturating_add(octets);
     }
@@ -223,87 +187,63 @@ impl Flow {
         is_new: bool,
         fast: Option<(Place, bool)>,
     ) -> Option<Rule> {
-        let rare = self.rare.get_or_insert_default();
-        let at = moment.at.max(self.latest);
-        let rule = fast.and_then(|(place, several)| rare.marks.notified(at, place, several));
-        rare.noticed = rare.noticed.max(moment.at);
+        let at = moment.at.max(self.latest());
+        let rule = fast.and_then(|(place, several)| self.marks.notified(at, place, several));
+        self.noticed = self.noticed.max(moment.at);
         if is_new {
-            rare.obedience.notified(moment.at);
+            self.obedience.notified(moment.at);
         }
-        if rare.waiting.len() < WAITING {
-            rare.waiting.push_back(Waiting {
+        if self.waiting.len() < WAITING {
+            self.waiting.push_back(Waiting {
                 moment,
                 octets: self.octets,
             });
-            self.is_waiting = true;
         }
-        if rare.notices.len() == CORRECTABLE {
-            rare.notices.pop_front();
+        if self.notices.len() == CORRECTABLE {
+            self.notices.pop_front();
         }
-        rare.notices.push_back(moment.frame);
+        self.notices.push_back(moment.frame);
         rule
     }
 
     /// The last data frame that is not later than `at`.
-    fn before(&self, log: &Log, at: u64) -> Option<Moment> {
-        if self.latest <= at {
-            return Some(Moment {
-                at: self.latest,
-                frame: self.frame,
-            });
-        }
-        log.before(self.logged, at)
+    pub fn before(&self, at: u64) -> Option<Moment> {
+        self.recent.before(at)
     }
 
     /// The last data frame marked CE that is not later than `at`.
     pub fn marked_before(&self, at: u64) -> Option<Moment> {
-        self.rare.as_ref()?.marked.before(at)
+        self.marked.before(at)
     }
 
     /// When the last CE mark was seen that the receiver has not answered.
     pub fn unanswered(&self) -> Option<u64> {
-        self.rare.as_ref()?.marks.unanswered()
+        self.marks.unanswered()
     }
 
     /// Octets in the window before `at`; `None` where the flow is too young to say.
     pub fn octets_before(&self, at: u64, settings: &Settings) -> Option<f64> {
         let at = at.max(self.last);
-        let steps = self.rare.as_ref().map(|rare| &rare.steps);
-        let octets = rate::before(steps, self.in_step, settings.step, self.last, at);
+        let octets = rate::before(&self.steps, self.in_step, settings.step, self.last, at);
         let age = at.saturating_sub(self.first);
         fcn_observe::rules::of_window(octets, age, settings.window)
     }
 
     /// Octets in the window after the notification in `frame`, if that is over at `now`.
     pub fn octets_after(&self, frame: u32, now: u64, settings: &Settings) -> Option<u64> {
-        let waiting = &self.rare.as_ref()?.waiting;
-        let waiting = waiting.iter().find(|w| w.moment.frame == frame)?;
+        let waiting = (self.waiting.iter()).find(|waiting| waiting.moment.frame == frame)?;
         let over = now > waiting.moment.at.saturating_add(settings.window);
         over.then(|| self.octets.saturating_sub(waiting.octets))
     }
 
     /// Whether its sender obeys.
     pub fn verdict(&self) -> Verdict {
-        (self.rare.as_ref()).map_or_else(Verdict::default, |rare| rare.obedience.verdict())
+        self.obedience.verdict()
     }
 
     /// Frames of the last notifications about it.
     pub fn notices(&self) -> impl Iterator<Item = u32> + '_ {
-        let rare = self.rare.iter();
-        rare.flat_map(|rare| rare.notices.iter().copied())
-    }
-}
-
-impl Rare {
-    /// Measures the notifications whose window is over when a packet comes at `at`, which is not among `octets` yet.
-    fn close(&mut self, at: u64, window: u64, octets: u64, measured: &mut impl FnMut(u32, u64)) {
-        while let Some(first) = self.waiting.front() {
-            if at <= first.moment.at.saturating_add(window) {
-                break;
-            }
-            measured(first.moment.frame, octets.saturating_sub(first.octets));
-            self.waiting.pop_front();
-        }
+        self.notices.iter().copied()
     }
 }
 
@@ -312,9 +252,6 @@ impl Rare {
 pub struct Flows {
     table: Bounded<FlowKey, Flow>,
     pairs: Pairs,
-    log: Log,
-    /// The latest time of a notification about any of them.
-    noticed: u64,
 }
 
 impl Flows {
@@ -323,8 +260,6 @@ impl Flows {
         Self {
             table: Bounded::new(limit),
             pairs: Pairs::new(limit),
-            log: Log::default(),
-            noticed: 0,
         }
     }
 
@@ -344,11 +279,11 @@ impl Flows {
             tick,
             || {
                 new = true;
-                Flow::new(data)
+                Flow::new(data.moment.at)
             },
             |slot, key, _| pairs.unlink(slot, key.sender, key.receiver),
         );
-        let effect = flow.data(data, settings, &mut self.log, self.noticed, measured);
+        let effect = flow.data(data, settings, measured);
         if new {
             self.pairs.link(slot, key.sender, key.receiver);
         }
@@ -360,19 +295,15 @@ impl Flows {
         self.table.get(key)
     }
 
-    /// The flow called `key`, for a notification about it at `at`, and its last data frame that is not later.
-    pub fn notified(&mut self, key: &FlowKey, at: u64) -> Option<(&mut Flow, Option<Moment>)> {
-        self.noticed = self.noticed.max(at);
-        let flow = self.table.get_mut(key)?;
-        let before = flow.before(&self.log, at);
-        Some((flow, before))
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
+        self.table.get_mut(key)
     }
 
     /// The receiver has answered the CE marks of that flow so far.
     pub fn answered(&mut self, key: &FlowKey) {
-        let flow = self.table.get_mut(key);
-        if let Some(rare) = flow.and_then(|flow| flow.rare.as_mut()) {
-            rare.marks.answered();
+        if let Some(flow) = self.table.get_mut(key) {
+            flow.marks.answered();
         }
     }
 
@@ -380,7 +311,7 @@ impl Flows {
     pub fn by_port(&self, sender: IpAddr, receiver: IpAddr, port: u16) -> Option<FlowKey> {
         self.chain(sender, receiver)
             .filter(|(_, flow)| flow.source_port == port)
-            .max_by_key(|(_, flow)| flow.latest)
+            .max_by_key(|(_, flow)| flow.latest())
             .map(|(key, _)| *key)
     }
 

@@ -10,15 +10,13 @@
 #![forbid(unsafe_code)]
 
 mod flows;
-mod log;
 mod rate;
 mod recent;
 #[cfg(test)]
 mod tests;
 
-use recent::Moment;
+pub use recent::Moment;
 
-use core::hash::{Hash, Hasher};
 use fcn_observe::marks::Marks;
 use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
@@ -26,7 +24,6 @@ use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
-use fcn_wire::bth::Bth;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Rule, Subject};
 use flows::{Data, Flow, Flows};
@@ -38,7 +35,7 @@ pub const SHOWN: usize = 7;
 /// How many entries each table holds at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Data flows, and as many sorts of notifications. A flow takes about 750 octets,
+    /// Data flows, and as many sorts of notifications. A flow takes about 860 octets,
     /// and up to 1,000 more where it is notified about; 100,000 are more than a link has at a time that one capture holds.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
@@ -49,7 +46,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most about 480 MB in all, where everything is full.
+    /// At most about 490 MB in all, where everything is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
@@ -94,48 +91,62 @@ impl Default for Settings {
     }
 }
 
-/// A frame's number as a key: one word to hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Number(u32);
-
-impl Hash for Number {
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0.into());
-    }
-}
-
-/// What was found out about a notification.
-#[derive(Clone, Copy, Debug)]
-struct Notice {
+/// What was found out about a notification, beside what its packet says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Notice {
     at: u64,
     kind: Kind,
-    flow: Option<FlowKey>,
-    sender_qp: Option<(Qp, Resolved)>,
-    interval: Option<u64>,
-    data: Option<Moment>,
-    /// Whether `data` is the CE mark that it answers.
-    answers: bool,
-    translates: Option<Moment>,
-    /// 0: none.
-    translated_by: u32,
-    rate_before: Option<u64>,
-    rate_after: Option<u64>,
-    origin: Origin,
-    /// 0: none.
-    copy_of: u32,
-    broken: Broken,
+    /// The flow that it is about.
+    pub flow: Option<FlowKey>,
+    /// The QP at the sender, and how it is known.
+    pub sender_qp: Option<(Qp, Resolved)>,
+    /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
+    pub interval: Option<u64>,
+    /// The data that it is about.
+    pub data: Option<Moment>,
+    /// Whether that is the CE mark that it answers.
+    pub answers: bool,
+    /// The notification that it translates.
+    pub translates: Option<Moment>,
+    /// The CNP that translates it.
+    pub translated_by: Option<u32>,
+    /// Bits a second of the flow before.
+    pub rate_before: Option<u64>,
+    /// Bits a second of the flow after.
+    pub rate_after: Option<u64>,
+    /// Who it comes from, which may be known better than by its bytes.
+    pub origin: Origin,
+    /// The frame that has it, seen before at another place.
+    pub copy_of: Option<u32>,
+    /// The rules that it shows broken.
+    pub broken: Broken,
+}
+
+impl Notice {
+    /// How much later or earlier than that frame it is, in nanoseconds.
+    pub fn delay(&self, since: Moment) -> i64 {
+        i64::try_from(i128::from(self.at) - i128::from(since.at)).unwrap_or(0)
+    }
+
+    /// The data's sender, where the notification does not name it.
+    pub fn flow_sender(&self) -> Option<IpAddr> {
+        let flow = self.flow.filter(|_| self.kind == Kind::WanFcn);
+        flow.map(|flow| flow.sender)
+    }
 }
 
 /// The rules that a notification shows broken: rate, source, border, marks.
 type Broken = [Option<Rule>; 4];
 
 /// What a data frame led to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Led {
-    frames: [u32; SHOWN],
-    count: u32,
-    rule: Option<Rule>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Led {
+    /// The notifications, in the file's order; 0 for none.
+    pub frames: [u32; SHOWN],
+    /// How many there are.
+    pub count: u32,
+    /// The rule about CE marks beside Fast CNPs that it shows broken.
+    pub rule: Option<Rule>,
 }
 
 impl Led {
@@ -162,26 +173,20 @@ impl Led {
 /// One sort of notifications: who of those that send them sends how fast.
 #[derive(Clone, Debug, Default)]
 struct Topic {
-    notifiers: Vec<(IpAddr, Origin, NotifierRate)>,
+    notifiers: Vec<((IpAddr, Origin), NotifierRate)>,
 }
 
 impl Topic {
     /// Counts one; returns whether its notifier is faster than `limit` a second, 0 for none.
     fn exceeds(&mut self, at: u64, gist: &Gist, limit: u32) -> bool {
         let who = (gist.notifier, gist.origin);
-        let place = self
-            .notifiers
-            .iter()
-            .position(|(address, origin, _)| (*address, *origin) == who);
-        if place.is_none() && self.notifiers.len() < NOTIFIERS {
-            self.notifiers.push((who.0, who.1, NotifierRate::NEW));
+        let known = self.notifiers.iter().any(|(known, _)| *known == who);
+        if !known && self.notifiers.len() < NOTIFIERS {
+            self.notifiers.push((who, NotifierRate::NEW));
         }
-        let last = self.notifiers.len() - 1;
+        let one = self.notifiers.iter_mut().find(|(known, _)| *known == who);
         // One more notifier than are told apart is not judged.
-        let Some((address, origin, rate)) = self.notifiers.get_mut(place.unwrap_or(last)) else {
-            return false;
-        };
-        (*address, *origin) == who && rate.exceeds(at, limit)
+        one.is_some_and(|(_, rate)| rate.exceeds(at, limit))
     }
 }
 
@@ -189,8 +194,7 @@ impl Topic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Labelled {
     flow: FlowKey,
-    at: u64,
-    frame: u32,
+    data: Moment,
 }
 
 /// A frame as Wireshark knows it.
@@ -204,68 +208,22 @@ pub struct Seen {
     pub place: Place,
 }
 
-/// Another frame, and how much later or earlier this one is, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linked {
-    /// Its number.
-    pub frame: u32,
-    /// Time from that frame to this one.
-    pub delay: i64,
-}
-
-/// What is known about a notification beside what its packet says.
+/// What is known about a notification now, by all that has been seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NoticeContext {
-    /// The flow that it is about.
-    pub flow: Option<FlowKey>,
-    /// The data's sender, where the notification does not name it.
-    pub flow_sender: Option<IpAddr>,
-    /// The QP at the sender, and how it is known.
-    pub sender_qp: Option<(Qp, Resolved)>,
-    /// Nanoseconds since the last one of this kind about this QP or flow, on this interface.
-    pub interval: Option<u64>,
-    /// The data that it is about.
-    pub data: Option<Linked>,
-    /// Whether that is the CE mark that it answers.
-    pub answers: bool,
-    /// The notification that it translates.
-    pub translates: Option<Linked>,
-    /// The CNP that translates it.
-    pub translated_by: Option<u32>,
-    /// Bits a second of the flow before.
-    pub rate_before: Option<u64>,
-    /// Bits a second of the flow after.
-    pub rate_after: Option<u64>,
-    /// Whether the flow's sender obeys, by all that has been seen of it so far.
+pub struct Outcome {
+    /// Whether the flow's sender obeys.
     pub verdict: Option<Verdict>,
-    /// Who it comes from, which may be known better than by its bytes.
-    pub origin: Origin,
-    /// The frame that has it, seen before at another place.
-    pub copy_of: Option<u32>,
-    /// The rules that it shows broken.
-    pub broken: Broken,
     /// Flows that were forgotten, where the data that it is about is not known.
     pub flows_forgotten: u64,
-}
-
-/// What is known about a data frame beside what its packet says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DataContext {
-    /// The notifications that it led to, in the file's order; 0 for none.
-    pub led: [u32; SHOWN],
-    /// How many there are.
-    pub count: u32,
-    /// The rule about CE marks beside Fast CNPs that it shows broken.
-    pub rule: Option<Rule>,
 }
 
 /// What is known about a frame beside what its packet says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Context {
     /// It is a notification.
-    Notice(NoticeContext),
+    Notice(Notice, Outcome),
     /// It is data.
-    Data(DataContext),
+    Data(Led),
     /// If it is a notification, what was known about it was forgotten.
     Forgotten,
 }
@@ -284,8 +242,8 @@ pub struct Memory {
     places: Option<(Place, u32)>,
     /// When a sort of notifications was seen last, by interface.
     last: Bounded<RowKey, u64>,
-    notices: Bounded<Number, Notice>,
-    led: Bounded<Number, Led>,
+    notices: Bounded<u32, Notice>,
+    led: Bounded<u32, Led>,
     now: u64,
     tick: u64,
     /// The greatest number of a notification that was forgotten.
@@ -338,7 +296,9 @@ impl Memory {
 
     #[inline]
     fn data(&mut self, moment: Moment, place: Place, frame: &Frame<'_>, data: &DataPacket<'_>) {
-        let (Some(ip), Some(datagram)) = (frame.ip(), frame.datagram()) else {
+        let (Some(ip), Some(datagram), Message::Roce(bth, _)) =
+            (frame.ip(), frame.datagram(), frame.message())
+        else {
             return;
         };
         let Self {
@@ -351,45 +311,41 @@ impl Memory {
         } = self;
         let key = data.flow();
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || data.ecn == Ecn::Ce;
-        let bth = Bth::new_checked(datagram.payload).ok();
         let octets = (ip.end - ip.start) as u64;
         // Marks are looked at from the first packet on, rates from where there is another place.
         let able = access::lists(&settings.able, data.source);
         let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
         let several = (able || several, several);
-        let earlier = bth.filter(|_| several.0).and_then(|bth| {
-            let look = Look {
-                at: moment.at,
-                frame: moment.frame,
-                place,
-                ce,
-            };
-            sightings.see(sightings.data(data, &bth, datagram.payload_len), look)
+        let look = Look {
+            at: moment.at,
+            frame: moment.frame,
+            place,
+            ce,
+        };
+        let earlier = several.0.then(|| {
+            let identity = sightings.data(data, &bth, datagram.payload_len);
+            sightings.see(identity, look)
         });
         let packet = Data {
             moment,
             place,
             several,
-            earlier,
+            earlier: earlier.flatten(),
             source_port: data.source_port,
-            psn: bth.map_or(0, |bth| bth.psn()),
+            psn: bth.psn(),
             octets,
             entropy: data.entropy(ip.flow_label),
             ce,
             able,
         };
         let effect = flows.data(key, self.tick, &packet, settings, |notice, octets| {
-            if let Some(notice) = notices.get_mut(&Number(notice)) {
+            if let Some(notice) = notices.get_mut(&notice) {
                 notice.rate_after = Some(rate(octets as f64, settings.window));
             }
         });
         if let Some(outer) = &data.outer {
-            let labelled = Labelled {
-                flow: key,
-                at: moment.at,
-                frame: moment.frame,
-            };
-            labels.learn(outer, labelled);
+            let data = moment;
+            labels.learn(outer, Labelled { flow: key, data });
         }
         if effect.rule.is_some() {
             self.led_mut(moment.frame).rule = effect.rule;
@@ -402,13 +358,15 @@ impl Memory {
     /// Data that comes late in the file may be what notifications are about that came before it.
     #[cold]
     fn correct(&mut self, data: Moment, key: &FlowKey, ce: bool, tunnelled: bool) {
-        let Some(flow) = self.flows.get(key) else {
-            return;
-        };
-        let mut corrected = [(0, None); 8];
-        let mut count = 0;
-        for frame in flow.notices() {
-            let Some(notice) = self.notices.get_mut(&Number(frame)) else {
+        let Self {
+            flows,
+            notices,
+            led,
+            tick,
+            ..
+        } = self;
+        for frame in flows.get(key).into_iter().flat_map(Flow::notices) {
+            let Some(notice) = notices.get_mut(&frame) else {
                 continue;
             };
             let fits = match notice.kind {
@@ -422,23 +380,18 @@ impl Memory {
             if !fits || !later || data.at >= notice.at {
                 continue;
             }
-            if let Some(place) = corrected.get_mut(count) {
-                *place = (frame, notice.data.map(|known| known.frame));
-                count += 1;
-                notice.data = Some(data);
+            if let Some(before) = notice.data.replace(data)
+                && let Some(led) = led.get_mut(&before.frame)
+            {
+                led.remove(frame);
             }
-        }
-        for (notice, before) in corrected.into_iter().take(count) {
-            if let Some(led) = before.and_then(|before| self.led.get_mut(&Number(before))) {
-                led.remove(notice);
-            }
-            self.led_mut(data.frame).add(notice);
+            led.get_or_insert_with(data.frame, *tick, Led::default)
+                .add(frame);
         }
     }
 
     fn led_mut(&mut self, frame: u32) -> &mut Led {
-        self.led
-            .get_or_insert_with(Number(frame), self.tick, Led::default)
+        self.led.get_or_insert_with(frame, self.tick, Led::default)
     }
 
     /// Takes in a notification from that UDP port with that payload, once, in the order of the file.
@@ -473,11 +426,11 @@ impl Memory {
             data: None,
             answers: false,
             translates: None,
-            translated_by: 0,
+            translated_by: None,
             rate_before: None,
             rate_after: None,
             origin: gist.origin,
-            copy_of: earlier.map_or(0, |earlier| earlier.frame),
+            copy_of: earlier.map(|earlier| earlier.frame),
             broken,
         };
         if earlier.is_none() {
@@ -485,7 +438,7 @@ impl Memory {
         }
         let known = flow.and_then(|key| self.flows.get(&key));
         let marked = known.and_then(Flow::unanswered);
-        let copy_of = earlier.map(|earlier| earlier.frame);
+        let copy_of = notice.copy_of;
         let said = (self.translations).said((at, frame), gist, flow.as_ref(), copy_of, marked);
         notice.origin = said.origin;
         notice.translates = said.translates.map(|asked| Moment {
@@ -501,10 +454,10 @@ impl Memory {
         // A frame that holds two of them counts as the last.
         let forgotten = &mut self.forgotten;
         let (_, place) = self.notices.get_or_insert_evicting(
-            Number(frame),
+            frame,
             self.tick,
             || notice,
-            |_, number, _| *forgotten = (*forgotten).max(number.0),
+            |_, number, _| *forgotten = (*forgotten).max(number),
         );
         *place = notice;
         // A translation leads back to the notification, and that to the data.
@@ -512,10 +465,9 @@ impl Memory {
             self.led_mut(data.frame).add(frame);
         }
         if let Some(translated) = notice.translates
-            && let Some(translated) = self.notices.get_mut(&Number(translated.frame))
-            && translated.translated_by == 0
+            && let Some(translated) = self.notices.get_mut(&translated.frame)
         {
-            translated.translated_by = frame;
+            translated.translated_by.get_or_insert(frame);
         }
     }
 
@@ -533,12 +485,9 @@ impl Memory {
             Subject::FlowLabel(label) => self.labels.flow_of(gist.told, label),
             _ => None,
         };
-        let labelled = labelled.filter(|data| data.at <= at).map(|data| Moment {
-            at: data.at,
-            frame: data.frame,
-        });
+        let labelled = (labelled.map(|labelled| labelled.data)).filter(|data| data.at <= at);
         let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
-        let Some((flow, before)) = self.flows.notified(key, at) else {
+        let Some(flow) = self.flows.get_mut(key) else {
             return;
         };
         if gist.kind == Kind::Cnp && notice.origin == Origin::Receiver {
@@ -546,14 +495,14 @@ impl Memory {
             notice.answers = notice.data.is_some();
         }
         if let Some(earlier) = notice.translates {
-            let earlier = self.notices.get(&Number(earlier.frame));
+            let earlier = self.notices.get(&earlier.frame);
             notice.data = earlier.and_then(|earlier| earlier.data);
         }
-        notice.data = notice.data.or(labelled).or(before);
+        notice.data = notice.data.or(labelled).or(flow.before(at));
         notice.rate_before = flow
             .octets_before(at, &self.settings)
             .map(|octets| rate(octets, self.settings.window));
-        let is_new = notice.copy_of == 0;
+        let is_new = notice.copy_of.is_none();
         let fast = (is_new && Marks::counts(gist)).then_some((place, several));
         notice.broken[3] = flow.notified(moment, is_new, fast);
     }
@@ -609,14 +558,13 @@ impl Memory {
 
     /// What is known about a frame, now.
     pub fn context(&self, frame: u32) -> Option<Context> {
-        if let Some(notice) = self.notices.get(&Number(frame)) {
-            return Some(Context::Notice(self.notice_context(frame, notice)));
+        if let Some(notice) = self.notices.get(&frame) {
+            return Some(self.notice(frame, *notice));
         }
-        if let Some(led) = self.led.get(&Number(frame)) {
-            return Some(Context::Data(DataContext {
-                led: led.frames,
-                count: led.count,
+        if let Some(led) = self.led.get(&frame) {
+            return Some(Context::Data(Led {
                 rule: led.rule.filter(|rule| self.holds(frame, *rule)),
+                ..*led
             }));
         }
         (frame <= self.forgotten).then_some(Context::Forgotten)
@@ -629,42 +577,29 @@ impl Memory {
         rule != Rule::FastCnpMarkUnclear || !self.places.is_some_and(later)
     }
 
-    fn notice_context(&self, frame: u32, notice: &Notice) -> NoticeContext {
-        let linked = |moment: Moment| Linked {
-            frame: moment.frame,
-            delay: i64::try_from(i128::from(notice.at) - i128::from(moment.at)).unwrap_or(0),
-        };
+    fn notice(&self, frame: u32, mut notice: Notice) -> Context {
         let flow = notice.flow.and_then(|key| self.flows.get(&key));
-        let after = || flow?.octets_after(frame, self.now, &self.settings);
-        let window = self.settings.window;
+        if notice.rate_after.is_none() {
+            let octets = flow.and_then(|flow| flow.octets_after(frame, self.now, &self.settings));
+            notice.rate_after = octets.map(|octets| rate(octets as f64, self.settings.window));
+        }
         // What acknowledgements have told since then holds for the notifications before, too.
         let since = || self.resolver.sender_qp(&notice.flow?);
-        NoticeContext {
-            flow: notice.flow,
-            flow_sender: notice
-                .flow
-                .filter(|_| notice.kind == Kind::WanFcn)
-                .map(|flow| flow.sender),
-            sender_qp: notice.sender_qp.or_else(since),
-            interval: notice.interval,
-            data: notice.data.map(linked),
-            answers: notice.answers,
-            translates: notice.translates.map(linked),
-            translated_by: (notice.translated_by != 0).then_some(notice.translated_by),
-            rate_before: notice.rate_before,
-            rate_after: (notice.rate_after)
-                .or_else(|| after().map(|octets| rate(octets as f64, window))),
-            verdict: flow.map(Flow::verdict),
-            origin: notice.origin,
-            copy_of: (notice.copy_of != 0).then_some(notice.copy_of),
-            broken: notice
-                .broken
-                .map(|rule| rule.filter(|rule| self.holds(frame, *rule))),
-            flows_forgotten: match notice.data {
-                Some(_) => 0,
-                None => self.flows.evicted(),
+        notice.sender_qp = notice.sender_qp.or_else(since);
+        let holds = |rule: &Rule| self.holds(frame, *rule);
+        notice.broken = notice.broken.map(|rule| rule.filter(holds));
+        let flows_forgotten = match notice.data {
+            Some(_) => 0,
+            None => self.flows.evicted(),
+        };
+        let verdict = flow.map(Flow::verdict);
+        Context::Notice(
+            notice,
+            Outcome {
+                verdict,
+                flows_forgotten,
             },
-        }
+        )
     }
 }
 

@@ -52,11 +52,11 @@ impl Steps {
 
 /// Octets in the window before `now`, of a flow whose last octets, `current` of them, were counted in the step of `last`. Of
 /// the oldest step counts the part that lies in the window, as if its octets were spread evenly.
-pub fn before(steps: Option<&Steps>, current: u32, step: u64, last: u64, now: u64) -> f64 {
+pub fn before(steps: &Steps, current: u32, step: u64, last: u64, now: u64) -> f64 {
     let (latest, newest) = (last / step, now / step);
     let of = |number: u64| {
         f64::from(match number.cmp(&latest) {
-            core::cmp::Ordering::Less => steps.map_or(0, |steps| steps.of(number)),
+            core::cmp::Ordering::Less => steps.of(number),
             core::cmp::Ordering::Equal => current,
             core::cmp::Ordering::Greater => 0,
         })
@@ -101,7 +101,7 @@ mod tests {
             let length = step * STEPS;
             let least = since((now.saturating_sub(length) / step + 1) * step);
             let most = since(now.saturating_sub(length) / step * step);
-            let got = before(Some(&steps), current, step, last, now);
+            let got = before(&steps, current, step, last, now);
             prop_assert!(least - 1e-6 <= got && got <= most + 1e-6, "{} {} {}", least, got, most);
         }
     }

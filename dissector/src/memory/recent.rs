@@ -1,15 +1,5 @@
 //! The last few frames of a flow, in the order of time: a capture may have them in another.
 
-/// At most `N` frames, those with the latest times. Frames of one time are in the order of their numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Recent<const N: usize> {
-    times: [u64; N],
-    frames: [u32; N],
-    /// Place of the newest one.
-    newest: u8,
-    len: u8,
-}
-
 /// A frame and its time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
@@ -19,64 +9,50 @@ pub struct Moment {
     pub frame: u32,
 }
 
+/// At most `N` frames, those with the latest times, in their order; frames of one time in that of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Recent<const N: usize> {
+    frames: [Moment; N],
+    len: usize,
+}
+
 impl<const N: usize> Recent<N> {
     /// None yet.
-    pub const NEW: Self = {
-        assert!(N > 0 && N <= u8::MAX as usize);
-        Self {
-            times: [0; N],
-            frames: [0; N],
-            newest: 0,
-            len: 0,
-        }
+    pub const NEW: Self = Self {
+        frames: [Moment { at: 0, frame: 0 }; N],
+        len: 0,
     };
 
-    fn get(&self, place: usize) -> Moment {
-        Moment {
-            at: self.times[place],
-            frame: self.frames[place],
-        }
-    }
-
-    fn set(&mut self, place: usize, moment: Moment) {
-        self.times[place] = moment.at;
-        self.frames[place] = moment.frame;
-    }
-
-    /// The place `back` before the newest one.
-    fn place(&self, back: usize) -> usize {
-        (usize::from(self.newest) + N - back) % N
+    fn all(&self) -> &[Moment] {
+        self.frames.get(..self.len).unwrap_or_default()
     }
 
     /// Takes in a frame.
     #[inline]
     pub fn push(&mut self, moment: Moment) {
-        let full = usize::from(self.len) == N;
-        if full && moment.at < self.get(self.place(N - 1)).at {
+        let earlier = self.all().iter().rposition(|known| known.at <= moment.at);
+        let mut place = earlier.map_or(0, |earlier| earlier + 1);
+        if self.len < N {
+            self.frames.copy_within(place..self.len, place + 1);
+            self.len += 1;
+        } else if let Some(before) = place.checked_sub(1) {
+            place = before;
+            self.frames.copy_within(1..=place, 0);
+        } else {
             return;
         }
-        self.newest = ((usize::from(self.newest) + 1) % N) as u8;
-        self.set(self.place(0), moment);
-        if !full {
-            self.len += 1;
-        }
-        // Mostly nothing to do: frames come in the order of time.
-        for back in 1..usize::from(self.len) {
-            let (later, earlier) = (self.place(back - 1), self.place(back));
-            let before = self.get(earlier);
-            if before.at <= moment.at {
-                break;
-            }
-            self.set(later, before);
-            self.set(earlier, moment);
-        }
+        self.frames[place] = moment;
     }
 
     /// The last one that is not later than `at`.
     pub fn before(&self, at: u64) -> Option<Moment> {
-        (0..usize::from(self.len))
-            .map(|back| self.get(self.place(back)))
-            .find(|moment| moment.at <= at)
+        let known = self.all().iter();
+        known.rev().find(|moment| moment.at <= at).copied()
+    }
+
+    /// The last one.
+    pub fn latest(&self) -> Option<Moment> {
+        self.all().last().copied()
     }
 }
 

@@ -26,16 +26,16 @@ impl fmt::Display for End {
 
 /// What a packet tells the statistics.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard {
+pub enum Record {
     /// A notification.
-    Told(Told),
+    Notification(Notified),
     /// What was meant as one, and cannot be read.
     Malformed(Broken),
 }
 
 /// A notification, and what is known beside what it says.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct Notified {
     /// What it says.
     pub gist: Gist,
     /// The flow that it is about, where that is known.
@@ -44,7 +44,7 @@ pub struct Told {
     pub sender_qp: Option<Qp>,
 }
 
-impl Told {
+impl Notified {
     /// A notification of which nothing is known but what it says.
     pub const fn alone(gist: Gist) -> Self {
         let sender_qp = match gist.subject {
@@ -112,7 +112,7 @@ mod tests {
     fn a_qp_stands_at_its_own_side() {
         let qp = Qp::truncate(0x12);
         let sender = Some("192.0.2.1");
-        let by_sender = Told::alone(gist(sender, Subject::SenderQp(qp)))
+        let by_sender = Notified::alone(gist(sender, Subject::SenderQp(qp)))
             .ends()
             .unwrap();
         assert_eq!(
@@ -120,14 +120,17 @@ mod tests {
             ["192.0.2.1 QP 0x12", "203.0.113.3"]
         );
         let receiver = "198.51.100.1".parse().unwrap();
-        let by_receiver = Told::alone(gist(sender, Subject::ReceiverQp { receiver, qp }))
+        let by_receiver = Notified::alone(gist(sender, Subject::ReceiverQp { receiver, qp }))
             .ends()
             .unwrap();
         assert_eq!(
             by_receiver.map(|end| end.to_string()),
             ["192.0.2.1", "198.51.100.1 QP 0x12"]
         );
-        assert_eq!(Told::alone(gist(None, Subject::FlowLabel(5))).ends(), None);
+        assert_eq!(
+            Notified::alone(gist(None, Subject::FlowLabel(5))).ends(),
+            None
+        );
     }
 
     #[test]
@@ -145,13 +148,13 @@ mod tests {
             (sender, Subject::ReceiverQp { receiver, qp }),
             (None, Subject::FlowLabel(5)),
         ] {
-            let told = Told {
+            let notified = Notified {
                 gist: gist(sender, subject),
                 flow: Some(flow),
                 sender_qp: Some(own),
             };
             assert_eq!(
-                told.ends().unwrap().map(|end| end.to_string()),
+                notified.ends().unwrap().map(|end| end.to_string()),
                 ["192.0.2.1 QP 0x11", "198.51.100.1 QP 0x12"]
             );
         }

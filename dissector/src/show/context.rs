@@ -1,111 +1,94 @@
 //! What the memory knows about a frame beside what its packet says.
 
-use crate::memory::{DataContext, Linked, NoticeContext};
+use crate::memory::{Led, Moment, Notice, Outcome};
 use crate::names::F;
-use crate::plan::{Anchor, Mark, Op, Plan, at};
+use crate::plan::{Mark, Plan, at};
 
 /// Plans what is known about a notification, into the subtree that [`summary`](super::summary) leaves open. It stands at
 /// `start` in the data source.
-pub fn notice(plan: &mut Plan<'_>, context: &NoticeContext, start: usize) {
+pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize) {
     let here = at(start, 0);
-    let frame = |plan: &mut Plan<'_>, field: F, number: u32| {
-        plan.push(Op::Uint(field, here, number, Mark::Generated));
-    };
-    let linked = |plan: &mut Plan<'_>, fields: (F, F), to: Option<Linked>| {
+    let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<Moment>| {
         if let Some(to) = to {
-            frame(plan, fields.0, to.frame);
-            plan.push(Op::Span(fields.1, here, to.delay, Mark::Generated));
+            plan.generated(frame, here, to.frame);
+            plan.generated(delay, here, notice.delay(to).cast_unsigned());
         }
     };
-    if let Some(sender) = context.flow_sender {
+    if let Some(sender) = notice.flow_sender() {
         let fields = (F::FcnSender4, F::FcnSender6);
         plan.address(fields, here, sender, Mark::Generated);
     }
-    if let Some((qp, by)) = context.sender_qp {
-        plan.push(Op::Uint(F::FcnSenderQp, here, qp.get(), Mark::Generated));
-        let by = plan.text(format_args!("{}", by.id()));
-        plan.push(Op::Text(F::FcnSenderQpBy, here, by, Mark::Generated));
+    if let Some((qp, by)) = notice.sender_qp {
+        plan.generated(F::FcnSenderQp, here, qp.get());
+        plan.text(F::FcnSenderQpBy, here, format_args!("{}", by.id()));
     }
-    linked(plan, (F::FcnData, F::FcnDataDelay), context.data);
-    let marked = context.data.filter(|_| context.answers);
+    linked(plan, (F::FcnData, F::FcnDataDelay), notice.data);
+    let marked = notice.data.filter(|_| notice.answers);
     linked(plan, (F::FcnMarked, F::FcnMarkedDelay), marked);
     let translation = (F::FcnTranslates, F::FcnTranslationDelay);
-    linked(plan, translation, context.translates);
-    if let Some(by) = context.translated_by {
-        frame(plan, F::FcnTranslatedBy, by);
+    linked(plan, translation, notice.translates);
+    if let Some(by) = notice.translated_by {
+        plan.generated(F::FcnTranslatedBy, here, by);
     }
-    let span = context.interval.and_then(|span| i64::try_from(span).ok());
-    if let Some(span) = span {
-        plan.push(Op::Span(F::FcnInterval, here, span, Mark::Generated));
+    let is_span = |span: &u64| i64::try_from(*span).is_ok();
+    if let Some(span) = notice.interval.filter(is_span) {
+        plan.generated(F::FcnInterval, here, span);
     }
     for (field, rate) in [
-        (F::FcnRateBefore, context.rate_before),
-        (F::FcnRateAfter, context.rate_after),
+        (F::FcnRateBefore, notice.rate_before),
+        (F::FcnRateAfter, notice.rate_after),
     ] {
         if let Some(rate) = rate {
-            plan.push(Op::Uint64(field, here, rate, Mark::Generated));
+            plan.generated(field, here, rate);
         }
     }
-    if let Some(verdict) = context.verdict {
-        let answer = plan.text(format_args!("{}", verdict.answer.id()));
-        plan.push(Op::Text(F::FcnVerdict, here, answer, Mark::Generated));
-        let evidence = plan.text(format_args!("{}", verdict.evidence));
-        plan.push(Op::Text(F::FcnEvidence, here, evidence, Mark::Generated));
-        plan.push(Op::Uint(
-            F::FcnMeasured,
-            here,
-            verdict.measured,
-            Mark::Generated,
-        ));
+    if let Some(verdict) = outcome.verdict {
+        plan.text(F::FcnVerdict, here, format_args!("{}", verdict.answer.id()));
+        plan.text(F::FcnEvidence, here, format_args!("{}", verdict.evidence));
+        plan.generated(F::FcnMeasured, here, verdict.measured);
     }
-    if context.flows_forgotten > 0 {
-        let said = plan.text(format_args!(
-            "the data that it is about may be among the flows that had to be forgotten ({})",
-            context.flows_forgotten
-        ));
-        plan.push(Op::Text(F::FcnForgotten, here, said, Mark::Generated));
+    if outcome.flows_forgotten > 0 {
+        let count = outcome.flows_forgotten;
+        let why = format_args!(
+            "the data that it is about may be among the flows that had to be forgotten ({count})"
+        );
+        plan.text(F::FcnForgotten, here, why);
     }
-    if let Some(first) = context.copy_of {
-        frame(plan, F::FcnCopyOf, first);
+    if let Some(first) = notice.copy_of {
+        plan.generated(F::FcnCopyOf, here, first);
     }
-    for rule in context.broken.into_iter().flatten() {
+    for rule in notice.broken.into_iter().flatten() {
         plan.expert(rule, here);
     }
 }
 
 /// Plans the word that what was known about a notification had to be forgotten.
-pub fn forgotten(plan: &mut Plan<'_>, start: usize) {
-    let said = plan.text(format_args!(
-        "too many notifications came after this one to remember what it was about"
-    ));
-    plan.push(Op::Text(
-        F::FcnForgotten,
-        at(start, 0),
-        said,
-        Mark::Generated,
-    ));
+pub fn forgotten(plan: &mut Plan, start: usize) {
+    let why =
+        format_args!("too many notifications came after this one to remember what it was about");
+    plan.text(F::FcnForgotten, at(start, 0), why);
 }
 
 /// Plans what a data frame led to. Its packet stands at `start` in the data source.
-pub fn data(plan: &mut Plan<'_>, context: &DataContext, start: usize) {
+pub fn data(plan: &mut Plan, led: &Led, start: usize) {
     let here = at(start, 0);
-    plan.push(Op::Goto(Anchor::Aside));
-    plan.push(Op::OpenGenerated(F::FcnDataNode, here));
-    match context.count {
+    plan.aside();
+    plan.open(F::FcnDataNode, here, Mark::Generated);
+    match led.count {
         0 => plan.label(format_args!("Congestion notification: data beside one")),
         1 => plan.label(format_args!(
             "Congestion notification: in frame {}",
-            context.led[0]
+            led.frames[0]
         )),
         count => plan.label(format_args!(
             "Congestion notification: in {count} frames, first in {}",
-            context.led[0]
+            led.frames[0]
         )),
     }
-    for frame in context.led.into_iter().filter(|frame| *frame != 0) {
-        plan.push(Op::Uint(F::FcnNotifiedBy, here, frame, Mark::Generated));
+    for frame in led.frames.into_iter().filter(|frame| *frame != 0) {
+        plan.generated(F::FcnNotifiedBy, here, frame);
     }
-    if let Some(rule) = context.rule {
+    if let Some(rule) = led.rule {
         plan.expert(rule, here);
     }
 }

@@ -1,10 +1,10 @@
 //! Options headers: the Fast CNP options in their place, the proxy address option, and the Fast CNP as a whole.
 
-use super::roce::{FAST, OptionNoted, RoceAt, cnp_part};
-use super::{Scene, ioam, is_extension_of_innermost};
+use super::roce::{FAST, cnp_part};
+use super::{PayloadAt, Scene, ioam, is_extension_of_innermost, open_message};
 use crate::locate::Known;
-use crate::names::{F, P};
-use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
+use crate::names::{F, Node, P};
+use crate::plan::{ColumnText, Mark, Plan, at};
 use fcn_wire::bth::{Bth, Opcode};
 use fcn_wire::error::Error;
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -29,7 +29,7 @@ pub struct OptionsAt {
     /// Source and destination of the IPv6 packet.
     pub addresses: Option<(IpAddr, IpAddr)>,
     /// A RoCEv2 packet with the same addresses in the same data source; counts where the packet was reassembled from fragments.
-    pub roce_noted: Option<RoceAt>,
+    pub roce_noted: Option<PayloadAt>,
     /// Whether nothing was noted behind it: Wireshark may have given up before it came to UDP.
     pub is_last: bool,
 }
@@ -59,7 +59,7 @@ pub fn has_ours(header: &[u8], profile: &Profile) -> (bool, bool) {
             }
             Err(e) => {
                 any = true;
-                kind_of_overrun(header, &e).unwrap_or(0)
+                overrunning(header, &e).map_or(0, |(_, kind)| kind)
             }
         };
         let is_fast = profile.is_fast_cnp(kind);
@@ -74,17 +74,17 @@ fn is_ioam(data: &[u8]) -> bool {
     IoamOption::parse(data).is_ok_and(|option| option.trace().is_none_or(|trace| trace.is_ok()))
 }
 
-/// The type of the option that runs past its header, where that is what `e` says.
-fn kind_of_overrun(header: &[u8], e: &Error) -> Option<u8> {
+/// Where the option that runs past its header begins, and its type, where that is what `e` says.
+fn overrunning(header: &[u8], e: &Error) -> Option<(usize, u8)> {
     let at = match e.kind {
         fcn_wire::ErrorKind::Length { .. } => e.offset.checked_sub(1)?,
         _ => e.offset,
     };
-    header.get(at).copied()
+    Some((at, *header.get(at)?))
 }
 
 /// Plans what is shown of an options header, and of the Fast CNP that it makes of the packet.
-pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
+pub fn options(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt) {
     let Some(units) = scene.bytes.get(place.start + 1) else {
         return;
     };
@@ -144,10 +144,9 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
     let mut packet_findings = Findings::new();
     let mut is_first = true;
     if let Some((start, frame)) = &found {
-        let icrc = if scene.check_icrc && place.is_last {
-            IcrcCheck::On
-        } else {
-            IcrcCheck::Off
+        let icrc = match place.is_last {
+            true => scene.icrc_check(),
+            false => IcrcCheck::Off,
         };
         frame.check(icrc, &mut packet_findings);
         let ours = frame
@@ -180,10 +179,10 @@ pub fn options(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt) {
 
 /// Plans what `findings` say of the packet `behind` an options header, to which Wireshark did not come: an option may have
 /// stopped it. A Fast CNP whose option lies before that is [shown](whole) with its part behind.
-fn unseen(plan: &mut Plan<'_>, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
+fn unseen(plan: &mut Plan, base: usize, frame: &Frame<'_>, behind: usize, findings: &Findings) {
     let is_fast_shown = (frame.options_headers())
         .any(|header| header.start < behind && has_ours(header.bytes, frame.profile()).1);
-    plan.push(Op::Goto(Anchor::Root));
+    plan.root();
     for finding in findings {
         let is_shown = match finding.rule.info().family {
             _ if OF_FAST_CNP.contains(&finding.rule) => is_fast_shown,
@@ -241,48 +240,32 @@ struct Packet<'a> {
 }
 
 /// Plans the Fast CNP as a whole: who notifies whom, the CNP behind the option, and the rules about all of it.
-fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
-    let reassembled = packet
-        .found
-        .as_ref()
-        .is_none_or(|(_, frame)| matches!(frame.end(), End::Fragment { .. }));
-    let roce = packet
-        .found
-        .as_ref()
+fn whole(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, packet: &Packet<'_>) {
+    let found = packet.found.as_ref();
+    let reassembled = found.is_none_or(|(_, frame)| matches!(frame.end(), End::Fragment { .. }));
+    let roce = found
         .filter(|(_, frame)| frame.is_roce())
         .and_then(|(start, frame)| {
             let datagram = frame.datagram()?;
-            Some(RoceAt {
-                payload: start + datagram.payload_at(),
+            Some(PayloadAt {
+                start: start + datagram.payload_at(),
                 captured: datagram.payload.len(),
                 reported: datagram.payload_len,
                 addresses: place.addresses,
-                option_noted: OptionNoted::Here,
             })
         })
         .or(place.roce_noted.filter(|_| reassembled));
     let range = match roce {
-        Some(roce) => at(roce.payload, roce.captured),
+        Some(roce) => roce.whole(),
         None => at(packet.option_at, 0),
     };
-    plan.push(Op::Goto(Anchor::Root));
-    if scene.quoted {
-        plan.push(Op::Open(F::FastQuoted, range));
-    } else {
-        plan.push(Op::Protocol(P::FastCnp, range, Mark::Plain));
-    }
+    open_message(plan, scene, (P::FastCnp, F::FastQuoted), range);
     let quoted = if scene.quoted { "Quoted " } else { "" };
-    let notification = packet
-        .found
-        .as_ref()
-        .and_then(|(_, frame)| Notification::read(frame));
-    match notification {
+    match found.and_then(|(_, frame)| Notification::read(frame)) {
         Some(notification) => plan.label(format_args!("{quoted}{notification}")),
         None => plan.label(format_args!("{quoted}Fast CNP")),
     }
-    let option = packet
-        .found
-        .as_ref()
+    let option = found
         .and_then(|(_, frame)| match frame.message() {
             fcn_wire::message::Message::FastCnp(message) => message.parsed.ok(),
             _ => None,
@@ -297,33 +280,31 @@ fn whole(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, packet: &Pac
         if !from_receiver {
             plan.ipv6(F::FastSwitch, nowhere, source, Mark::Generated);
         }
-        plan.push(Op::Flag(
-            F::FastFromReceiver,
-            nowhere,
-            u32::from(from_receiver),
-            Mark::Generated,
-        ));
+        plan.generated(F::FastFromReceiver, nowhere, from_receiver);
         plan.ipv6(F::FastSender, nowhere, destination, Mark::Generated);
         plan.ipv6(F::FastReceiver, nowhere, receiver, Mark::Generated);
     }
     if let Some(roce) = roce {
-        let bth = Bth::new_checked(scene.slice(roce.payload, roce.captured));
+        let bth = Bth::new_checked(scene.payload(&roce));
         if bth.is_ok_and(|bth| bth.opcode() == Opcode::CNP) {
             cnp_part(plan, scene, &roce, &FAST);
         }
     }
-    let base = packet.found.as_ref().map_or(0, |(start, _)| *start);
-    for finding in &packet.findings {
-        if OF_FAST_CNP.contains(&finding.rule) && packet.found.is_some() {
+    if let Some((base, _)) = found {
+        let of_all = |rule: &Rule| OF_FAST_CNP.contains(rule);
+        for finding in (&packet.findings)
+            .into_iter()
+            .filter(|finding| of_all(&finding.rule))
+        {
             plan.expert_of_all(finding.rule, at(base + finding.offset, finding.len));
         }
-    }
-    if packet.found.is_none() && roce.is_none() && place.addresses.is_some() && !scene.quoted {
+    } else if roce.is_none()
+        && place.addresses.is_some()
+        && !scene.quoted
+        && scene.bytes.len() >= scene.wire_len
+    {
         // A tunnel follows, or something that is no IP packet at all.
-        let cut = scene.bytes.len() < scene.wire_len;
-        if !cut {
-            plan.expert(Rule::FastCnpNotCnp, at(packet.option_at, 2));
-        }
+        plan.expert(Rule::FastCnpNotCnp, at(packet.option_at, 2));
     }
 }
 
@@ -343,22 +324,19 @@ fn read_option<'a>(scene: &Scene<'a>, option_at: usize) -> Option<FastCnpRepr<'a
 }
 
 /// Fields of an option's type and length octets.
-struct Head {
-    kind: F,
-    action: F,
-    change: F,
-    rest: F,
-    length: F,
-}
+type Head = [F; 5];
+const FAST_HEAD: Head = F::FastOptionType.run();
+const PROXY_HEAD: Head = F::ProxyOptionType.run();
 
-fn head(plan: &mut Plan<'_>, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
-    let kind = at(start, 1);
-    plan.push(Op::OpenUint(fields.kind, kind, option.kind.into()));
-    plan.uint(fields.action, kind, option.kind);
-    plan.flag(fields.change, kind, option.kind);
-    plan.uint(fields.rest, kind, option.kind);
-    plan.push(Op::Close);
-    plan.uint(fields.length, at(start + 1, 1), option.data.len() as u32);
+fn head(plan: &mut Plan, fields: &Head, start: usize, option: &Ipv6Option<'_>) {
+    let [kind, action, change, rest, length] = *fields;
+    let here = at(start, 1);
+    plan.open_word(kind, here, option.kind);
+    for part in [action, change, rest] {
+        plan.add(part, here, option.kind);
+    }
+    plan.close();
+    plan.add(length, at(start + 1, 1), option.data.len() as u32);
 }
 
 /// What an option of ours breaks by itself.
@@ -380,57 +358,35 @@ fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> F
     findings
 }
 
-const FAST_HEAD: Head = Head {
-    kind: F::FastOptionType,
-    action: F::FastOptionAction,
-    change: F::FastOptionChange,
-    rest: F::FastOptionRest,
-    length: F::FastOptionLength,
-};
-
-fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
+fn fast_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
     let start = place.start + option.offset;
-    let number = if option.kind == scene.profile.fast_cnp_option1 {
-        1u8
-    } else {
-        2
+    let number = match option.kind == scene.profile.fast_cnp_option1 {
+        true => 1u8,
+        false => 2,
     };
-    plan.push(Op::Goto(Anchor::Ipv6Option(offset(start))));
-    plan.push(Op::Open(F::FastOption, at(start, option.len())));
+    plan.goto(Node::Ipv6Option, start);
+    plan.open(F::FastOption, at(start, option.len()), Mark::Plain);
     plan.label(format_args!("Fast CNP option {number}"));
-    plan.push(Op::Uint(
-        F::FastOptionNumber,
-        at(start, 1),
-        number.into(),
-        Mark::Generated,
-    ));
+    plan.generated(F::FastOptionNumber, at(start, 1), number);
     head(plan, &FAST_HEAD, start, option);
     let data = start + 2;
     let parsed = FastCnpRepr::parse(option.kind, option.data, scene.profile);
     if let Some(Ok(parsed)) = parsed {
         if let FastCnpRepr::Option2 { ioam: inner, .. } = parsed {
-            plan.uint(F::FastOptionReserved, at(data, 1), inner.reserved);
-            plan.uint(
-                F::FastOptionIoamType,
-                at(data + 1, 1),
-                inner.opt_type.code(),
-            );
+            plan.add(F::FastOptionReserved, at(data, 1), inner.reserved);
+            let kind = inner.opt_type.code();
+            plan.add(F::FastOptionIoamType, at(data + 1, 1), kind);
             match parsed.trace() {
                 Some(trace) => ioam::trace(plan, data + 2, &trace),
-                None if !inner.body.is_empty() => plan.push(Op::Bytes(
-                    F::FastOptionIoamBody,
-                    at(data + 2, inner.body.len()),
-                )),
+                None if !inner.body.is_empty() => {
+                    plan.octets(F::FastOptionIoamBody, at(data + 2, inner.body.len()));
+                }
                 None => {}
             }
         }
-        let address = data + parsed.address_at(option.data.len());
-        plan.ipv6(
-            F::FastOptionDestination,
-            at(address, 16),
-            parsed.original_destination(),
-            Mark::Plain,
-        );
+        let here = at(data + parsed.address_at(option.data.len()), 16);
+        let destination = parsed.original_destination();
+        plan.ipv6(F::FastOptionDestination, here, destination, Mark::Plain);
     }
     for finding in &broken_by(scene, place, option) {
         let here = at(place.start + finding.offset, finding.len);
@@ -441,85 +397,52 @@ fn fast_option(plan: &mut Plan<'_>, scene: &Scene<'_>, place: &OptionsAt, option
             (rule, _) => plan.expert(rule, here),
         }
     }
-    plan.push(Op::Close);
+    plan.close();
 }
 
-const PROXY_HEAD: Head = Head {
-    kind: F::ProxyOptionType,
-    action: F::ProxyOptionAction,
-    change: F::ProxyOptionChange,
-    rest: F::ProxyOptionRest,
-    length: F::ProxyOptionLength,
-};
-
-fn proxy_option(
-    plan: &mut Plan<'_>,
-    scene: &Scene<'_>,
-    place: &OptionsAt,
-    option: &Ipv6Option<'_>,
-) {
+fn proxy_option(plan: &mut Plan, scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) {
     let start = place.start + option.offset;
-    plan.push(Op::Goto(Anchor::Ipv6Option(offset(start))));
-    plan.push(Op::Protocol(
-        P::ProxyOption,
-        at(start, option.len()),
-        Mark::Plain,
-    ));
+    plan.goto(Node::Ipv6Option, start);
+    plan.protocol(P::ProxyOption, at(start, option.len()), Mark::Plain);
     head(plan, &PROXY_HEAD, start, option);
-    if let Some(Ok(ProxyAddress(address))) =
-        ProxyAddress::parse(option.kind, option.data, scene.profile)
-    {
-        plan.ipv6(
-            F::ProxyOptionAddress,
-            at(start + 2, 16),
-            address,
-            Mark::Plain,
-        );
+    let parsed = ProxyAddress::parse(option.kind, option.data, scene.profile);
+    if let Some(Ok(ProxyAddress(address))) = parsed {
+        let here = at(start + 2, 16);
+        plan.ipv6(F::ProxyOptionAddress, here, address, Mark::Plain);
     }
-    for finding in &broken_by(scene, place, option) {
-        plan.expert(finding.rule, at(place.start + finding.offset, finding.len));
-    }
-    plan.push(Op::Close);
+    plan.experts(&broken_by(scene, place, option), place.start);
+    plan.close();
 }
 
 /// Plans an option of ours that runs past its header; says whether it is a Fast CNP option.
 fn overrun(
-    plan: &mut Plan<'_>,
+    plan: &mut Plan,
     scene: &Scene<'_>,
     place: &OptionsAt,
     header: &[u8],
     e: &Error,
 ) -> bool {
-    let Some(kind) = kind_of_overrun(header, e) else {
+    let Some((option_at, kind)) = overrunning(header, e) else {
         return false;
     };
-    let option_at = match e.kind {
-        fcn_wire::ErrorKind::Length { .. } => e.offset - 1,
-        _ => e.offset,
-    };
+    let fast = scene.profile.is_fast_cnp(kind);
+    if !fast && kind != scene.profile.proxy_address_option {
+        return false;
+    }
     let start = place.start + option_at;
     let rest = at(start, header.len() - option_at);
-    let (fast, rule) = if scene.profile.is_fast_cnp(kind) {
-        (true, Rule::FastCnpMalformed)
-    } else if kind == scene.profile.proxy_address_option {
-        (false, Rule::ProxyAddressLength)
-    } else {
-        return false;
-    };
-    plan.push(Op::Goto(Anchor::Ipv6Option(offset(start))));
-    if fast {
-        plan.push(Op::Open(F::FastOption, rest));
+    plan.goto(Node::Ipv6Option, start);
+    let rule = if fast {
+        plan.open(F::FastOption, rest, Mark::Plain);
         plan.label(format_args!(
             "Fast CNP option, cut off by the end of its header"
         ));
+        Rule::FastCnpMalformed
     } else {
-        plan.push(Op::Protocol(P::ProxyOption, rest, Mark::Plain));
-    }
+        plan.protocol(P::ProxyOption, rest, Mark::Plain);
+        Rule::ProxyAddressLength
+    };
     plan.expert_with(rule, at(place.start + e.offset, 1), format_args!("{e}"));
-    plan.push(Op::Close);
+    plan.close();
     fast
-}
-
-fn offset(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }

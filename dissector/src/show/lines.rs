@@ -1,12 +1,9 @@
 //! Which lines of a statistic a notification counts in, and how many lines there may be.
 
-use super::connection::{Heard, Told};
+use super::connection::{Notified, Record};
 use crate::plan::ColumnText;
-use fcn_wire::Qp;
-use fcn_wire::notification::{Origin, Side, Subject};
-use std::collections::HashSet;
-use std::hash::Hash;
-use std::net::IpAddr;
+use fcn_wire::notification::{Origin, Subject};
+use std::collections::{HashMap, HashSet};
 
 /// Most congestion points, receivers, and QPs or flows that have a line of their own. Who forges addresses would
 /// otherwise fill the memory; what is beyond counts in [`OTHERS`].
@@ -16,7 +13,7 @@ pub const MAX_LINES: usize = 1000;
 const OTHERS: &str = "others (beyond the first 1000)";
 
 /// What lines are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     /// How it is said.
     Kind,
@@ -61,15 +58,7 @@ pub const DEEPEST_QUEUE: &core::ffi::CStr = c"Deepest queue on the path";
 
 /// What has a line already, of one statistic.
 #[derive(Debug, Default)]
-pub struct Listed {
-    points: HashSet<IpAddr>,
-    receivers: HashSet<IpAddr>,
-    malformed: HashSet<IpAddr>,
-    subjects: HashSet<Aim>,
-}
-
-/// What is to slow down: whoever is told, and what it is told about.
-type Aim = (IpAddr, Option<IpAddr>, Option<(Side, Qp)>, Option<u32>);
+pub struct Listed(HashMap<Group, HashSet<String>>);
 
 /// A line that a notification counts in.
 #[derive(Clone, Copy, Debug)]
@@ -82,88 +71,66 @@ pub struct CountedIn {
 
 impl Listed {
     /// The lines that a packet counts in, one a group at most.
-    pub fn lines(&mut self, heard: &Heard) -> [Option<CountedIn>; 4] {
-        let told = match heard {
-            Heard::Told(told) => told,
-            Heard::Malformed(broken) => {
-                let known = &mut self.malformed;
-                let by = of_address(Group::Malformed, known, broken.notifier);
+    pub fn lines(&mut self, heard: &Record) -> [Option<CountedIn>; 4] {
+        let notified = match heard {
+            Record::Notification(notified) => notified,
+            Record::Malformed(broken) => {
+                let by = self.line(Group::Malformed, format_args!("{}", broken.notifier));
                 return [Some(by), None, None, None];
             }
         };
-        let gist = &told.gist;
-        let (group, known) = match gist.origin {
-            Origin::Switch => (Group::CongestionPoint, &mut self.points),
+        let gist = &notified.gist;
+        let group = match gist.origin {
+            Origin::Switch => Group::CongestionPoint,
             Origin::Receiver | Origin::Proxy | Origin::IngressPe | Origin::Ambiguous => {
-                (Group::Receiver, &mut self.receivers)
+                Group::Receiver
             }
         };
-        let subject = if has_line(&mut self.subjects, aim(told)) {
-            line(Group::Subject, format_args!("{}", AimText(told)))
-        } else {
-            line(Group::Subject, format_args!("{OTHERS}"))
-        };
         [
-            Some(line(Group::Kind, format_args!("{}", gist.kind.id()))),
-            Some(of_address(group, known, gist.notifier)),
-            Some(subject),
+            Some(self.line(Group::Kind, format_args!("{}", gist.kind.id()))),
+            Some(self.line(group, format_args!("{}", gist.notifier))),
+            Some(self.line(Group::Subject, format_args!("{}", Slower(notified)))),
             gist.level
-                .map(|level| line(Group::Level, format_args!("level {level}"))),
+                .map(|level| self.line(Group::Level, format_args!("level {level}"))),
         ]
     }
-}
 
-fn line(group: Group, text: core::fmt::Arguments<'_>) -> CountedIn {
-    let text = ColumnText::new(text);
-    CountedIn { group, text }
-}
-
-/// The line of an address, or that of those that have none of their own.
-fn of_address(group: Group, known: &mut HashSet<IpAddr>, address: IpAddr) -> CountedIn {
-    if has_line(known, address) {
-        line(group, format_args!("{address}"))
-    } else {
-        line(group, format_args!("{OTHERS}"))
+    /// The line of that text, where it has one or gets one; else that of the others.
+    fn line(&mut self, group: Group, text: core::fmt::Arguments<'_>) -> CountedIn {
+        let own = ColumnText::new(text);
+        let known = self.0.entry(group).or_default();
+        let has_line = known.contains(own.as_str())
+            || known.len() < MAX_LINES && known.insert(own.as_str().to_owned());
+        let text = match has_line {
+            true => own,
+            false => ColumnText::new(format_args!("{OTHERS}")),
+        };
+        CountedIn { group, text }
     }
 }
 
-/// Whether `key` has a line; it gets one where there is room.
-fn has_line<K: Hash + Eq>(known: &mut HashSet<K>, key: K) -> bool {
-    known.contains(&key) || known.len() < MAX_LINES && known.insert(key)
-}
+/// What is to slow down: one text for every kind of notification about a QP at the sender, where that is known; else what the
+/// notification names.
+struct Slower<'a>(&'a Notified);
 
-/// One for every kind of notification about a QP at the sender, where that is known; else what the notification names.
-fn aim(told: &Told) -> Aim {
-    let subject = told.gist.subject;
-    if let (Some(sender), Some(qp)) = (told.sender(), told.sender_qp) {
-        return (sender, None, Some((Side::Sender, qp)), None);
-    }
-    let label = match subject {
-        Subject::FlowLabel(label) => Some(label),
-        _ => None,
-    };
-    let gist = &told.gist;
-    (
-        gist.sender.unwrap_or(gist.told),
-        subject.receiver(),
-        subject.qp(),
-        label,
-    )
-}
-
-/// What is to slow down, in words.
-struct AimText<'a>(&'a Told);
-
-impl core::fmt::Display for AimText<'_> {
+impl core::fmt::Display for Slower<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (sender, receiver, qp, label) = aim(self.0);
-        write!(f, "{sender}, ")?;
-        match (qp, receiver, label) {
+        let Self(notified) = self;
+        if let (Some(sender), Some(qp)) = (notified.sender(), notified.sender_qp) {
+            return write!(f, "{sender}, its own QP {qp}");
+        }
+        let subject = notified.gist.subject;
+        write!(
+            f,
+            "{}, ",
+            notified.gist.sender.unwrap_or(notified.gist.told)
+        )?;
+        match (subject.qp(), subject.receiver(), subject) {
             (Some((_, qp)), Some(receiver), _) => write!(f, "QP {qp} at {receiver}"),
             (Some((_, qp)), None, _) => write!(f, "its own QP {qp}"),
             (None, Some(receiver), _) => write!(f, "flow to {receiver}"),
-            (None, None, Some(label)) => write!(f, "flow label {label:#07x}"),
-            (None, None, None) => write!(f, "nothing named"),
+            (None, None, Subject::FlowLabel(label)) => write!(f, "flow label {label:#07x}"),
+            (None, None, _) => write!(f, "nothing named"),
         }
     }
 }
@@ -171,6 +138,7 @@ impl core::fmt::Display for AimText<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_wire::Qp;
     use fcn_wire::notification::{Gist, Kind};
     use std::collections::BTreeMap;
     use std::net::Ipv6Addr;
@@ -194,7 +162,7 @@ mod tests {
 
     fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
         known
-            .lines(&Heard::Told(Told::alone(*gist)))
+            .lines(&Record::Notification(Notified::alone(*gist)))
             .iter()
             .flatten()
             .map(|line| line.text.as_str().to_owned())
@@ -224,7 +192,7 @@ mod tests {
             ["proxy_cn", "::3", "::7, flow label 0x00012", "level 3"]
         );
         let groups: Vec<Group> = known
-            .lines(&Heard::Told(Told::alone(wan)))
+            .lines(&Record::Notification(Notified::alone(wan)))
             .iter()
             .flatten()
             .map(|l| l.group)

@@ -1,27 +1,22 @@
 //! The rules of PFC. Wireshark decodes the frame itself; a frame that breaks no rule is shown as it shows it.
 
-use crate::plan::{Anchor, Op, Plan, at};
+use super::{PayloadAt, Scene};
+use crate::names::Node;
+use crate::plan::Plan;
 use fcn_wire::finding::Findings;
 use fcn_wire::pfc::inspect;
 
-/// Plans the rules that the MAC control frame at `start` breaks, sent to `destination`; `cut` where the capture did
-/// not keep all of it.
-pub fn mac_control(
-    plan: &mut Plan<'_>,
-    frame: &[u8],
-    cut: bool,
-    destination: [u8; 6],
-    start: usize,
-) {
+/// Plans the rules that a MAC control frame breaks, sent to `destination`.
+pub fn mac_control(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, destination: [u8; 6]) {
     let mut findings = Findings::new();
-    inspect(frame, cut, destination, &mut findings);
-    if findings.is_empty() {
-        return;
-    }
-    plan.push(Op::Goto(Anchor::MacControl(
-        u32::try_from(start).unwrap_or(u32::MAX),
-    )));
-    for finding in &findings {
-        plan.expert(finding.rule, at(start + finding.offset, finding.len));
+    inspect(
+        scene.payload(place),
+        !place.is_whole(),
+        destination,
+        &mut findings,
+    );
+    if !findings.is_empty() {
+        plan.goto(Node::MacControl, place.start);
+        plan.experts(&findings, place.start);
     }
 }

@@ -1,33 +1,18 @@
 //! What every notification says, of whichever kind it is: one reading and one subtree for all of them.
 
-use super::{Scene, Told};
+use super::{Notified, PayloadAt, Scene};
 use crate::names::{F, P};
-use crate::plan::{Anchor, Mark, Op, Plan, Stored, at};
+use crate::plan::{At, Mark, Plan};
 use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::notification::{Gist, Subject};
 use std::net::IpAddr;
 
-/// A message in UDP, as Wireshark hands it over.
-#[derive(Clone, Copy, Debug)]
-pub struct MessageAt<'a> {
-    /// First octet of the UDP payload in the data source.
-    pub payload: usize,
-    /// Octets of the UDP payload captured.
-    pub captured: usize,
-    /// Octets of the UDP payload on the wire.
-    pub reported: usize,
-    /// Source and destination of the IP packet.
-    pub addresses: Option<(IpAddr, IpAddr)>,
-    /// The options header with a Fast CNP option that came with it, wherever it lies.
-    pub options: Option<&'a [u8]>,
-}
-
-/// What the notification at `place` says; `None` where there is none that can be read.
-pub fn gist(scene: &Scene<'_>, place: &MessageAt<'_>) -> Option<Gist> {
-    let (source, destination) = place.addresses?;
-    match scene.frame_of_payload(place.payload, Some(source)) {
+/// What the notification at `place` says; `None` where there is none that can be read. `options` is the options header with a
+/// Fast CNP option that came with it, wherever that lies.
+pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Gist> {
+    match scene.frame_of_payload(place) {
         Some((_, frame)) => Gist::of(&frame),
-        None => reassembled(scene, place, source, destination),
+        None => reassembled(scene, place, options.unwrap_or_default()),
     }
 }
 
@@ -40,23 +25,17 @@ const ENOUGH: usize = 512;
 const LONGEST_OPTIONS: usize = 2048;
 
 /// Reads a message whose IP header stayed with its first fragment: puts one in front of it that says the same.
-fn reassembled(
-    scene: &Scene<'_>,
-    place: &MessageAt<'_>,
-    source: IpAddr,
-    destination: IpAddr,
-) -> Option<Gist> {
+fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<Gist> {
     let datagram = scene.slice(
-        place.payload.checked_sub(UDP_HEADER_LEN)?,
+        place.start.checked_sub(UDP_HEADER_LEN)?,
         place.captured.min(ENOUGH) + UDP_HEADER_LEN,
     );
-    let options = place.options.unwrap_or_default();
     if options.len() > LONGEST_OPTIONS {
         return None;
     }
     let behind_ip = options.len() + UDP_HEADER_LEN + place.reported;
     let mut packet = [0; 40 + LONGEST_OPTIONS + UDP_HEADER_LEN + ENOUGH];
-    let ip_len = match (source, destination) {
+    let ip_len = match place.addresses? {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             packet[0] = 0x45;
             packet[2..4].copy_from_slice(&u16::try_from(20 + behind_ip).ok()?.to_be_bytes());
@@ -99,21 +78,14 @@ fn reassembled(
 }
 
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
-///
-/// It stands at `start`, `len` octets long, in the data source.
-pub fn summary(plan: &mut Plan<'_>, told: &Told, start: usize, len: usize) {
-    let gist = &told.gist;
-    let whole = at(start, len);
-    let here = at(start, 0);
-    plan.push(Op::Goto(Anchor::Aside));
-    plan.push(Op::Protocol(P::Fcn, whole, Mark::Generated));
+pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
+    let gist = &notified.gist;
+    let here = At { len: 0, ..whole };
+    plan.aside();
+    plan.protocol(P::Fcn, whole, Mark::Generated);
     plan.label(format_args!("Congestion notification: {}", Line(gist)));
-    let text = |plan: &mut Plan<'_>, field: F, text: &str| {
-        let stored: Stored = plan.text(format_args!("{text}"));
-        plan.push(Op::Text(field, here, stored, Mark::Generated));
-    };
-    let number = |plan: &mut Plan<'_>, field: F, value: u32| {
-        plan.push(Op::Uint(field, here, value, Mark::Generated));
+    let text = |plan: &mut Plan, field: F, text: &str| {
+        plan.text(field, here, format_args!("{text}"));
     };
     text(plan, F::FcnKind, gist.kind.id());
     text(plan, F::FcnOrigin, gist.origin.id());
@@ -124,27 +96,27 @@ pub fn summary(plan: &mut Plan<'_>, told: &Told, start: usize, len: usize) {
         plan.address(fields, here, sender, Mark::Generated);
     }
     if let Some((side, qp)) = gist.subject.qp() {
-        number(plan, F::FcnQp, qp.get());
+        plan.generated(F::FcnQp, here, qp.get());
         text(plan, F::FcnQpSide, side.id());
     }
     if let Some(level) = gist.level {
-        number(plan, F::FcnLevel, u32::from(level));
+        plan.generated(F::FcnLevel, here, level);
     }
     if let Some(depth) = gist.deepest_queue {
-        number(plan, F::FcnDeepestQueue, depth);
+        plan.generated(F::FcnDeepestQueue, here, depth);
     }
-    if let Ok(hops @ 1..) = u32::try_from(gist.hops) {
-        number(plan, F::FcnHops, hops);
+    if gist.hops > 0 {
+        plan.generated(F::FcnHops, here, gist.hops as u64);
     }
-    if let Some(ends) = told.ends() {
-        let [sender, other] = ends.map(|end| plan.text(format_args!("{end}")));
+    if let Some(ends) = notified.ends() {
+        let [sender, other] = ends.map(|end| plan.store_text(format_args!("{end}")));
         for (field, end) in [
             (F::FcnEnd, sender),
             (F::FcnEndSender, sender),
             (F::FcnEnd, other),
             (F::FcnEndOther, other),
         ] {
-            plan.push(Op::Text(field, here, end, Mark::Hidden));
+            plan.stored(field, here, end, Mark::Hidden);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Fast CNP in the WAN.
 
-use super::{Ends, Scene, checksum_remark};
+use super::{Ends, PayloadAt, Scene, Shown, checksum_remark, frame};
 use crate::names::{F, P};
-use crate::plan::{Anchor, ColumnText, Mark, Op, Plan, at};
+use crate::plan::{ColumnText, Mark, Plan, at};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn};
 use std::net::IpAddr;
@@ -29,37 +29,26 @@ fn malformed(len: usize, addresses: Option<(IpAddr, IpAddr)>) -> ColumnText {
     ))
 }
 
-/// Plans the message whose UDP payload begins at `start` of the data source, `captured` octets of `reported`; gives the Info
-/// column's text.
-///
-/// The plan's offsets are counted from the start of the payload.
-pub fn wan_fcn(
-    plan: &mut Plan<'_>,
-    scene: &Scene<'_>,
-    start: usize,
-    (captured, reported): (usize, usize),
-    addresses: Option<(IpAddr, IpAddr)>,
-) -> ColumnText {
-    let payload = scene.slice(start, captured);
-    plan.push(Op::Goto(Anchor::Root));
-    plan.push(Op::Protocol(P::WanFcn, at(0, payload.len()), Mark::Plain));
+/// Plans the message in a UDP payload, from whose start the plan's offsets are counted.
+pub fn wan_fcn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
+    let (addresses, reported) = (place.addresses, place.reported);
+    let payload = scene.payload(place);
+    let whole = at(0, payload.len());
+    plan.root();
+    plan.protocol(P::WanFcn, whole, Mark::Plain);
     let message = match WanFcn::new_checked(payload) {
         Ok(message) => message,
-        Err(e) => {
-            // A message that the capture cut off is not malformed.
-            let cut = payload.len() < reported;
-            if !cut {
-                plan.expert_with(
-                    Rule::WanFcnMalformed,
-                    at(0, payload.len()),
-                    format_args!("{e}"),
-                );
-            }
-            return if cut {
-                ColumnText::new(format_args!("WAN FCN, cut short by the capture"))
-            } else {
-                malformed(reported, addresses)
+        // A message that the capture cut off is not malformed.
+        Err(_) if payload.len() < reported => {
+            let info = ColumnText::new(format_args!("WAN FCN, cut short by the capture"));
+            return Shown {
+                missing: Some(WAN_FCN_LEN),
+                ..Shown::of(info)
             };
+        }
+        Err(e) => {
+            plan.expert_with(Rule::WanFcnMalformed, whole, format_args!("{e}"));
+            return Shown::of(malformed(reported, addresses));
         }
     };
     let (label, level) = (message.flow_label(), message.level());
@@ -69,34 +58,29 @@ pub fn wan_fcn(
     ));
     let word = label << 12 | u32::from(level) << 9 | u32::from(message.reserved());
     let here = at(0, WAN_FCN_LEN);
-    plan.uint(F::WanFlowLabel, here, word);
-    plan.uint(F::WanLevel, here, word);
+    plan.add(F::WanFlowLabel, here, word);
+    plan.add(F::WanLevel, here, word);
     if level == 0 {
         plan.append(format_args!(" (not given)"));
     }
-    plan.uint(F::WanReserved, here, word);
+    plan.add(F::WanReserved, here, word);
     if payload.len() > WAN_FCN_LEN {
-        plan.push(Op::Bytes(
-            F::WanExtra,
-            at(WAN_FCN_LEN, payload.len() - WAN_FCN_LEN),
-        ));
+        let extra = at(WAN_FCN_LEN, payload.len() - WAN_FCN_LEN);
+        plan.octets(F::WanExtra, extra);
     }
     let mut findings = Findings::new();
     message.check(&mut findings);
-    for finding in &findings {
-        plan.expert(finding.rule, at(finding.offset, finding.len));
-    }
+    plan.experts(&findings, 0);
     if reported != WAN_FCN_LEN {
-        return malformed(reported, addresses);
+        return Shown::of(malformed(reported, addresses));
     }
-    let frame = scene.frame_of_payload(start, addresses.map(|(source, _)| source));
-    let remark = checksum_remark(frame.as_ref().map(|(_, frame)| frame));
-    match addresses {
+    let remark = checksum_remark(frame(scene, place).as_ref());
+    Shown::of(match addresses {
         Some((source, destination)) => ColumnText::new(format_args!(
             "WAN FCN from switch {source} → ingress PE {destination}, flow label {label:#07x}, level {level_said}{remark}"
         )),
         None => ColumnText::new(format_args!(
             "WAN FCN, flow label {label:#07x}, level {level_said}{remark}"
         )),
-    }
+    })
 }

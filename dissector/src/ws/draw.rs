@@ -4,9 +4,10 @@
 
 use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::packet::{Packet, Tree, Tvb};
-use super::{ids, sys};
-use crate::names::{F, P, expert_protocol};
-use crate::plan::{Anchor, At, Mark, Op, Plan, Stored};
+use super::{guard, ids, sys};
+use crate::names::{F, Kind, P, expert_protocol};
+use crate::plan::{Anchor, At, Item, Mark, Op, Plan, Stored, Value, What};
+use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::marker::PhantomData;
 use core::ptr;
@@ -21,14 +22,49 @@ const MAX_MISSES: usize = 64;
 /// In a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// Carries `plan` out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
-pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: &Plan<'_>) -> Tree<'p> {
+thread_local! {
+    /// The plan that is being made. Borrowed by pure Rust alone.
+    static PLAN: RefCell<Plan> = RefCell::default();
+}
+
+/// A plan in the packet's memory, to be carried out.
+#[derive(Clone, Copy)]
+pub struct Drawing<'p> {
+    pub ops: &'p [Op],
+    store: &'p [u8],
+}
+
+/// Has `work` make a plan about a packet, or about what it quotes; `None` where it panics.
+pub fn plan<'p, T: Copy>(
+    packet: Packet<'p>,
+    quoted: bool,
+    work: impl FnOnce(&mut Plan) -> T,
+) -> Option<(Drawing<'p>, T)> {
+    let (steps, octets, more) = guard(|| {
+        PLAN.with_borrow_mut(|plan| {
+            plan.begin(quoted);
+            let more = work(plan);
+            (plan.ops().len(), plan.store().len(), more)
+        })
+    })?;
+    let (ops, store) = (packet.room(steps, Op::Close), packet.room(octets, 0));
+    guard(|| {
+        PLAN.with_borrow(|plan| {
+            ops.copy_from_slice(plan.ops());
+            store.copy_from_slice(plan.store());
+        });
+        (Drawing { ops, store }, more)
+    })
+}
+
+/// Carries a plan out, from `root` on, and gives the tree that it leaves open. Its offsets are counted in `tvb`.
+pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: Drawing<'_>) -> Tree<'p> {
     let mut pen = Pen {
         pinfo: packet.0,
         root: root.0,
         tvb: tvb.0,
         captured: tvb.captured() as u32,
-        store: plan.store(),
+        store: plan.store,
         open: [root.0; DEPTH],
         depth: 0,
         last: ptr::null_mut(),
@@ -36,9 +72,9 @@ pub fn draw<'p>(packet: Packet<'p>, root: Tree<'p>, tvb: Tvb<'p>, plan: &Plan<'_
         missed: false,
         misses: 0,
     };
-    for op in plan.ops() {
+    for op in plan.ops {
         // SAFETY: the packet, its octets and the tree are live.
-        unsafe { pen.step(op) };
+        unsafe { pen.step(*op) };
     }
     Tree(pen.tree(), PhantomData)
 }
@@ -79,7 +115,7 @@ impl Pen<'_> {
     fn stored(&self, text: Stored) -> *const c_char {
         let start = text.start as usize;
         match self.store.get(start..=start + text.len as usize) {
-            // `Plan::text` put a NUL behind it.
+            // `Plan::store_text` put a NUL behind it.
             Some(text) => text.as_ptr().cast(),
             None => c"".as_ptr(),
         }
@@ -103,99 +139,8 @@ impl Pen<'_> {
                         self.open[0] = self.find(anchor);
                     }
                 }
-                Op::Protocol(protocol, at, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::protocol(protocol);
-                    let item =
-                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
-                    self.added(item, mark);
-                    self.descend(item, ids::protocol_ett(protocol));
-                }
-                Op::Open(field, at) | Op::OpenGenerated(field, at) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let item =
-                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
-                    let mark = match op {
-                        Op::OpenGenerated(..) => Mark::Generated,
-                        _ => Mark::Plain,
-                    };
-                    self.added(item, mark);
-                    self.descend(item, ids::field_ett(field));
-                }
-                Op::OpenUint(field, at, value) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
-                    self.added(item, Mark::Plain);
-                    self.descend(item, ids::field_ett(field));
-                }
+                Op::Add(item) => self.add(item),
                 Op::Close => self.depth = self.depth.saturating_sub(1),
-                Op::Uint(field, at, value, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let item = sys::proto_tree_add_uint(tree, id, tvb, start, len, value);
-                    self.added(item, mark);
-                }
-                Op::Uint64(field, at, value, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let item = sys::proto_tree_add_uint64(tree, id, tvb, start, len, value);
-                    self.added(item, mark);
-                }
-                Op::Span(field, at, nanoseconds, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let span = sys::nstime_t {
-                        secs: nanoseconds / NANOSECONDS,
-                        nsecs: (nanoseconds % NANOSECONDS) as c_int,
-                    };
-                    let item = sys::proto_tree_add_time(tree, id, tvb, start, len, &raw const span);
-                    self.added(item, mark);
-                }
-                Op::Flag(field, at, value, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    // 32 bits in 4.0, 64 later.
-                    #[allow(
-                        clippy::useless_conversion,
-                        reason = "the type differs between versions"
-                    )]
-                    let item = sys::proto_tree_add_boolean(tree, id, tvb, start, len, value.into());
-                    self.added(item, mark);
-                }
-                Op::Ipv4(field, at, address, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    // Wireshark keeps IPv4 addresses in network order.
-                    let value = u32::from_ne_bytes(address.octets());
-                    let item = sys::proto_tree_add_ipv4(tree, id, tvb, start, len, value);
-                    self.added(item, mark);
-                }
-                Op::Ipv6(field, at, stored, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let from = stored as usize;
-                    if let Some(octets) = self.store.get(from..from + 16) {
-                        let address = octets.as_ptr().cast();
-                        let item = sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address);
-                        self.added(item, mark);
-                    }
-                }
-                Op::Bytes(field, at) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let item =
-                        sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN);
-                    self.added(item, Mark::Plain);
-                }
-                Op::Text(field, at, text, mark) => {
-                    let (start, len) = self.clamp(at);
-                    let id = ids::field(field);
-                    let text = self.stored(text);
-                    let item = sys::proto_tree_add_string(tree, id, tvb, start, len, text);
-                    self.added(item, mark);
-                }
                 Op::Label(text) => {
                     if !self.last.is_null() {
                         sys::proto_item_set_text(self.last, AS_IS.as_ptr(), self.stored(text));
@@ -230,10 +175,8 @@ impl Pen<'_> {
                     let (start, len) = self.clamp(at);
                     let expert = ids::expert(rule);
                     // Wireshark takes for the item's protocol whatever is being dissected.
-                    let about = ids::protocol(expert_protocol(rule));
                     let before = (*pinfo).current_proto;
-                    (*pinfo).current_proto =
-                        sys::proto_get_protocol_short_name(sys::find_protocol_by_id(about));
+                    (*pinfo).current_proto = ids::short_name(expert_protocol(rule));
                     if text.len == 0 {
                         sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
                     } else {
@@ -251,6 +194,70 @@ impl Pen<'_> {
                     (*pinfo).current_proto = before;
                     self.found(rule, at);
                 }
+            }
+        }
+    }
+
+    /// Adds an item by the type that its field was registered with, and opens it if it is to be.
+    unsafe fn add(&mut self, item: Item) {
+        let (tree, tvb) = (self.tree(), self.tvb);
+        let (start, len) = self.clamp(item.at);
+        let (id, ett, kind) = match item.what {
+            What::Protocol(protocol) => {
+                let (id, ett) = (ids::protocol(protocol), ids::protocol_ett(protocol));
+                (id, ett, Kind::Node)
+            }
+            What::Field(field) => (ids::field(field), ids::field_ett(field), field.def().kind),
+        };
+        // SAFETY: as in `step`.
+        let added = unsafe {
+            match (kind, item.value) {
+                (_, Value::Octets) => {
+                    sys::proto_tree_add_item(tree, id, tvb, start, len, sys::ENC_BIG_ENDIAN)
+                }
+                (Kind::Text, Value::Stored(text)) => {
+                    sys::proto_tree_add_string(tree, id, tvb, start, len, self.stored(text))
+                }
+                (Kind::Ipv6, Value::Stored(octets)) => {
+                    let rest = self.store.get(octets.start as usize..);
+                    let Some(address) = rest.and_then(<[u8]>::first_chunk::<16>) else {
+                        return;
+                    };
+                    sys::proto_tree_add_ipv6(tree, id, tvb, start, len, address.as_ptr().cast())
+                }
+                (Kind::Ipv4, Value::Number(bits)) => {
+                    // Wireshark keeps IPv4 addresses in network order.
+                    let address = (bits as u32).to_be();
+                    sys::proto_tree_add_ipv4(tree, id, tvb, start, len, address)
+                }
+                (Kind::Flag(_), Value::Number(word)) => {
+                    // 32 bits in 4.0, 64 later.
+                    sys::proto_tree_add_boolean(tree, id, tvb, start, len, word as _)
+                }
+                (Kind::Span, Value::Number(nanoseconds)) => {
+                    let nanoseconds = nanoseconds.cast_signed();
+                    let span = sys::nstime_t {
+                        secs: nanoseconds / NANOSECONDS,
+                        nsecs: (nanoseconds % NANOSECONDS) as c_int,
+                    };
+                    sys::proto_tree_add_time(tree, id, tvb, start, len, &raw const span)
+                }
+                (Kind::Dec(33..) | Kind::Hex(33..), Value::Number(number)) => {
+                    sys::proto_tree_add_uint64(tree, id, tvb, start, len, number)
+                }
+                (
+                    Kind::Dec(_) | Kind::Named(_) | Kind::Hex(_) | Kind::Frame(_),
+                    Value::Number(number),
+                ) => sys::proto_tree_add_uint(tree, id, tvb, start, len, number as u32),
+                // No field of ours is added as another type than its own.
+                _ => return,
+            }
+        };
+        // SAFETY: the item was returned just now.
+        unsafe {
+            self.added(added, item.mark);
+            if item.opens {
+                self.descend(added, ett);
             }
         }
     }
@@ -296,23 +303,11 @@ impl Pen<'_> {
     unsafe fn find(&mut self, anchor: Anchor) -> *mut sys::proto_tree {
         let root = self.root;
         self.missed = false;
-        let (name, start) = match anchor {
+        let (node, start) = match anchor {
             Anchor::Root => return root,
             // SAFETY: passed on.
             Anchor::Aside => return unsafe { aside(root) },
-            Anchor::Ipv6Option(start) => (ids::Anchors::Ipv6Option, start),
-            Anchor::Bth(start) => (ids::Anchors::Bth, start),
-            Anchor::InfiniBand(start) => (ids::Anchors::InfiniBand, start),
-            Anchor::MacControl(start) => (ids::Anchors::MacControl, start),
-            Anchor::IsisLsp(start) => (ids::Anchors::IsisLsp, start),
-            Anchor::IsisPrefix(start) => (ids::Anchors::IsisPrefix, start),
-            Anchor::Ospf(start) => (ids::Anchors::Ospf, start),
-            Anchor::Ospf2Prefix(start) => (ids::Anchors::Ospf2Prefix, start),
-            Anchor::Ospf3Prefix(start) => (ids::Anchors::Ospf3Prefix, start),
-            Anchor::Ospf3Lsa(start) => (ids::Anchors::Ospf3Lsa, start),
-            Anchor::Bgp(start) => (ids::Anchors::Bgp, start),
-            Anchor::BgpAttribute(start) => (ids::Anchors::BgpAttribute, start),
-            Anchor::BgpPrefix(start) => (ids::Anchors::BgpPrefix, start),
+            Anchor::At(node, start) => (node, start),
         };
         if root.is_null() {
             return root;
@@ -325,7 +320,7 @@ impl Pen<'_> {
             if data.is_null() || !is_true((*data).visible) {
                 return aside(root);
             }
-            let ids = ids::anchor(name);
+            let ids = ids::node(node);
             if ids.iter().all(|id| *id < 0) {
                 // This Wireshark has no such field.
                 self.missed = true;
@@ -333,10 +328,10 @@ impl Pen<'_> {
             }
             let mut found = ptr::null_mut();
             if !self.cursor.is_null() {
-                found = node(root, self.cursor, &ids, self.tvb, start);
+                found = find(root, self.cursor, &ids, self.tvb, start);
             }
             if found.is_null() && self.misses < MAX_MISSES {
-                found = node(root, (*root).first_child, &ids, self.tvb, start);
+                found = find(root, (*root).first_child, &ids, self.tvb, start);
             }
             if found.is_null() {
                 self.missed = true;
@@ -344,7 +339,7 @@ impl Pen<'_> {
                 return root;
             }
             self.cursor = found;
-            if name.is_beside() {
+            if node.is_beside() {
                 (*found).parent
             } else {
                 found
@@ -407,7 +402,7 @@ unsafe fn aside(root: *mut sys::proto_tree) -> *mut sys::proto_tree {
 ///
 /// # Safety
 /// `root` is a live tree, and `from` is null or in it.
-unsafe fn node(
+unsafe fn find(
     root: *mut sys::proto_node,
     from: *mut sys::proto_node,
     ids: &[c_int],
@@ -442,6 +437,3 @@ unsafe fn node(
     }
     ptr::null_mut()
 }
-
-/// Only to keep the names of protocols and their numbers together.
-const _: () = assert!(P::ALL.len() == ids::PROTOCOLS);

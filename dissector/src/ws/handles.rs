@@ -2,82 +2,119 @@
 
 use super::{compat, sys};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
 
 pub const UDP_PORT: &CStr = c"udp.port";
 pub type Handle = AtomicPtr<sys::dissector_handle>;
 
-/// Dissectors for the packet that a proxy notification quotes: IPv4, IPv6.
-pub static INVOKING: [Handle; 2] = [const { Handle::new(ptr::null_mut()) }; 2];
-
-/// A handle of Wireshark's own that a wrapper of ours stands in front of.
+/// A wrapper of ours in front of a dissector of Wireshark's own.
 pub struct Wrapped {
-    ours: Handle,
-    original: Handle,
+    pub table: &'static CStr,
+    /// Where in the table it is.
+    pub number: u32,
+    /// Filter name of the protocol whose handle is to be there; `None`: whichever is.
+    pub protocol: Option<&'static CStr>,
+    pub callback: Callback,
+    pub name: &'static CStr,
+    pub description: &'static CStr,
+    pub ours: Handle,
+    pub original: Handle,
 }
 
-impl Wrapped {
-    pub(super) const fn new() -> Self {
-        Self {
-            ours: Handle::new(ptr::null_mut()),
-            original: Handle::new(ptr::null_mut()),
-        }
-    }
+/// Makes statics of wrappers, each of a function that takes the call and the wrapper.
+macro_rules! wrappers {
+    ($( $(#[$doc:meta])* $id:ident = $table:literal, $number:expr, $protocol:expr => $work:path, $name:literal, $description:literal; )+) => { $(
+        $(#[$doc])*
+        pub static $id: $crate::ws::handles::Wrapped = $crate::ws::handles::Wrapped {
+            table: $table,
+            number: $number,
+            protocol: $protocol,
+            callback: $crate::ws::packet::callback!($work, &$id),
+            name: $name,
+            description: $description,
+            ours: $crate::ws::handles::Handle::new(core::ptr::null_mut()),
+            original: $crate::ws::handles::Handle::new(core::ptr::null_mut()),
+        };
+    )+ };
+}
+pub(super) use wrappers;
 
+impl Wrapped {
     /// Wireshark's own handle.
     pub fn original(&self) -> sys::dissector_handle_t {
         self.original.load(Ordering::Relaxed)
     }
 
-    /// Sets Wireshark's own handle.
-    pub(super) fn set_original(&self, original: sys::dissector_handle_t) {
-        self.original.store(original, Ordering::Relaxed);
-    }
-
     /// The wrapper's handle, made once. Later Wiresharks complain where handles of a table have no names to tell them
     /// apart. The description names it in Decode As; a comma would break the file that keeps
     /// a user's choices.
-    pub(super) unsafe fn ours(
-        &self,
-        callback: sys::dissector_t,
-        name: &CStr,
-        description: &CStr,
-    ) -> sys::dissector_handle_t {
+    pub fn ours(&self) -> sys::dissector_handle_t {
         let mut ours = self.ours.load(Ordering::Relaxed);
         if ours.is_null() {
             // No protocol: Wireshark's own handle then enters its own name into the packet's list of protocols, once.
-            // SAFETY: a callback of the right type and a text that lives forever.
+            // SAFETY: a callback of the right type and texts that live forever.
             ours = unsafe {
                 sys::create_dissector_handle_with_name_and_description(
-                    callback,
+                    Some(self.callback),
                     -1,
-                    name.as_ptr(),
-                    description.as_ptr(),
+                    self.name.as_ptr(),
+                    self.description.as_ptr(),
                 )
             };
             self.ours.store(ours, Ordering::Relaxed);
         }
         ours
     }
+
+    /// Puts the wrapper in front of Wireshark's own handle at `number`, where that is; what a user has chosen by Decode As
+    /// stays. `as_chosen`: the way that Decode As does.
+    ///
+    /// # Safety
+    /// Called while Wireshark starts, or between packets.
+    pub unsafe fn hook(&self, number: u32, as_chosen: bool) {
+        let (ours, name) = (self.ours(), self.table.as_ptr());
+        // SAFETY: tables and handles that exist since start; texts end with a NUL.
+        unsafe {
+            let table = sys::find_dissector_table(name);
+            if table.is_null() {
+                return;
+            }
+            let present = sys::dissector_get_uint_handle(table, number);
+            let is_wanted = |protocol: &CStr| {
+                sys::dissector_handle_get_protocol_index(present)
+                    == sys::proto_get_id_by_filter_name(protocol.as_ptr())
+            };
+            if present.is_null() || present == ours || !self.protocol.is_none_or(is_wanted) {
+                return;
+            }
+            self.original.store(present, Ordering::Relaxed);
+            if as_chosen {
+                sys::dissector_change_uint(name, number, ours);
+            } else {
+                sys::dissector_add_uint(name, number, ours);
+            }
+        }
+    }
+
+    /// Puts the wrapper in front of Wireshark's own handle at the numbers that a user has chosen for it by Decode As.
+    ///
+    /// # Safety
+    /// As for [`Self::hook`].
+    pub unsafe fn hook_chosen(&self) {
+        if !self.original().is_null() {
+            // SAFETY: a table of numbers.
+            unsafe {
+                for number in numbers_of(self.table, self.original()) {
+                    sys::dissector_change_uint(self.table.as_ptr(), number, self.ours());
+                }
+            }
+        }
+    }
 }
 
 /// The UDP port of InfiniBand's preference.
 pub static ROCE_PORT: AtomicU32 = AtomicU32::new(Profile::DEFAULT.rocev2_port as u32);
-/// RoCEv2 at its UDP port.
-pub static ROCE: Wrapped = Wrapped::new();
-/// Destination Options headers.
-pub static DESTINATION_OPTIONS: Wrapped = Wrapped::new();
-/// Hop-by-Hop Options headers.
-pub static HOP_BY_HOP: Wrapped = Wrapped::new();
-/// MAC control frames.
-pub static MAC_CONTROL: Wrapped = Wrapped::new();
-
-/// The dissector for an invoking packet.
-pub fn invoking(ipv6: bool) -> sys::dissector_handle_t {
-    INVOKING[usize::from(ipv6)].load(Ordering::Relaxed)
-}
 
 /// Whether Wireshark without us would ask what is at UDP port `other` before InfiniBand at port `roce`, and has not asked it
 /// yet: it asks what a user has chosen first, then the lower port. Our wrapper counts as chosen.
@@ -96,7 +133,7 @@ pub fn is_chosen_udp_port(port: u32) -> bool {
     }
 }
 
-pub(super) type Callback = unsafe extern "C" fn(
+pub type Callback = unsafe extern "C" fn(
     *mut sys::tvbuff_t,
     *mut sys::packet_info,
     *mut sys::proto_tree,
@@ -107,7 +144,7 @@ pub(super) type Callback = unsafe extern "C" fn(
 ///
 /// # Safety
 /// Called while Wireshark starts, or between packets; `table` is one of numbers.
-pub(super) unsafe fn numbers_of(table: &CStr, handle: sys::dissector_handle_t) -> Vec<u32> {
+unsafe fn numbers_of(table: &CStr, handle: sys::dissector_handle_t) -> Vec<u32> {
     unsafe extern "C" fn collect(
         _table: *const c_char,
         _kind: sys::ftenum_t,

@@ -1,24 +1,25 @@
 //! The numbers that Wireshark gives to protocols, fields and expert infos while it starts, and whether anybody asks for them.
 
 use super::{compat, sys};
-use crate::names::{F, P};
+use crate::names::{F, Node, P};
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{c_char, c_int};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use fcn_wire::finding::Rule;
 
-/// How many protocols there are.
-pub const PROTOCOLS: usize = P::ALL.len();
+const PROTOCOLS: usize = P::ALL.len();
 const FIELDS: usize = F::ALL.len();
 const RULES: usize = Rule::ALL.len();
+const NODES: usize = Node::ALL.len();
 
 /// Numbers that Wireshark writes once, while it starts, and reads afterwards.
 pub(super) static PROTOCOL_IDS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
 pub(super) static FIELD_IDS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 pub(super) static FIELD_ETTS: [AtomicI32; FIELDS] = [const { AtomicI32::new(-1) }; FIELDS];
 pub(super) static PROTOCOL_ETTS: [AtomicI32; PROTOCOLS] = [const { AtomicI32::new(-1) }; PROTOCOLS];
-pub(super) static ANCHOR_IDS: [AtomicI32; ANCHORS] = [const { AtomicI32::new(-1) }; ANCHORS];
+static NODE_IDS: [[AtomicI32; SAME_NODE]; NODES] =
+    [const { [const { AtomicI32::new(-1) }; SAME_NODE] }; NODES];
 pub(super) static EXPERT_TAP: AtomicI32 = AtomicI32::new(-1);
 pub(super) static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 
@@ -35,76 +36,18 @@ unsafe impl Sync for ExpertIds {}
 static EXPERT_IDS: ExpertIds =
     ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES]);
 
-/// Fields of Wireshark's own that ours stand beside.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Anchors {
-    /// One IPv6 option.
-    Ipv6Option,
-    /// InfiniBand's Base Transport Header.
-    Bth,
-    /// The InfiniBand packet.
-    InfiniBand,
-    /// The MAC control frame.
-    MacControl,
-    /// The LSP.
-    IsisLsp,
-    /// First field of an IS-IS prefix: its metric.
-    IsisPrefix,
-    /// The OSPF packet.
-    Ospf,
-    /// First field of an OSPFv2 Extended Prefix TLV.
-    Ospf2Prefix,
-    /// First field of a TLV in an extended LSA; not known to every Wireshark.
-    Ospf3Prefix,
-    /// Field of an OSPFv3 LSA.
-    Ospf3Lsa,
-    /// The BGP message.
-    Bgp,
-    /// One BGP path attribute.
-    BgpAttribute,
-    /// First field of a BGP prefix.
-    BgpPrefix,
-}
-
-const ANCHORS: usize = 15;
-/// Most fields of Wireshark's that one anchor has.
-const SAME_ANCHOR: usize = 3;
-
-impl Anchors {
-    pub(super) const ALL: [(Self, &'static CStr); ANCHORS] = [
-        (Self::Ipv6Option, c"ipv6.opt"),
-        (Self::Bth, c"infiniband.bth"),
-        (Self::InfiniBand, c"infiniband"),
-        (Self::MacControl, c"macc"),
-        (Self::IsisLsp, c"isis.lsp"),
-        (Self::IsisPrefix, c"isis.lsp.ext_ip_reachability.metric"),
-        (Self::IsisPrefix, c"isis.lsp.ipv6_reachability.metric"),
-        (Self::IsisPrefix, c"isis.lsp.srv6_locator.metric"),
-        (Self::Ospf, c"ospf"),
-        (Self::Ospf2Prefix, c"ospf.tlv.extpfx.tlv_type"),
-        (Self::Ospf3Prefix, c"ospf.v3.elsa.tlv_type"),
-        (Self::Ospf3Lsa, c"ospf.v3.lsa"),
-        (Self::Bgp, c"bgp"),
-        (Self::BgpAttribute, c"bgp.update.path_attribute"),
-        (Self::BgpPrefix, c"bgp.prefix_length"),
-    ];
-
-    /// Whether ours stand beside it, not in it.
-    pub const fn is_beside(self) -> bool {
-        matches!(
-            self,
-            Self::IsisPrefix
-                | Self::Ospf2Prefix
-                | Self::Ospf3Prefix
-                | Self::Ospf3Lsa
-                | Self::BgpPrefix
-        )
-    }
-}
+/// Most fields of Wireshark's that one [`Node`] has.
+const SAME_NODE: usize = 3;
 
 /// Wireshark's number of a protocol.
 pub fn protocol(protocol: P) -> c_int {
     PROTOCOL_IDS[protocol as usize].load(Ordering::Relaxed)
+}
+
+/// A protocol's short name, as C has it.
+pub fn short_name(of: P) -> *const c_char {
+    // SAFETY: asks by the number that Wireshark gave.
+    unsafe { sys::proto_get_protocol_short_name(sys::find_protocol_by_id(protocol(of))) }
 }
 
 /// Wireshark's number of a protocol's subtree.
@@ -122,15 +65,22 @@ pub fn field_ett(field: F) -> c_int {
     FIELD_ETTS[field as usize].load(Ordering::Relaxed)
 }
 
-/// Wireshark's numbers of an anchor; those behind the last are none.
-pub fn anchor(anchor: Anchors) -> [c_int; SAME_ANCHOR] {
-    let mut ids = [c_int::MIN; SAME_ANCHOR];
-    let same = Anchors::ALL.iter().zip(&ANCHOR_IDS);
-    let same = same.filter(|((one, _), _)| *one == anchor);
-    for (place, (_, id)) in ids.iter_mut().zip(same) {
-        *place = id.load(Ordering::Relaxed);
+/// Wireshark's numbers of a node; -1 for those that are not there.
+pub fn node(node: Node) -> [c_int; SAME_NODE] {
+    NODE_IDS[node as usize]
+        .each_ref()
+        .map(|id| id.load(Ordering::Relaxed))
+}
+
+/// Looks the nodes up, once all protocols are registered.
+pub(super) fn find_nodes() {
+    for (node, names) in Node::ALL {
+        for (place, name) in NODE_IDS[*node as usize].iter().zip(*names) {
+            // SAFETY: a lookup by a text that ends with a NUL.
+            let id = unsafe { sys::proto_registrar_get_id_byname(name.as_ptr()) };
+            place.store(id, Ordering::Relaxed);
+        }
     }
-    ids
 }
 
 /// Wireshark's place for the expert info of a rule.

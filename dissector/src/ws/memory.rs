@@ -1,13 +1,10 @@
 //! The memory at Wireshark's side: hands it each frame once, asks it what is known, and clears it for another file. What
 //! is remembered is `crate::memory`'s business.
-//!
-//! No function of Wireshark is called while the memory is locked: one that throws would leave it locked for good.
 
 use super::compat::{self, BoolPreference};
 use super::packet::{Packet, Tvb};
-use super::{guard, ids, sys};
+use super::{PerFile, guard, preferences};
 use crate::memory::{Context, Limits, Memory, Seen, Settings};
-use crate::names::P;
 use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -18,32 +15,20 @@ use fcn_observe::{FlowKey, RowKey, access};
 use fcn_wire::notification::Gist;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, LinkType};
-use std::sync::{Mutex, MutexGuard};
 
-/// Nothing before the first frame of a file. Wireshark dissects on one thread; the lock is never waited for.
-static MEMORY: Mutex<Option<Box<Memory>>> = Mutex::new(None);
+static MEMORY: PerFile<Memory> = PerFile::new();
 
 /// Preferences, which Wireshark writes between packets.
-static CORRELATE: BoolPreference = compat::preference(true);
-static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
-static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
-static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
-static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
+pub static CORRELATE: BoolPreference = compat::preference(true);
+pub static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+pub static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+pub static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+pub static FLOW_RATE_LIMIT: AtomicU32 = AtomicU32::new(FLOW_RATE);
 /// In microseconds.
-static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
+pub static WINDOW: AtomicU32 = AtomicU32::new(DEFAULT_WINDOW);
 const DEFAULT_WINDOW: u32 = 1000;
 /// What a window's steps hold is counted in 32 bits: at 400 Gbit/s, that of a second and no more.
 const LONGEST_WINDOW: u32 = 1_000_000;
-
-/// The memory, locked. One that a panic of ours left behind is dropped: what it knows may be half of what it should.
-fn locked() -> MutexGuard<'static, Option<Box<Memory>>> {
-    MEMORY.lock().unwrap_or_else(|poisoned| {
-        MEMORY.clear_poison();
-        let mut memory = poisoned.into_inner();
-        *memory = None;
-        memory
-    })
-}
 
 /// Whether frames are remembered.
 pub fn is_on() -> bool {
@@ -81,7 +66,7 @@ pub fn passed(seen: Seen, frame: &Frame<'_>) {
 
 /// Calls no C: for use within [`guard`].
 fn with(work: impl FnOnce(&mut Memory)) {
-    let mut memory = locked();
+    let mut memory = MEMORY.locked();
     let memory = memory.get_or_insert_with(|| Box::new(Memory::new(settings().0, Limits::DEFAULT)));
     work(memory);
 }
@@ -91,17 +76,20 @@ pub fn context(frame: u32) -> Option<Context> {
     if !is_on() {
         return None;
     }
-    locked().as_ref()?.context(frame)
+    MEMORY.locked().as_ref()?.context(frame)
 }
 
 /// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`].
 pub fn flow_of(gist: &Gist) -> Option<FlowKey> {
-    locked().as_ref()?.flow_of(&RowKey::of(gist, None), gist)
+    MEMORY
+        .locked()
+        .as_ref()?
+        .flow_of(&RowKey::of(gist, None), gist)
 }
 
-/// Forgets everything: another file, or new preferences. Called by Wireshark.
-pub unsafe extern "C" fn forget() {
-    guard(|| *locked() = None);
+/// Forgets everything: another file, or new preferences.
+pub fn forget() {
+    MEMORY.forget();
 }
 
 /// Settings by the preferences, and what is wrong with those.
@@ -162,82 +150,10 @@ fn prefixes(text: &str) -> Result<Vec<Prefix>, String> {
 }
 
 /// Says what is wrong with new preferences. Called by Wireshark.
-unsafe extern "C" fn applied() {
+pub unsafe extern "C" fn applied() {
     // All that is owned is dropped in there.
-    let wrong = guard(|| settings().1).flatten();
-    if let Some(text) = wrong {
-        // SAFETY: two texts that end with a NUL, as the format says.
-        unsafe { sys::report_failure(c"%s".as_ptr(), text.as_c_str().as_ptr()) };
-    }
-}
-
-/// Registers the preferences.
-///
-/// # Safety
-/// Called while Wireshark registers protocols, once.
-pub unsafe fn register_preferences() {
-    // SAFETY: the protocol was registered before; texts and places live forever.
-    unsafe {
-        let module = sys::prefs_register_protocol(ids::protocol(P::Fcn), Some(applied));
-        sys::prefs_register_bool_preference(
-            module,
-            c"correlate".as_ptr(),
-            c"Link notifications to the data that they are about".as_ptr(),
-            c"Whether to remember data and notifications from frame to frame, to show what each notification is about".as_ptr(),
-            CORRELATE.as_ptr(),
-        );
-        for (name, title, description, place) in [
-            (
-                c"trusted",
-                c"Who may notify",
-                c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from elsewhere are reported. Empty: nobody is suspected",
-                &TRUSTED,
-            ),
-            (
-                c"able",
-                c"Senders that obey Fast CNPs",
-                c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked",
-                &ABLE,
-            ),
-            (
-                c"domain",
-                c"The domain",
-                c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that come from outside or go there are reported. Empty: not checked",
-                &DOMAIN,
-            ),
-        ] {
-            place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
-            sys::prefs_register_string_preference(
-                module,
-                name.as_ptr(),
-                title.as_ptr(),
-                description.as_ptr(),
-                place.as_ptr().cast(),
-            );
-        }
-        for (name, title, description, place) in [
-            (
-                c"flow_rate",
-                c"Notifications a second about one flow",
-                c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; what comes more than 1 ms early is reported. 0: not checked (default 20000)",
-                &FLOW_RATE_LIMIT,
-            ),
-            (
-                c"rate_window",
-                c"Window for the data rate (microseconds)",
-                c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)",
-                &WINDOW,
-            ),
-        ] {
-            sys::prefs_register_uint_preference(
-                module,
-                name.as_ptr(),
-                title.as_ptr(),
-                description.as_ptr(),
-                10,
-                place.as_ptr(),
-            );
-        }
+    if let Some(text) = guard(|| settings().1).flatten() {
+        preferences::say(text.as_c_str());
     }
 }
 

@@ -37,6 +37,7 @@ mod sys {
 use epan_sys as _;
 
 use core::ffi::c_int;
+use std::sync::{Mutex, MutexGuard};
 
 /// Major and minor version of the Wireshark that this plugin is built for.
 pub const VERSION: (c_int, c_int) = (
@@ -47,6 +48,32 @@ pub const VERSION: (c_int, c_int) = (
 /// Runs code of ours that calls nothing of Wireshark; a panic becomes `None` instead of crossing into C.
 fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}
+
+/// What is kept from frame to frame of one file: nothing before the first that tells something. Wireshark dissects on one
+/// thread; the lock is never waited for, and no function of Wireshark is called while it is held: one that throws would
+/// leave it locked for good.
+struct PerFile<T>(Mutex<Option<Box<T>>>);
+
+impl<T> PerFile<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// It, locked. What a panic of ours left behind is dropped: it may be half of what it should.
+    fn locked(&self) -> MutexGuard<'_, Option<Box<T>>> {
+        self.0.lock().unwrap_or_else(|poisoned| {
+            self.0.clear_poison();
+            let mut kept = poisoned.into_inner();
+            *kept = None;
+            kept
+        })
+    }
+
+    /// Drops it. Calls no C: for use within [`guard`].
+    fn forget(&self) {
+        *self.locked() = None;
+    }
 }
 
 /// Bindings made here against the ones that epan-sys brings for 4.0: two ways to the same structures.

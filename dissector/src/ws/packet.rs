@@ -8,6 +8,7 @@
 use super::compat::{self, is_true};
 use super::handles::Wrapped;
 use super::{ids, sys};
+use crate::names::P;
 use crate::plan::ColumnText;
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
@@ -25,25 +26,25 @@ pub struct Call<'p> {
     pub packet: Packet<'p>,
     /// Where it is to be shown.
     pub tree: Tree<'p>,
-    data: *mut c_void,
+    pub(super) data: *mut c_void,
 }
 
-/// Makes callbacks for Wireshark of functions that take a [`Call`].
-macro_rules! callbacks {
-    ($($(#[$doc:meta])* $name:ident => $work:path;)+) => { $(
-        $(#[$doc])*
-        pub unsafe extern "C" fn $name(
+/// Makes a callback for Wireshark of a function that takes a [`Call`], and what else stands behind it.
+macro_rules! callback {
+    ($work:path $(, $more:expr)*) => {{
+        unsafe extern "C" fn callback(
             tvb: *mut $crate::ws::sys::tvbuff_t,
             pinfo: *mut $crate::ws::sys::packet_info,
             tree: *mut $crate::ws::sys::proto_tree,
             data: *mut core::ffi::c_void,
         ) -> core::ffi::c_int {
             // SAFETY: Wireshark calls with live pointers, and nothing of them is kept.
-            $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) })
+            $work(unsafe { $crate::ws::packet::Call::new(tvb, pinfo, tree, data) } $(, $more)*)
         }
-    )+ };
+        callback
+    }};
 }
-pub(super) use callbacks;
+pub(super) use callback;
 
 impl<'p> Call<'p> {
     /// # Safety
@@ -323,10 +324,11 @@ impl<'p> Packet<'p> {
     }
 
     /// Sets the columns of protocol and Info.
-    pub fn set_columns(self, protocol: &'static CStr, info: &ColumnText) {
-        // SAFETY: as above; the first text lives forever, the other one is copied.
+    pub fn set_columns(self, protocol: P, info: &ColumnText) {
+        // SAFETY: as above; the first text lives as long as the protocol, the other one is copied.
         unsafe {
-            sys::col_set_str((*self.0).cinfo, compat::COL_PROTOCOL, protocol.as_ptr());
+            let name = ids::short_name(protocol);
+            sys::col_set_str((*self.0).cinfo, compat::COL_PROTOCOL, name);
             sys::col_add_str((*self.0).cinfo, compat::COL_INFO, info.as_c_str().as_ptr());
         }
     }
@@ -337,15 +339,11 @@ impl<'p> Packet<'p> {
         unsafe { sys::col_append_str((*self.0).cinfo, compat::COL_INFO, text.as_ptr()) };
     }
 
-    /// Has `handle` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
+    /// Has the dissector called `name` dissect what is quoted at `at` of `tvb`, marked as a quotation: so it feeds no conversation, and the
     /// columns and addresses stay those of the packet around it. May leave by an exception.
-    pub fn dissect_quoted(
-        self,
-        tvb: Tvb<'p>,
-        at: usize,
-        tree: Tree<'p>,
-        handle: sys::dissector_handle_t,
-    ) {
+    pub fn dissect_quoted(self, tvb: Tvb<'p>, at: usize, tree: Tree<'p>, name: &'static CStr) {
+        // SAFETY: a text that ends with a NUL.
+        let handle = unsafe { sys::find_dissector(name.as_ptr()) };
         let captured = tvb.captured().saturating_sub(at);
         if handle.is_null() || captured == 0 {
             return;
@@ -360,7 +358,10 @@ impl<'p> Packet<'p> {
 
     /// Memory for `len` values, freed by Wireshark with the packet.
     pub(super) fn scratch<T>(self, len: usize) -> &'p mut [MaybeUninit<T>] {
-        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null.
+        if len == 0 {
+            return &mut [];
+        }
+        // SAFETY: the packet's pool is live; wmem aligns to at least 8 and aborts rather than return null for octets.
         let start = unsafe { sys::wmem_alloc((*self.0).pool, len * size_of::<T>()) };
         const { assert!(align_of::<T>() <= 8 && !core::mem::needs_drop::<T>()) };
         // SAFETY: fresh memory of that size, of which nothing is promised but that it is there.

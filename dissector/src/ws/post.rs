@@ -1,9 +1,9 @@
 //! The postdissector: adds to the finished tree what the wrappers noted, has the memory take the frame in, and serves the tap.
 
-use super::draw::{add_protocol, draw};
+use super::draw::{Drawing, add_protocol, draw, plan};
 use super::messages::show_broken;
 use super::notes::{self, Notes};
-use super::packet::{Call, Packet, Tree, callbacks};
+use super::packet::{Call, Packet, Tree};
 use super::seen::{Note, NoteKind};
 use super::wrappers::take_plain;
 use super::{guard, ids, memory, routing, taps};
@@ -11,9 +11,7 @@ use crate::locate::Known;
 use crate::memory::Context;
 use crate::names::P;
 use crate::plan::{Mark, Op, Plan, at};
-use crate::show::{
-    self, Heard, MessageAt, OptionNoted, ROCE_ROOM, SUMMARY_ROOM, Told, options_room,
-};
+use crate::show::{self, Notified, OptionNoted, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::broken::Broken;
 use fcn_wire::Frame;
@@ -23,12 +21,8 @@ use fcn_wire::notification::Gist;
 /// Octets of a UDP header.
 const UDP_HEADER_LEN: usize = 8;
 
-callbacks! {
-    /// The postdissector.
-    post => finish;
-}
-
-fn finish(call: Call<'_>) -> c_int {
+/// The postdissector's work.
+pub fn post(call: Call<'_>) -> c_int {
     let (packet, tree) = (call.packet, call.tree);
     let plain = take_plain(call);
     let mut all = None;
@@ -46,7 +40,7 @@ fn finish(call: Call<'_>) -> c_int {
     for seen in all.iter() {
         match seen.kind {
             NoteKind::Roce if !seen.returned && !seen.quoted => seen.set_columns(packet),
-            NoteKind::Broken(_) => show_broken(packet, tree, &seen),
+            NoteKind::Broken(protocol) => show_broken(call, &seen, protocol),
             NoteKind::Options {
                 hop_by_hop,
                 fast: true,
@@ -66,33 +60,33 @@ fn finish(call: Call<'_>) -> c_int {
     } else if !tree.is_none() {
         add_protocols(packet, tree, all);
     }
-    let mut is_told = false;
+    let mut is_notified = false;
     for seen in all.iter().filter(|_| tapped || shown) {
         let Some(gist) = gist(packet, &seen) else {
             continue;
         };
-        is_told = true;
+        is_notified = true;
         let number = packet.number();
-        let mut told = Told::alone(gist);
+        let mut notified = Notified::alone(gist);
         let mut is_copy = false;
-        if let Some(Some(Context::Notice(context))) = guard(|| memory::context(number)) {
+        if let Some(Some(Context::Notice(context, _))) = guard(|| memory::context(number)) {
             is_copy = context.copy_of.is_some();
-            told.gist.origin = context.origin;
-            told.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
-            told.sender_qp = context.sender_qp.map(|(qp, _)| qp);
+            notified.gist.origin = context.origin;
+            notified.flow = context.flow.or_else(|| guard(|| memory::flow_of(&gist))?);
+            notified.sender_qp = context.sender_qp.map(|(qp, _)| qp);
         }
         // What is seen at several places counts once.
         if tapped && !is_copy {
-            taps::queue(packet, Heard::Told(told));
+            taps::queue(packet, Record::Notification(notified));
         }
         if shown {
-            add_summary(packet, tree, &seen, &told);
+            add_summary(packet, tree, &seen, &notified);
         }
     }
-    if tapped && !is_told {
+    if tapped && !is_notified {
         let broken = all.iter().find_map(|seen| broken(packet, &seen));
         if let Some(broken) = broken {
-            taps::queue(packet, Heard::Malformed(broken));
+            taps::queue(packet, Record::Malformed(broken));
         }
     }
     if shown {
@@ -116,14 +110,14 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
         _ if seen.quoted => return None,
         NoteKind::Roce if !seen.is_any_cnp() => return None,
         NoteKind::Broken(_) if !packet.is_plain_udp() => return None,
-        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.start),
+        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.at.start),
         NoteKind::Options { .. } | NoteKind::MacControl | NoteKind::Void => return None,
         NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-            (Known::Udp, seen.start.checked_sub(UDP_HEADER_LEN)?)
+            (Known::Udp, seen.at.start.checked_sub(UDP_HEADER_LEN)?)
         }
     };
     let profile = seen.profile(packet);
-    let (source, _) = seen.addresses?;
+    let (source, _) = seen.at.addresses?;
     guard(|| show::broken(&seen.scene(packet, &profile), place, known, source)).flatten()
 }
 
@@ -140,15 +134,11 @@ fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Gist> {
     let profile = seen.profile(packet);
     let options = seen
         .counterpart(packet, Note::is_fast_option)
-        .and_then(|option| (option.ds.bytes()).get(option.start..option.start + option.captured));
-    let place = MessageAt {
-        payload: seen.start,
-        captured: seen.captured,
-        reported: seen.reported,
-        addresses: seen.addresses,
-        options,
-    };
-    guard(|| show::gist(&seen.scene(packet, &profile), &place)).flatten()
+        .and_then(|option| {
+            let rest = option.ds.bytes().get(option.at.start..)?;
+            rest.get(..option.at.captured)
+        });
+    guard(|| show::gist(&seen.scene(packet, &profile), &seen.at, options)).flatten()
 }
 
 /// Has the frame remembered for its innermost message, if it is dissected for the first time.
@@ -160,8 +150,11 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     let inner = seen.ds.bytes();
     if let Some(gist) = gist(packet, seen) {
         guard(|| {
-            let payload = inner.get(seen.start..seen.start + seen.captured);
-            let port = seen.start.checked_sub(UDP_HEADER_LEN);
+            let PayloadAt {
+                start, captured, ..
+            } = seen.at;
+            let payload = inner.get(start..start + captured);
+            let port = start.checked_sub(UDP_HEADER_LEN);
             let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
             let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
             memory::notified(visit, &gist, port, payload.unwrap_or_default());
@@ -175,11 +168,11 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             if let Some(link) = link {
                 let mut whole = Frame::empty(&profile);
                 whole.renew(inner, scene.wire_len, link);
-                if whole.datagram().map(Datagram::payload_at) == Some(seen.start) {
+                if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
                     return memory::passed(visit, &whole);
                 }
             }
-            if let Some(frame) = show::frame(&scene, &seen.roce_at(OptionNoted::No)) {
+            if let Some(frame) = show::frame(&scene, &seen.at) {
                 memory::passed(visit, &frame);
             }
         });
@@ -194,31 +187,27 @@ fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
         .last()
 }
 
-/// Adds what `work` plans, of a size in steps and octets of text.
+/// Adds what `work` plans.
 fn add_plan<'p>(
     packet: Packet<'p>,
     tree: Tree<'p>,
     seen: &Note<'p>,
-    size: (usize, usize),
-    work: impl FnOnce(&mut Plan<'p>),
-) -> Option<Plan<'p>> {
-    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
-    let plan = guard(|| {
-        let mut plan = Plan::new(ops, store).quoting(seen.quoted);
-        work(&mut plan);
-        plan
-    })?;
-    draw(packet, tree, seen.ds, &plan);
+    work: impl FnOnce(&mut Plan),
+) -> Option<Drawing<'p>> {
+    let (plan, ()) = plan(packet, seen.quoted, work)?;
+    draw(packet, tree, seen.ds, plan);
     Some(plan)
 }
 
 /// Adds what is the same for every kind of notification.
-fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, told: &Told) {
-    add_plan(packet, tree, seen, SUMMARY_ROOM, |plan| {
-        show::summary(plan, told, seen.start, seen.captured);
+fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified: &Notified) {
+    add_plan(packet, tree, seen, |plan| {
+        show::summary(plan, notified, at(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
-            Some(Context::Notice(context)) => show::context::notice(plan, &context, seen.start),
-            Some(Context::Forgotten) => show::context::forgotten(plan, seen.start),
+            Some(Context::Notice(notice, outcome)) => {
+                show::context::notice(plan, &notice, &outcome, seen.at.start);
+            }
+            Some(Context::Forgotten) => show::context::forgotten(plan, seen.at.start),
             Some(Context::Data(_)) | None => {}
         }
     });
@@ -230,8 +219,8 @@ fn add_effects<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>
     if let Some(seen) = innermost(all)
         && let Some(Some(Context::Data(context))) = guard(|| memory::context(number))
     {
-        add_plan(packet, tree, &seen, SUMMARY_ROOM, |plan| {
-            show::context::data(plan, &context, seen.start);
+        add_plan(packet, tree, &seen, |plan| {
+            show::context::data(plan, &context, seen.at.start);
         });
     }
 }
@@ -241,7 +230,13 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
     let mut has_fast = false;
     for seen in all.iter().filter(|seen| !seen.quoted) {
         let add = |protocol, mark| {
-            add_protocol(tree, protocol, seen.ds, (seen.start, seen.captured), mark);
+            add_protocol(
+                tree,
+                protocol,
+                seen.ds,
+                (seen.at.start, seen.at.captured),
+                mark,
+            );
         };
         match seen.kind {
             NoteKind::Roce => add(P::Roce, Mark::Hidden),
@@ -251,7 +246,7 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
             }
             _ => {}
         }
-        let is_cnp = seen.captured > 0 && seen.is_cnp();
+        let is_cnp = seen.at.captured > 0 && seen.is_cnp();
         if is_cnp && matches!(seen.cnp_text(packet), Some((P::Cnp, _))) {
             add(P::Cnp, Mark::Plain);
         }
@@ -260,25 +255,19 @@ fn add_protocols<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p
 
 /// Adds what is to be shown of one note.
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
-    let size = match seen.kind {
+    match seen.kind {
         NoteKind::Void => return,
         // Somebody else's, in the end.
         NoteKind::Broken(_) if !packet.is_plain_udp() => return,
-        // Shown already, but for what is around them: proxy notifications and FCNs.
-        NoteKind::Roce
-        | NoteKind::MacControl
-        | NoteKind::Proxy
-        | NoteKind::Wan
-        | NoteKind::Broken(_) => ROCE_ROOM,
-        NoteKind::Options { .. } => options_room(seen.captured),
-    };
+        _ => {}
+    }
     let profile = seen.profile(packet);
     let fast = match seen.kind {
         NoteKind::Roce => seen.option_noted(packet),
         _ => OptionNoted::No,
     };
     let destination = packet.mac_destination();
-    let plan = add_plan(packet, tree, seen, size, |plan| {
+    let plan = add_plan(packet, tree, seen, |plan| {
         let scene = seen.scene(packet, &profile);
         match seen.kind {
             NoteKind::Roce => show::roce(plan, &scene, &seen.roce_at(fast)),
@@ -287,24 +276,21 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
                 show::options(plan, &scene, &place);
             }
             NoteKind::MacControl => {
-                let end = (seen.start + seen.captured).min(scene.bytes.len());
-                let frame = scene.bytes.get(seen.start..end).unwrap_or_default();
-                let cut = seen.captured < seen.reported;
-                show::mac_control(plan, frame, cut, destination, seen.start);
+                show::mac_control(plan, &scene, &seen.at, destination);
             }
+            // Shown already, but for what is around them.
             NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-                let source = seen.addresses.map(|(source, _)| source);
-                show::around(plan, &scene, seen.start, source);
+                show::around(plan, &scene, &seen.at);
             }
             NoteKind::Void => {}
         }
-        plan.say_left_out(at(seen.start, 0));
+        plan.say_left_out(at(seen.at.start, 0));
     });
     // A CNP's own line says so whoever looks; for data the ICRC is computed only where details are asked for.
     let is_data = seen.kind == NoteKind::Roce && !seen.quoted && !seen.is_cnp();
     if is_data
         && let Some(plan) = plan
-        && plan.ops().any(|op| matches!(op, Op::Found(..)))
+        && plan.ops.iter().any(|op| matches!(op, Op::Found(..)))
     {
         packet.append_info(c" [ICRC incorrect]");
     }

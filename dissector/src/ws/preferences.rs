@@ -1,23 +1,137 @@
 //! Code points and switches as preferences.
 
 use super::compat::{self, BoolPreference};
-use super::handles::{Handle, ROCE, ROCE_PORT, UDP_PORT};
-use super::{ids, sys};
+use super::handles::{Handle, ROCE_PORT, UDP_PORT};
+use super::wrappers::ROCE;
+use super::{ids, memory, sys};
 use crate::names::P;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
-use fcn_wire::profile::{ProfileError, VXLAN_PORT};
+use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
 
-/// Preferences, which Wireshark writes between packets.
 static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
 static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
 static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
 static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
+
+/// A preference of ours.
+struct Preference {
+    protocol: P,
+    name: &'static CStr,
+    kind: Kind,
+    title: &'static CStr,
+    description: &'static CStr,
+}
+
+/// What a preference holds, and where Wireshark writes it between packets.
+enum Kind {
+    /// A code point: its base, its name in a profile, and its default.
+    CodePoint(&'static AtomicU32, u32, &'static str, u32),
+    Number(&'static AtomicU32),
+    Switch(&'static BoolPreference),
+    /// Prefixes and addresses.
+    List(&'static AtomicPtr<c_char>),
+}
+
+macro_rules! preferences {
+    ($( $protocol:ident, $name:literal, $kind:expr, $title:literal, $description:literal; )+) => {
+        static PREFERENCES: &[Preference] = &[ $( Preference {
+            protocol: P::$protocol,
+            name: $name,
+            kind: $kind,
+            title: $title,
+            description: $description,
+        }, )+ ];
+    };
+}
+
+preferences! {
+    Roce, c"check_icrc", Kind::Switch(&CHECK_ICRC), c"Verify the ICRC",
+        c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried";
+    Roce, c"force", Kind::Switch(&FORCE), c"Take code points that the drafts forbid",
+        c"Whether option types and the BGP characteristic may have values that the drafts forbid or that others have: for negative testing";
+    FastCnp, c"option1_type", Kind::CodePoint(&OPTION1, 16, "fast_cnp_option1", Profile::DEFAULT.fast_cnp_option1 as u32), c"IPv6 option type of Fast CNP option 1",
+        c"The option that carries the original destination alone, 0x80 to 0x9f (default 0x9e, experimental)";
+    FastCnp, c"option2_type", Kind::CodePoint(&OPTION2, 16, "fast_cnp_option2", Profile::DEFAULT.fast_cnp_option2 as u32), c"IPv6 option type of Fast CNP option 2",
+        c"The option that carries an IOAM trace as well, 0x80 to 0x9f (default 0x9f, experimental)";
+    ProxyCn, c"option_type", Kind::CodePoint(&PROXY_OPTION, 16, "proxy_address_option", Profile::DEFAULT.proxy_address_option as u32), c"IPv6 option type of the Proxy Network Node Address option",
+        c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
+    Pnc, c"bgp_characteristic", Kind::CodePoint(&CHARACTERISTIC, 10, "bgp_pnc_characteristic", Profile::DEFAULT.bgp_pnc_characteristic as u32), c"BGP characteristic code of the proxy node capability",
+        c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)";
+    Fcn, c"correlate", Kind::Switch(&memory::CORRELATE), c"Link notifications to the data that they are about",
+        c"Whether to remember data and notifications from frame to frame, to show what each notification is about";
+    Fcn, c"trusted", Kind::List(&memory::TRUSTED), c"Who may notify",
+        c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from elsewhere are reported. Empty: nobody is suspected";
+    Fcn, c"able", Kind::List(&memory::ABLE), c"Senders that obey Fast CNPs",
+        c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked";
+    Fcn, c"domain", Kind::List(&memory::DOMAIN), c"The domain",
+        c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that come from outside or go there are reported. Empty: not checked";
+    Fcn, c"flow_rate", Kind::Number(&memory::FLOW_RATE_LIMIT), c"Notifications a second about one flow",
+        c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; what comes more than 1 ms early is reported. 0: not checked (default 20000)";
+    Fcn, c"rate_window", Kind::Number(&memory::WINDOW), c"Window for the data rate (microseconds)",
+        c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)";
+}
+
+/// Registers them; the protocols were registered before.
+pub fn register() {
+    for protocol in [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc, P::Fcn] {
+        // SAFETY: the protocol was registered; texts and places live forever.
+        unsafe {
+            let module = sys::prefs_register_protocol(
+                ids::protocol(protocol),
+                Some(match protocol {
+                    P::Fcn => memory::applied,
+                    _ => applied,
+                }),
+            );
+            for one in PREFERENCES.iter().filter(|one| one.protocol == protocol) {
+                let [name, title, description] =
+                    [one.name, one.title, one.description].map(CStr::as_ptr);
+                let number = |place: &AtomicU32, base| {
+                    let place = place.as_ptr();
+                    sys::prefs_register_uint_preference(
+                        module,
+                        name,
+                        title,
+                        description,
+                        base,
+                        place,
+                    );
+                };
+                match one.kind {
+                    Kind::CodePoint(place, base, ..) => number(place, base),
+                    Kind::Number(place) => number(place, 10),
+                    Kind::Switch(place) => {
+                        let place = place.as_ptr();
+                        sys::prefs_register_bool_preference(
+                            module,
+                            name,
+                            title,
+                            description,
+                            place,
+                        );
+                    }
+                    Kind::List(place) => {
+                        place.store(c"".as_ptr().cast_mut(), Ordering::Relaxed);
+                        let place = place.as_ptr().cast();
+                        sys::prefs_register_string_preference(
+                            module,
+                            name,
+                            title,
+                            description,
+                            place,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// The code points by which a message of `protocol` is read that came by `port`, wherever Decode As has brought it from:
 /// nothing else of ours has that port then.
@@ -63,41 +177,14 @@ pub fn checks_icrc() -> bool {
     compat::is_on(&CHECK_ICRC)
 }
 
-/// A code point's name as a preference and in a profile, where it is kept, and its default.
-type CodePoint = (&'static str, &'static str, &'static AtomicU32, u32);
-
-const CODE_POINTS: [CodePoint; 4] = [
-    (
-        "fastcnp.option1_type",
-        "fast_cnp_option1",
-        &OPTION1,
-        Profile::DEFAULT.fast_cnp_option1 as u32,
-    ),
-    (
-        "fastcnp.option2_type",
-        "fast_cnp_option2",
-        &OPTION2,
-        Profile::DEFAULT.fast_cnp_option2 as u32,
-    ),
-    (
-        "proxycn.option_type",
-        "proxy_address_option",
-        &PROXY_OPTION,
-        Profile::DEFAULT.proxy_address_option as u32,
-    ),
-    (
-        "pnc.bgp_characteristic",
-        "bgp_pnc_characteristic",
-        &CHARACTERISTIC,
-        Profile::DEFAULT.bgp_pnc_characteristic as u32,
-    ),
-];
+/// How many code points there are.
+const CODE_POINTS: usize = 4;
 
 /// Refuses code points that a profile refuses: says so, and takes the default. Called by Wireshark when preferences were
 /// changed.
 unsafe extern "C" fn applied() {
     // Each refusal sets one to its default.
-    for _ in 0..=CODE_POINTS.len() {
+    for _ in 0..=CODE_POINTS {
         let Some(text) = super::guard(refusal).flatten() else {
             break;
         };
@@ -111,28 +198,33 @@ unsafe extern "C" fn applied() {
     }
 }
 
-fn say(text: &CStr) {
+/// Has Wireshark show what is wrong with preferences.
+pub fn say(text: &CStr) {
     // SAFETY: two texts that end with a NUL, as the format says.
     unsafe { sys::report_failure(c"%s".as_ptr(), text.as_ptr()) };
 }
 
 /// A message's port, which Wireshark itself keeps as a preference.
 pub struct Port {
+    pub protocol: P,
+    /// The protocol's name in preferences.
     module: &'static CStr,
-    /// Its name in a profile.
+    /// The port's name in a profile.
     name: &'static str,
-    default: u16,
+    pub default: u16,
     pub handle: Handle,
 }
 
 pub static PORTS: [Port; 2] = [
     Port {
+        protocol: P::ProxyCn,
         module: c"proxycn",
         name: "proxy_cn_port",
         default: Profile::DEFAULT.proxy_cn_port,
         handle: Handle::new(ptr::null_mut()),
     },
     Port {
+        protocol: P::WanFcn,
         module: c"wanfcn",
         name: "wan_fcn_port",
         default: Profile::DEFAULT.wan_fcn_port,
@@ -236,10 +328,17 @@ unsafe fn port_refusal(of: &Port) -> Option<CString> {
 
 /// Sets the first code point that is refused to its default, and says why.
 fn refusal() -> Option<CString> {
-    let reset = |(preference, _, place, default): CodePoint, error: &ProfileError| {
+    let code_points = || {
+        PREFERENCES.iter().filter_map(|one| match one.kind {
+            Kind::CodePoint(place, _, name, default) => Some((one, place, name, default)),
+            _ => None,
+        })
+    };
+    let reset = |(one, place, _, default): (&Preference, &AtomicU32, &str, u32), error| {
         place.store(default, Ordering::Relaxed);
+        let (module, name) = (one.protocol.def().filter, one.name.to_string_lossy());
         CString::new(format!(
-            "Preference {preference}: {error}. The default, {default:#x} ({default}), is used."
+            "Preference {module}.{name}: {error}. The default, {default:#x} ({default}), is used."
         ))
         .ok()
     };
@@ -248,98 +347,14 @@ fn refusal() -> Option<CString> {
         force: true,
         ..Profile::DEFAULT
     };
-    for point in CODE_POINTS {
-        let value = point.2.load(Ordering::Relaxed);
-        if let Err(error) = chosen.set(&format!("{}={value:#x}", point.1)) {
-            return reset(point, &error);
+    for point in code_points() {
+        let value = point.1.load(Ordering::Relaxed);
+        if let Err(error) = chosen.set(&format!("{}={value:#x}", point.2)) {
+            return reset(point, error);
         }
     }
     chosen.force = compat::is_on(&FORCE);
     let error = chosen.validate().err()?;
-    let point = (CODE_POINTS.into_iter()).find(|point| Some(point.1) == error.name())?;
-    reset(point, &error)
-}
-
-/// Registers them.
-pub fn register() {
-    type OptionPreference = (
-        P,
-        &'static CStr,
-        &'static CStr,
-        &'static CStr,
-        u32,
-        &'static AtomicU32,
-    );
-    const OPTIONS: [OptionPreference; 4] = [
-        (
-            P::FastCnp,
-            c"option1_type",
-            c"IPv6 option type of Fast CNP option 1",
-            c"The option that carries the original destination alone, 0x80 to 0x9f (default 0x9e, experimental)",
-            16,
-            &OPTION1,
-        ),
-        (
-            P::FastCnp,
-            c"option2_type",
-            c"IPv6 option type of Fast CNP option 2",
-            c"The option that carries an IOAM trace as well, 0x80 to 0x9f (default 0x9f, experimental)",
-            16,
-            &OPTION2,
-        ),
-        (
-            P::ProxyCn,
-            c"option_type",
-            c"IPv6 option type of the Proxy Network Node Address option",
-            c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)",
-            16,
-            &PROXY_OPTION,
-        ),
-        (
-            P::Pnc,
-            c"bgp_characteristic",
-            c"BGP characteristic code of the proxy node capability",
-            c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)",
-            10,
-            &CHARACTERISTIC,
-        ),
-    ];
-    let modules = [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc].map(|p| {
-        // SAFETY: the protocol was registered just now.
-        (p, unsafe {
-            sys::prefs_register_protocol(ids::protocol(p), Some(applied))
-        })
-    });
-    for (p, name, title, description, base, place) in OPTIONS {
-        for (_, module) in modules.iter().filter(|(of, _)| *of == p) {
-            // SAFETY: the module was registered just now; texts and place live forever.
-            unsafe {
-                sys::prefs_register_uint_preference(
-                    *module,
-                    name.as_ptr(),
-                    title.as_ptr(),
-                    description.as_ptr(),
-                    base,
-                    place.as_ptr(),
-                );
-            }
-        }
-    }
-    // SAFETY: as above.
-    unsafe {
-        sys::prefs_register_bool_preference(
-            modules[0].1,
-            c"check_icrc".as_ptr(),
-            c"Verify the ICRC".as_ptr(),
-            c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried".as_ptr(),
-            CHECK_ICRC.as_ptr(),
-        );
-        sys::prefs_register_bool_preference(
-            modules[0].1,
-            c"force".as_ptr(),
-            c"Take code points that the drafts forbid".as_ptr(),
-            c"Whether option types and the BGP characteristic may have values that the drafts forbid or that others have: for negative testing".as_ptr(),
-            FORCE.as_ptr(),
-        );
-    }
+    let point = code_points().find(|point| Some(point.2) == error.name())?;
+    reset(point, error)
 }

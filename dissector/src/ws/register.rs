@@ -1,23 +1,22 @@
 //! Registers protocols, fields, expert infos, preferences and handles with Wireshark.
 
 use super::compat;
-use super::handles::{
-    Callback, DESTINATION_OPTIONS, HOP_BY_HOP, INVOKING, MAC_CONTROL, ROCE, ROCE_PORT, UDP_PORT,
-    numbers_of,
-};
+use super::handles::{Callback, ROCE_PORT, UDP_PORT};
 use super::ids::{
-    ANCHOR_IDS, Anchors, EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS,
-    PROTOCOL_IDS, RULE_IDS, expert, protocol,
+    EXPERT_PROTOCOL, EXPERT_TAP, FIELD_ETTS, FIELD_IDS, PROTOCOL_ETTS, PROTOCOL_IDS, RULE_IDS,
+    expert, protocol,
 };
+use super::packet::callback;
 use super::preferences::{PORTS, VXLAN};
+use super::wrappers::ROCE;
 use super::{
-    memory, messages, post, preferences, routing, statistics, sys, tables, taps, wrappers,
+    guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables, taps,
+    wrappers,
 };
 use crate::names::{F, Field, Kind, Link, P, expert_name, expert_protocol};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, Ordering};
-use fcn_wire::Profile;
 use fcn_wire::finding::{Rule, Severity};
 use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
@@ -58,8 +57,6 @@ unsafe extern "C" fn protocols() {
     taps::register();
     statistics::register();
     tables::register();
-    // SAFETY: Wireshark registers protocols now.
-    unsafe { memory::register_preferences() };
 }
 
 fn register_fields(protocol_of: P) {
@@ -68,14 +65,14 @@ fn register_fields(protocol_of: P) {
         .filter(|f| f.def().protocol == protocol_of)
         .map(|f| {
             let def = f.def();
-            let (type_, display) = wireshark_type(&def);
+            let (type_, display) = wireshark_type(def);
             // SAFETY: all zeros is a valid value of this C structure; what matters is set below.
             let mut info: sys::header_field_info = unsafe { core::mem::zeroed() };
             info.name = forever(def.name);
             info.abbrev = forever(def.filter);
             info.type_ = type_;
             info.display = display;
-            info.strings = value_strings(&def);
+            info.strings = value_strings(def);
             info.bitmask = def.mask;
             info.id = -1;
             info.same_name_prev_id = -1;
@@ -205,46 +202,40 @@ fn register_subtrees() {
 }
 
 unsafe extern "C" fn handoff() {
-    for ((_, name), place) in Anchors::ALL.iter().zip(&ANCHOR_IDS) {
-        // SAFETY: a lookup by a text that ends with a NUL.
-        let id = unsafe { sys::proto_registrar_get_id_byname(name.as_ptr()) };
-        place.store(id, Ordering::Relaxed);
-    }
+    ids::find_nodes();
     // SAFETY: callbacks of the right type, protocols registered before, texts that end with a NUL.
     unsafe {
-        let proxy = sys::create_dissector_handle(Some(messages::proxy_cn), protocol(P::ProxyCn));
-        let wan = sys::create_dissector_handle(Some(messages::wan_fcn), protocol(P::WanFcn));
-        let (proxy_port, wan_port) = (
-            forever(&Profile::DEFAULT.proxy_cn_port.to_string()),
-            forever(&Profile::DEFAULT.wan_fcn_port.to_string()),
-        );
-        sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), proxy_port, proxy);
-        sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), wan_port, wan);
+        for (port, dissector) in PORTS.iter().zip([
+            callback!(messages::dissect, P::ProxyCn) as Callback,
+            callback!(messages::dissect, P::WanFcn),
+        ]) {
+            let handle = sys::create_dissector_handle(Some(dissector), protocol(port.protocol));
+            let number = forever(&port.default.to_string());
+            sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), number, handle);
+            port.handle.store(handle, Ordering::Relaxed);
+        }
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if !table.is_null() {
             let vxlan = sys::dissector_get_uint_handle(table, VXLAN_PORT.into());
             VXLAN.store(vxlan, Ordering::Relaxed);
         }
-        PORTS[0].handle.store(proxy, Ordering::Relaxed);
-        PORTS[1].handle.store(wan, Ordering::Relaxed);
-        let post = sys::create_dissector_handle(Some(post::post), protocol(P::Roce));
+        let post = sys::create_dissector_handle(Some(callback!(post::post)), protocol(P::Roce));
         sys::register_postdissector(post);
-        INVOKING[0].store(sys::find_dissector(c"ip".as_ptr()), Ordering::Relaxed);
-        INVOKING[1].store(sys::find_dissector(c"ipv6".as_ptr()), Ordering::Relaxed);
-        hook();
-        routing::hook(routing::When::Start);
-        // Another file, and new preferences, may have brought InfiniBand's own handle back.
+        sys::dissector_add_for_decode_as(UDP_PORT.as_ptr(), ROCE.ours());
+        hook(false);
+        // Another file, and new preferences, may have brought Wireshark's own handles back.
         sys::register_init_routine(Some(hook_again));
         // The same for what is remembered; and nothing need be kept of a file that is closed.
-        sys::register_init_routine(Some(memory::forget));
-        sys::register_cleanup_routine(Some(memory::forget));
-        sys::register_init_routine(Some(routing::forget));
-        sys::register_cleanup_routine(Some(routing::forget));
+        sys::register_init_routine(Some(forget));
+        sys::register_cleanup_routine(Some(forget));
     }
 }
 
-const IP_PROTO: &CStr = c"ip.proto";
-const ETHERTYPE: &CStr = c"ethertype";
+unsafe extern "C" fn forget() {
+    guard(memory::forget);
+    guard(routing::forget);
+}
+
 unsafe extern "C" fn hook_again() {
     // SAFETY: Wireshark calls this between packets; the tap is registered only after all handoffs.
     unsafe {
@@ -253,51 +244,26 @@ unsafe extern "C" fn hook_again() {
             sys::proto_get_id_by_filter_name(c"_ws.expert".as_ptr()),
             Ordering::Relaxed,
         );
-        hook();
-        routing::hook(routing::When::Again);
+        hook(true);
     }
 }
 
-/// Puts the wrappers in front, where they are not there yet.
-unsafe fn hook() {
-    // SAFETY: tables and handles that exist since start; texts end with a NUL.
+/// Puts the wrappers in front, where they are not there yet; `again`: before a file is read, as preferences and Decode As may
+/// have changed.
+unsafe fn hook(again: bool) {
+    use routing::{BGP, LEVEL1, LEVEL2, OSPF};
+    use wrappers::{DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL};
+    // SAFETY: Wireshark starts, or is between packets.
     unsafe {
-        for (table_name, wrapped, callback, number, name, description) in [
-            (
-                IP_PROTO,
-                &DESTINATION_OPTIONS,
-                wrappers::destination_options as Callback,
-                60,
-                c"fcn.ipv6.dstopts",
-                c"IPv6 Destination Options with congestion notification",
-            ),
-            (
-                IP_PROTO,
-                &HOP_BY_HOP,
-                wrappers::hop_by_hop as Callback,
-                0,
-                c"fcn.ipv6.hopopts",
-                c"IPv6 Hop-by-Hop Options with congestion notification",
-            ),
-            (
-                ETHERTYPE,
-                &MAC_CONTROL,
-                wrappers::mac_control as Callback,
-                u32::from(fcn_wire::pfc::ETHERTYPE_MAC_CONTROL),
-                c"fcn.macctrl",
-                c"MAC control with the rules of PFC",
-            ),
-        ] {
-            let ours = wrapped.ours(Some(callback), name, description);
-            let table = sys::find_dissector_table(table_name.as_ptr());
-            if table.is_null() {
-                continue;
-            }
-            let present = sys::dissector_get_uint_handle(table, number);
-            if !present.is_null() && present != ours {
-                wrapped.set_original(present);
-                sys::dissector_add_uint(table_name.as_ptr(), number, ours);
-            }
+        for any in [&DESTINATION_OPTIONS, &HOP_BY_HOP, &MAC_CONTROL] {
+            any.hook(any.number, false);
+        }
+        // What was chosen by hand goes before what is known for the other port: it is to stay so.
+        for one in [&LEVEL1, &LEVEL2, &OSPF, &BGP] {
+            one.hook(one.number, again);
+        }
+        if again {
+            BGP.hook_chosen();
         }
         hook_roce();
     }
@@ -312,11 +278,6 @@ unsafe fn hook() {
 unsafe fn hook_roce() {
     // SAFETY: as in `hook`.
     unsafe {
-        let ours = ROCE.ours(
-            Some(wrappers::roce),
-            c"fcn.rocev2",
-            c"RoCEv2 with congestion notification",
-        );
         let module = sys::prefs_find_module(c"infiniband".as_ptr());
         let preference = if module.is_null() {
             ptr::null_mut()
@@ -324,32 +285,14 @@ unsafe fn hook_roce() {
             sys::prefs_find_preference(module, c"rroce.port".as_ptr())
         };
         let port = if preference.is_null() {
-            u32::from(Profile::DEFAULT.rocev2_port)
+            ROCE.number
         } else {
             compat::uint_value(preference)
         };
         if ROCE_PORT.swap(port, Ordering::Relaxed) != port {
             preferences::check_roce_port(port as u16);
         }
-        let table = sys::find_dissector_table(UDP_PORT.as_ptr());
-        if table.is_null() {
-            return;
-        }
-        let original = ROCE.original();
-        if !original.is_null() {
-            for chosen in numbers_of(UDP_PORT, original) {
-                sys::dissector_change_uint(UDP_PORT.as_ptr(), chosen, ours);
-            }
-        }
-        let present = sys::dissector_get_uint_handle(table, port);
-        if present.is_null() || present == ours {
-            return;
-        }
-        let infiniband = sys::proto_get_id_by_filter_name(c"infiniband".as_ptr());
-        if sys::dissector_handle_get_protocol_index(present) == infiniband {
-            ROCE.set_original(present);
-            sys::dissector_add_for_decode_as(UDP_PORT.as_ptr(), ours);
-            sys::dissector_change_uint(UDP_PORT.as_ptr(), port, ours);
-        }
+        ROCE.hook_chosen();
+        ROCE.hook(port, true);
     }
 }

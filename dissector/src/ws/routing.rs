@@ -6,34 +6,28 @@
 //!
 //! What several messages tell together is `fcn_observe`'s business, and is kept here from frame to frame.
 
-use super::draw::draw;
-use super::handles::{Callback, Wrapped, numbers_of};
+use super::draw::{draw, plan};
+use super::handles::{Wrapped, wrappers};
 use super::notes::{self, Noted};
-use super::packet::{Call, Packet, Tree, Tvb, callbacks};
-use super::{compat, guard, ids, memory, preferences, sys};
+use super::packet::{Call, Packet, Tree, Tvb};
+use super::{PerFile, compat, guard, ids, memory, preferences, sys};
 use crate::names::P;
-use crate::plan::{Op, Plan};
-use crate::show::pnc::{self, Extent, Routing};
-use core::ffi::{CStr, c_int};
+use crate::show::PayloadAt;
+use crate::show::pnc::{self, Routing};
+use core::ffi::c_int;
 use fcn_wire::Profile;
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Protocol, bgp, isis, ospf2, ospf3};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard};
 
 /// A message that a wrapper saw.
 #[derive(Clone, Copy)]
 struct Seen<'p> {
     protocol: Protocol,
-    /// The data source, and where in it the message begins.
+    /// The data source, and where in it the message lies.
     ds: Tvb<'p>,
-    start: usize,
-    /// Octets captured and on the wire.
-    captured: usize,
-    reported: usize,
-    /// Source and destination.
-    ends: Option<(IpAddr, IpAddr)>,
+    at: PayloadAt,
     /// Whether Wireshark's own dissector refused it.
     refused: bool,
 }
@@ -55,28 +49,16 @@ const MAX_NOT_KEPT: usize = 100_000;
 /// Most prefixes of one of them.
 const MAX_LACKING: usize = 64;
 
-/// Nothing before the first message of a file. Wireshark dissects on one thread; the lock is never waited for, and no
-/// function of Wireshark is called while it is held.
-static HEARD: Mutex<Option<Box<Heard>>> = Mutex::new(None);
+static HEARD: PerFile<Heard> = PerFile::new();
 
-/// What was heard, locked; what a panic of ours left behind is dropped.
-fn heard() -> MutexGuard<'static, Option<Box<Heard>>> {
-    HEARD.lock().unwrap_or_else(|poisoned| {
-        HEARD.clear_poison();
-        let mut heard = poisoned.into_inner();
-        *heard = None;
-        heard
-    })
-}
-
-/// Forgets everything: another file, or new preferences. Called by Wireshark.
-pub unsafe extern "C" fn forget() {
-    guard(|| *heard() = None);
+/// Forgets everything.
+pub fn forget() {
+    HEARD.forget();
 }
 
 /// Takes in a message of a frame that is dissected for the first time. Calls no C: for use within [`guard`].
 fn hear(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr, IpAddr)>) {
-    let mut heard = heard();
+    let mut heard = HEARD.locked();
     let heard = heard.get_or_insert_default();
     let mut lacking = Vec::new();
     // The protocols that have flags have no code points of ours.
@@ -97,20 +79,16 @@ fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option
     if call.packet.is_quoted() {
         return None;
     }
-    let (ds, start) = call.tvb.source();
+    let (ds, at) = PayloadAt::of(call);
     let here = call.tvb.bytes();
     let protocol = guard(|| which(here)).flatten()?;
-    let ends = call.packet.addresses();
     if let Some(visit) = memory::first_visit(call.tvb, call.packet) {
-        guard(|| hear(visit.frame, (protocol, start), here, ends));
+        guard(|| hear(visit.frame, (protocol, at.start), here, at.addresses));
     }
     Some(Seen {
         protocol,
         ds,
-        start,
-        captured: here.len(),
-        reported: call.tvb.reported(),
-        ends,
+        at,
         refused: false,
     })
 }
@@ -131,39 +109,33 @@ fn pass(call: Call<'_>, wrapped: &Wrapped, which: impl Fn(&[u8]) -> Option<Proto
     done
 }
 
-fn lsp(bytes: &[u8]) -> Option<Protocol> {
-    isis::is_lsp(bytes).then_some(Protocol::IsIs)
+wrappers! {
+    /// Level 1 LSPs.
+    LEVEL1 = c"isis.type", isis::PDU_L1_LSP as u32, Some(c"isis.lsp") => before_lsp, c"fcn.isis.l1_lsp", c"IS-IS level 1 LSP with proxy node capability";
+    /// Level 2 LSPs.
+    LEVEL2 = c"isis.type", isis::PDU_L2_LSP as u32, Some(c"isis.lsp") => before_lsp, c"fcn.isis.l2_lsp", c"IS-IS level 2 LSP with proxy node capability";
+    /// OSPF of either version.
+    OSPF = c"ip.proto", 89, Some(c"ospf") => before_ospf, c"fcn.ospf", c"OSPF with proxy node capability";
+    /// BGP at its TCP port.
+    BGP = c"tcp.port", bgp::PORT as u32, Some(c"bgp") => before_bgp, c"fcn.bgp", c"BGP with proxy node capability";
 }
 
-callbacks! {
-    /// In front of level 1 LSPs.
-    level1 => before_level1;
-    /// In front of level 2 LSPs.
-    level2 => before_level2;
-    /// In front of OSPF of either version.
-    ospf => before_ospf;
-    /// In front of BGP at its TCP port.
-    bgp_session => before_bgp;
+fn before_lsp(call: Call<'_>, wrapped: &Wrapped) -> c_int {
+    pass(call, wrapped, |bytes| {
+        isis::is_lsp(bytes).then_some(Protocol::IsIs)
+    })
 }
 
-fn before_level1(call: Call<'_>) -> c_int {
-    pass(call, &LEVEL1, lsp)
-}
-
-fn before_level2(call: Call<'_>) -> c_int {
-    pass(call, &LEVEL2, lsp)
-}
-
-fn before_ospf(call: Call<'_>) -> c_int {
+fn before_ospf(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     let over_v4 = (call.packet.addresses()).map(|(source, _)| source.is_ipv4());
-    pass(call, &OSPF, |bytes| match over_v4? {
+    pass(call, wrapped, |bytes| match over_v4? {
         true => ospf2::LsUpdate::is_at(bytes).then_some(Protocol::Ospf2),
         false => ospf3::LsUpdate::is_at(bytes).then_some(Protocol::Ospf3),
     })
 }
 
-fn before_bgp(call: Call<'_>) -> c_int {
-    pass(call, &BGP, |bytes| {
+fn before_bgp(call: Call<'_>, wrapped: &Wrapped) -> c_int {
+    pass(call, wrapped, |bytes| {
         (bytes.len() > bgp::HEADER).then_some(Protocol::Bgp)
     })
 }
@@ -188,10 +160,10 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
     if all.lost() > 0
         && let Some(first) = all.iter().next()
     {
-        let (ops, store) = (packet.room(4, Op::Close), packet.room(0, 0));
-        let mut plan = Plan::new(ops, store);
-        pnc::too_many(&mut plan, all.lost());
-        draw(packet, tree, first.ds, &plan);
+        let too_many = plan(packet, false, |plan| pnc::too_many(plan, all.lost()));
+        if let Some((plan, ())) = too_many {
+            draw(packet, tree, first.ds, plan);
+        }
     }
 }
 
@@ -199,10 +171,10 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
 fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profile) {
     let frame = packet.number();
     let known = guard(|| {
-        let heard = heard();
+        let heard = HEARD.locked();
         let heard = heard.as_ref().filter(|_| memory::is_on())?;
-        let session = seen.ends.map(|ends| heard.routing.session(ends));
-        let not_kept = heard.not_kept.get(&(frame, seen.start));
+        let session = seen.at.addresses.map(|ends| heard.routing.session(ends));
+        let not_kept = heard.not_kept.get(&(frame, seen.at.start));
         let mut lacking = [0; MAX_LACKING];
         let all = not_kept.map_or(&[][..], |all| all);
         for (to, from) in lacking.iter_mut().zip(all) {
@@ -214,147 +186,24 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profil
         known
             .flatten()
             .unwrap_or((Session::default(), [0; MAX_LACKING], 0));
+    let PayloadAt {
+        start,
+        captured,
+        reported,
+        ..
+    } = seen.at;
     let whole = seen.ds.bytes();
-    let end = (seen.start + seen.captured).min(whole.len());
+    let end = (start + captured).min(whole.len());
     let message = Routing {
         protocol: seen.protocol,
-        bytes: whole.get(seen.start..end).unwrap_or_default(),
-        start: seen.start,
-        wire_len: seen.reported,
+        bytes: whole.get(start..end).unwrap_or_default(),
+        start,
+        wire_len: reported,
         session,
         not_kept: lacking.get(..count).unwrap_or_default(),
         profile,
     };
-    let Some(Some(extent)) = guard(|| Extent::of(&message)) else {
-        return;
-    };
-    let size = extent.room();
-    let (ops, store) = (packet.room(size.0, Op::Close), packet.room(size.1, 0));
-    let plan = guard(|| {
-        let mut plan = Plan::new(ops, store);
-        pnc::routing(&mut plan, &message);
-        plan
-    });
-    if let Some(plan) = plan {
-        draw(packet, tree, seen.ds, &plan);
-    }
-}
-
-static LEVEL1: Wrapped = Wrapped::new();
-static LEVEL2: Wrapped = Wrapped::new();
-static OSPF: Wrapped = Wrapped::new();
-static BGP: Wrapped = Wrapped::new();
-
-const TCP_PORT: &CStr = c"tcp.port";
-
-/// When wrappers are put in front.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// While Wireshark starts.
-    Start,
-    /// Before a file is read: preferences and Decode As may have changed.
-    Again,
-}
-
-struct Hook {
-    table: &'static CStr,
-    number: u32,
-    /// Filter name of the protocol whose handle is to be there.
-    protocol: &'static CStr,
-    wrapped: &'static Wrapped,
-    callback: Callback,
-    name: &'static CStr,
-    description: &'static CStr,
-}
-
-static HOOKS: [Hook; 4] = [
-    Hook {
-        table: c"isis.type",
-        number: isis::PDU_L1_LSP as u32,
-        protocol: c"isis.lsp",
-        wrapped: &LEVEL1,
-        callback: level1,
-        name: c"fcn.isis.l1_lsp",
-        description: c"IS-IS level 1 LSP with proxy node capability",
-    },
-    Hook {
-        table: c"isis.type",
-        number: isis::PDU_L2_LSP as u32,
-        protocol: c"isis.lsp",
-        wrapped: &LEVEL2,
-        callback: level2,
-        name: c"fcn.isis.l2_lsp",
-        description: c"IS-IS level 2 LSP with proxy node capability",
-    },
-    Hook {
-        table: c"ip.proto",
-        number: 89,
-        protocol: c"ospf",
-        wrapped: &OSPF,
-        callback: ospf,
-        name: c"fcn.ospf",
-        description: c"OSPF with proxy node capability",
-    },
-    Hook {
-        table: TCP_PORT,
-        number: bgp::PORT as u32,
-        protocol: c"bgp",
-        wrapped: &BGP,
-        callback: bgp_session,
-        name: c"fcn.bgp",
-        description: c"BGP with proxy node capability",
-    },
-];
-
-/// Puts the wrappers in front of Wireshark's own handles, where these are; what a user has chosen by Decode As stays.
-///
-/// # Safety
-/// Called while Wireshark starts, or between packets.
-pub unsafe fn hook(when: When) {
-    // SAFETY: tables and handles that exist since start; texts end with a NUL.
-    unsafe {
-        for hook in &HOOKS {
-            let ours = hook
-                .wrapped
-                .ours(Some(hook.callback), hook.name, hook.description);
-            let table = sys::find_dissector_table(hook.table.as_ptr());
-            if table.is_null() {
-                continue;
-            }
-            let present = sys::dissector_get_uint_handle(table, hook.number);
-            if present.is_null() || present == ours {
-                continue;
-            }
-            let wanted = sys::proto_get_id_by_filter_name(hook.protocol.as_ptr());
-            if sys::dissector_handle_get_protocol_index(present) != wanted {
-                continue;
-            }
-            hook.wrapped.set_original(present);
-            match when {
-                When::Start => sys::dissector_add_uint(hook.table.as_ptr(), hook.number, ours),
-                // What was chosen by hand goes before what is known for the other port: it is to stay so.
-                When::Again => sys::dissector_change_uint(hook.table.as_ptr(), hook.number, ours),
-            }
-        }
-        if when == When::Again {
-            hook_chosen_ports();
-        }
-    }
-}
-
-/// Puts the BGP wrapper in front of BGP at the ports that a user has chosen for it.
-unsafe fn hook_chosen_ports() {
-    // SAFETY: tables as in `hook`.
-    unsafe {
-        let hook = &HOOKS[HOOKS.len() - 1];
-        let ours = hook
-            .wrapped
-            .ours(Some(hook.callback), hook.name, hook.description);
-        if BGP.original().is_null() {
-            return;
-        }
-        for port in numbers_of(TCP_PORT, BGP.original()) {
-            sys::dissector_change_uint(TCP_PORT.as_ptr(), port, ours);
-        }
+    if let Some((plan, ())) = plan(packet, false, |plan| pnc::routing(plan, &message)) {
+        draw(packet, tree, seen.ds, plan);
     }
 }

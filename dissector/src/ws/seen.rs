@@ -5,25 +5,18 @@ use super::packet::{Call, Packet, Tvb};
 use super::{guard, preferences};
 use crate::names::P;
 use crate::plan::ColumnText;
-use crate::show::{self, OptionNoted, OptionsAt, RoceAt, Scene};
+use crate::show::{self, OptionNoted, OptionsAt, PayloadAt, RoceAt, Scene};
 use fcn_wire::Profile;
 use fcn_wire::bth::Opcode;
-use std::net::IpAddr;
-
-/// The first octet of a CNP. Most packets are none: look before anything is searched.
-const CNP_OPCODE: u8 = Opcode::CNP.0;
 
 /// What a wrapper saw.
 #[derive(Clone, Copy)]
 pub struct Note<'p> {
     pub kind: NoteKind,
-    /// The data source, and where in it the noted part begins.
+    /// The data source.
     pub ds: Tvb<'p>,
-    pub start: usize,
-    /// Octets captured and on the wire.
-    pub captured: usize,
-    pub reported: usize,
-    pub addresses: Option<(IpAddr, IpAddr)>,
+    /// Where in it the noted part lies: the UDP payload, or the header.
+    pub at: PayloadAt,
     pub quoted: bool,
     /// The UDP port it came by; 0 for others.
     pub port: u16,
@@ -52,33 +45,47 @@ pub enum NoteKind {
     Void,
 }
 
-impl<'p> Note<'p> {
-    /// What a dissector is called with.
-    pub fn new(call: Call<'p>, kind: NoteKind, port: u16) -> Self {
+impl PayloadAt {
+    /// The data source, and where in it lies what a dissector is called with.
+    pub fn of(call: Call<'_>) -> (Tvb<'_>, Self) {
         let (ds, start) = call.tvb.source();
-        Self {
-            kind,
-            ds,
+        let at = Self {
             start,
             captured: call.tvb.captured(),
             reported: call.tvb.reported(),
             addresses: call.packet.addresses(),
+        };
+        (ds, at)
+    }
+}
+
+impl<'p> Note<'p> {
+    /// What a dissector is called with.
+    pub fn new(call: Call<'p>, kind: NoteKind, port: u16) -> Self {
+        let (ds, at) = PayloadAt::of(call);
+        Self {
+            kind,
+            ds,
+            at,
             quoted: call.packet.is_quoted(),
             port,
             returned: false,
         }
     }
 
+    fn begins_with(&self, opcodes: &[Opcode]) -> bool {
+        let opcode = self.ds.bytes().get(self.at.start);
+        self.kind == NoteKind::Roce && opcode.is_some_and(|o| opcodes.contains(&Opcode(*o)))
+    }
+
     /// Whether it is a CNP of either kind.
     pub fn is_cnp(&self) -> bool {
-        self.kind == NoteKind::Roce && self.ds.bytes().get(self.start) == Some(&CNP_OPCODE)
+        self.begins_with(&[Opcode::CNP])
     }
 
     /// Whether it is a CNP, or InfiniBand's own, which prototypes send.
     pub fn is_any_cnp(&self) -> bool {
-        let opcode = self.ds.bytes().get(self.start);
-        self.kind == NoteKind::Roce
-            && opcode.is_some_and(|opcode| [CNP_OPCODE, Opcode::IB_CNP.0].contains(opcode))
+        self.begins_with(&[Opcode::CNP, Opcode::IB_CNP])
     }
 
     /// Whether it is an options header with a Fast CNP option.
@@ -123,10 +130,7 @@ impl<'p> Note<'p> {
 
     pub const fn roce_at(&self, option_noted: OptionNoted) -> RoceAt {
         RoceAt {
-            payload: self.start,
-            captured: self.captured,
-            reported: self.reported,
-            addresses: self.addresses,
+            at: self.at,
             option_noted,
         }
     }
@@ -138,12 +142,12 @@ impl<'p> Note<'p> {
         let roce_noted = message
             .filter(|other| self.is_fast_option() && other.kind == NoteKind::Roce)
             .filter(|roce| roce.ds == self.ds);
-        let is_behind = |other: &Note<'p>| other.ds == self.ds && other.start > self.start;
+        let is_behind = |other: &Note<'p>| other.ds == self.ds && other.at.start > self.at.start;
         OptionsAt {
-            start: self.start,
+            start: self.at.start,
             hop_by_hop,
-            addresses: self.addresses,
-            roce_noted: roce_noted.map(|roce| roce.roce_at(OptionNoted::Here)),
+            addresses: self.at.addresses,
+            roce_noted: roce_noted.map(|roce| roce.at),
             is_last: message.is_none() && self.counterpart(packet, is_behind).is_none(),
         }
     }
@@ -156,7 +160,7 @@ impl<'p> Note<'p> {
         wanted: impl Fn(&Note<'p>) -> bool,
     ) -> Option<Note<'p>> {
         notes::of::<Note<'p>>(packet)?.iter().find(|other| {
-            wanted(other) && other.quoted == self.quoted && other.addresses == self.addresses
+            wanted(other) && other.quoted == self.quoted && other.at.addresses == self.at.addresses
         })
     }
 
@@ -194,17 +198,6 @@ impl<'p> Note<'p> {
         {
             text = longer;
         }
-        set_columns(packet, protocol, &text);
+        packet.set_columns(protocol, &text);
     }
-}
-
-/// Names what the packet is.
-pub fn set_columns(packet: Packet<'_>, protocol: P, text: &ColumnText) {
-    let name = match protocol {
-        P::FastCnp => c"Fast CNP",
-        P::ProxyCn => c"Proxy CN",
-        P::WanFcn => c"WAN FCN",
-        _ => c"CNP",
-    };
-    packet.set_columns(name, text);
 }

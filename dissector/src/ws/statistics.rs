@@ -1,20 +1,16 @@
 //! The tree of statistics: `tshark -z fcn,tree`, and in Wireshark's menu Statistics.
 
-use super::{compat, guard, sys, taps};
-use crate::show::{DEEPEST_QUEUE, Group, Heard, Listed};
+use super::{PerFile, compat, guard, sys, taps};
+use crate::show::{DEEPEST_QUEUE, Group, Listed, Record};
 use core::ffi::{c_int, c_void};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// What has a line in each tree that is open, by the tree's address.
-static OPEN: Mutex<Option<HashMap<usize, Listed>>> = Mutex::new(None);
+static OPEN: PerFile<HashMap<usize, Listed>> = PerFile::new();
 
 /// Runs `work` on what is known of the trees. No C in there: an exception would leave the lock held.
 fn with_open<T>(work: impl FnOnce(&mut HashMap<usize, Listed>) -> T) -> Option<T> {
-    guard(|| {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        work(open.get_or_insert_default())
-    })
+    guard(|| work(OPEN.locked().get_or_insert_default()))
 }
 
 /// Registers the tree.
@@ -37,7 +33,7 @@ pub fn register() {
 
 /// Wireshark ends, or is about to unload the plugin.
 unsafe extern "C" fn forget() {
-    guard(|| drop(OPEN.lock().unwrap_or_else(PoisonError::into_inner).take()));
+    guard(|| OPEN.forget());
 }
 
 /// A tree is opened, or emptied to count anew.
@@ -82,8 +78,8 @@ unsafe extern "C" fn count(
             tick(tree, line.text.as_c_str().as_ptr(), heading, false);
         }
     }
-    if let Heard::Told(told) = heard
-        && let Some(depth) = told.gist.deepest_queue
+    if let Record::Notification(notified) = heard
+        && let Some(depth) = notified.gist.deepest_queue
     {
         // SAFETY: as above.
         unsafe {

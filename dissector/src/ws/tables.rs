@@ -6,8 +6,7 @@
 use super::{compat, guard, ids, sys, taps};
 use crate::names::P;
 use crate::plan::ColumnText;
-use crate::show::Heard;
-use core::cell::UnsafeCell;
+use crate::show::Record;
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 /// Registers both tables. Wireshark takes the tap and the names from the protocol.
@@ -26,11 +25,12 @@ pub fn register() {
 /// The two ends of the connection that a record is about: the sender first.
 unsafe fn row(data: *const c_void) -> Option<[ColumnText; 2]> {
     // SAFETY: the record is this tap's.
-    let Heard::Told(told) = (unsafe { taps::record(data) }) else {
+    let Record::Notification(notified) = (unsafe { taps::record(data) }) else {
         return None;
     };
     guard(|| {
-        told.ends()
+        notified
+            .ends()
             .map(|ends| ends.map(|end| ColumnText::new(format_args!("{end}"))))
     })
     .flatten()
@@ -47,20 +47,13 @@ fn address(text: &ColumnText) -> sys::address {
     address
 }
 
-/// A constant that Wireshark's functions take by a pointer which they do not write through.
-struct Constant<T>(UnsafeCell<T>);
-
-// SAFETY: only Wireshark reads it, and nobody writes.
-unsafe impl<T> Sync for Constant<T> {}
-
-static CONVERSATIONS: Constant<sys::ct_dissector_info_t> =
-    Constant(UnsafeCell::new(sys::ct_dissector_info_t {
-        get_filter_type: Some(conversation_field),
-    }));
-static ENDPOINTS: Constant<sys::et_dissector_info_t> =
-    Constant(UnsafeCell::new(sys::et_dissector_info_t {
-        get_filter_type: Some(endpoint_field),
-    }));
+/// Wireshark's functions take these by pointers which they do not write through.
+static CONVERSATIONS: sys::ct_dissector_info_t = sys::ct_dissector_info_t {
+    get_filter_type: Some(field),
+};
+static ENDPOINTS: sys::et_dissector_info_t = sys::et_dissector_info_t {
+    get_filter_type: Some(field),
+};
 
 /// Octets of the frame on the wire.
 unsafe fn frame_len(pinfo: *mut sys::packet_info) -> c_int {
@@ -94,7 +87,7 @@ unsafe extern "C" fn conversation(
             frame_len(pinfo),
             &raw mut (*pinfo).rel_ts,
             &raw mut (*pinfo).abs_ts,
-            CONVERSATIONS.0.get(),
+            (&raw const CONVERSATIONS).cast_mut(),
             sys::CONVERSATION_NONE,
         );
     }
@@ -124,7 +117,7 @@ unsafe extern "C" fn endpoint(
                 compat::boolean(sends),
                 1,
                 frame_len(pinfo),
-                ENDPOINTS.0.get(),
+                (&raw const ENDPOINTS).cast_mut(),
                 sys::CONVERSATION_NONE,
             );
         }
@@ -133,25 +126,11 @@ unsafe extern "C" fn endpoint(
 }
 
 /// The field that Wireshark compares with an end, in the filter it makes of a row.
-const fn field(kind: sys::conv_filter_type_e) -> *const c_char {
+unsafe extern "C" fn field<T>(_item: *mut T, kind: sys::conv_filter_type_e) -> *const c_char {
     let name: &CStr = match kind {
         sys::CONV_FT_SRC_ADDRESS => c"fcn.end.other",
         sys::CONV_FT_DST_ADDRESS => c"fcn.end.sender",
         _ => c"fcn.end",
     };
     name.as_ptr()
-}
-
-unsafe extern "C" fn conversation_field(
-    _item: *mut sys::_conversation_item_t,
-    kind: sys::conv_filter_type_e,
-) -> *const c_char {
-    field(kind)
-}
-
-unsafe extern "C" fn endpoint_field(
-    _item: *mut sys::_endpoint_item_t,
-    kind: sys::conv_filter_type_e,
-) -> *const c_char {
-    field(kind)
 }

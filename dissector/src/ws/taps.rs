@@ -2,7 +2,7 @@
 
 use super::packet::Packet;
 use super::{compat, sys};
-use crate::show::Heard;
+use crate::show::Record;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 
@@ -30,7 +30,7 @@ pub fn is_heard() -> bool {
 
 /// Puts a notification before the listeners, who see it when the packet is done. Called by the postdissector: that one runs
 /// even where an exception has ended the dissection.
-pub fn queue(packet: Packet<'_>, heard: Heard) {
+pub fn queue(packet: Packet<'_>, heard: Record) {
     let record = packet.scratch(1)[0].write(heard);
     // An exception in a quoted packet may have left the mark of a quotation, whose records nobody hears.
     let quoted = packet.is_quoted();
@@ -44,7 +44,7 @@ pub fn queue(packet: Packet<'_>, heard: Heard) {
 ///
 /// # Safety
 /// `data` comes from this tap.
-pub unsafe fn record(data: *const c_void) -> Heard {
+pub unsafe fn record(data: *const c_void) -> Record {
     // SAFETY: `queue` wrote it.
-    unsafe { data.cast::<Heard>().read() }
+    unsafe { data.cast::<Record>().read() }
 }

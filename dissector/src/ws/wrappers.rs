@@ -1,36 +1,33 @@
 //! Wrappers in front of Wireshark's own dissectors. A wrapper only notes what it saw and calls the original, which may never
 //! return (an exception jumps over the wrapper); what is to be added to the tree is added by the postdissector.
 
-use super::handles::{self, DESTINATION_OPTIONS, HOP_BY_HOP, MAC_CONTROL, ROCE};
-use super::packet::{Call, Packet, callbacks};
+use super::handles::{self, Wrapped, wrappers};
+use super::packet::{Call, Packet};
 use super::seen::{Note, NoteKind};
 use super::{guard, ids, memory, notes, preferences};
 use crate::names::P;
-use crate::show;
+use crate::show::{self, PayloadAt};
 use core::cell::Cell;
 use core::ffi::c_int;
+use fcn_wire::Profile;
 use fcn_wire::claim::must_prove_roce;
-use std::net::IpAddr;
 
-callbacks! {
-    /// In front of InfiniBand at the RoCEv2 port.
-    roce => before_roce;
-    /// In front of the Destination Options header.
-    destination_options => before_destination_options;
-    /// In front of the Hop-by-Hop Options header.
-    hop_by_hop => before_hop_by_hop;
-    /// In front of MAC control frames.
-    mac_control => before_mac_control;
+wrappers! {
+    /// RoCEv2 at its UDP port.
+    ROCE = c"udp.port", Profile::DEFAULT.rocev2_port as u32, Some(c"infiniband") => before_roce, c"fcn.rocev2", c"RoCEv2 with congestion notification";
+    /// Destination Options headers.
+    DESTINATION_OPTIONS = c"ip.proto", 60, None => before_destination_options, c"fcn.ipv6.dstopts", c"IPv6 Destination Options with congestion notification";
+    /// Hop-by-Hop Options headers.
+    HOP_BY_HOP = c"ip.proto", 0, None => before_hop_by_hop, c"fcn.ipv6.hopopts", c"IPv6 Hop-by-Hop Options with congestion notification";
+    /// MAC control frames.
+    MAC_CONTROL = c"ethertype", fcn_wire::pfc::ETHERTYPE_MAC_CONTROL as u32, None => before_mac_control, c"fcn.macctrl", c"MAC control with the rules of PFC";
 }
 
 /// A data packet in its frame.
 #[derive(Clone, Copy)]
 struct Plain {
     frame: u32,
-    start: usize,
-    captured: usize,
-    reported: usize,
-    addresses: Option<(IpAddr, IpAddr)>,
+    at: PayloadAt,
     port: u16,
 }
 
@@ -45,7 +42,7 @@ thread_local! {
 fn is_plain(call: Call<'_>, new: &Note<'_>) -> bool {
     call.tree.is_none()
         && !new.quoted
-        && new.captured > 0
+        && new.at.captured > 0
         && !new.is_any_cnp()
         && call.packet.frame_tvb() == Some(new.ds)
         && !ids::is_expert_heard()
@@ -58,25 +55,22 @@ pub fn take_plain<'p>(call: Call<'p>) -> Option<Note<'p>> {
     (plain.frame == call.packet.number()).then(|| Note {
         kind: NoteKind::Roce,
         ds: call.tvb.source().0,
-        start: plain.start,
-        captured: plain.captured,
-        reported: plain.reported,
-        addresses: plain.addresses,
+        at: plain.at,
         quoted: false,
         port: plain.port,
         returned: false,
     })
 }
 
-fn before_roce(call: Call<'_>) -> c_int {
+fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     let (packet, (from, port)) = (call.packet, call.packet.ports());
     if port != packet.matched() {
         // RoCEv2 goes *to* the port.
-        return leave(call, port);
+        return leave(call, wrapped, port);
     }
     let new = Note::new(call, NoteKind::Roce, port as u16);
     if must_prove_roce(from as u16, new.port) && !is_roce(packet, &new) {
-        return leave(call, from);
+        return leave(call, wrapped, from);
     }
     let mut noted = None;
     if !is_plain(call, &new) {
@@ -84,14 +78,11 @@ fn before_roce(call: Call<'_>) -> c_int {
     } else if memory::is_on() {
         PLAIN.set(Some(Plain {
             frame: packet.number(),
-            start: new.start,
-            captured: new.captured,
-            reported: new.reported,
-            addresses: new.addresses,
+            at: new.at,
             port: new.port,
         }));
     }
-    let done = call.original(&ROCE);
+    let done = call.original(wrapped);
     if let Some(noted) = noted {
         let kind = if done == 0 { NoteKind::Void } else { new.kind };
         noted.set(Note {
@@ -110,14 +101,14 @@ fn before_roce(call: Call<'_>) -> c_int {
 
 /// Leaves what is no RoCEv2 to whose it is without us: whoever is at its other port would have been asked before InfiniBand,
 /// or is asked after it.
-fn leave(call: Call<'_>, other: u32) -> c_int {
+fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
     if handles::is_asked_first(other, call.packet.matched()) {
         let done = call.try_udp_port(other);
         if done != 0 {
             return done;
         }
     }
-    call.original(&ROCE)
+    call.original(wrapped)
 }
 
 /// Whether a packet that comes from the port of others shows that it is RoCEv2.
@@ -127,14 +118,14 @@ fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
     guard(|| show::is_roce(&seen.scene(packet, &profile), &place)).unwrap_or(false)
 }
 
-fn before_destination_options(call: Call<'_>) -> c_int {
+fn before_destination_options(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     note_options(call, false);
-    call.original(&DESTINATION_OPTIONS)
+    call.original(wrapped)
 }
 
-fn before_hop_by_hop(call: Call<'_>) -> c_int {
+fn before_hop_by_hop(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     note_options(call, true);
-    call.original(&HOP_BY_HOP)
+    call.original(wrapped)
 }
 
 /// Notes an options header that has options of ours in it.
@@ -147,20 +138,15 @@ fn note_options(call: Call<'_>, hop_by_hop: bool) {
         Some((show::has_ours(header, &profile), header.len()))
     });
     if let Some(Some(((true, fast), len))) = found {
-        let new = Note {
-            captured: len,
-            reported: len,
-            ..Note::new(call, NoteKind::Options { hop_by_hop, fast }, 0)
-        };
+        let mut new = Note::new(call, NoteKind::Options { hop_by_hop, fast }, 0);
+        (new.at.captured, new.at.reported) = (len, len);
         notes::note(call.packet, new);
     }
 }
 
-fn before_mac_control(call: Call<'_>) -> c_int {
-    let new = Note {
-        addresses: None,
-        ..Note::new(call, NoteKind::MacControl, 0)
-    };
+fn before_mac_control(call: Call<'_>, wrapped: &Wrapped) -> c_int {
+    let mut new = Note::new(call, NoteKind::MacControl, 0);
+    new.at.addresses = None;
     notes::note(call.packet, new);
-    call.original(&MAC_CONTROL)
+    call.original(wrapped)
 }

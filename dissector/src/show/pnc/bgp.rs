@@ -1,11 +1,11 @@
 //! Path attribute 39 of BGP UPDATEs, and the prefixes whose PNC it speaks of.
 
 use super::{
-    Extent, MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Routing, Told, address_of, is_of_prefix,
+    MAX_ATTRIBUTES, MAX_CHARACTERISTICS, Prefixes, Progress, Routing, address_of, is_of_prefix,
     open, verdict,
 };
-use crate::names::{F, P};
-use crate::plan::{Anchor, Mark, Op, Plan};
+use crate::names::{F, Node, P};
+use crate::plan::{Mark, Plan};
 use fcn_wire::finding::Findings;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::pnc::bgp::{self, Attribute, Messages, Nhc, Update, attribute};
@@ -23,18 +23,6 @@ fn attributes<'a>(bytes: &'a [u8]) -> impl Iterator<Item = (usize, Attribute<'a>
         })
 }
 
-/// How many attributes and characteristics there are.
-pub fn extent(message: &Routing<'_>) -> Extent {
-    let mut extent = Extent::default();
-    for (_, attribute) in attributes(message.bytes) {
-        extent.attributes += 1;
-        if let Ok(nhc) = Nhc::new_checked(&attribute) {
-            extent.characteristics += nhc.characteristics().count();
-        }
-    }
-    extent
-}
-
 /// The BGP message around `offset`, and its length; where none is, the place itself.
 pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
     Messages::new(message.bytes)
@@ -45,7 +33,12 @@ pub fn around(message: &Routing<'_>, offset: usize) -> (usize, usize) {
 }
 
 /// Plans the attributes, and every prefix whose UPDATE has one.
-pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(
+    plan: &mut Plan,
+    message: &Routing<'_>,
+    findings: &mut Findings,
+    progress: &mut Progress,
+) {
     let Routing { bytes, profile, .. } = *message;
     // Attributes come before the prefixes they speak of, so all that is broken is to be known first.
     if let Some(prefixes) = Prefixes::of(message, &mut Findings::new()) {
@@ -54,16 +47,14 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
     let mut characteristics = 0;
     for (i, (update, attribute)) in attributes(bytes).enumerate() {
         if i >= MAX_ATTRIBUTES {
-            told.left_out.attributes += 1;
+            progress.left_out.attributes += 1;
             continue;
         }
-        plan.push(Op::Goto(Anchor::BgpAttribute(
-            message.offset(attribute.offset),
-        )));
-        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(update))));
+        plan.goto(Node::BgpAttribute, message.start + attribute.offset);
+        plan.or_goto(Node::Bgp, message.start + update);
         let end = attribute.value_offset + attribute.value.len();
         let whole = message.place(attribute.offset, end - attribute.offset);
-        plan.push(Op::Protocol(P::Pnc, whole, Mark::Plain));
+        plan.protocol(P::Pnc, whole, Mark::Plain);
         let read_as = Nhc::new_checked(&attribute);
         let code = profile.bgp_pnc_characteristic;
         let name = P::Pnc.def().name;
@@ -74,14 +65,14 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
             _ => plan.label(format_args!("Next Hop Dependent Characteristics")),
         }
         match read_as {
-            Ok(nhc) => read(plan, message, &nhc, &mut characteristics, told),
+            Ok(nhc) => read(plan, message, &nhc, &mut characteristics, progress),
             Err(_) if attribute.value.is_empty() => {}
             Err(_) => {
                 let here = message.place(attribute.value_offset, attribute.value.len());
-                plan.push(Op::Bytes(F::PncNhcUnread, here));
+                plan.octets(F::PncNhcUnread, here);
             }
         }
-        told.experts(plan, message, (findings, 0), |finding| {
+        progress.experts(plan, message, (findings, 0), |finding| {
             !is_of_prefix(finding) && (attribute.offset..end).contains(&finding.offset)
         });
     }
@@ -95,36 +86,36 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
         let Some(found) = prefixes.next(&mut again) else {
             return;
         };
-        if found.carrier.is_none() || !told.one_more() {
+        if found.carrier.is_none() || !progress.one_more() {
             continue;
         }
         let len = found.prefix.map_or(1, |prefix: Prefix| {
             1 + usize::from(prefix.bits()).div_ceil(8)
         });
         let here = message.place(found.offset, len);
-        plan.push(Op::Goto(Anchor::BgpPrefix(here.start)));
-        plan.push(Op::OrGoto(Anchor::Bgp(message.offset(found.container))));
+        plan.goto(Node::BgpPrefix, message.start + found.offset);
+        plan.or_goto(Node::Bgp, message.start + found.container);
         open(plan, here, &found);
         verdict(plan, here, &found);
         // The same walk gives the same findings under the same numbers.
-        told.experts(plan, message, (&again, before), is_of_prefix);
+        progress.experts(plan, message, (&again, before), is_of_prefix);
     }
 }
 
 /// Plans the contents of an attribute that can be read.
 fn read(
-    plan: &mut Plan<'_>,
+    plan: &mut Plan,
     message: &Routing<'_>,
     nhc: &Nhc<'_>,
     shown: &mut usize,
-    told: &mut Told,
+    progress: &mut Progress,
 ) {
     let start = nhc.offset;
-    plan.uint(F::PncNhcAfi, message.place(start, 2), nhc.afi);
-    plan.uint(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
+    plan.add(F::PncNhcAfi, message.place(start, 2), nhc.afi);
+    plan.add(F::PncNhcSafi, message.place(start + 2, 1), nhc.safi);
     let hop = nhc.next_hop;
     let len = u32::try_from(hop.len()).unwrap_or(u32::MAX);
-    plan.uint(F::PncNhcHopLength, message.place(start + 3, 1), len);
+    plan.add(F::PncNhcHopLength, message.place(start + 3, 1), len);
     let here = message.place(start + 4, hop.len());
     match address_of(hop) {
         Some(address) => {
@@ -132,17 +123,21 @@ fn read(
             plan.address(fields, here, address, Mark::Plain);
         }
         None if hop.is_empty() => {}
-        None => plan.push(Op::Bytes(F::PncNhcHop, here)),
+        None => plan.octets(F::PncNhcHop, here),
     }
     for one in nhc.characteristics().filter_map(Result::ok) {
         if *shown >= MAX_CHARACTERISTICS {
-            told.left_out.characteristics += 1;
+            progress.left_out.characteristics += 1;
             continue;
         }
         *shown += 1;
         let at = one.offset;
         let len = one.value.len();
-        plan.push(Op::Open(F::PncCharacteristic, message.place(at, 4 + len)));
+        plan.open(
+            F::PncCharacteristic,
+            message.place(at, 4 + len),
+            Mark::Plain,
+        );
         if one.code == message.profile.bgp_pnc_characteristic {
             plan.append(format_args!(": {} ({})", P::Pnc.def().name, one.code));
         } else if let Some(name) = bgp::characteristic_name(one.code) {
@@ -150,19 +145,16 @@ fn read(
         } else {
             plan.append(format_args!(": code {}", one.code));
         }
-        plan.uint(F::PncCharacteristicCode, message.place(at, 2), one.code);
+        plan.add(F::PncCharacteristicCode, message.place(at, 2), one.code);
         let value_len = u32::try_from(len).unwrap_or(u32::MAX);
-        plan.uint(
+        plan.add(
             F::PncCharacteristicLength,
             message.place(at + 2, 2),
             value_len,
         );
         if len > 0 {
-            plan.push(Op::Bytes(
-                F::PncCharacteristicValue,
-                message.place(at + 4, len),
-            ));
+            plan.octets(F::PncCharacteristicValue, message.place(at + 4, len));
         }
-        plan.push(Op::Close);
+        plan.close();
     }
 }

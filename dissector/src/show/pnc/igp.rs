@@ -1,8 +1,8 @@
 //! The prefixes of an LSP or LS Update.
 
-use super::{Prefixes, Routing, Told, is_of_prefix, open, verdict};
-use crate::names::F;
-use crate::plan::{Anchor, Op, Plan};
+use super::{Prefixes, Progress, Routing, is_of_prefix, open, verdict};
+use crate::names::{F, Node};
+use crate::plan::{Mark, Plan};
 use fcn_wire::Rule;
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::{Advertisement, Carrier, Protocol, ospf2, ospf3};
@@ -15,7 +15,12 @@ const LS_TYPE: usize = 2;
 const SUB_TLV_HEAD: usize = 4;
 
 /// Plans every prefix that flags, or something broken, belong to, or that has lost its PNC.
-pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings, told: &mut Told) {
+pub fn show(
+    plan: &mut Plan,
+    message: &Routing<'_>,
+    findings: &mut Findings,
+    progress: &mut Progress,
+) {
     let Some(mut prefixes) = Prefixes::of(message, findings) else {
         return;
     };
@@ -27,33 +32,33 @@ pub fn show(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &mut Findings,
         let belongs = |finding: &Finding| finding.offset >= found.offset || is_of_prefix(finding);
         let broken = findings.as_slice().iter().skip(before).any(belongs);
         let lacks = message.lacks_pnc(&found);
-        if (found.carrier.is_some() || broken || lacks) && told.one_more() {
+        if (found.carrier.is_some() || broken || lacks) && progress.one_more() {
             prefix(plan, message, &found);
             if lacks {
                 plan.expert(Rule::PncNotKept, message.place(found.offset, 1));
             }
-            told.experts(plan, message, (findings, before), belongs);
+            progress.experts(plan, message, (findings, before), belongs);
         }
     }
 }
 
 /// Plans one prefix, and leaves its item open.
-fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>) {
-    let entry = message.offset(found.offset);
+fn prefix(plan: &mut Plan, message: &Routing<'_>, found: &Advertisement<'_>) {
+    let entry = message.start + found.offset;
     match message.protocol {
         Protocol::IsIs => {
-            plan.push(Op::Goto(Anchor::IsisPrefix(entry)));
-            plan.push(Op::OrGoto(Anchor::IsisLsp(message.offset(LSP_ITEM))));
+            plan.goto(Node::IsisPrefix, entry);
+            plan.or_goto(Node::IsisLsp, message.start + LSP_ITEM);
         }
         Protocol::Ospf3 => {
-            plan.push(Op::Goto(Anchor::Ospf3Prefix(entry)));
-            let lsa = message.offset(found.container + LS_TYPE);
-            plan.push(Op::OrGoto(Anchor::Ospf3Lsa(lsa)));
-            plan.push(Op::OrGoto(Anchor::Ospf(message.offset(0))));
+            plan.goto(Node::Ospf3Prefix, entry);
+            let lsa = message.start + found.container + LS_TYPE;
+            plan.or_goto(Node::Ospf3Lsa, lsa);
+            plan.or_goto(Node::Ospf, message.start);
         }
         Protocol::Ospf2 | Protocol::Bgp => {
-            plan.push(Op::Goto(Anchor::Ospf2Prefix(entry)));
-            plan.push(Op::OrGoto(Anchor::Ospf(message.offset(0))));
+            plan.goto(Node::Ospf2Prefix, entry);
+            plan.or_goto(Node::Ospf, message.start);
         }
     }
     let end = found.carrier.map_or(found.offset + 1, |carrier| {
@@ -67,9 +72,9 @@ fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>)
                 && found.flag_offset.is_some()
             {
                 let here = message.place(carrier.offset, 1);
-                plan.push(Op::OpenUint(F::PncIsisFlags, here, u32::from(*first)));
-                plan.flag(F::PncIsisFlag, here, *first);
-                plan.push(Op::Close);
+                plan.open_word(F::PncIsisFlags, here, u32::from(*first));
+                plan.add(F::PncIsisFlag, here, *first);
+                plan.close();
             }
         }
         (Protocol::Ospf3, carrier) => {
@@ -85,62 +90,62 @@ fn prefix(plan: &mut Plan<'_>, message: &Routing<'_>, found: &Advertisement<'_>)
 }
 
 /// The head of an OSPFv3 prefix TLV, which Wireshark knows in some LSAs, from version to version in more.
-fn prefix_tlv(plan: &mut Plan<'_>, message: &Routing<'_>, offset: usize) {
+fn prefix_tlv(plan: &mut Plan, message: &Routing<'_>, offset: usize) {
     let bytes = message.bytes.get(offset..).unwrap_or_default();
     let Ok(tlv) = ospf3::PrefixTlv::new_checked(bytes) else {
         return;
     };
     let head = message.place(offset, ospf3::PrefixTlv::HEAD);
-    plan.push(Op::Open(F::PncTlv, head));
-    plan.uint(F::PncTlvType, message.place(offset, 2), tlv.kind());
-    plan.uint(
+    plan.open(F::PncTlv, head, Mark::Plain);
+    plan.add(F::PncTlvType, message.place(offset, 2), tlv.kind());
+    plan.add(
         F::PncTlvLength,
         message.place(offset + 2, 2),
         tlv.value_len(),
     );
     let word = message.place(offset + 4, 4);
     if tlv.kind() == ospf3::tlv_type::EXTERNAL_PREFIX {
-        plan.uint(F::PncTlvFlags, word, tlv.flags_and_metric());
+        plan.add(F::PncTlvFlags, word, tlv.flags_and_metric());
     }
-    plan.uint(F::PncTlvMetric, word, tlv.flags_and_metric());
-    plan.uint(
+    plan.add(F::PncTlvMetric, word, tlv.flags_and_metric());
+    plan.add(
         F::PncTlvBits,
         message.place(offset + 8, 1),
         tlv.prefix_bits(),
     );
-    plan.uint(
+    plan.add(
         F::PncTlvOptions,
         message.place(offset + 9, 1),
         tlv.prefix_options(),
     );
-    plan.push(Op::Close);
+    plan.close();
 }
 
 /// OSPF's sub-TLV of flags.
-fn flags(plan: &mut Plan<'_>, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
+fn flags(plan: &mut Plan, message: &Routing<'_>, kind: u16, carrier: &Carrier<'_>) {
     let Carrier { offset, octets } = *carrier;
     let head = offset.saturating_sub(SUB_TLV_HEAD);
     let whole = message.place(head, SUB_TLV_HEAD + octets.len());
-    plan.push(Op::Open(F::PncSub, whole));
-    plan.uint(F::PncSubType, message.place(head, 2), kind);
+    plan.open(F::PncSub, whole, Mark::Plain);
+    plan.add(F::PncSubType, message.place(head, 2), kind);
     let len = message.bytes.get(head + 2..).and_then(<[u8]>::first_chunk);
     let len = len.map_or(0, |len| u16::from_be_bytes(*len));
-    plan.uint(F::PncSubLength, message.place(head + 2, 2), len);
+    plan.add(F::PncSubLength, message.place(head + 2, 2), len);
     let rest = match octets.first_chunk::<4>() {
         // Of flags that run past their end nobody knows where they are.
         Some(first) if usize::from(len) == octets.len() => {
             let word = u32::from_be_bytes(*first);
             let here = message.place(offset, 4);
-            plan.push(Op::OpenUint(F::PncOspfFlags, here, word));
-            plan.flag(F::PncOspfFlag, here, word);
-            plan.push(Op::Close);
+            plan.open_word(F::PncOspfFlags, here, word);
+            plan.add(F::PncOspfFlag, here, word);
+            plan.close();
             4
         }
         _ => 0,
     };
     if octets.len() > rest {
         let here = message.place(offset + rest, octets.len() - rest);
-        plan.push(Op::Bytes(F::PncOspfRest, here));
+        plan.octets(F::PncOspfRest, here);
     }
-    plan.push(Op::Close);
+    plan.close();
 }

@@ -8,8 +8,8 @@ mod igp;
 #[cfg(test)]
 mod tests;
 
-use crate::names::{F, P};
-use crate::plan::{Anchor, At, Mark, Op, Plan, at};
+use crate::names::{F, Node, P};
+use crate::plan::{At, Mark, Plan, at};
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{Advertisement, Protocol, Walk, walk_checked, walk_within};
@@ -46,10 +46,6 @@ impl Routing<'_> {
     /// A place in the data source.
     fn place(&self, offset: usize, len: usize) -> At {
         at(self.start + offset, len)
-    }
-
-    fn offset(&self, offset: usize) -> u32 {
-        self.place(offset, 0).start
     }
 
     fn lacks_pnc(&self, found: &Advertisement<'_>) -> bool {
@@ -93,63 +89,21 @@ impl<'a> Prefixes<'a> {
     }
 }
 
-/// How much there is to be shown of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    prefixes: usize,
-    attributes: usize,
-    characteristics: usize,
-    findings: usize,
-}
-
-impl Extent {
-    /// What is to be shown of `message`; `None`: nothing, as of most routing messages.
-    pub fn of(message: &Routing<'_>) -> Option<Self> {
-        let mut extent = match message.protocol {
-            Protocol::Bgp => bgp::extent(message),
-            _ => Self::default(),
-        };
-        let mut findings = Findings::new();
-        if let Some(mut prefixes) = Prefixes::of(message, &mut findings) {
-            let mut found = findings.as_slice().len();
-            while let Some(one) = prefixes.next(&mut findings) {
-                let now = findings.as_slice().len();
-                let lacks = message.lacks_pnc(&one);
-                extent.prefixes += usize::from(one.carrier.is_some() || now > found || lacks);
-                found = now;
-            }
-        }
-        extent.findings = findings.as_slice().len() + message.not_kept.len();
-        (extent != Self::default()).then_some(extent)
-    }
-
-    /// Room for its steps and texts.
-    pub fn room(&self) -> (usize, usize) {
-        let prefixes = self.prefixes.min(MAX_PREFIXES);
-        let attributes = self.attributes.min(MAX_ATTRIBUTES);
-        let characteristics = self.characteristics.min(MAX_CHARACTERISTICS);
-        (
-            24 + 25 * prefixes + 12 * attributes + 6 * characteristics + 6 * self.findings,
-            512 + 192 * prefixes + 128 * attributes + 80 * characteristics + 80 * self.findings,
-        )
-    }
-}
-
-/// Plans what is to be shown of `message`, which has that extent.
-pub fn routing(plan: &mut Plan<'_>, message: &Routing<'_>) {
+/// Plans what is to be shown of `message`; nothing of most.
+pub fn routing(plan: &mut Plan, message: &Routing<'_>) {
     let mut findings = Findings::new();
-    let mut told = Told::default();
+    let mut progress = Progress::default();
     if message.protocol == Protocol::Bgp {
-        bgp::show(plan, message, &mut findings, &mut told);
+        bgp::show(plan, message, &mut findings, &mut progress);
     } else {
-        igp::show(plan, message, &mut findings, &mut told);
+        igp::show(plan, message, &mut findings, &mut progress);
     }
-    rest(plan, message, &findings, &told);
+    rest(plan, message, &findings, &progress);
 }
 
 /// What of a message has been shown, and what has not.
 #[derive(Debug, Default)]
-struct Told {
+struct Progress {
     /// Bit by bit: the findings that have their place.
     findings: u32,
     prefixes: usize,
@@ -163,7 +117,7 @@ struct LeftOut {
     characteristics: usize,
 }
 
-impl Told {
+impl Progress {
     fn has(&self, finding: usize) -> bool {
         self.findings >> finding & 1 != 0
     }
@@ -171,7 +125,7 @@ impl Told {
     /// Adds the findings from number `from` on that `belongs` takes.
     fn experts(
         &mut self,
-        plan: &mut Plan<'_>,
+        plan: &mut Plan,
         message: &Routing<'_>,
         (findings, from): (&Findings, usize),
         belongs: impl Fn(&Finding) -> bool,
@@ -199,8 +153,8 @@ impl Told {
 const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 
 /// Opens the item of one prefix.
-fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
-    plan.push(Op::Protocol(P::Pnc, place, Mark::Plain));
+fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
+    plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
     let said = match (found.pnc, found.carrier, found.flag_offset) {
         _ if found.ignored => "ignored with its LSA, which is malformed",
@@ -219,25 +173,23 @@ fn open(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
 }
 
 /// Adds the prefix itself and the verdict.
-fn verdict(plan: &mut Plan<'_>, place: At, found: &Advertisement<'_>) {
+fn verdict(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
     if let Some(prefix) = found.prefix {
-        let text = plan.text(format_args!("{prefix}"));
-        plan.push(Op::Text(F::PncPrefix, place, text, Mark::Generated));
+        plan.text(F::PncPrefix, place, format_args!("{prefix}"));
         let fields = (F::PncPrefix4, F::PncPrefix6);
         plan.address(fields, place, prefix.address(), Mark::Hidden);
     }
     let is_bgp = found.protocol() == Protocol::Bgp;
     if found.carrier.is_some() && (is_bgp || found.flag_offset.is_some()) {
-        let capable = u32::from(found.pnc);
-        plan.push(Op::Flag(F::PncCapable, place, capable, Mark::Generated));
+        plan.generated(F::PncCapable, place, found.pnc);
     }
 }
 
 /// What belongs to no prefix and no attribute, and how much was left out: said at the message.
-fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &Told) {
+fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &Progress) {
     let mut open = None;
     for (i, finding) in findings.as_slice().iter().enumerate() {
-        if told.has(i) {
+        if progress.has(i) {
             continue;
         }
         let around = match message.protocol {
@@ -252,9 +204,12 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
     }
     plan.leave_out(findings.dropped());
     let left_out = [
-        (F::PncLeftOut, told.left_out.prefixes),
-        (F::PncLeftOutAttributes, told.left_out.attributes),
-        (F::PncLeftOutCharacteristics, told.left_out.characteristics),
+        (F::PncLeftOut, progress.left_out.prefixes),
+        (F::PncLeftOutAttributes, progress.left_out.attributes),
+        (
+            F::PncLeftOutCharacteristics,
+            progress.left_out.characteristics,
+        ),
         (F::PncLeftOutFindings, plan.left_out()),
     ];
     if left_out.iter().all(|(_, count)| *count == 0) {
@@ -264,19 +219,19 @@ fn rest(plan: &mut Plan<'_>, message: &Routing<'_>, findings: &Findings, told: &
         open_message(plan, message, (0, message.bytes.len()));
     }
     for (field, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        plan.push(Op::Uint(field, message.place(0, 0), count, Mark::Generated));
+        plan.generated(field, message.place(0, 0), count as u64);
     }
     plan.say_left_out(message.place(0, 0));
 }
 
-fn open_message(plan: &mut Plan<'_>, message: &Routing<'_>, (from, len): (usize, usize)) {
-    plan.push(Op::Goto(match message.protocol {
-        Protocol::IsIs => Anchor::IsisLsp(message.offset(igp::LSP_ITEM)),
-        Protocol::Ospf2 | Protocol::Ospf3 => Anchor::Ospf(message.offset(0)),
-        Protocol::Bgp => Anchor::Bgp(message.offset(from)),
-    }));
-    plan.push(Op::Protocol(P::Pnc, message.place(from, len), Mark::Plain));
+fn open_message(plan: &mut Plan, message: &Routing<'_>, (from, len): (usize, usize)) {
+    let (node, offset) = match message.protocol {
+        Protocol::IsIs => (Node::IsisLsp, igp::LSP_ITEM),
+        Protocol::Ospf2 | Protocol::Ospf3 => (Node::Ospf, 0),
+        Protocol::Bgp => (Node::Bgp, from),
+    };
+    plan.goto(node, message.start + offset);
+    plan.protocol(P::Pnc, message.place(from, len), Mark::Plain);
     plan.label(format_args!("{}: the message around it", P::Pnc.def().name));
 }
 
@@ -295,13 +250,8 @@ fn is_of_prefix(finding: &Finding) -> bool {
 }
 
 /// Says that a frame held more routing messages than were noted.
-pub fn too_many(plan: &mut Plan<'_>, count: u32) {
-    plan.push(Op::Goto(Anchor::Root));
-    plan.push(Op::Protocol(P::Pnc, at(0, 0), Mark::Generated));
-    plan.push(Op::Uint(
-        F::PncLeftOutMessages,
-        at(0, 0),
-        count,
-        Mark::Generated,
-    ));
+pub fn too_many(plan: &mut Plan, count: u32) {
+    plan.root();
+    plan.protocol(P::Pnc, at(0, 0), Mark::Generated);
+    plan.generated(F::PncLeftOutMessages, at(0, 0), count);
 }
