@@ -172,7 +172,7 @@ fn is_data(opcode: Opcode) -> bool {
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
     let ip = frame
-        .spans()
+        .own_spans()
         .iter()
         .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))?;
     let header = frame.bytes().get(ip.start..ip.header_end)?;
@@ -191,7 +191,7 @@ fn outer(frame: &Frame<'_>, inner: usize) -> Option<Outer> {
     let bytes = frame.bytes();
     let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let mut indicated = false;
-    for span in frame.spans().iter().take_while(|span| span.start < inner) {
+    for span in frame.own_spans().iter().take_while(|span| span.start < inner) {
         match span.layer {
             Layer::Mpls => {
                 let label = word(span.start)? >> 12;
