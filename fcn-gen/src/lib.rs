@@ -11,6 +11,7 @@ pub mod gallery;
 pub mod gallery_truth;
 mod json_lines;
 pub mod live;
+pub mod mirror;
 pub mod pace;
 pub mod pending;
 pub mod plot;

@@ -6,6 +6,7 @@
 use crate::gallery::{self, Capture};
 use crate::gallery_truth;
 use crate::json_lines;
+use crate::mirror::Mirrors;
 use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
@@ -16,6 +17,7 @@ use crate::sim::{self, Captured, Sink};
 use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::emit::Encapsulation;
 use fcn_wire::{LinkType, Profile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,6 +39,8 @@ pub struct Request {
     pub snap_len: Option<u32>,
     /// The ground truth's file.
     pub truth: Option<PathBuf>,
+    /// Write frames as mirrors copy them.
+    pub mirror: Option<Encapsulation>,
 }
 
 /// Where the capture goes.
@@ -79,19 +83,14 @@ pub fn write(
     let pending = request.truth.as_deref().map(Pending::create).transpose()?;
     let played = match &scenario.play {
         Play::Simulation(simulation) => {
-            play_simulation(&scenario, simulation, output, stop, progress)
+            let mirrors = request.mirror.map(Mirrors::new);
+            play_simulation(&scenario, (simulation, mirrors), output, stop, progress)
         }
         Play::Gallery {
             name,
             family,
             profile,
-        } => play_gallery(
-            &scenario,
-            (name, family, profile),
-            request.snap_len,
-            output,
-            stop,
-        ),
+        } => play_gallery(&scenario, (name, family, profile), request, output, stop),
         Play::Stress(_) => unreachable!("refused above"),
     };
     if stop.load(Ordering::Relaxed) {
@@ -232,6 +231,8 @@ struct FileSink<'a, 'w> {
     pacer: Option<Pacer<'w>>,
     /// The simulation's start in time stamps.
     epoch: u64,
+    /// Mirrors, and buffers for a frame and its copy.
+    mirrors: Option<(Mirrors, [Vec<u8>; 2])>,
     stop: &'a AtomicBool,
 }
 
@@ -271,6 +272,13 @@ impl Sink for FileSink<'_, '_> {
         } = packet;
         let interface = u32::try_from(vantage_point)?;
         self.wait(at)?;
+        if let Some((mirrors, [frame, copy])) = &mut self.mirrors {
+            frame.resize(len, 0);
+            fill(frame);
+            let wire_len = mirrors.copy((interface, at), frame, wire_len, copy);
+            let written = self.writer.packet(interface, at, copy, wire_len);
+            return written.map_err(|error| capture_failure(&error).into());
+        }
         self.writer
             .packet_with(interface, at, len, wire_len, fill)
             .map_err(|error| capture_failure(&error).into())
@@ -279,7 +287,7 @@ impl Sink for FileSink<'_, '_> {
 
 fn play_simulation<'w>(
     scenario: &Scenario,
-    simulation: &Simulation,
+    (simulation, mirrors): (&Simulation, Option<Mirrors>),
     output: Output<'w>,
     stop: &AtomicBool,
     progress: Progress<'_>,
@@ -307,6 +315,7 @@ fn play_simulation<'w>(
         writer: &mut writer,
         pacer,
         epoch: simulation.epoch,
+        mirrors: mirrors.map(|mirrors| (mirrors, Default::default())),
         stop,
     };
     let played = sim::play(simulation, &scenario.name, Some(&mut sink), &mut |now| {
@@ -328,10 +337,11 @@ fn play_simulation<'w>(
 fn play_gallery<'w>(
     scenario: &Scenario,
     (name, family, profile): (&str, &str, &Profile),
-    snap_len: Option<u32>,
+    request: &Request,
     output: Output<'w>,
     stop: &AtomicBool,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
+    let snap_len = request.snap_len;
     let mut capture =
         gallery::play(name, family, profile).map_err(|error| Failure::bad_scenario(&error))?;
     cut(&mut capture, snap_len.unwrap_or(0));
@@ -346,6 +356,8 @@ fn play_gallery<'w>(
         })
         .collect();
     let mut writer = open(output, capture.about, &interfaces)?;
+    let mut mirrors = request.mirror.map(Mirrors::new);
+    let mut copy = Vec::new();
     for packet in &capture.packets {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -355,14 +367,17 @@ fn play_gallery<'w>(
             .position(|link| *link == packet.link)
             .unwrap_or(0);
         let at = gallery_truth::stamp(packet);
+        let interface = interface as u32;
+        let (mut bytes, mut wire_len) = (&packet.bytes, packet.wire_len as u32);
+        if let Some(mirrors) = mirrors
+            .as_mut()
+            .filter(|_| packet.link == LinkType::Ethernet)
+        {
+            wire_len = mirrors.copy((interface, at), bytes, wire_len, &mut copy);
+            bytes = &copy;
+        }
         writer
-            .packet_commented(
-                interface as u32,
-                at,
-                &packet.bytes,
-                packet.wire_len as u32,
-                &packet.comment,
-            )
+            .packet_commented(interface, at, bytes, wire_len, &packet.comment)
             .map_err(|error| capture_failure(&error))?;
     }
     let truth = gallery_truth::truth(&scenario.name, &capture, &links, profile);

@@ -215,8 +215,9 @@ impl Copied {
     /// Octets in front of a frame at most.
     pub const MAX_HEADERS: usize = 128;
 
-    /// Writes the copy of an Ethernet frame to the start of `out`, and returns its length: as much as there is of the frame,
-    /// which had `wire_len` octets. `None` where it has no IP packet and only one can be carried.
+    /// Writes the copy of an Ethernet frame to the start of `out`: as much as there is of the frame, which had `wire_len`
+    /// octets. Returns how many octets were written, and how many the copy has on the wire; `None` where the frame has no IP
+    /// packet and only one can be carried.
     ///
     /// # Errors
     /// `out` is too short, the addresses are of two families, or the frame is too long to be carried.
@@ -226,7 +227,7 @@ impl Copied {
         wire_len: usize,
         profile: &Profile,
         out: &mut [u8],
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<(usize, usize)>> {
         const LINK: Part<'_> = Part::Ethernet {
             source: [2, 0, 0, 0, 0xFE, 1],
             destination: [2, 0, 0, 0, 0xFE, 2],
@@ -256,6 +257,7 @@ impl Copied {
             ..Carrier::new(self.source, self.destination)
         };
         let [first, second] = self.headers(tag);
+        let behind = end.saturating_sub(bytes.len());
         let parts = [
             LINK,
             carrier.ip()?,
@@ -269,10 +271,11 @@ impl Copied {
             Part::Behind {
                 ether_type,
                 protocol,
-                len: end.saturating_sub(bytes.len()),
+                len: behind,
             },
         ];
-        write(&parts, profile, out).map(Some)
+        let len = write(&parts, profile, out)?;
+        Ok(Some((len, len + behind)))
     }
 
     /// What stands between the IP header and the frame, which has that VLAN tag.

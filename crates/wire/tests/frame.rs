@@ -811,7 +811,7 @@ fn what_a_mirror_copies_is_what_it_was() {
                     at: 5,
                 };
                 let mut out = vec![0; plain.len() + Copied::MAX_HEADERS];
-                let len = copied
+                let (len, _) = copied
                     .write(&plain, plain.len(), &Profile::DEFAULT, &mut out)
                     .unwrap()
                     .expect("an IP packet");
@@ -831,11 +831,11 @@ fn what_a_mirror_copies_is_what_it_was() {
                 );
                 // As much of it as was captured says how long it was.
                 let kept = plain.len() - 1;
-                let len = copied
+                let (len, wire_len) = copied
                     .write(&plain[..kept], plain.len(), &Profile::DEFAULT, &mut out)
                     .unwrap()
                     .unwrap();
-                let wire_len = len + 1;
+                assert_eq!(wire_len, len + 1);
                 let cut =
                     Frame::parse(&out[..len], wire_len, LinkType::Ethernet, &Profile::DEFAULT);
                 assert!(matches!(cut.end(), End::Cut { need, .. } if need <= wire_len));

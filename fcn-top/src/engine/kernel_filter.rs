@@ -318,7 +318,9 @@ mod tests {
                 kept_out += u64::from(!passes);
             }
         }
-        println!("{messages} messages pass, {mirrored} copies of them, {kept_out} packets are kept out");
+        println!(
+            "{messages} messages pass, {mirrored} copies of them, {kept_out} packets are kept out"
+        );
         assert!(messages > 1_000 && mirrored > 10_000 && kept_out > 0);
     }
 
@@ -341,7 +343,7 @@ mod tests {
                     at: 0,
                 };
                 let len = copied.write(frame, wire_len, &Profile::DEFAULT, &mut out);
-                if let Some(len) = len.unwrap() {
+                if let Some((len, _)) = len.unwrap() {
                     assert!(program.filter(&out[..len]), "{name} from {source}");
                     copies += 1;
                 }
