@@ -175,12 +175,14 @@ impl Interfaces {
         new.about = format!("mirror, ERSPAN type {}", place.kind).into();
         let name = format!("{}/{}", own.name, place.name());
         // Other switches may have the same session.
-        let of_name = |count: usize| match count {
-            1 => name.clone(),
-            count => format!("{name} ({count})"),
+        let is_alike = |known: &&Interface| {
+            let rest = known.name.strip_prefix(&*name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
         };
-        let is_new = |name: &String| self.list.iter().all(|known| *known.name != **name);
-        new.name = (1..).map(of_name).find(is_new).unwrap_or_default().into();
+        new.name = match self.list.iter().filter(is_alike).count() {
+            0 => name.into(),
+            alike => format!("{name} ({})", alike + 1).into(),
+        };
         let number = self.list.len() as u32;
         self.list.push(new);
         self.mirrors.insert(place, number);
