@@ -74,13 +74,13 @@ pub struct Span {
 pub enum End {
     /// To a payload that this crate reads, or that has nothing to do with it.
     Complete,
-    /// The capture cut the packet off inside this layer, which needs `need` octets of the frame where `have` were kept.
+    /// The capture, or a mirror, cut the packet off inside this layer, which needs `need` octets of the frame where `have` were kept.
     Cut {
         /// The layer that is not all there.
         layer: Layer,
         /// Octets of the frame that would be needed.
         need: usize,
-        /// Octets captured.
+        /// Octets captured, or left by the mirror.
         have: usize,
     },
     /// A fragment: only whole datagrams are read.
