@@ -181,7 +181,7 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
     /// Write frames as a switch's mirror copies them, into a file only; truth and report are of the frames themselves
-    #[arg(long, value_name = "HOW", value_parser = encapsulation(), requires = "output")]
+    #[arg(long, value_name = "HOW", value_parser = encapsulation(), conflicts_with = "iface")]
     pub mirror: Option<Encapsulation>,
     /// Write the ground truth of a simulation that was sent to its end there, as JSON
     #[arg(long, value_name = "FILE")]
