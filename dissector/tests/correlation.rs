@@ -778,6 +778,7 @@ fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> Pat
         sets: sets.iter().map(ToString::to_string).collect(),
         seed: None,
         snap_len: Some(160),
+        mirror: None,
         truth: None,
     };
     let output = Output::File(path.clone());

@@ -5,9 +5,11 @@ mod common;
 mod others_support;
 
 use common::{
-    TempCapture, captures, decode, foreign_captures, stock, trees, with_plugin,
+    TempCapture, captures, decode, foreign_captures, matches, packets, stock, trees, with_plugin,
     without_ours_captures,
 };
+use fcn_wire::Profile;
+use fcn_wire::emit::{Copied, Encapsulation};
 use fcn_wire::finding::Rule;
 use std::path::Path;
 use xtask::tshark::Tshark;
@@ -232,6 +234,47 @@ fn captures_without_anything_of_ours_are_left_alone() {
     let Some((stock, ours)) = both() else { return };
     for capture in without_ours_captures() {
         is_untouched(&capture, &stock, &ours);
+    }
+}
+
+/// Wireshark opens what mirrors send, and the plugin finds in it what it finds in what they copied.
+#[test]
+fn what_mirrors_copy_is_found_as_in_what_they_copied() {
+    let Some(tshark) = with_plugin() else { return };
+    let all = captures();
+    let capture = all.iter().find(|path| path.ends_with("fast-cnp.pcapng"));
+    let frames = packets(capture.expect("the capture"));
+    let found = |name: &str, frames: &[(Vec<u8>, usize)]| {
+        let frames = frames
+            .iter()
+            .map(|(bytes, wire_len)| (&bytes[..], *wire_len));
+        let capture = TempCapture::new(&format!("mirror-{name}"), frames);
+        matches(&tshark, capture.path(), "fastcnp")
+    };
+    let plain: Vec<_> = frames
+        .iter()
+        .map(|frame| (frame.bytes.clone(), frame.wire_len))
+        .collect();
+    let wanted = found("plain", &plain);
+    assert!(wanted.len() > 3, "{wanted:?}");
+    for (name, encapsulation) in Encapsulation::ALL {
+        let copied = Copied {
+            encapsulation,
+            source: [192, 0, 2, 1].into(),
+            destination: [192, 0, 2, 2].into(),
+            session: 17,
+            port: 1,
+            sequence: 1,
+            at: 0,
+        };
+        let copies = plain.iter().map(|(bytes, wire_len)| {
+            let mut copy = vec![0; bytes.len() + Copied::MAX_HEADERS];
+            let written = copied.write(bytes, *wire_len, &Profile::DEFAULT, &mut copy);
+            let (len, wire_len) = written.unwrap().expect("an IP packet");
+            copy.truncate(len);
+            (copy, wire_len)
+        });
+        assert_eq!(found(name, &copies.collect::<Vec<_>>()), wanted, "{name}");
     }
 }
 

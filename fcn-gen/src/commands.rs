@@ -77,6 +77,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
         seed: options.seed,
         snap_len: options.snap_len,
         truth: options.truth,
+        mirror: options.mirror,
     };
     let stop = (console.catch_interrupt)()?;
     let bar = Progress::new(

@@ -3,6 +3,7 @@
 //! When packets go into a pipe that somebody watches is `pace.rs`'s business.
 
 use crate::gallery::{self, EPOCH, Selection};
+use crate::mirror::Mirrors;
 use crate::pace::{Pacer, Turn};
 use crate::pending::Pending;
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
@@ -14,6 +15,7 @@ use crate::units::Ps;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::LinkType;
+use fcn_wire::emit::Encapsulation;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -34,6 +36,8 @@ pub struct Request {
     pub snap_len: Option<u32>,
     /// The ground truth's file.
     pub truth: Option<PathBuf>,
+    /// Write frames as mirrors copy them.
+    pub mirror: Option<Encapsulation>,
 }
 
 /// Where the capture goes.
@@ -76,9 +80,10 @@ pub fn write(
     let pending = request.truth.as_deref().map(Pending::create).transpose()?;
     let played = match &scenario.play {
         Play::Simulation(simulation) => {
-            play_simulation(&scenario, simulation, output, stop, progress)
+            let mirrors = request.mirror.map(Mirrors::new);
+            play_simulation(&scenario, (simulation, mirrors), output, stop, progress)
         }
-        Play::Gallery(gallery) => play_gallery(&scenario, gallery, request.snap_len, output, stop),
+        Play::Gallery(gallery) => play_gallery(&scenario, gallery, request, output, stop),
         Play::Stress(_) => unreachable!("refused above"),
     };
     if stop.load(Ordering::Relaxed) {
@@ -214,6 +219,8 @@ struct FileSink<'a, 'w> {
     pacer: Option<Pacer<'w>>,
     /// The simulation's start in time stamps.
     epoch: u64,
+    /// Mirrors, and buffers for a frame and its copy.
+    mirrors: Option<(Mirrors, [Vec<u8>; 2])>,
     stop: &'a AtomicBool,
 }
 
@@ -253,6 +260,13 @@ impl Sink for FileSink<'_, '_> {
         } = packet;
         let interface = u32::try_from(vantage_point)?;
         self.wait(at)?;
+        if let Some((mirrors, [frame, copy])) = &mut self.mirrors {
+            frame.resize(len, 0);
+            fill(frame);
+            let wire_len = mirrors.copy((interface, at), frame, wire_len, copy);
+            let written = self.writer.packet(interface, at, copy, wire_len);
+            return written.map_err(|error| capture_failure(&error).into());
+        }
         self.writer
             .packet_with(interface, at, len, wire_len, fill)
             .map_err(|error| capture_failure(&error).into())
@@ -261,7 +275,7 @@ impl Sink for FileSink<'_, '_> {
 
 fn play_simulation<'w>(
     scenario: &Scenario,
-    simulation: &Simulation,
+    (simulation, mirrors): (&Simulation, Option<Mirrors>),
     output: Output<'w>,
     stop: &AtomicBool,
     progress: Progress<'_>,
@@ -289,6 +303,7 @@ fn play_simulation<'w>(
         writer: &mut writer,
         pacer,
         epoch: simulation.epoch,
+        mirrors: mirrors.map(|mirrors| (mirrors, Default::default())),
         stop,
     };
     let played = sim::play(simulation, &scenario.name, Some(&mut sink), &mut |now| {
@@ -310,15 +325,15 @@ fn play_simulation<'w>(
 fn play_gallery<'w>(
     scenario: &Scenario,
     selection: &Selection,
-    snap_len: Option<u32>,
+    request: &Request,
     output: Output<'w>,
     stop: &AtomicBool,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
     let mut capture = selection
         .play()
         .map_err(|error| Failure::bad_scenario(&error))?;
-    let snap_len = snap_len.unwrap_or(0);
-    if snap_len > 0 {
+    let snap_len = request.snap_len;
+    if let Some(snap_len @ 1..) = snap_len {
         for packet in &mut capture.packets {
             packet.bytes.truncate(snap_len as usize);
         }
@@ -330,10 +345,12 @@ fn play_gallery<'w>(
             name: gallery::interface_name(link),
             description: "",
             link,
-            snap_len,
+            snap_len: snap_len.unwrap_or(0),
         })
         .collect();
     let mut writer = open(output, capture.about, &interfaces)?;
+    let mut mirrors = request.mirror.map(Mirrors::new);
+    let mut copy = Vec::new();
     for packet in &capture.packets {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -342,14 +359,18 @@ fn play_gallery<'w>(
             .iter()
             .position(|link| *link == packet.link)
             .unwrap_or(0);
+        let at = EPOCH + packet.at;
+        let interface = interface as u32;
+        let (mut bytes, mut wire_len) = (&packet.bytes, packet.wire_len as u32);
+        if let Some(mirrors) = mirrors
+            .as_mut()
+            .filter(|_| packet.link == LinkType::Ethernet)
+        {
+            wire_len = mirrors.copy((interface, at), bytes, wire_len, &mut copy);
+            bytes = &copy;
+        }
         writer
-            .packet_commented(
-                interface as u32,
-                EPOCH + packet.at,
-                &packet.bytes,
-                packet.wire_len as u32,
-                &packet.comment,
-            )
+            .packet_commented(interface, at, bytes, wire_len, &packet.comment)
             .map_err(|error| capture_failure(&error))?;
     }
     let truth = truth::of_gallery(&scenario.name, &capture, &selection.profile);

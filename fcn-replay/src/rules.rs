@@ -30,7 +30,7 @@ pub struct Rewriting {
     /// Other IPv4 or IPv6 addresses, by prefix: wherever they occur, in options, five-tuples and quoted packets, too
     #[arg(long, value_name = "PREFIX=PREFIX", value_parser = prefixes)]
     pub map_ip: Vec<Pair<Prefix>>,
-    /// UDP source ports of RoCEv2 and VXLAN
+    /// UDP source ports of RoCEv2 and tunnels
     #[arg(long, value_name = "PORT|OLD=NEW|+N")]
     pub udp_source: Vec<Port>,
     /// Another QP number for one of the capture
@@ -165,7 +165,7 @@ impl FromStr for Vlan {
     }
 }
 
-/// A change of the UDP source ports of RoCEv2 and VXLAN.
+/// A change of the UDP source ports of RoCEv2 and tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     /// All become this.

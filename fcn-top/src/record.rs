@@ -18,7 +18,8 @@ impl RowId {
     }
 }
 
-/// The state of an interface that packets captured on all interfaces together passed: nobody watches it.
+/// The state of an interface that packets captured on all interfaces together passed, or from which a mirror copied them: nobody
+/// watches it.
 pub const PASSED: &str = "passed";
 
 /// A value in a table.
@@ -265,7 +266,7 @@ records! {
     /// Where packets come from.
     InterfaceRecord, "interfaces", {
         name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file", |v| Cell::Text(v);
-        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, whose own state nobody watches", |v| Cell::Name(v);
+        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, or mirrors copied them, whose own state nobody watches", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Octets of them on the wire, without a header that the capture made up (cooked, loopback)", |v| Cell::Count(*v);
         rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);

@@ -7,11 +7,14 @@ mod common;
 mod netns;
 
 use common::{Done, PROGRAM, alone, read, top, totals, truths};
+use fcn_wire::Profile;
+use fcn_wire::emit::{Copied, Encapsulation};
 use netns::{End, Options, Pair};
 use pcap::Capture;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Ipv4Addr;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -195,6 +198,52 @@ fn every_scenario_is_counted_as_the_generator_says() {
             frames.len(),
             interface["notifications"]
         );
+    }
+}
+
+/// Through the kernel's filter, from a real interface.
+#[test]
+fn what_mirrors_copy_is_counted_as_what_they_copied() {
+    let Some(pair) = pair("mirrors") else {
+        return;
+    };
+    let truth = truths().into_iter().find(|truth| truth.name == "fast-cnp");
+    let truth = truth.expect("the scenario's truth");
+    let frames = read(&truth.capture);
+    for (name, encapsulation) in Encapsulation::ALL {
+        let copies: Vec<Vec<u8>> = (frames.iter())
+            .map(|(place, at, frame)| {
+                let exporter = Ipv4Addr::new(192, 0, 2, *place as u8 + 1);
+                let copied = Copied {
+                    encapsulation,
+                    source: exporter.into(),
+                    destination: Ipv4Addr::new(192, 0, 2, 254).into(),
+                    session: 17,
+                    port: 1,
+                    sequence: 1,
+                    at: *at,
+                };
+                let mut copy = vec![0; frame.len() + Copied::MAX_HEADERS];
+                let written = copied.write(frame, frame.len(), &Profile::DEFAULT, &mut copy);
+                let (len, _) = written.unwrap().expect("an IP packet");
+                copy.truncate(len);
+                copy
+            })
+            .collect();
+        let running = watch(&pair, "--json --per-interface");
+        send(&pair, slices(&copies));
+        let json = running.interrupt().with(130).json();
+        let rows = json["rows"].as_array().unwrap();
+        assert_eq!(
+            totals(rows, "total"),
+            totals(&truth.notifications, "total"),
+            "{name}"
+        );
+        let mirrored = name.starts_with("erspan");
+        for row in rows {
+            let seen_on = row["interface"].as_str().unwrap();
+            assert_eq!(seen_on.starts_with("far/erspan"), mirrored, "{seen_on}");
+        }
     }
 }
 

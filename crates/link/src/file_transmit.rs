@@ -37,6 +37,9 @@ impl SeenAt {
     }
 }
 
+/// Makes of a frame what is written in its place, into a buffer that is empty: of the frame seen at an interface when it is due.
+pub type Wrap = Box<dyn FnMut((u32, u64), &[u8], &mut Vec<u8>) + Send>;
+
 /// Frames out into a pcapng file, as Ethernet.
 pub struct FileTransmit {
     writer: CaptureWriter<'static>,
@@ -45,6 +48,7 @@ pub struct FileTransmit {
     stamp: (u64, u32),
     stamps: VecDeque<(u64, u32)>,
     seen_at: SeenAt,
+    wrap: Option<(Wrap, Vec<u8>)>,
     is_live: bool,
     mode: Mode,
 }
@@ -82,6 +86,7 @@ impl FileTransmit {
             stamps: VecDeque::with_capacity(slots.extent().0),
             stamp: (0, 0),
             seen_at: SeenAt::default(),
+            wrap: None,
             is_live: false,
             slots,
             mode,
@@ -102,6 +107,11 @@ impl FileTransmit {
     /// Has the file describe its interfaces as those that frames were `seen_at`; else they have no names.
     pub fn describe(&mut self, seen_at: SeenAt) {
         self.seen_at = seen_at;
+    }
+
+    /// Has `wrap` make of each frame what is written.
+    pub fn wrap(&mut self, wrap: Wrap) {
+        self.wrap = Some((wrap, Vec::new()));
     }
 
     /// Describes the interfaces up to `number`, as far as the file has not yet, and those that are known already: whoever
@@ -158,7 +168,12 @@ impl Transmit for FileTransmit {
     fn flush(&mut self) -> Result<(), TransmitError> {
         while let Some((at, interface)) = self.stamps.front().copied() {
             self.require(interface)?;
-            let frame = self.slots.first().unwrap_or_default();
+            let mut frame = self.slots.first().unwrap_or_default();
+            if let Some((wrap, wrapped)) = &mut self.wrap {
+                wrapped.clear();
+                wrap((interface, at), frame, wrapped);
+                frame = wrapped;
+            }
             self.writer
                 .packet(interface, at, frame, frame.len() as u32)?;
             self.slots.sent();

@@ -169,7 +169,7 @@ fn is_data(opcode: Opcode) -> bool {
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
     let ip = frame
-        .spans()
+        .own_spans()
         .iter()
         .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))?;
     let header = frame.bytes().get(ip.start..ip.header_end)?;
@@ -188,7 +188,8 @@ fn outer(frame: &Frame<'_>, inner: usize) -> Option<Outer> {
     let bytes = frame.bytes();
     let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let mut indicated = false;
-    for span in frame.spans().iter().take_while(|span| span.start < inner) {
+    let around = frame.own_spans().iter();
+    for span in around.take_while(|span| span.start < inner) {
         match span.layer {
             Layer::Mpls => {
                 let label = word(span.start)? >> 12;
@@ -222,6 +223,7 @@ mod tests {
     };
     use fcn_wire::bth::BthRepr;
     use fcn_wire::compose::{OptionPart, Part};
+    use fcn_wire::erspan::Erspan;
     use fcn_wire::ioam::IoamOption;
     use fcn_wire::proxy_address::ProxyAddress;
     use fcn_wire::{LinkType, Profile};
@@ -370,7 +372,16 @@ mod tests {
         });
         // The indicator is a stack's, not that of another behind a pseudowire.
         let control_word = Part::Bytes(&[0; 4]);
-        let cases: [(Vec<Part<'_>>, Ecn, Option<Outer>); 9] = [
+        // What carries a mirror's copy is none of the packet's tunnels.
+        let gre = Part::Gre {
+            checksum: false,
+            key: None,
+            sequence: None,
+        };
+        let mirror = [outer(3), gre, Part::Erspan(Erspan::I), ETHERNET];
+        let cases: [(Vec<Part<'_>>, Ecn, Option<Outer>); 11] = [
+            (mirror.to_vec(), Ecn::Ect0, None),
+            ([&mirror[..], &[outer(1)]].concat(), Ecn::Ect1, by_pe),
             (vec![], Ecn::Ect0, None),
             (vec![outer(3)], Ecn::Ce, by_pe),
             (vec![outer(0), routing], Ecn::NotCapable, by_pe),

@@ -231,7 +231,7 @@ fn notifications_in_step_with_packets_are_no_evidence() {
         for seed in 0..20 {
             let mut random = Random::new(seed);
             let mut judged = Obedience::new();
-            let phase = (random.between(0.0, every as f64) as u64);
+            let phase = random.between(0.0, every as f64) as u64;
             let mut next = phase;
             for packet in 1..3_000 {
                 let at = packet * apart + (random.between(0.0, 0.6 * apart as f64) as u64);

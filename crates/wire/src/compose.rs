@@ -7,8 +7,11 @@ use crate::bth::{Aeth, BthRepr, Deth, Reth};
 use crate::checksum;
 use crate::cnp::CnpRepr;
 use crate::error::{Error, Result};
+use crate::erspan::Erspan;
 use crate::fast_cnp::FastCnpRepr;
-use crate::header::{ethernet, fragment, icmp, ipv4, ipv6, routing, tcp, udp};
+use crate::header::{
+    ethernet, fragment, geneve, gre, gtp_u, icmp, ipv4, ipv6, routing, tcp, udp, vxlan_gpe,
+};
 use crate::icrc::{self, ICRC_LEN, Policy};
 use crate::ioam::IoamOption;
 use crate::ipv6_ext::{ExtHeaders, OptionsWriter, last_segment_at, next_header};
@@ -142,6 +145,38 @@ pub enum Part<'a> {
         /// Network identifier, 24 bits.
         vni: u32,
     },
+    /// VXLAN-GPE header in front of IPv4, IPv6, Ethernet or MPLS.
+    VxlanGpe {
+        /// Network identifier, 24 bits.
+        vni: u32,
+    },
+    /// Geneve header in front of what an EtherType names, or Ethernet.
+    Geneve {
+        /// Network identifier, 24 bits.
+        vni: u32,
+        /// Options, a multiple of 4 octets and at most 252.
+        options: &'a [u8],
+    },
+    /// GTP-U header of a user's packet.
+    GtpU {
+        /// Tunnel endpoint identifier.
+        teid: u32,
+        /// Sequence number.
+        sequence: Option<u16>,
+        /// Extension headers: type, and content of a multiple of 4 octets less 2.
+        extensions: &'a [(u8, &'a [u8])],
+    },
+    /// GRE header in front of what an EtherType names, Ethernet, or a mirror's header.
+    Gre {
+        /// Whether it has a checksum.
+        checksum: bool,
+        /// Key.
+        key: Option<u32>,
+        /// Sequence number; ERSPAN of type II and III has one, type I none.
+        sequence: Option<u32>,
+    },
+    /// A mirror's header, between GRE and Ethernet.
+    Erspan(Erspan),
     /// TCP header without options: an acknowledgement with a window.
     Tcp {
         /// Source port.
@@ -272,6 +307,15 @@ impl Announced {
     const fn ip(protocol: u8) -> Self {
         Self::new(0, protocol)
     }
+
+    /// The EtherType by which a tunnel's header announces it.
+    fn in_tunnel(self, layer: Layer) -> Result<[u8; 2]> {
+        match (self.ether_type, self.protocol) {
+            (0, next_header::ETHERNET) => Ok(gre::ETHERNET.to_be_bytes()),
+            (0..ethernet::LEAST_TYPE, _) => Err(not_carried(layer, self.ether_type)),
+            (ether_type, _) => Ok(ether_type.to_be_bytes()),
+        }
+    }
 }
 
 /// Fields that can only be filled once the IP header is there.
@@ -338,6 +382,11 @@ pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<us
                 pending.checksum = Some((at, icmp::CHECKSUM, next_header::ICMPV6));
             }
             Part::Icrc(policy) => pending.icrc = Some(policy),
+            Part::Gre { checksum: true, .. } => {
+                let covered = out.get_mut(at..).unwrap_or_default();
+                let checksum = checksum::of(&[covered]);
+                put(covered, gre::CHECKSUM, &checksum.to_be_bytes());
+            }
             Part::Ipv4 { .. } | Part::Ipv6 { .. } => {
                 finish_ip(out, at, pending)?;
                 pending = Pending::default();
@@ -413,6 +462,26 @@ impl Part<'_> {
             Self::Tcp { .. } => tcp::LEN,
             Self::Icmpv6 { .. } => icmp::LEN,
             Self::Vxlan { .. } => udp::VXLAN_LEN,
+            Self::VxlanGpe { .. } => vxlan_gpe::LEN,
+            Self::Geneve { options, .. } => geneve::LEN + options.len(),
+            Self::GtpU {
+                sequence,
+                extensions,
+                ..
+            } => {
+                let any = sequence.is_some() || !extensions.is_empty();
+                let content = extensions.iter().map(|(_, content)| content.len() + 2);
+                gtp_u::LEN + usize::from(any) * gtp_u::OPTIONAL_LEN + content.sum::<usize>()
+            }
+            Self::Gre {
+                checksum,
+                key,
+                sequence,
+            } => {
+                let fields = [checksum, key.is_some(), sequence.is_some()];
+                gre::LEN + gre::FIELD_LEN * fields.iter().filter(|there| **there).count()
+            }
+            Self::Erspan(header) => header.buffer_len(),
             Self::Bth(repr) => repr.buffer_len(),
             Self::Reth(_) => Reth::LEN,
             Self::Aeth(_) => Aeth::LEN,
@@ -608,6 +677,67 @@ impl Part<'_> {
                 put(out, 7, &[0]);
                 next
             }
+            Self::VxlanGpe { vni } => {
+                let number = match (next.ether_type, next.protocol) {
+                    (ethernet::IPV4, _) => vxlan_gpe::IPV4,
+                    (ethernet::IPV6, _) => vxlan_gpe::IPV6,
+                    (_, next_header::ETHERNET) => vxlan_gpe::ETHERNET,
+                    (_, next_header::MPLS) => vxlan_gpe::MPLS,
+                    (other, _) => return Err(not_carried(Layer::VxlanGpe, other)),
+                };
+                put(out, vxlan_gpe::FLAGS, &[vxlan_gpe::DATA, 0, 0, number]);
+                put_u24(out, vxlan_gpe::VNI, vni);
+                put(out, vxlan_gpe::LEN - 1, &[0]);
+                next
+            }
+            Self::Geneve { vni, options } => {
+                if options.len() > geneve::MAX_OPTIONS || !options.len().is_multiple_of(4) {
+                    let (field, len, max) = ("options", options.len(), geneve::MAX_OPTIONS);
+                    return Err(Error::length(Layer::Geneve, 0, field, len, 0, max));
+                }
+                put(out, geneve::OPTIONS_LEN, &[(options.len() / 4) as u8, 0]);
+                put(out, geneve::TYPE, &next.in_tunnel(Layer::Geneve)?);
+                put_u24(out, geneve::VNI, vni);
+                put(out, geneve::LEN - 1, &[0]);
+                put(out, geneve::LEN, options);
+                next
+            }
+            Self::GtpU {
+                teid,
+                sequence,
+                extensions,
+            } => {
+                emit_gtp_u(out, inner, (teid, sequence), extensions)?;
+                next
+            }
+            Self::Gre {
+                checksum,
+                key,
+                sequence,
+            } => {
+                let mut flags = 0;
+                // The checksum is filled in once all that it covers is there.
+                let fields = [
+                    (checksum.then_some(0), gre::CHECKSUM_PRESENT),
+                    (key, gre::KEY_PRESENT),
+                    (sequence, gre::SEQUENCE_PRESENT),
+                ];
+                let mut at = gre::LEN;
+                for (value, flag) in fields {
+                    if let Some(value) = value {
+                        put(out, at, &value.to_be_bytes());
+                        at += gre::FIELD_LEN;
+                        flags |= flag;
+                    }
+                }
+                put(out, gre::FLAGS, &flags.to_be_bytes());
+                put(out, gre::TYPE, &next.in_tunnel(Layer::Gre)?);
+                Announced::ip(next_header::GRE)
+            }
+            Self::Erspan(header) => {
+                header.emit(out);
+                Announced::new(header.protocol_type(), next_header::NONE)
+            }
             Self::Bth(repr) => repr.emit(out).map(|()| next)?,
             Self::Reth(header) => written(out, &header.to_bytes(), next),
             Self::Aeth(header) => written(out, &header.to_bytes(), next),
@@ -634,6 +764,54 @@ impl Part<'_> {
             } => Announced::new(ether_type, protocol),
         })
     }
+}
+
+/// A tunnel has no number for what it is to carry.
+fn not_carried(layer: Layer, ether_type: u16) -> Error {
+    let (field, expected) = ("payload's EtherType", "one that the tunnel carries");
+    Error::value(layer, 0, field, ether_type.into(), expected)
+}
+
+fn emit_gtp_u(
+    out: &mut [u8],
+    inner: usize,
+    (teid, sequence): (u32, Option<u16>),
+    extensions: &[(u8, &[u8])],
+) -> Result<()> {
+    let mut flags = gtp_u::VERSION_1;
+    if sequence.is_some() {
+        flags |= gtp_u::SEQUENCE_PRESENT;
+    }
+    if !extensions.is_empty() {
+        flags |= gtp_u::EXTENSION;
+    }
+    put(out, gtp_u::FLAGS, &[flags, gtp_u::G_PDU]);
+    let field = ("length", gtp_u::LENGTH);
+    let len = u16_len(Layer::GtpU, field, out.len() - gtp_u::LEN + inner)?;
+    put(out, gtp_u::LENGTH, &len);
+    put(out, gtp_u::TEID, &teid.to_be_bytes());
+    if flags & gtp_u::OPTIONAL != 0 {
+        let sequence = sequence.unwrap_or(0);
+        put(out, gtp_u::SEQUENCE, &sequence.to_be_bytes());
+        put(out, gtp_u::SEQUENCE + 2, &[0]);
+        let first = extensions.first().map_or(0, |(kind, _)| *kind);
+        put(out, gtp_u::NEXT, &[first]);
+    }
+    let mut at = gtp_u::LEN + gtp_u::OPTIONAL_LEN;
+    for (number, (_, content)) in (1..).zip(extensions) {
+        let len = content.len() + 2;
+        let units = u8::try_from(len / 4).ok().filter(|_| len.is_multiple_of(4));
+        let Some(units) = units else {
+            let field = "extension header";
+            return Err(Error::length(Layer::GtpU, at, field, len, 4, 4 * 255));
+        };
+        let next = extensions.get(number).map_or(0, |(kind, _)| *kind);
+        put(out, at, &[units]);
+        put(out, at + 1, content);
+        put(out, at + len - 1, &[next]);
+        at += len;
+    }
+    Ok(())
 }
 
 /// The octets of a header of fixed length: with them, writing a field needs no check.

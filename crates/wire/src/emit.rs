@@ -1,14 +1,18 @@
 //! The notifications as whole IP packets, written into a caller's buffer without allocation: for nodes that answer at
-//! line rate. Their parts are written by `compose.rs`.
+//! line rate; and frames as mirrors copy them. Their parts are written by `compose.rs`.
 
 use crate::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS, DEFAULT_UDP_SOURCE};
 use crate::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, write};
 use crate::error::{Error, Result};
+use crate::erspan::{Direction, Erspan, Erspan2, Erspan3, Granularity};
 use crate::fast_cnp::FastCnpRepr;
-use crate::header::{ipv4, ipv6, udp};
+use crate::frame::{Frame, LinkType};
+use crate::header::{ethernet, ipv4, ipv6, udp};
 use crate::icrc::Policy;
+use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
-use crate::profile::Profile;
+use crate::octets::u16_at;
+use crate::profile::{GENEVE_PORT, GTP_U_PORT, Profile, VXLAN_GPE_PORT};
 use crate::proxy_cn::{Family, ProxyCnRepr, invoking_room};
 use crate::wan_fcn::WanFcnRepr;
 use std::net::IpAddr;
@@ -151,6 +155,198 @@ pub fn wan_fcn(
 ) -> Result<usize> {
     let udp = Part::udp_summed(carrier.udp_source, profile.wan_fcn_port);
     write(&[carrier.ip()?, udp, Part::WanFcn(*message)], profile, out)
+}
+
+/// In what a mirror carries the frames that it copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// ERSPAN type I.
+    Erspan1,
+    /// ERSPAN type II.
+    Erspan2,
+    /// ERSPAN type III.
+    Erspan3,
+    /// GRE with a sequence number.
+    Gre,
+    /// NVGRE: GRE with a key.
+    Nvgre,
+    /// Geneve.
+    Geneve,
+    /// VXLAN-GPE.
+    VxlanGpe,
+    /// GTP-U: the IP packet alone.
+    GtpU,
+}
+
+impl Encapsulation {
+    /// All of them, by the names that options give them.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("erspan1", Self::Erspan1),
+        ("erspan2", Self::Erspan2),
+        ("erspan3", Self::Erspan3),
+        ("gre", Self::Gre),
+        ("nvgre", Self::Nvgre),
+        ("geneve", Self::Geneve),
+        ("vxlan-gpe", Self::VxlanGpe),
+        ("gtpu", Self::GtpU),
+    ];
+}
+
+/// A frame's copy on its way from a mirror to whoever looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied {
+    /// In what.
+    pub encapsulation: Encapsulation,
+    /// The mirror's address.
+    pub source: IpAddr,
+    /// The address of whoever looks at it, of the same family.
+    pub destination: IpAddr,
+    /// The mirror's session, 10 bits; what stands for it in a tunnel is the network identifier, key or endpoint identifier.
+    pub session: u16,
+    /// The mirrored port.
+    pub port: u16,
+    /// The copy's number.
+    pub sequence: u32,
+    /// When the frame was copied, in nanoseconds.
+    pub at: u64,
+}
+
+impl Copied {
+    /// Octets in front of a frame at most.
+    pub const MAX_HEADERS: usize = 128;
+
+    /// Writes the copy of an Ethernet frame to the start of `out`: as much as there is of the frame, which had `wire_len`
+    /// octets. Returns how many octets were written, and how many the copy has on the wire; `None` where the frame has no IP
+    /// packet and only one can be carried.
+    ///
+    /// # Errors
+    /// `out` is too short, the addresses are of two families, or the frame is too long to be carried.
+    pub fn write(
+        &self,
+        frame: &[u8],
+        wire_len: usize,
+        profile: &Profile,
+        out: &mut [u8],
+    ) -> Result<Option<(usize, usize)>> {
+        const LINK: Part<'_> = Part::Ethernet {
+            source: [2, 0, 0, 0, 0xFE, 1],
+            destination: [2, 0, 0, 0, 0xFE, 2],
+        };
+        let read = Frame::parse(frame, wire_len, LinkType::Ethernet, profile);
+        let (mut bytes, mut end) = (frame, wire_len);
+        let (mut ether_type, mut protocol) = (0, next_header::ETHERNET);
+        if self.encapsulation == Encapsulation::GtpU {
+            let mut spans = read.spans().iter();
+            let Some(ip) = spans.find(|s| !matches!(s.layer, Layer::Ethernet | Layer::Vlan)) else {
+                return Ok(None);
+            };
+            (ether_type, protocol) = match ip.layer {
+                Layer::Ipv4 => (ethernet::IPV4, next_header::IPV4),
+                Layer::Ipv6 => (ethernet::IPV6, next_header::IPV6),
+                _ => return Ok(None),
+            };
+            bytes = frame
+                .get(ip.start..ip.end.min(frame.len()))
+                .unwrap_or_default();
+            end = ip.end - ip.start;
+        }
+        let tag = (read.spans().get(1)).filter(|span| span.layer == Layer::Vlan);
+        let tag = tag.map(|span| u16_at(frame, span.start));
+        let carrier = Carrier {
+            traffic_class: 0,
+            ..Carrier::new(self.source, self.destination)
+        };
+        let [first, second] = self.headers(tag);
+        let behind = end.saturating_sub(bytes.len());
+        let parts = [
+            LINK,
+            carrier.ip()?,
+            first,
+            second,
+            Part::Payload {
+                ether_type,
+                protocol,
+                bytes,
+            },
+            Part::Behind {
+                ether_type,
+                protocol,
+                len: behind,
+            },
+        ];
+        let len = write(&parts, profile, out)?;
+        Ok(Some((len, len + behind)))
+    }
+
+    /// What stands between the IP header and the frame, which has that VLAN tag.
+    fn headers(&self, tag: Option<u16>) -> [Part<'static>; 2] {
+        let session = u32::from(self.session);
+        let gre = |key, sequence| Part::Gre {
+            checksum: false,
+            key,
+            sequence,
+        };
+        // By the source port, a path is chosen: one for each session.
+        let udp = |port| Part::udp(0xC000 | self.session, port);
+        let (vlan, cos) = tag.map_or((0, 0), |tag| (tag & 0x0FFF, (tag >> 13) as u8));
+        match self.encapsulation {
+            Encapsulation::Erspan1 => [gre(None, None), Part::Erspan(Erspan::I)],
+            Encapsulation::Erspan2 => {
+                let header = Erspan2 {
+                    vlan,
+                    cos,
+                    // It still has the tag, where it had one.
+                    encapsulation: if tag.is_some() { 3 } else { 0 },
+                    session: self.session,
+                    index: self.port.into(),
+                    truncated: false,
+                };
+                let header = Part::Erspan(Erspan::II(header));
+                [gre(None, Some(self.sequence)), header]
+            }
+            Encapsulation::Erspan3 => {
+                // Platform 3: the port, and the high half of the time stamp.
+                let ticks = self.at / 100;
+                let port = u32::from(self.port & 0x3FFF);
+                let words = [3 << 26 | port, (ticks >> 32) as u32].map(u32::to_be_bytes);
+                let mut platform = [0; 8];
+                for (place, octet) in platform.iter_mut().zip(words.as_flattened()) {
+                    *place = *octet;
+                }
+                let header = Erspan3 {
+                    vlan,
+                    cos,
+                    session: self.session,
+                    timestamp: ticks as u32,
+                    direction: Direction::Egress,
+                    granularity: Granularity::Nanos100,
+                    platform: Some(platform),
+                    ..Erspan3::default()
+                };
+                let header = Part::Erspan(Erspan::III(header));
+                [gre(None, Some(self.sequence)), header]
+            }
+            Encapsulation::Gre => [gre(None, Some(self.sequence)), Part::Bytes(&[])],
+            // RFC 7637: 24 bits of the network, 8 of the flow.
+            Encapsulation::Nvgre => [gre(Some(session << 8), None), Part::Bytes(&[])],
+            Encapsulation::Geneve => {
+                let header = Part::Geneve {
+                    vni: session,
+                    options: &[],
+                };
+                [udp(GENEVE_PORT), header]
+            }
+            Encapsulation::VxlanGpe => [udp(VXLAN_GPE_PORT), Part::VxlanGpe { vni: session }],
+            Encapsulation::GtpU => {
+                let header = Part::GtpU {
+                    teid: session,
+                    sequence: Some(self.sequence as u16),
+                    extensions: &[],
+                };
+                [Part::udp(GTP_U_PORT, GTP_U_PORT), header]
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod walk;
 use crate::checksum;
 use crate::claim::{Claim, Evidence, proves_roce};
 use crate::error::Error;
+use crate::erspan::Mirror;
 use crate::header::{ipv4, ipv6, udp};
 use crate::icrc::{self, Verdict};
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
@@ -64,7 +65,7 @@ pub struct Span {
     /// The octet behind its header.
     pub header_end: usize,
     /// The octet behind its content by its own length field, within what its carrier holds on the wire; may lie
-    /// behind the captured octets.
+    /// behind the captured octets. What a mirror has cut was longer than its carrier.
     pub end: usize,
 }
 
@@ -73,13 +74,13 @@ pub struct Span {
 pub enum End {
     /// To a payload that this crate reads, or that has nothing to do with it.
     Complete,
-    /// The capture cut the packet off inside this layer, which needs `need` octets of the frame where `have` were kept.
+    /// The capture, or a mirror, cut the packet off inside this layer, which needs `need` octets of the frame where `have` were kept.
     Cut {
         /// The layer that is not all there.
         layer: Layer,
         /// Octets of the frame that would be needed.
         need: usize,
-        /// Octets captured.
+        /// Octets captured, or left by the mirror.
         have: usize,
     },
     /// A fragment: only whole datagrams are read.
@@ -265,6 +266,7 @@ pub struct Frame<'a> {
     spans: ArrayVec<Span, MAX_LAYERS>,
     ip: Option<Ip>,
     options: Noted,
+    mirror: Option<Mirror>,
     upper: Upper<'a>,
     roce: bool,
     /// The verdict on its ICRC, where that had to prove it.
@@ -303,6 +305,7 @@ impl<'a> Frame<'a> {
             spans: ArrayVec::new(),
             ip: None,
             options: Noted::NONE,
+            mirror: None,
             upper: Upper::Other,
             roce: false,
             icrc: None,
@@ -322,6 +325,7 @@ impl<'a> Frame<'a> {
         self.spans.clear();
         self.ip = None;
         self.options = Noted::NONE;
+        self.mirror = None;
         self.upper = Upper::Other;
         self.roce = false;
         self.icrc = None;
@@ -338,7 +342,7 @@ impl<'a> Frame<'a> {
         self.unstated = false;
     }
 
-    /// The captured octets.
+    /// The captured octets; where a mirror has cut the frame that it copied, those of that frame and what is in front of it.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -439,6 +443,24 @@ impl<'a> Frame<'a> {
     pub fn is_cut(&self) -> bool {
         let end = self.spans.last().map_or(self.wire_len, |span| span.end);
         end > self.bytes.len()
+    }
+
+    /// The mirror that has copied the frame, of several the innermost; its transport is no part of the frame's own path.
+    #[inline]
+    #[must_use]
+    pub const fn mirror(&self) -> Option<&Mirror> {
+        self.mirror.as_ref()
+    }
+
+    /// The layers of the frame itself: those that a [mirror](Self::mirror) has copied, where there is one.
+    #[inline]
+    #[must_use]
+    pub fn own_spans(&self) -> &[Span] {
+        let Some(mirror) = &self.mirror else {
+            return &self.spans;
+        };
+        let first = (self.spans).partition_point(|span| span.start < mirror.start);
+        self.spans.get(first..).unwrap_or_default()
     }
 
     /// The innermost IP packet.

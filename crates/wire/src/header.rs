@@ -137,6 +137,130 @@ pub mod udp {
     pub const VXLAN_FLAG: u8 = 0x08;
 }
 
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
+pub(crate) mod vxlan_gpe {
+    /// Flags.
+    pub const FLAGS: usize = 0;
+    /// What the payload is.
+    pub const NEXT: usize = 3;
+    /// Network identifier (24 bits).
+    pub const VNI: usize = 4;
+    /// Octets of the header.
+    pub const LEN: usize = 8;
+    /// Of the flags, those that tell whether it is one: version (2 bits), I, P, O.
+    pub const TELLING: u8 = 0x3D;
+    /// Those set in one that carries data: I (there is a network identifier), P (there is a next protocol).
+    pub const DATA: u8 = 0x0C;
+    /// The next protocol of IPv4.
+    pub const IPV4: u8 = 1;
+    /// The next protocol of IPv6.
+    pub const IPV6: u8 = 2;
+    /// The next protocol of Ethernet.
+    pub const ETHERNET: u8 = 3;
+    /// The next protocol of MPLS.
+    pub const MPLS: u8 = 5;
+}
+
+/// Geneve (RFC 8926).
+pub(crate) mod geneve {
+    /// Version (2 bits), octets of options in units of 4 (6 bits).
+    pub const OPTIONS_LEN: usize = 0;
+    /// Flags.
+    pub const FLAGS: usize = 1;
+    /// EtherType of the payload.
+    pub const TYPE: usize = 2;
+    /// Network identifier (24 bits).
+    pub const VNI: usize = 4;
+    /// Octets of the header without options.
+    pub const LEN: usize = 8;
+    /// Octets of the most options.
+    pub const MAX_OPTIONS: usize = 63 * 4;
+    /// The flag of a control message.
+    pub const CONTROL: u8 = 0x80;
+}
+
+/// GTP-U (3GPP TS 29.281).
+pub(crate) mod gtp_u {
+    /// Version (3 bits), protocol type, a spare bit, and which optional fields there are.
+    pub const FLAGS: usize = 0;
+    /// Message type.
+    pub const TYPE: usize = 1;
+    /// Octets behind the mandatory header.
+    pub const LENGTH: usize = 2;
+    /// Tunnel endpoint identifier.
+    pub const TEID: usize = 4;
+    /// Sequence number, where there are optional fields.
+    pub const SEQUENCE: usize = 8;
+    /// Type of the next extension header, where there are optional fields.
+    pub const NEXT: usize = 11;
+    /// Octets of the mandatory header.
+    pub const LEN: usize = 8;
+    /// Octets of the optional fields, of which there are all or none.
+    pub const OPTIONAL_LEN: usize = 4;
+    /// Of the flags, version and protocol type.
+    pub const TELLING: u8 = 0xF0;
+    /// What they are: version 1, GTP.
+    pub const VERSION_1: u8 = 0x30;
+    /// The flags of optional fields: extension header, sequence number, N-PDU number.
+    pub const OPTIONAL: u8 = 7;
+    /// The flag that there is an extension header.
+    pub const EXTENSION: u8 = 4;
+    /// The flag that there is a sequence number.
+    pub const SEQUENCE_PRESENT: u8 = 2;
+    /// The message type that carries a user's packet.
+    pub const G_PDU: u8 = 255;
+}
+
+/// GRE (RFC 2784, RFC 2890).
+pub(crate) mod gre {
+    /// Flags and version.
+    pub const FLAGS: usize = 0;
+    /// EtherType of the payload.
+    pub const TYPE: usize = 2;
+    /// The first optional field; the checksum, where there is one.
+    pub const CHECKSUM: usize = 4;
+    /// Octets of the header without optional fields.
+    pub const LEN: usize = 4;
+    /// Octets of an optional field: checksum, key and sequence number, in this order.
+    pub const FIELD_LEN: usize = 4;
+    /// The flag that there is a checksum.
+    pub const CHECKSUM_PRESENT: u16 = 0x8000;
+    /// The flag that there is a key.
+    pub const KEY_PRESENT: u16 = 0x2000;
+    /// The flag that there is a sequence number.
+    pub const SEQUENCE_PRESENT: u16 = 0x1000;
+    /// Bits for which a receiver drops it that knows nothing of RFC 1701, and the version, which is 0.
+    pub const REFUSED: u16 = 0x4C07;
+    /// The EtherType of an Ethernet frame.
+    pub const ETHERNET: u16 = 0x6558;
+    /// The EtherType of ERSPAN types I and II.
+    pub const ERSPAN: u16 = 0x88BE;
+    /// The EtherType of ERSPAN type III.
+    pub const ERSPAN_3: u16 = 0x22EB;
+}
+
+/// ERSPAN types II and III (draft-foschiano-erspan).
+pub(crate) mod erspan {
+    /// Version (4 bits), VLAN (12 bits).
+    pub const VLAN: usize = 0;
+    /// Class of service (3 bits), two bits, truncated, session (10 bits).
+    pub const SESSION: usize = 2;
+    /// Type II: index (20 bits).
+    pub const INDEX: usize = 4;
+    /// Type III: time stamp.
+    pub const TIMESTAMP: usize = 4;
+    /// Type III: security group tag.
+    pub const GROUP: usize = 8;
+    /// Type III: P, frame type (5 bits), hardware (6 bits), direction, granularity (2 bits), O.
+    pub const FLAGS: usize = 10;
+    /// Octets of type II.
+    pub const LEN_2: usize = 8;
+    /// Octets of type III without the platform's.
+    pub const LEN_3: usize = 12;
+    /// The platform's octets.
+    pub const PLATFORM_LEN: usize = 8;
+}
+
 /// TCP.
 pub mod tcp {
     /// Source port.

@@ -47,6 +47,8 @@ pub mod next_header {
     pub const ROUTING: u8 = 43;
     /// Fragment header.
     pub const FRAGMENT: u8 = 44;
+    /// GRE.
+    pub const GRE: u8 = 47;
     /// Authentication header.
     pub const AUTHENTICATION: u8 = 51;
     /// No next header.

@@ -58,6 +58,16 @@ layers! {
     Tcp = "TCP",
     /// VXLAN header (RFC 7348).
     Vxlan = "VXLAN",
+    /// VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe).
+    VxlanGpe = "VXLAN-GPE",
+    /// Geneve header with its options (RFC 8926).
+    Geneve = "Geneve",
+    /// GTP-U header with its extension headers (3GPP TS 29.281).
+    GtpU = "GTP-U",
+    /// GRE header with its optional fields (RFC 2784, RFC 2890; RFC 7637 calls it NVGRE).
+    Gre = "GRE",
+    /// ERSPAN header, type II or III.
+    Erspan = "ERSPAN",
     /// InfiniBand Base Transport Header.
     Bth = "Base Transport Header",
     /// InfiniBand extended transport headers behind the BTH.

@@ -11,6 +11,12 @@ use serde::Deserialize;
 pub const ROCEV2_PORT: u16 = 4791;
 /// UDP destination port of VXLAN (RFC 7348).
 pub const VXLAN_PORT: u16 = 4789;
+/// UDP destination port of VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
+pub const VXLAN_GPE_PORT: u16 = 4790;
+/// UDP destination port of Geneve (RFC 8926).
+pub const GENEVE_PORT: u16 = 6081;
+/// UDP destination port of GTP-U (3GPP TS 29.281).
+pub const GTP_U_PORT: u16 = 2152;
 /// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit set.
 pub const IOAM_OPTION_MUTABLE: u8 = 0x31;
 

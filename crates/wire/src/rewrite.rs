@@ -8,7 +8,7 @@
 //! - IPv4 and IPv6 addresses in every IP header of every tunnel, in ARP, in segment lists (and in routing headers of
 //!   type 0 and 2), in the Fast CNP and proxy address options, in the five-tuple of a proxy notification, in neighbour
 //!   discovery's targets and in redirects, in the GIDs and the RDMA IP CM header of a ConnectRequest;
-//! - the UDP source port of RoCEv2 and VXLAN, also in a five-tuple;
+//! - the UDP source port of RoCEv2 and tunnels, also in a five-tuple;
 //! - QPs: DestQP of the BTH, source QP of the DETH, the QPNs in RDMA CM messages;
 //! - PSNs: of the BTH but for CNPs, the starting PSNs in RDMA CM messages;
 //! - flow labels: in IPv6 headers, and that which a WAN FCN names;

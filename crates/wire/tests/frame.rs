@@ -5,6 +5,8 @@ mod frame_support;
 
 use fcn_wire::cnp::CNP_LEN;
 use fcn_wire::compose::{OptionPart, Part};
+use fcn_wire::emit::{Copied, Encapsulation};
+use fcn_wire::erspan::{Direction, Erspan, Erspan2};
 use fcn_wire::frame::Upper;
 use fcn_wire::icrc::Verdict;
 use fcn_wire::pnc;
@@ -42,8 +44,8 @@ fn findings(frame: &Frame<'_>) -> Findings {
 /// The headers in front of the sample's IPv6 header, by first octet and the octet behind the header.
 fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
     use Layer::{
-        Authentication, DestinationOptions, Ethernet, Fragment, HopByHop, Ipv4, Ipv6, Mpls,
-        Routing, Udp, Vlan, Vxlan,
+        Authentication, DestinationOptions, Erspan, Ethernet, Fragment, Geneve, Gre, GtpU,
+        HopByHop, Ipv4, Ipv6, Mpls, Routing, Udp, Vlan, Vxlan, VxlanGpe,
     };
     match name {
         "plain" => &[(Ethernet, 0, 14)],
@@ -98,6 +100,79 @@ fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
             (DestinationOptions, 142, 150),
         ],
         "mpls_in_ip" => &[(Ethernet, 0, 14), (Ipv6, 14, 54), (Mpls, 54, 58)],
+        "gre" => &[(Ethernet, 0, 14), (Ipv4, 14, 34), (Gre, 34, 38)],
+        // Checksum, key and sequence number.
+        "gre_fields_mpls" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Gre, 54, 70),
+            (Mpls, 70, 74),
+        ],
+        "nvgre" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Gre, 34, 42),
+            (Ethernet, 42, 56),
+        ],
+        "erspan_1" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Gre, 34, 38),
+            (Ethernet, 38, 52),
+        ],
+        "erspan_2" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Gre, 54, 62),
+            (Erspan, 62, 70),
+            (Ethernet, 70, 84),
+            (Vlan, 84, 88),
+        ],
+        "erspan_3" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Gre, 34, 42),
+            (Erspan, 42, 62),
+            (Ethernet, 62, 76),
+        ],
+        "geneve_ip" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Udp, 34, 42),
+            (Geneve, 42, 50),
+        ],
+        "geneve_options" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Udp, 54, 62),
+            (Geneve, 62, 78),
+            (Ethernet, 78, 92),
+        ],
+        "vxlan_gpe" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Udp, 34, 42),
+            (VxlanGpe, 42, 50),
+            (Ethernet, 50, 64),
+        ],
+        "vxlan_gpe_ip" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Udp, 54, 62),
+            (VxlanGpe, 62, 70),
+        ],
+        "gtp_u" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Udp, 34, 42),
+            (GtpU, 42, 50),
+        ],
+        "gtp_u_extensions" => &[
+            (Ethernet, 0, 14),
+            (Ipv6, 14, 54),
+            (Udp, 54, 62),
+            (GtpU, 62, 86),
+        ],
         other => panic!("{other} has no expectation"),
     }
 }
@@ -531,6 +606,242 @@ fn only_vxlan_with_its_flag_is_opened() {
         } else {
             assert_eq!(layers(&frame), [Layer::Ethernet, Layer::Ipv4, Layer::Udp]);
             assert!(matches!(frame.message(), Message::Other), "{flags:#x}");
+        }
+    }
+}
+
+/// A port (0: GRE), a tunnel's header, what is behind it, and in which octets of the header which bits tell that it is one.
+type Telling<'a> = (u16, &'a [u8], &'a [u8], &'a [(usize, u8)]);
+
+/// Whatever is at a tunnel's port or in GRE and cannot be the tunnel is left to whom it belongs.
+#[test]
+fn only_what_can_be_a_tunnel_is_opened() {
+    let inner = sample("cnp_v6").behind(&[]);
+    let ip = &inner[14..];
+    let headers: [Telling<'_>; 4] = [
+        (
+            6081,
+            &[0, 0, 0x65, 0x58, 0, 0, 42, 0],
+            &inner,
+            &[(0, 0xC0), (1, 0x80), (2, 0xFF), (3, 0xFF)],
+        ),
+        (
+            4790,
+            &[0x0C, 0, 0, 3, 0, 0, 42, 0],
+            &inner,
+            &[(0, 0x3D), (3, 0xF8)],
+        ),
+        (
+            2152,
+            &[0x30, 255, 0, 0, 0, 0, 0, 42],
+            ip,
+            &[(0, 0xF0), (1, 0xFF)],
+        ),
+        (
+            0,
+            &[0, 0, 0x65, 0x58],
+            &inner,
+            &[(0, 0x4C), (1, 0x07), (2, 0xFF), (3, 0xFF)],
+        ),
+    ];
+    for (port, header, inner, telling) in headers {
+        let build = |header: &[u8]| {
+            let content = [header, inner].concat();
+            if port == 0 {
+                let payload = Part::Payload {
+                    ether_type: 0,
+                    protocol: 47,
+                    bytes: &content,
+                };
+                return build(&[MAC, v4(&[]), payload]);
+            }
+            build(&[MAC, v4(&[]), udp(1, port), Part::Bytes(&content)])
+        };
+        let mut right = header.to_vec();
+        if port == 2152 {
+            right[2..4].copy_from_slice(&(inner.len() as u16).to_be_bytes());
+        }
+        let bytes = build(&right);
+        assert!(matches!(read(&bytes).message(), Message::Cnp(_)), "{port}");
+        for &(at, bits) in telling {
+            for bit in (0..8).map(|bit| 1u8 << bit) {
+                let mut wrong = right.clone();
+                wrong[at] ^= bit;
+                if bit & bits == 0 {
+                    continue;
+                }
+                let bytes = build(&wrong);
+                let frame = read(&bytes);
+                assert_eq!(frame.end(), End::Complete, "{port} {at} {bit:#x}");
+                assert!(
+                    matches!(frame.message(), Message::Other),
+                    "{port} {at} {bit:#x}"
+                );
+                assert!(!frame.is_ours());
+                // It is the datagram that it was without a tunnel.
+                assert_eq!(frame.datagram().is_some(), port != 0);
+            }
+        }
+    }
+    // Too short for the header, and nothing at all.
+    for port in [6081, 4790, 2152] {
+        for len in 0..8 {
+            let bytes = build(&[
+                MAC,
+                v4(&[]),
+                udp(1, port),
+                Part::Bytes(&[0x30, 255, 0, 0, 0, 0, 0][..len.min(7)]),
+            ]);
+            let frame = read(&bytes);
+            assert_eq!(frame.end(), End::Complete, "{port} {len}");
+            assert_eq!(frame.datagram().map(|d| d.payload_len), Some(len.min(7)));
+        }
+    }
+}
+
+#[test]
+fn a_mirror_says_where_the_copy_was_made() {
+    let fast_cnp = sample("fast_cnp_1");
+    let wrappings: BTreeMap<_, _> = wrappings().into_iter().collect();
+    let of = |name: &str| {
+        let bytes = fast_cnp.behind(&wrappings[name]);
+        let frame = read(&bytes);
+        let own: Vec<_> = frame.own_spans().iter().map(|span| span.start).collect();
+        frame.mirror().map(|mirror| {
+            assert_eq!(own.first(), Some(&mirror.start), "{name}");
+            let header = mirror.header;
+            (
+                mirror.exporter,
+                header.session(),
+                header.direction(),
+                header.port(),
+                header.vlan(),
+            )
+        })
+    };
+    let v4: IpAddr = frame_support::SENDER4.into();
+    assert_eq!(of("erspan_1"), Some((v4, None, None, None, None)));
+    assert_eq!(
+        of("erspan_2"),
+        Some((SWITCH.into(), Some(17), None, Some(5), Some((0, 0))))
+    );
+    let ingress = Some(Direction::Ingress);
+    assert_eq!(
+        of("erspan_3"),
+        Some((v4, Some(18), ingress, Some(9), Some((0, 0))))
+    );
+    for name in wrappings.keys().filter(|name| !name.starts_with("erspan")) {
+        assert_eq!(of(name), None, "{name}");
+    }
+}
+
+/// A mirror that keeps the first octets of each frame says so; how long the frame was, its own lengths say.
+#[test]
+fn what_a_mirror_has_cut_is_cut() {
+    let data = frame_support::data_v6();
+    let payload = Part::Payload {
+        ether_type: 0x86DD,
+        protocol: 41,
+        bytes: &data,
+    };
+    let inner = build(&[MAC, payload]);
+    let whole = {
+        let header = Erspan::II(Erspan2::default());
+        copy(header, &inner)
+    };
+    assert!(read(&whole).is_complete());
+    let bth_end = read(&inner).datagram().unwrap().payload_at() + 12;
+    for kept in 0..inner.len() {
+        let header = Erspan::II(Erspan2 {
+            truncated: true,
+            ..Erspan2::default()
+        });
+        let mut bytes = copy(header, &inner[..kept]);
+        let copied = bytes.len();
+        // Padded by the link that the copy went over.
+        bytes.extend([0xEE; 20]);
+        let frame = read(&bytes);
+        let End::Cut { have, .. } = frame.end() else {
+            panic!("{kept}: {:?}", frame.end());
+        };
+        assert_eq!((have, frame.bytes().len()), (copied, copied));
+        assert!(findings(&frame).is_empty(), "{kept}");
+        if kept >= bth_end {
+            assert!(matches!(frame.message(), Message::Roce(..)), "{kept}");
+            assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
+        }
+        // Without the flag, the lengths contradict each other.
+        let bytes = copy(Erspan::II(Erspan2::default()), &inner[..kept]);
+        assert!(matches!(read(&bytes).end(), End::Malformed(_)), "{kept}");
+    }
+}
+
+fn copy(header: Erspan, frame: &[u8]) -> Vec<u8> {
+    let gre = Part::Gre {
+        checksum: false,
+        key: None,
+        sequence: Some(1),
+    };
+    let payload = Part::Payload {
+        ether_type: 0,
+        protocol: 143,
+        bytes: frame,
+    };
+    build(&[MAC, v4(&[]), gre, Part::Erspan(header), payload])
+}
+
+/// Every mirror's copy of every message is that message, for octet.
+#[test]
+fn what_a_mirror_copies_is_what_it_was() {
+    for sample in samples() {
+        let plain = sample.behind(&[]);
+        for (name, encapsulation) in Encapsulation::ALL {
+            for (source, destination) in [
+                (SWITCH.into(), SENDER.into()),
+                (
+                    frame_support::SENDER4.into(),
+                    frame_support::RECEIVER4.into(),
+                ),
+            ] {
+                let copied = Copied {
+                    encapsulation,
+                    source,
+                    destination,
+                    session: 17,
+                    port: 3,
+                    sequence: 1,
+                    at: 5,
+                };
+                let mut out = vec![0; plain.len() + Copied::MAX_HEADERS];
+                let (len, _) = copied
+                    .write(&plain, plain.len(), &Profile::DEFAULT, &mut out)
+                    .unwrap()
+                    .expect("an IP packet");
+                let (one, other) = (read(&plain), read(&out[..len]));
+                assert_eq!(other.end(), End::Complete, "{name} {}", sample.name);
+                let (start, end) = (other.ip().unwrap().start, other.ip().unwrap().end);
+                let own = one.ip().unwrap();
+                assert_eq!(out[start..end], plain[own.start..own.end], "{name}");
+                assert_eq!(
+                    Notification::of(&one, IcrcCheck::On),
+                    Notification::of(&other, IcrcCheck::On)
+                );
+                assert_eq!(
+                    other.mirror().is_some(),
+                    name.starts_with("erspan"),
+                    "{name}"
+                );
+                // As much of it as was captured says how long it was.
+                let kept = plain.len() - 1;
+                let (len, wire_len) = copied
+                    .write(&plain[..kept], plain.len(), &Profile::DEFAULT, &mut out)
+                    .unwrap()
+                    .unwrap();
+                assert_eq!(wire_len, len + 1);
+                let cut =
+                    Frame::parse(&out[..len], wire_len, LinkType::Ethernet, &Profile::DEFAULT);
+                assert!(matches!(cut.end(), End::Cut { need, .. } if need <= wire_len));
+            }
         }
     }
 }

@@ -115,6 +115,7 @@ impl Choices<'_> {
                 .map_err(|error| Failure::usage("seed").and(error))?,
             snap_len: None,
             truth: None,
+            mirror: None,
         })
     }
 

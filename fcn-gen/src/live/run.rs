@@ -6,6 +6,7 @@ use super::schedule::{Schedule, until};
 use super::simulation::{Plan, Played, pair};
 use crate::cli::Run;
 use crate::gallery::{EPOCH, Packet, Selection};
+use crate::mirror::Mirrors;
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario};
@@ -58,6 +59,7 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
         // Whole frames are sent, whatever a capture would keep of them.
         snap_len: None,
         truth: options.truth.clone(),
+        mirror: None,
     };
     let Scenario {
         name, about, play, ..
@@ -117,7 +119,16 @@ impl Act {
             Some(_) => Some(longest.unwrap_or(LONGEST_IN_FILE)),
             None => longest,
         };
-        open(&self.options.link, slots, longest, program)
+        let mut opened = open(&self.options.link, slots, longest, program)?;
+        for queue in &mut opened.queues {
+            if let (Queue::File(file), Some(encapsulation)) = (queue, self.options.mirror) {
+                let mut mirrors = Mirrors::new(encapsulation);
+                file.wrap(Box::new(move |seen, frame, copy| {
+                    mirrors.copy(seen, frame, frame.len() as u32, copy);
+                }));
+            }
+        }
+        Ok(opened)
     }
 
     fn one_queue(&self) -> Result {

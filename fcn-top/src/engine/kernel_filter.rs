@@ -2,7 +2,7 @@
 //! matches the user's own expression.
 
 use fcn_wire::header::ethernet::{MPLS, MPLS_UPSTREAM};
-use fcn_wire::profile::VXLAN_PORT;
+use fcn_wire::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
 use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
 use std::fmt::Write;
@@ -100,14 +100,17 @@ pub fn expression(profile: &Profile, link: LinkType) -> String {
 
 /// The same without regard to tags.
 fn packet(profile: &Profile, link: LinkType) -> String {
-    // IPv4, IPv6, MPLS and Ethernet in IP.
-    const TUNNELS: [u8; 4] = [4, 41, 137, 143];
+    // IPv4, IPv6, GRE (which mirrors use), MPLS and Ethernet in IP.
+    const TUNNELS: [u8; 5] = [4, 41, 47, 137, 143];
+    const TUNNEL_PORTS: [u16; 4] = [VXLAN_PORT, VXLAN_GPE_PORT, GENEVE_PORT, GTP_U_PORT];
     // Hop-by-Hop, routing, fragment, Destination Options.
     const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
-    let mut text = format!(
-        "(udp and (dst port {} or dst port {} or dst port {VXLAN_PORT} or (dst port {}",
-        profile.rocev2_port, profile.proxy_cn_port, profile.wan_fcn_port
-    );
+    let mut text = format!("(udp and (dst port {}", profile.rocev2_port);
+    for port in TUNNEL_PORTS.iter().chain([&profile.proxy_cn_port]) {
+        // Writing to a string does not fail.
+        let _ = write!(text, " or dst port {port}");
+    }
+    let _ = write!(text, " or (dst port {}", profile.wan_fcn_port);
     if profile.wan_fcn_port == Profile::DEFAULT.wan_fcn_port {
         // Others take that port, too, and with longer messages: an NFS server's answers need not come up here.
         let longest = 8 + claim::WAN_FCN_LONGEST;
@@ -118,7 +121,6 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     }
     text.push_str(")))");
     for tunnel in TUNNELS {
-        // Writing to a string does not fail.
         let _ = write!(text, " or (ip and ip[9] = {tunnel})");
     }
     for next in TUNNELS.iter().chain(&EXTENSIONS) {
@@ -146,8 +148,10 @@ fn packet(profile: &Profile, link: LinkType) -> String {
 mod tests {
     use super::*;
     use fcn_link::capture_file::CaptureReader;
+    use fcn_wire::emit::{Copied, Encapsulation};
     use fcn_wire::{Frame, IcrcCheck, Message, Notification};
     use rustc_hash::FxHashMap;
+    use std::net::{Ipv4Addr, Ipv6Addr};
     use std::path::Path;
 
     fn program(link: i32, kind: LinkType) -> BpfProgram {
@@ -200,7 +204,7 @@ mod tests {
     fn what_matters_passes_behind_any_tags_and_the_rest_does_not() {
         let program = program(1, LinkType::Ethernet);
         for tags in 0..=2 {
-            for port in [4791, 1021, 1022, 4789] {
+            for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152] {
                 for (ether_type, packet) in [
                     (0x0800, ipv4(17, &ports(50_000, port))),
                     (0x86DD, ipv6(17, &ports(50_000, port))),
@@ -209,13 +213,14 @@ mod tests {
                     assert!(program.filter(&frame), "{tags} {port} {ether_type:x}");
                 }
             }
-            for next in [0, 43, 44, 60, 4, 41, 137, 143] {
+            for next in [0, 43, 44, 60, 4, 41, 47, 137, 143] {
                 assert!(program.filter(&frame(tags, 0x86DD, &ipv6(next, &[0; 8]))));
             }
             for (ether_type, packet) in [
                 (0x86DD, ipv6(58, &[4, 0, 0, 0])),
                 (0x0800, ipv4(4, &ipv4(17, &ports(1, 4791)))),
                 (0x0800, ipv4(41, &ipv6(17, &ports(1, 4791)))),
+                (0x0800, ipv4(47, &[0x10, 0, 0x88, 0xBE])),
                 (0x8847, vec![0; 40]),
                 (0x8848, vec![0; 40]),
                 (0x8808, vec![1, 1]),
@@ -266,7 +271,7 @@ mod tests {
     fn whatever_is_a_message_in_the_sample_captures_passes() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures");
         let profile = Profile::DEFAULT;
-        let (mut messages, mut kept_out) = (0, 0);
+        let (mut messages, mut kept_out, mut mirrored) = (0, 0, 0);
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|end| end != "pcapng") {
@@ -290,12 +295,45 @@ mod tests {
                     || Notification::of(&frame, IcrcCheck::Off).is_some();
                 let passes = program.filter(packet.bytes);
                 assert!(passes || !is_ours, "{} frame {number}", path.display());
+                if is_ours && link == LinkType::Ethernet {
+                    mirrored += copies_pass(packet.bytes, packet.wire_len as usize, program);
+                }
                 messages += u64::from(is_ours);
                 kept_out += u64::from(!passes);
             }
         }
-        println!("{messages} messages pass, {kept_out} packets are kept out");
-        assert!(messages > 1_000 && kept_out > 0);
+        println!(
+            "{messages} messages pass, {mirrored} copies of them, {kept_out} packets are kept out"
+        );
+        assert!(messages > 1_000 && mirrored > 10_000 && kept_out > 0);
+    }
+
+    /// Asserts that mirrors' copies of a frame pass; returns how many there are.
+    fn copies_pass(frame: &[u8], wire_len: usize, program: &BpfProgram) -> u64 {
+        let mut out = vec![0; frame.len() + Copied::MAX_HEADERS];
+        let mut copies = 0;
+        for (name, encapsulation) in Encapsulation::ALL {
+            for (source, destination) in [
+                (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()),
+                (Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()),
+            ] {
+                let copied = Copied {
+                    encapsulation,
+                    source,
+                    destination,
+                    session: 1,
+                    port: 1,
+                    sequence: 1,
+                    at: 0,
+                };
+                let len = copied.write(frame, wire_len, &Profile::DEFAULT, &mut out);
+                if let Some((len, _)) = len.unwrap() {
+                    assert!(program.filter(&out[..len]), "{name} from {source}");
+                    copies += 1;
+                }
+            }
+        }
+        copies
     }
 
     #[test]

@@ -2,12 +2,18 @@
 
 use super::windows::Windows;
 use crate::packet::Packet;
-use crate::record::InterfaceRecord;
+use crate::record::{InterfaceRecord, PASSED};
 use crate::tables::Dropped;
+use fcn_wire::Mirror;
+use fcn_wire::erspan::{Direction, Erspan};
+use rustc_hash::FxHashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Interfaces told apart: as many as a capture file may have. What comes from further ones counts as the last one's.
 const MOST: usize = 65_536;
+/// Mirrors told apart. What further ones copied counts as the capture's own: packets may say anything.
+const MOST_MIRRORS: usize = 1_000;
 
 /// What a packet turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,28 +75,130 @@ impl Interface {
     }
 }
 
-/// The interfaces by number.
+/// Where a mirror has copied frames, as far as its copies say: what of this differs was seen at another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct MirrorPlace {
+    /// The interface that the copies were captured on.
+    captured_on: u32,
+    exporter: IpAddr,
+    /// ERSPAN's type.
+    kind: u8,
+    session: Option<u16>,
+    direction: Option<Direction>,
+    port: Option<u32>,
+}
+
+impl MirrorPlace {
+    fn of(captured_on: u32, mirror: &Mirror) -> Self {
+        let header = &mirror.header;
+        Self {
+            captured_on,
+            exporter: mirror.exporter,
+            kind: match header {
+                Erspan::I => 1,
+                Erspan::II(_) => 2,
+                Erspan::III(_) => 3,
+            },
+            session: header.session(),
+            direction: header.direction(),
+            port: header.port(),
+        }
+    }
+
+    /// What it is called, behind the name of the interface that its copies were captured on: without addresses, which
+    /// whoever reads it may not be meant to see.
+    fn name(&self) -> String {
+        let mut name = "erspan".to_owned();
+        let session = self.session.map(|session| session.to_string());
+        let direction = self.direction.map(|direction| match direction {
+            Direction::Ingress => "ingress".to_owned(),
+            Direction::Egress => "egress".to_owned(),
+        });
+        let number = self.port.filter(|port| *port != 0);
+        let port = number.map(|port| match self.kind {
+            2 => format!("index {port}"),
+            _ => format!("port {port}"),
+        });
+        for part in [session, direction, port].into_iter().flatten() {
+            name.push(' ');
+            name.push_str(&part);
+        }
+        name
+    }
+}
+
+/// The interfaces in the order that they became known, those behind a capture's own that mirrors copied frames from among
+/// them.
 #[derive(Debug, Default)]
 pub struct Interfaces {
     list: Vec<Interface>,
+    /// The places in the list of the captures' own interfaces, by number.
+    own: Vec<u32>,
+    mirrors: FxHashMap<MirrorPlace, u32>,
 }
 
 impl Interfaces {
-    fn entry(&mut self, number: u32) -> &mut Interface {
-        let place = (number as usize).min(MOST - 1);
-        while self.list.len() <= place {
-            let new = Interface::new(self.list.len());
-            self.list.push(new);
+    /// The place of the capture's interface of that number, which is made where it is new.
+    #[inline]
+    pub fn place(&mut self, number: u32) -> u32 {
+        match self.own.get(number as usize) {
+            Some(place) => *place,
+            None => self.add_own(number),
         }
+    }
+
+    #[cold]
+    fn add_own(&mut self, number: u32) -> u32 {
+        let number = (number as usize).min(MOST - 1);
+        while self.own.len() <= number {
+            self.own.push(self.list.len() as u32);
+            self.list.push(Interface::new(self.own.len() - 1));
+        }
+        self.own[number]
+    }
+
+    /// The place where the frame was copied that `mirror` says, of which a copy was captured at the place `captured_on`.
+    #[cold]
+    pub fn mirrored(&mut self, captured_on: u32, mirror: &Mirror) -> u32 {
+        let place = MirrorPlace::of(captured_on, mirror);
+        if let Some(known) = self.mirrors.get(&place) {
+            return *known;
+        }
+        let Some(own) = self.list.get(captured_on as usize) else {
+            return captured_on;
+        };
+        if self.mirrors.len() >= MOST_MIRRORS {
+            return captured_on;
+        }
+        let mut new = Interface::new(self.list.len());
+        new.state = PASSED;
+        new.about = format!("mirror, ERSPAN type {}", place.kind).into();
+        let name = format!("{}/{}", own.name, place.name());
+        // Other switches may have the same session.
+        let is_alike = |known: &&Interface| {
+            let rest = known.name.strip_prefix(&*name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+        };
+        new.name = match self.list.iter().filter(is_alike).count() {
+            0 => name.into(),
+            alike => format!("{name} ({})", alike + 1).into(),
+        };
+        let number = self.list.len() as u32;
+        self.list.push(new);
+        self.mirrors.insert(place, number);
+        number
+    }
+
+    fn entry(&mut self, number: u32) -> &mut Interface {
+        let place = self.place(number) as usize;
         &mut self.list[place]
     }
 
-    /// Counts a packet.
+    /// Counts a packet, whose interface is a place in the list.
     #[inline]
     pub fn count(&mut self, packet: &Packet<'_>, sort: Sort) {
-        let interface = match self.list.get_mut(packet.interface as usize) {
-            Some(interface) => interface,
-            None => self.entry(packet.interface),
+        let Some(interface) = self.list.get_mut(packet.interface as usize) else {
+            return;
         };
         if let Some(count) = interface.sorts.get_mut(sort as usize) {
             *count += 1;
@@ -132,9 +240,9 @@ impl Interfaces {
         interface.dropped = (kernel.or(before.0), by_interface.or(before.1));
     }
 
-    /// What an interface is called.
-    pub fn name(&self, number: u32) -> Option<Arc<str>> {
-        let interface = self.list.get((number as usize).min(MOST - 1));
+    /// What the interface at that place is called.
+    pub fn name(&self, place: u32) -> Option<Arc<str>> {
+        let interface = self.list.get(place as usize);
         interface.map(|interface| Arc::clone(&interface.name))
     }
 

@@ -49,6 +49,15 @@ impl Monitor {
         let mut frame = Frame::empty(&profile);
         frame.renew(packet.bytes, packet.wire_len, packet.link);
         let frame = &frame;
+        // Where it was seen: where a mirror copied it, or where it was captured.
+        let mut interface = self.interfaces.place(packet.interface);
+        if let Some(mirror) = frame.mirror() {
+            interface = self.interfaces.mirrored(interface, mirror);
+        }
+        let packet = &Packet {
+            interface,
+            ..*packet
+        };
         self.now = self.now.max(packet.at);
         self.started.get_or_insert(packet.at);
         let icrc = if self.settings.verify_icrc {
@@ -119,7 +128,12 @@ impl Monitor {
 
     /// Counts a packet of a link type that is not read.
     pub fn count_unread(&mut self, packet: &Packet<'_>) {
-        self.count(packet, Sort::Undecodable, false);
+        let interface = self.interfaces.place(packet.interface);
+        let packet = Packet {
+            interface,
+            ..*packet
+        };
+        self.count(&packet, Sort::Undecodable, false);
     }
 
     #[inline]

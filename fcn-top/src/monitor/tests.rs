@@ -10,6 +10,7 @@ use fcn_observe::testing::Setup;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
@@ -808,4 +809,107 @@ fn findings_are_what_listeners_hear_of_packets() {
     assert_eq!(findings, *heard.lock());
     assert!(findings.iter().sum::<u64>() >= 2, "{findings:?}");
     assert!(findings[0] >= 1, "{findings:?}");
+}
+
+/// The copy of a packet by the switch of that number, whose own packets are marked CE.
+fn copy(switch: u8, header: Erspan, packet: &[u8]) -> Vec<u8> {
+    let parts = [
+        Part::v4([192, 0, 2, switch].into(), [192, 0, 2, 254].into(), 3),
+        Part::Gre {
+            checksum: false,
+            key: None,
+            sequence: (header != Erspan::I).then_some(1),
+        },
+        Part::Erspan(header),
+        Part::Ethernet {
+            source: [2; 6],
+            destination: [4; 6],
+        },
+        Part::Payload {
+            ether_type: 0x86DD,
+            protocol: 41,
+            bytes: packet,
+        },
+    ];
+    fcn_wire::compose::packet(&parts, &Profile::DEFAULT).unwrap()
+}
+
+#[test]
+fn what_mirrors_copy_counts_once_and_where_it_was_copied() {
+    let mut monitor = Monitor::new(Settings::default());
+    monitor.know_interface(0, "eth0", "");
+    let session = |session, index| {
+        Erspan::II(Erspan2 {
+            session,
+            index,
+            ..Erspan2::default()
+        })
+    };
+    let egress = Erspan::III(Erspan3 {
+        session: 17,
+        direction: Direction::Egress,
+        platform: Some([0x0C, 0, 0, 9, 0, 0, 0, 0]),
+        ..Erspan3::default()
+    });
+    // Five places on the way, and twice each time.
+    let places = [
+        (1, Erspan::I),
+        (1, session(17, 0)),
+        (2, session(17, 0)),
+        (1, session(17, 3)),
+        (1, egress),
+    ];
+    for n in 0..10 {
+        for (hop, (switch, header)) in (0..).zip(places) {
+            let at = START + n * MILLISECOND + hop * 2_000;
+            for late in [0, 1_000] {
+                see(&mut monitor, at + late, 0, &copy(switch, header, &cnp(7)));
+            }
+            let data = copy(switch, header, &data(n as u32, false));
+            see(&mut monitor, at + 1_500, 0, &data);
+        }
+    }
+    let totals = monitor.totals();
+    assert_eq!((totals.notified(), totals.data), (20, 10));
+    assert_eq!(totals.copies, 120);
+    assert_eq!(totals.ce, 0, "a mark on the mirror's own way");
+    let names = [
+        "eth0/erspan",
+        "eth0/erspan 17",
+        "eth0/erspan 17 (2)",
+        "eth0/erspan 17 index 3",
+        "eth0/erspan 17 egress port 9",
+    ];
+    let row = only(&monitor);
+    assert_eq!(
+        (row.total, row.interface.unwrap()),
+        (20, names.join(",").into())
+    );
+    let interfaces = monitor.interfaces();
+    let seen: Vec<_> = interfaces
+        .iter()
+        .map(|one| (&*one.name, one.notifications, one.data))
+        .collect();
+    assert_eq!(seen[0], ("eth0", 0, 0));
+    assert_eq!(seen[1..], names.map(|name| (name, 20, 10)));
+    // What becomes known behind them keeps its number.
+    monitor.know_interface(1, "eth1", "");
+    see(&mut monitor, START + 20 * MILLISECOND, 1, &cnp(7));
+    assert_eq!(monitor.interfaces()[6].notifications, 1);
+    assert_eq!(&*monitor.interfaces()[6].name, "eth1");
+}
+
+#[test]
+fn mirrors_without_end_are_bounded() {
+    let mut monitor = Monitor::new(Settings::default());
+    for index in 0..3_000 {
+        let header = Erspan::II(Erspan2 {
+            index,
+            ..Erspan2::default()
+        });
+        see(&mut monitor, START, 0, &copy(1, header, &cnp(7)));
+    }
+    let interfaces = monitor.interfaces();
+    assert_eq!(interfaces.len(), 1_001);
+    assert_eq!(interfaces[0].notifications, 2_000);
 }

@@ -6,13 +6,19 @@ use super::{
 };
 use crate::claim::must_prove_roce;
 use crate::error::{Error, ErrorKind};
-use crate::header::{ethernet, fragment, ipv4, ipv6, linux_cooked, tcp, udp};
+use crate::erspan::{Erspan, Mirror};
+use crate::header::{
+    ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6, linux_cooked, tcp, udp, vxlan_gpe,
+};
 use crate::ipv6_ext::{last_segment_at, next_header, read_header};
 use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::pnc::bgp;
-use crate::profile::VXLAN_PORT;
+use crate::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
+
+/// Octets that a frame may have had that a mirror has cut: as many as a capture takes of one.
+const LONGEST_COPIED: usize = 1 << 18;
 
 /// Finds the layers of `frame`, whose octets are set and which has none yet.
 pub(super) fn locate(frame: &mut Frame<'_>, link: LinkType) {
@@ -471,6 +477,7 @@ impl Walk {
         match ip.protocol {
             next_header::UDP => self.udp(frame, ip),
             next_header::TCP => self.tcp(frame),
+            next_header::GRE => self.gre(frame, ip),
             next_header::IPV4 => Ok(Next::EtherType(ethernet::IPV4)),
             next_header::IPV6 => Ok(Next::EtherType(ethernet::IPV6)),
             next_header::ETHERNET => Ok(Next::Ethernet),
@@ -525,8 +532,11 @@ impl Walk {
         let start = self.at;
         self.push(frame, Layer::Udp, udp::LEN, end)?;
         let destination_port = u16_at(here, udp::DESTINATION);
-        if destination_port == VXLAN_PORT {
-            return self.vxlan(frame);
+        // One comparison for what is RoCEv2 anyway.
+        if destination_port != frame.profile.rocev2_port
+            && let Some(step) = self.udp_tunnel(frame, destination_port)
+        {
+            return step;
         }
         let datagram = Datagram {
             ip,
@@ -546,6 +556,26 @@ impl Walk {
         Self::payload(frame, Layer::Payload, end)
     }
 
+    /// What a tunnel at that port carries; `None` where there is none. What has another's port by chance is no tunnel: the
+    /// whole header has to be there, and be one.
+    #[inline]
+    fn udp_tunnel(&mut self, frame: &mut Frame<'_>, port: u16) -> Option<Step> {
+        match port {
+            VXLAN_PORT => Some(self.vxlan(frame)),
+            // A port that was chosen for our messages is theirs.
+            VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT
+                if ![frame.profile.proxy_cn_port, frame.profile.wan_fcn_port].contains(&port) =>
+            {
+                match port {
+                    VXLAN_GPE_PORT => self.vxlan_gpe(frame),
+                    GENEVE_PORT => self.geneve(frame),
+                    _ => self.gtp_u(frame),
+                }
+            }
+            _ => None,
+        }
+    }
+
     #[inline(never)]
     fn vxlan(&mut self, frame: &mut Frame<'_>) -> Step {
         let here = self.array::<{ udp::VXLAN_LEN }>(frame, Layer::Vxlan)?;
@@ -555,5 +585,145 @@ impl Walk {
         }
         self.push(frame, Layer::Vxlan, udp::VXLAN_LEN, self.limit)?;
         Ok(Next::Ethernet)
+    }
+
+    #[inline(never)]
+    fn vxlan_gpe(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
+        let here = self.here(frame).first_chunk::<{ vxlan_gpe::LEN }>()?;
+        if u8_at(here, vxlan_gpe::FLAGS) & vxlan_gpe::TELLING != vxlan_gpe::DATA {
+            return None;
+        }
+        let next = match u8_at(here, vxlan_gpe::NEXT) {
+            vxlan_gpe::IPV4 => Next::EtherType(ethernet::IPV4),
+            vxlan_gpe::IPV6 => Next::EtherType(ethernet::IPV6),
+            vxlan_gpe::ETHERNET => Next::Ethernet,
+            vxlan_gpe::MPLS => Next::Mpls,
+            _ => return None,
+        };
+        let pushed = self.push(frame, Layer::VxlanGpe, vxlan_gpe::LEN, self.limit);
+        Some(pushed.map(|()| next))
+    }
+
+    #[inline(never)]
+    fn geneve(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
+        let here = self.here(frame).first_chunk::<{ geneve::LEN }>()?;
+        let first = u8_at(here, geneve::OPTIONS_LEN);
+        let is_control = u8_at(here, geneve::FLAGS) & geneve::CONTROL != 0;
+        if first >> 6 != 0 || is_control {
+            return None;
+        }
+        let next = carried(u16_at(here, geneve::TYPE))?;
+        let header = geneve::LEN + usize::from(first & 0x3F) * 4;
+        Some(self.header(frame, Layer::Geneve, header).map(|()| next))
+    }
+
+    /// Locates a layer of `header` octets, of which not all may be there, whose content ends with its carrier's.
+    fn header(
+        &mut self,
+        frame: &mut Frame<'_>,
+        layer: Layer,
+        header: usize,
+    ) -> Result<(), Stopped> {
+        self.have(frame, layer, header)?;
+        self.push(frame, layer, header, self.limit)
+    }
+
+    #[inline(never)]
+    fn gtp_u(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
+        let here = self.here(frame).first_chunk::<{ gtp_u::LEN }>()?;
+        let flags = u8_at(here, gtp_u::FLAGS);
+        if flags & gtp_u::TELLING != gtp_u::VERSION_1 || u8_at(here, gtp_u::TYPE) != gtp_u::G_PDU {
+            return None;
+        }
+        let len = usize::from(u16_at(here, gtp_u::LENGTH));
+        let field = ("length", self.at + gtp_u::LENGTH);
+        self.limit = self.bounded(frame, Layer::GtpU, field, len, (0, gtp_u::LEN));
+        Some(self.g_pdu(frame, flags))
+    }
+
+    fn g_pdu(&mut self, frame: &mut Frame<'_>, flags: u8) -> Step {
+        const LAYER: Layer = Layer::GtpU;
+        let mut header = gtp_u::LEN;
+        let mut next = 0;
+        if flags & gtp_u::OPTIONAL != 0 {
+            header += gtp_u::OPTIONAL_LEN;
+            let here = self.have(frame, LAYER, header)?;
+            if flags & gtp_u::EXTENSION != 0 {
+                next = u8_at(here, gtp_u::NEXT);
+            }
+        }
+        // Each extension header begins with its length, in units of 4 octets, and ends with the type of the next.
+        let mut extensions = 0;
+        while next != 0 {
+            extensions += 1;
+            let units = u8_at(self.have(frame, LAYER, header + 1)?, header);
+            let at = self.at + header;
+            if units == 0 {
+                let field = "extension header length";
+                let error = Error::value(LAYER, at, field, 0, "1 to 255");
+                return Err(malformed(frame, error));
+            }
+            if extensions > MAX_LAYERS {
+                let error = Error::limit(LAYER, at, "extension headers", MAX_LAYERS);
+                return Err(malformed(frame, error));
+            }
+            header += usize::from(units) * 4;
+            next = u8_at(self.have(frame, LAYER, header)?, header - 1);
+        }
+        self.push(frame, LAYER, header, self.limit)?;
+        // A user's packet may as well be an Ethernet frame or none, which nothing here says.
+        match self.here(frame).first().map(|first| first >> 4) {
+            Some(4) => Ok(Next::EtherType(ethernet::IPV4)),
+            Some(6) => Ok(Next::EtherType(ethernet::IPV6)),
+            Some(_) => Err(Stopped),
+            None => Self::payload(frame, Layer::Payload, self.limit),
+        }
+    }
+
+    #[inline(never)]
+    fn gre(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
+        let here = self.array::<{ gre::LEN }>(frame, Layer::Gre)?;
+        let (flags, number) = (u16_at(here, gre::FLAGS), u16_at(here, gre::TYPE));
+        if flags & gre::REFUSED != 0 {
+            return Err(Stopped);
+        }
+        let fields = flags & (gre::CHECKSUM_PRESENT | gre::KEY_PRESENT | gre::SEQUENCE_PRESENT);
+        let header = gre::LEN + gre::FIELD_LEN * fields.count_ones() as usize;
+        self.header(frame, Layer::Gre, header)?;
+        let has_header = match number {
+            gre::ERSPAN => flags & gre::SEQUENCE_PRESENT != 0,
+            gre::ERSPAN_3 => true,
+            _ => return carried(number).ok_or(Stopped),
+        };
+        let header = if has_header {
+            let len = Erspan::header_len(number, self.here(frame));
+            let here = self.have(frame, Layer::Erspan, len)?;
+            let header = Erspan::parse(number, here).ok_or(Stopped)?;
+            self.push(frame, Layer::Erspan, len, self.limit)?;
+            header
+        } else {
+            Erspan::I
+        };
+        if header.is_truncated() {
+            // As a capture would have cut it here: what is behind the copy pads the frame around it.
+            frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
+            self.limit = self.at + LONGEST_COPIED;
+        }
+        frame.mirror = Some(Mirror {
+            exporter: ip.source,
+            start: self.at,
+            header,
+        });
+        Ok(Next::Ethernet)
+    }
+}
+
+/// What is behind a tunnel's header that names it by an EtherType; `None` for what is not read.
+const fn carried(number: u16) -> Option<Next> {
+    match number {
+        gre::ETHERNET => Some(Next::Ethernet),
+        ethernet::IPV4 | ethernet::IPV6 => Some(Next::EtherType(number)),
+        ethernet::MPLS | ethernet::MPLS_UPSTREAM => Some(Next::Mpls),
+        _ => None,
     }
 }

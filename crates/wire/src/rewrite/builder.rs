@@ -152,13 +152,13 @@ impl RulesBuilder {
         }
     }
 
-    /// Sets the UDP source port of RoCEv2 and VXLAN, in place of a mapping.
+    /// Sets the UDP source port of RoCEv2 and tunnels, in place of a mapping.
     pub fn set_udp_source(mut self, port: u16) -> Self {
         self.base.port = Port::Set(port);
         self
     }
 
-    /// Maps the UDP source port `from` of RoCEv2 and VXLAN to `to`, in place of a port for all.
+    /// Maps the UDP source port `from` of RoCEv2 and tunnels to `to`, in place of a port for all.
     ///
     /// # Errors
     /// `from` has a mapping already.
@@ -172,7 +172,7 @@ impl RulesBuilder {
         Ok(self)
     }
 
-    /// Adds `by` to UDP source ports of RoCEv2 and VXLAN within `range`, modulo its size; others stay. It comes after a
+    /// Adds `by` to UDP source ports of RoCEv2 and tunnels within `range`, modulo its size; others stay. It comes after a
     /// mapping, and `range` is also that of a [`LoopVariation`](super::LoopVariation).
     ///
     /// # Errors

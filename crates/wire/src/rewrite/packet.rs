@@ -10,7 +10,7 @@ use crate::bth::{BTH_LEN, Bth, Deth, ExtendedHeader, Opcode, Qp, field as bth_fi
 use crate::claim::Claim;
 use crate::fast_cnp::FastCnpRepr;
 use crate::frame::{Datagram, End, Frame, Ip, LinkType, Span, Upper};
-use crate::header::{icmp as icmp_header, ipv4, ipv6, routing, tcp, udp};
+use crate::header::{gre, icmp as icmp_header, ipv4, ipv6, routing, tcp, udp};
 use crate::icrc::{ICRC_LEN, Verdict};
 use crate::ipv6_ext::{ExtHeader, Options, last_segment_at, next_header};
 use crate::layer::Layer;
@@ -103,6 +103,11 @@ impl Walk<'_, '_> {
                     };
                     let whole = clear && span.end <= bytes.len();
                     self.open_transport(bytes, protocol, at, start..span.end, (pseudo, whole));
+                }
+                // RFC 2784: no pseudo-header.
+                Layer::Gre if u16_at(bytes, start) & gre::CHECKSUM_PRESENT != 0 => {
+                    let whole = clear && span.end <= bytes.len();
+                    self.open(start + gre::CHECKSUM, start..span.end, None, whole);
                 }
                 _ => {}
             }
@@ -228,7 +233,9 @@ impl Walk<'_, '_> {
                 let destination = u16_at(bytes, start + udp::DESTINATION);
                 // Of what is quoted nothing may be left that shows what it was.
                 let is_quoted = self.quotes > 0 && destination == frame.profile().rocev2_port;
-                if destination == VXLAN_PORT || frame.is_roce() || is_quoted {
+                // Only a tunnel has a layer behind it.
+                let is_tunnel = (frame.spans().last()).is_some_and(|last| last.start > start);
+                if destination == VXLAN_PORT || is_tunnel || frame.is_roce() || is_quoted {
                     self.udp_source(start);
                 }
             }

@@ -7,7 +7,7 @@ use crate::checksum;
 use crate::error::Error;
 use crate::fast_cnp::FastCnpRepr;
 use crate::frame::{End, Frame};
-use crate::header::{ipv4, ipv6, udp};
+use crate::header::{gre, ipv4, ipv6, udp};
 use crate::icrc::{self, ICRC_LEN, Reading, Verdict};
 use crate::ip;
 use crate::layer::Layer;
@@ -138,7 +138,7 @@ impl Layout {
         }
         let base = datagram.payload_at();
         Roce::new_checked(datagram.payload).map_err(|e| e.at(base))?;
-        no_udp_checksums(frame)?;
+        no_checksums(frame)?;
         let ip = datagram.ip.start;
         let is_ipv4 = datagram.ip.source.is_ipv4();
         if is_ipv4 {
@@ -396,20 +396,24 @@ fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
     Some(())
 }
 
-/// Every UDP header of the frame must say that there is no checksum: one of a tunnel covers our fields, too.
-fn no_udp_checksums(frame: &Frame<'_>) -> Result<(), Error> {
-    for span in frame.spans().iter().filter(|s| s.layer == Layer::Udp) {
-        let at = span.start + udp::CHECKSUM;
-        let found = u16_at(frame.bytes(), at);
+/// Every UDP and GRE header of the frame must say that there is no checksum: one of a tunnel covers our fields, too.
+fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
+    for span in frame.spans() {
+        let (at, found) = match span.layer {
+            Layer::Udp => {
+                let at = span.start + udp::CHECKSUM;
+                (at, u16_at(frame.bytes(), at))
+            }
+            Layer::Gre => {
+                let flags = u16_at(frame.bytes(), span.start);
+                (span.start, flags & gre::CHECKSUM_PRESENT)
+            }
+            _ => continue,
+        };
         if found != 0 {
             let expected = "0, for it would have to follow every change";
-            return Err(Error::value(
-                Layer::Udp,
-                at,
-                "checksum",
-                found.into(),
-                expected,
-            ));
+            let error = Error::value(span.layer, at, "checksum", found.into(), expected);
+            return Err(error);
         }
     }
     Ok(())

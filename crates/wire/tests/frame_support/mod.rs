@@ -5,6 +5,7 @@
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp, Reth};
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::erspan::{Erspan, Erspan2, Erspan3};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{
@@ -468,6 +469,28 @@ pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
             0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
         ],
     );
+    let gre = |checksum, key, sequence| Part::Gre {
+        checksum,
+        key,
+        sequence,
+    };
+    let erspan_2 = Erspan::II(Erspan2 {
+        session: 17,
+        index: 5,
+        ..Erspan2::default()
+    });
+    let erspan_3 = Erspan::III(Erspan3 {
+        session: 18,
+        platform: Some([0x0C, 0, 0, 9, 0, 0, 0, 1]),
+        ..Erspan3::default()
+    });
+    let geneve = |options| [udp(50000, 6081), Part::Geneve { vni: 42, options }];
+    let gpe = [udp(50000, 4790), Part::VxlanGpe { vni: 42 }];
+    let gtp = |sequence, extensions| Part::GtpU {
+        teid: 42,
+        sequence,
+        extensions,
+    };
     vec![
         ("plain", vec![]),
         ("vlan", vec![tag(100, false)]),
@@ -500,6 +523,59 @@ pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
             ],
         ),
         ("mpls_in_ip", vec![outer, mpls(18)]),
+        ("gre", vec![v4(&[]), gre(false, None, None)]),
+        (
+            "gre_fields_mpls",
+            vec![outer, gre(true, Some(7), Some(8)), mpls(18)],
+        ),
+        ("nvgre", vec![v4(&[]), gre(false, Some(42 << 8), None), MAC]),
+        (
+            "erspan_1",
+            vec![
+                v4(&[]),
+                gre(false, None, None),
+                Part::Erspan(Erspan::I),
+                MAC,
+            ],
+        ),
+        (
+            "erspan_2",
+            vec![
+                outer,
+                gre(false, None, Some(1)),
+                Part::Erspan(erspan_2),
+                MAC,
+                tag(5, false),
+            ],
+        ),
+        (
+            "erspan_3",
+            vec![
+                v4(&[]),
+                gre(false, None, Some(1)),
+                Part::Erspan(erspan_3),
+                MAC,
+            ],
+        ),
+        ("geneve_ip", [&[v4(&[])], &geneve(&[])[..]].concat()),
+        (
+            "geneve_options",
+            [&[outer], &geneve(&[1, 1, 1, 1, 0, 0, 0, 0])[..], &[MAC]].concat(),
+        ),
+        ("vxlan_gpe", [&[v4(&[])], &gpe[..], &[MAC]].concat()),
+        ("vxlan_gpe_ip", [&[outer], &gpe[..]].concat()),
+        ("gtp_u", vec![v4(&[]), udp(2152, 2152), gtp(None, &[])]),
+        (
+            "gtp_u_extensions",
+            vec![
+                outer,
+                udp(2152, 2152),
+                gtp(
+                    Some(3),
+                    &[(0x85, &[0x10, 9]), (0x40, &[8, 0x68, 0, 0, 0, 0])],
+                ),
+            ],
+        ),
     ]
 }
 

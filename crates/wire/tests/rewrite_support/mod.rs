@@ -4,6 +4,7 @@ use fcn_wire::Profile;
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp, Reth};
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::erspan::{Erspan, Erspan2};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
@@ -574,6 +575,14 @@ pub fn wrapped(v: &Values) -> Vec<(String, Vec<u8>)> {
         segments: &segments,
     };
     let vxlan = [v.udp(v.port, 4789), Part::Vxlan { vni: 42 }, MAC];
+    let gre = |checksum, sequence| Part::Gre {
+        checksum,
+        key: Some(7),
+        sequence,
+    };
+    let erspan = Erspan::II(Erspan2::default());
+    let options = &[];
+    let geneve = [v.udp(v.port, 6081), Part::Geneve { vni: 42, options }];
     let tunnels: Vec<(&str, Vec<Part<'_>>)> = vec![
         ("plain", vec![]),
         ("vlans", vec![tag(100), tag(7)]),
@@ -589,6 +598,15 @@ pub fn wrapped(v: &Values) -> Vec<(String, Vec<u8>)> {
             [&[v.ip6(2, 4), routing(1)], &vxlan[..]].concat(),
         ),
         ("ip6_in_ip4", vec![v.ip4(2, 3, &[])]),
+        ("gre_summed", vec![v.ip4(2, 3, &[]), gre(true, None)]),
+        (
+            "erspan_2",
+            vec![v.ip6(2, 3), gre(false, Some(1)), Part::Erspan(erspan), MAC],
+        ),
+        (
+            "geneve",
+            [&[v.ip4(2, 3, &[])], &geneve[..], &[MAC, tag(5)]].concat(),
+        ),
         (
             "three_deep",
             vec![v.ip6(2, 3), v.ip4(2, 3, &[]), v.ip6(4, 5), routing(0)],

@@ -1,0 +1,534 @@
+//! ERSPAN: what a switch's mirror says about the frame that it has copied (draft-foschiano-erspan-03).
+//!
+//! It rides on GRE: type I has no header of its own (0x88BE without a sequence number), type II one of 8 octets (0x88BE
+//! with a sequence number), type III one of 12 octets (0x22EB), behind which a platform's 8 octets may stand. The GRE header
+//! is `frame.rs`'s business.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | Ver=1 |         VLAN          | COS |En |T|    Session ID     |   0  type II
+//! |       Reserved        |                 Index                 |   4
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//!
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | Ver=2 |         VLAN          | COS |BSO|T|    Session ID     |   0  type III
+//! |                           Timestamp                           |   4
+//! |              SGT              |P|   FT    |   Hw ID   |D|Gra|O|   8
+//! |  Platf ID |               Platform-specific                   |  12  where O is set
+//! |                       Platform-specific                       |  16
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+
+use crate::header::{erspan as field, gre};
+use crate::octets::{put, u16_at, u32_at};
+use std::net::IpAddr;
+
+/// A mirror around a frame, and where the frame begins that it has copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Who sends the copies.
+    pub exporter: IpAddr,
+    /// First octet of the copied frame.
+    pub start: usize,
+    /// What the mirror says of it.
+    pub header: Erspan,
+}
+
+/// What an ERSPAN header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Erspan {
+    /// Type I: nothing.
+    I,
+    /// Type II.
+    II(Erspan2),
+    /// Type III.
+    III(Erspan3),
+}
+
+/// An ERSPAN header of type II; its reserved bits are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Erspan2 {
+    /// VLAN of the copied frame, 12 bits.
+    pub vlan: u16,
+    /// Class of service of the copied frame, 3 bits.
+    pub cos: u8,
+    /// How the frame was tagged, 2 bits: 0 not, 1 ISL, 2 IEEE 802.1Q, 3 with the tag that it still has.
+    pub encapsulation: u8,
+    /// Whether the mirror has cut the frame.
+    pub truncated: bool,
+    /// Session, 10 bits.
+    pub session: u16,
+    /// Port and direction by a number that the platform gives them, 20 bits.
+    pub index: u32,
+}
+
+/// An ERSPAN header of type III.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Erspan3 {
+    /// VLAN of the copied frame, 12 bits.
+    pub vlan: u16,
+    /// Class of service of the copied frame, 3 bits.
+    pub cos: u8,
+    /// Integrity of the frame, 2 bits: 0 good or not known, 1 short, 2 too long, 3 CRC or alignment error.
+    pub integrity: u8,
+    /// Whether the mirror has cut the frame.
+    pub truncated: bool,
+    /// Session, 10 bits.
+    pub session: u16,
+    /// Low 32 bits of the time stamp.
+    pub timestamp: u32,
+    /// Security group tag.
+    pub security_group: u16,
+    /// Whether it is an Ethernet protocol frame.
+    pub is_pdu: bool,
+    /// What was copied, 5 bits: 0 an Ethernet frame, 2 an IP packet.
+    pub frame_type: u8,
+    /// Number of the hardware engine within the switch, 6 bits.
+    pub hardware: u8,
+    /// Which way the frame went.
+    pub direction: Direction,
+    /// Unit of the time stamp.
+    pub granularity: Granularity,
+    /// The platform's octets.
+    pub platform: Option<[u8; field::PLATFORM_LEN]>,
+}
+
+/// Which way a copied frame went through the mirrored port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    /// Into the switch.
+    #[default]
+    Ingress,
+    /// Out of it.
+    Egress,
+}
+
+/// Unit of a time stamp of type III.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    /// 100 µs.
+    #[default]
+    Micros100,
+    /// 100 ns.
+    Nanos100,
+    /// Nanoseconds of IEEE 1588, whose seconds the platform's octets may have.
+    Ieee1588,
+    /// Whatever the switch was configured to.
+    Custom,
+}
+
+/// A time stamp of type III, of the switch's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Time in units of the granularity; of IEEE 1588, in nanoseconds.
+    pub ticks: u64,
+    /// Whether that is all of it, or only the low 32 bits.
+    pub whole: bool,
+    /// The unit.
+    pub granularity: Granularity,
+}
+
+impl Stamp {
+    /// The time stamp in nanoseconds, modulo 2³² units where it is not whole; `None` where the unit is not known.
+    #[must_use]
+    pub const fn nanoseconds(&self) -> Option<u64> {
+        match self.granularity {
+            Granularity::Micros100 => self.ticks.checked_mul(100_000),
+            Granularity::Nanos100 => self.ticks.checked_mul(100),
+            Granularity::Ieee1588 => Some(self.ticks),
+            Granularity::Custom => None,
+        }
+    }
+}
+
+/// The versions in the header's first four bits.
+const VERSION_2: u8 = 1;
+const VERSION_3: u8 = 2;
+/// Type III's frame type of an Ethernet frame.
+const ETHERNET_FRAME: u8 = 0;
+/// What type II says of a frame that still has its tag.
+const TAG_KEPT: u8 = 3;
+
+impl Erspan {
+    /// Octets of the header that GRE's protocol type announces, as far as `bytes`, which begin with it, tell.
+    pub(crate) fn header_len(protocol_type: u16, bytes: &[u8]) -> usize {
+        match bytes.get(field::FLAGS + 1) {
+            _ if protocol_type == gre::ERSPAN => field::LEN_2,
+            Some(flags) if flags & 1 != 0 => field::LEN_3 + field::PLATFORM_LEN,
+            _ => field::LEN_3,
+        }
+    }
+
+    /// The header at the start of `bytes` that GRE's protocol type announces. `None` where it is of another version, where the
+    /// copied frame is none of Ethernet, or where the octets end before it does.
+    pub(crate) fn parse(protocol_type: u16, bytes: &[u8]) -> Option<Self> {
+        match (protocol_type, bytes.first()? >> 4) {
+            (gre::ERSPAN, VERSION_2) => Some(Self::II(Erspan2::parse(bytes.first_chunk()?))),
+            (gre::ERSPAN_3, VERSION_3) => {
+                let mut header = Erspan3::parse(bytes.first_chunk()?);
+                if Self::header_len(protocol_type, bytes) > field::LEN_3 {
+                    header.platform = Some(*bytes.get(field::LEN_3..)?.first_chunk()?);
+                }
+                (header.frame_type == ETHERNET_FRAME).then_some(Self::III(header))
+            }
+            _ => None,
+        }
+    }
+
+    /// Octets of it.
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        match self {
+            Self::I => 0,
+            Self::II(_) => field::LEN_2,
+            Self::III(header) if header.platform.is_some() => field::LEN_3 + field::PLATFORM_LEN,
+            Self::III(_) => field::LEN_3,
+        }
+    }
+
+    /// GRE's protocol type for it.
+    #[must_use]
+    pub const fn protocol_type(&self) -> u16 {
+        match self {
+            Self::I | Self::II(_) => gre::ERSPAN,
+            Self::III(_) => gre::ERSPAN_3,
+        }
+    }
+
+    /// Writes it to the start of `out`, which has room for [`buffer_len`](Self::buffer_len) octets. Of a number, as many low
+    /// bits are written as its field has.
+    pub(crate) fn emit(&self, out: &mut [u8]) {
+        match self {
+            Self::I => {}
+            Self::II(header) => header.emit(out),
+            Self::III(header) => header.emit(out),
+        }
+    }
+
+    /// The session; type I has none.
+    #[must_use]
+    pub const fn session(&self) -> Option<u16> {
+        match self {
+            Self::I => None,
+            Self::II(header) => Some(header.session),
+            Self::III(header) => Some(header.session),
+        }
+    }
+
+    /// Which way the frame went, where the header says so for itself.
+    #[must_use]
+    pub const fn direction(&self) -> Option<Direction> {
+        match self {
+            Self::III(header) => Some(header.direction),
+            Self::I | Self::II(_) => None,
+        }
+    }
+
+    /// The number of the mirrored port: type II's index, in which platforms put the direction, too; type III's where the
+    /// platform's octets have one.
+    #[must_use]
+    pub fn port(&self) -> Option<u32> {
+        match self {
+            Self::I => None,
+            Self::II(header) => Some(header.index),
+            Self::III(header) => header.port(),
+        }
+    }
+
+    /// VLAN and class of service of the copied frame. Where the frame still has its tag, that says it.
+    #[must_use]
+    pub const fn vlan(&self) -> Option<(u16, u8)> {
+        match self {
+            Self::II(header) if header.encapsulation != TAG_KEPT => Some((header.vlan, header.cos)),
+            Self::III(header) => Some((header.vlan, header.cos)),
+            Self::I | Self::II(_) => None,
+        }
+    }
+
+    /// When the frame was copied, by the switch's clock.
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::III(header) => Some(header.stamp()),
+            Self::I | Self::II(_) => None,
+        }
+    }
+
+    /// Whether the mirror has cut the frame. How long it was then, only its own length fields say.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        match self {
+            Self::I => false,
+            Self::II(header) => header.truncated,
+            Self::III(header) => header.truncated,
+        }
+    }
+}
+
+/// The four octets that both types begin with: VLAN, class of service, two bits, T, session.
+fn head(version: u8, vlan: u16, cos: u8, bits: u8, truncated: bool, session: u16) -> [u8; 4] {
+    let first = u16::from(version) << 12 | vlan & 0x0FFF;
+    let second = u16::from(cos & 7) << 13
+        | u16::from(bits & 3) << 11
+        | u16::from(truncated) << 10
+        | session & 0x03FF;
+    (u32::from(first) << 16 | u32::from(second)).to_be_bytes()
+}
+
+impl Erspan2 {
+    fn parse(bytes: &[u8; field::LEN_2]) -> Self {
+        let second = u16_at(bytes, field::SESSION);
+        Self {
+            vlan: u16_at(bytes, field::VLAN) & 0x0FFF,
+            cos: (second >> 13) as u8,
+            encapsulation: (second >> 11 & 3) as u8,
+            truncated: second & 0x0400 != 0,
+            session: second & 0x03FF,
+            index: u32_at(bytes, field::INDEX) & 0x000F_FFFF,
+        }
+    }
+
+    fn emit(&self, out: &mut [u8]) {
+        let head = head(
+            VERSION_2,
+            self.vlan,
+            self.cos,
+            self.encapsulation,
+            self.truncated,
+            self.session,
+        );
+        put(out, field::VLAN, &head);
+        let index = self.index & 0x000F_FFFF;
+        put(out, field::INDEX, &index.to_be_bytes());
+    }
+}
+
+impl Erspan3 {
+    fn parse(bytes: &[u8; field::LEN_3]) -> Self {
+        let second = u16_at(bytes, field::SESSION);
+        let flags = u16_at(bytes, field::FLAGS);
+        Self {
+            vlan: u16_at(bytes, field::VLAN) & 0x0FFF,
+            cos: (second >> 13) as u8,
+            integrity: (second >> 11 & 3) as u8,
+            truncated: second & 0x0400 != 0,
+            session: second & 0x03FF,
+            timestamp: u32_at(bytes, field::TIMESTAMP),
+            security_group: u16_at(bytes, field::GROUP),
+            is_pdu: flags & 0x8000 != 0,
+            frame_type: (flags >> 10 & 0x1F) as u8,
+            hardware: (flags >> 4 & 0x3F) as u8,
+            direction: if flags & 8 == 0 {
+                Direction::Ingress
+            } else {
+                Direction::Egress
+            },
+            granularity: match flags >> 1 & 3 {
+                0 => Granularity::Micros100,
+                1 => Granularity::Nanos100,
+                2 => Granularity::Ieee1588,
+                _ => Granularity::Custom,
+            },
+            platform: None,
+        }
+    }
+
+    fn emit(&self, out: &mut [u8]) {
+        let head = head(
+            VERSION_3,
+            self.vlan,
+            self.cos,
+            self.integrity,
+            self.truncated,
+            self.session,
+        );
+        put(out, field::VLAN, &head);
+        put(out, field::TIMESTAMP, &self.timestamp.to_be_bytes());
+        put(out, field::GROUP, &self.security_group.to_be_bytes());
+        let flags = u16::from(self.is_pdu) << 15
+            | u16::from(self.frame_type & 0x1F) << 10
+            | u16::from(self.hardware & 0x3F) << 4
+            | u16::from(self.direction == Direction::Egress) << 3
+            | (self.granularity as u16) << 1
+            | u16::from(self.platform.is_some());
+        put(out, field::FLAGS, &flags.to_be_bytes());
+        if let Some(platform) = &self.platform {
+            put(out, field::LEN_3, platform);
+        }
+    }
+
+    /// The platform's number and its two words.
+    fn platform(&self) -> Option<(u8, u32, u32)> {
+        let octets = self.platform.as_ref()?;
+        let first = u32_at(octets, 0);
+        Some(((first >> 26) as u8, first, u32_at(octets, 4)))
+    }
+
+    fn port(&self) -> Option<u32> {
+        let (platform, first, second) = self.platform()?;
+        match platform {
+            1 => Some(second),
+            3 => Some(first & 0x3FFF),
+            5 | 6 => Some(first & 0xFFFF),
+            // 0 is used as another name of 7.
+            0 | 7 => Some(first & 0x000F_FFFF),
+            _ => None,
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let low = u64::from(self.timestamp);
+        let ticks = match (self.granularity, self.platform()) {
+            (Granularity::Ieee1588, Some((5 | 6, _, seconds))) => {
+                Some(u64::from(seconds) * 1_000_000_000 + low)
+            }
+            (Granularity::Ieee1588, _) => None,
+            (_, Some((0 | 3 | 7, _, high))) => Some(u64::from(high) << 32 | low),
+            _ => None,
+        };
+        Stamp {
+            ticks: ticks.unwrap_or(low),
+            whole: ticks.is_some(),
+            granularity: self.granularity,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn type_2() -> impl Strategy<Value = Erspan2> {
+        (
+            0..1u16 << 12,
+            0..8u8,
+            0..4u8,
+            any::<bool>(),
+            0..1u16 << 10,
+            0..1u32 << 20,
+        )
+            .prop_map(
+                |(vlan, cos, encapsulation, truncated, session, index)| Erspan2 {
+                    vlan,
+                    cos,
+                    encapsulation,
+                    truncated,
+                    session,
+                    index,
+                },
+            )
+    }
+
+    fn type_3() -> impl Strategy<Value = Erspan3> {
+        let common = (0..1u16 << 12, 0..8u8, 0..4u8, any::<bool>(), 0..1u16 << 10);
+        let rest = (
+            any::<u32>(),
+            any::<u16>(),
+            any::<bool>(),
+            0..64u8,
+            any::<bool>(),
+            0..4u8,
+            any::<Option<[u8; 8]>>(),
+        );
+        (common, rest).prop_map(|(common, rest)| Erspan3 {
+            vlan: common.0,
+            cos: common.1,
+            integrity: common.2,
+            truncated: common.3,
+            session: common.4,
+            timestamp: rest.0,
+            security_group: rest.1,
+            is_pdu: rest.2,
+            frame_type: ETHERNET_FRAME,
+            hardware: rest.3,
+            direction: if rest.4 {
+                Direction::Egress
+            } else {
+                Direction::Ingress
+            },
+            granularity: [
+                Granularity::Micros100,
+                Granularity::Nanos100,
+                Granularity::Ieee1588,
+                Granularity::Custom,
+            ][usize::from(rest.5)],
+            platform: rest.6,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(two in type_2(), three in type_3()) {
+            for header in [Erspan::II(two), Erspan::III(three)] {
+                let mut bytes = vec![0xA5; header.buffer_len()];
+                header.emit(&mut bytes);
+                let parsed = Erspan::parse(header.protocol_type(), &bytes);
+                prop_assert_eq!(parsed, Some(header));
+                prop_assert_eq!(Erspan::header_len(header.protocol_type(), &bytes), bytes.len());
+                for len in 0..bytes.len() {
+                    prop_assert_eq!(Erspan::parse(header.protocol_type(), &bytes[..len]), None);
+                }
+            }
+        }
+
+        #[test]
+        fn any_octets_are_read_without_a_panic(protocol in prop::sample::select(vec![0x88BEu16, 0x22EB]), octets: [u8; 20]) {
+            if let Some(header) = Erspan::parse(protocol, &octets) {
+                prop_assert_eq!(header.buffer_len(), Erspan::header_len(protocol, &octets));
+                let _ = (header.session(), header.direction(), header.port(), header.vlan());
+                let _ = header.stamp().map(|stamp| stamp.nanoseconds());
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_stamp_has_its_unit_and_its_high_part() {
+        let platform = |number: u8, low: [u8; 4]| {
+            let mut octets = [0; 8];
+            octets[0] = number << 2;
+            octets[3] = 9;
+            octets[4..].copy_from_slice(&low);
+            Some(octets)
+        };
+        let of = |granularity, platform| {
+            let header = Erspan::III(Erspan3 {
+                timestamp: 7,
+                granularity,
+                platform,
+                ..Erspan3::default()
+            });
+            let stamp = header.stamp().unwrap();
+            (stamp.nanoseconds(), stamp.whole, header.port())
+        };
+        use Granularity::{Custom, Ieee1588, Micros100, Nanos100};
+        assert_eq!(of(Micros100, None), (Some(700_000), false, None));
+        assert_eq!(of(Nanos100, None), (Some(700), false, None));
+        let high = platform(3, [0, 0, 0, 1]);
+        assert_eq!(
+            of(Nanos100, high),
+            (Some(((1 << 32) + 7) * 100), true, Some(9))
+        );
+        assert_eq!(of(Ieee1588, high), (Some(7), false, Some(9)));
+        let seconds = platform(5, [0, 0, 0, 2]);
+        assert_eq!(of(Ieee1588, seconds), (Some(2_000_000_007), true, Some(9)));
+        assert_eq!(of(Custom, None), (None, false, None));
+        assert_eq!(of(Nanos100, platform(1, [0, 0, 0, 5])).2, Some(5));
+        assert_eq!(of(Nanos100, platform(4, [0, 0, 0, 5])).2, None);
+    }
+
+    #[test]
+    fn another_version_or_frame_type_is_none() {
+        let mut bytes = [0; 20];
+        Erspan::III(Erspan3::default()).emit(&mut bytes);
+        assert!(Erspan::parse(gre::ERSPAN_3, &bytes).is_some());
+        assert_eq!(Erspan::parse(gre::ERSPAN, &bytes), None);
+        let mut ip = bytes;
+        ip[10] |= 2 << 2;
+        assert_eq!(Erspan::parse(gre::ERSPAN_3, &ip), None);
+        bytes[0] = 0x30;
+        assert_eq!(Erspan::parse(gre::ERSPAN_3, &bytes), None);
+    }
+}
