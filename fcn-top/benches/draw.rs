@@ -2,7 +2,7 @@
 
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
-use fcn_top::screen::{App, Options};
+use fcn_top::view::{App, Options};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
 use fcn_wire::{Kind, Origin};

@@ -13,7 +13,7 @@ use crate::output::report::Header;
 use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
-use crate::screen::{self, View, Writing};
+use crate::view::{self, Tab, Writing};
 use crate::setup::{self, Printing, Way};
 use crate::tables::{Wanted, Watched};
 use crate::text::Words;
@@ -59,7 +59,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let options = setup::screen(&cli, &preferences, way)?;
-    let selection = if way == Way::Screen && options.view != View::Qps {
+    let selection = if way == Way::Screen && options.view != Tab::Qps {
         // Order and filter are those of another table then, and checked already.
         Selection::default()
     } else {
@@ -133,7 +133,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
                 let write = |writing: &Writing| table::write(writing, &words);
-                screen::run_with(&*engine, &options, &words, &interrupted, &write)
+                view::run_with(&*engine, &options, &words, &interrupted, &write)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.

@@ -14,8 +14,8 @@ use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::RowId;
 use fcn_top::running::feed;
-use fcn_top::screen::{Options, run};
-use fcn_top::tables::{Tables, Wanted, Watched};
+use fcn_top::view::{Options, run};
+use fcn_top::tables::{Details, Tables, Wanted, WantedDetails, Watched};
 use fcn_top::text::Words;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -46,7 +46,7 @@ const CASES: [Case; 3] = [
     (
         "key",
         &[
-            ("2 rows", "Enter"),
+            ("2 QPs", "Enter"),
             ("row 1", "x"),
             ("fcn-top-qp-", "Enter"),
         ],
@@ -86,6 +86,10 @@ impl Watched for Fragile<'_> {
         let shown = self.shown.fetch_add(1, Ordering::Relaxed);
         assert!(shown < SHOWN || self.what != "drawing", "{SAID}");
         self.engine.tables(wanted)
+    }
+
+    fn details(&self, wanted: &WantedDetails) -> Details {
+        self.engine.details(wanted)
     }
 
     fn export(&self, _: RowId, _: &Path) -> core::result::Result<(u64, u64), String> {

@@ -6,6 +6,7 @@ use super::interfaces::Sort;
 use super::notices::About;
 use crate::packet::Packet;
 use crate::record::RowId;
+use crate::tables::TrafficStep;
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;
@@ -40,6 +41,12 @@ pub struct Observed {
     pub flow: Option<FlowKey>,
     /// Whether it is RoCEv2 data.
     pub data: bool,
+    /// Whether it was seen before, at another place.
+    pub copy: bool,
+    /// Whether it is data that is marked CE.
+    pub ce: bool,
+    /// Whether it is data whose PSN is not behind that of the flow's packet before: sent again, or out of order.
+    pub back: bool,
 }
 
 impl Monitor {
@@ -181,6 +188,7 @@ impl Monitor {
             rows,
             notifiers,
             totals,
+            traffic,
             ..
         } = self;
         let (id, row) = rows.entry(key, notification);
@@ -191,6 +199,7 @@ impl Monitor {
         if is_copy && row.total() > 0 && !settings.per_interface {
             return Observed {
                 row: Some(id),
+                copy: true,
                 ..Observed::default()
             };
         }
@@ -198,6 +207,7 @@ impl Monitor {
         if is_copy {
             return Observed {
                 row: Some(id),
+                copy: true,
                 ..Observed::default()
             };
         }
@@ -247,9 +257,12 @@ impl Monitor {
             point.blame(number);
             totals.icrc_bad += u64::from(icrc_bad);
         }
+        let mut step = TrafficStep::default();
         if let Some(count) = totals.notifications.get_mut(kind as usize) {
             *count += 1;
+            step.notifications[kind as usize] = 1;
         }
+        traffic.add(at, step);
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
@@ -334,6 +347,17 @@ impl Monitor {
             self.notices.places_unclear(at);
         }
         self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
+        if earlier.is_none() {
+            let step = TrafficStep {
+                data: 1,
+                ce: ce.into(),
+                octets: ip_octets,
+                ..TrafficStep::default()
+            };
+            self.traffic.add(at, step);
+        }
+        let psn = bth.map_or(0, |bth| bth.psn());
+        let before = self.flows.get(&key).map(Flow::last_psn);
         let broken = self.flows.data(
             at,
             &Data {
@@ -342,7 +366,7 @@ impl Monitor {
                 several,
                 earlier,
                 ip_octets,
-                psn: bth.map_or(0, |bth| bth.psn()),
+                psn,
                 entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },
@@ -365,6 +389,9 @@ impl Monitor {
             row: None,
             flow: Some(key),
             data: true,
+            copy: earlier.is_some(),
+            ce,
+            back: before.is_some_and(|before| is_not_behind(psn, before)),
         }
     }
 
@@ -427,6 +454,12 @@ impl Monitor {
         }
         self.notices.left_out(&about, findings);
     }
+}
+
+/// Whether a PSN is not behind another, of 24 bits that begin anew.
+const fn is_not_behind(psn: u32, before: u32) -> bool {
+    let ahead = psn.wrapping_sub(before) & 0xFF_FFFF;
+    ahead == 0 || ahead >= 0x80_0000
 }
 
 /// Where a packet was seen.

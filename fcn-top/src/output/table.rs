@@ -3,7 +3,7 @@
 use crate::output::csv::field;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
-use crate::screen::{Format, Records, Writing};
+use crate::view::{Format, Records, Writing};
 use crate::text::Words;
 use serde::Serialize;
 use std::fs::File;
@@ -78,7 +78,7 @@ fn table<R: Record>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::View;
+    use crate::view::Tab;
     use crate::tests::sample;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             for format in [Format::Json, Format::Csv] {
                 let writing = Writing {
                     format,
-                    view: View::Qps,
+                    view: Tab::Qps,
                     to: folder.path().join(format!("{number}.{format:?}")),
                     at: 7,
                     records: records.clone(),

@@ -5,7 +5,7 @@ use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::QpRecord;
 use fcn_top::record::RowId;
-use fcn_top::screen::{App, Effect, Format, Options, Records, View};
+use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
 use std::path::{Path, PathBuf};
@@ -358,7 +358,7 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
         };
         assert_eq!(
             (writing.format, writing.view, writing.at),
-            (format, View::Qps, START + 20 * SECOND)
+            (format, Tab::Qps, START + 20 * SECOND)
         );
         let Records::Qps(records) = &writing.records else {
             panic!()
@@ -437,7 +437,7 @@ fn options_are_obeyed_and_wrong_ones_told() {
 #[test]
 fn help_is_everywhere_and_scrolls() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         let mut app = App::new(
             &Options {
                 view,

@@ -3,7 +3,7 @@
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
 use crossterm::event::KeyCode;
-use fcn_top::screen::{App, Colours, Options, View};
+use fcn_top::view::{App, Colours, Options, Tab};
 use fcn_top::text::Words;
 use ratatui::style::{Color, Modifier};
 
@@ -24,7 +24,7 @@ fn cell_at(app: &mut App<'_>, what: &str) -> ratatui::buffer::Cell {
 fn backgrounds_are_never_painted_and_colours_are_the_terminals() {
     let words = Words::default();
     for colours in ALL {
-        for view in View::ALL {
+        for view in Tab::ALL {
             for keys in ["", "j", "?", "s", "c", "/x=", "p", "x"] {
                 let mut app = App::new(
                     &Options {

@@ -1,6 +1,6 @@
 //! What the screen asks its caller to do: it writes no files itself.
 
-use super::View;
+use super::Tab;
 use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub struct Writing {
     /// How.
     pub format: Format,
     /// The view that it was shown in.
-    pub view: View,
+    pub view: Tab,
     /// The new file.
     pub to: PathBuf,
     /// The moment shown, in nanoseconds since the epoch.
@@ -71,6 +71,10 @@ pub enum Effect {
     Quit,
     /// The terminal is cleared and painted anew.
     Redraw,
+    /// The program is suspended, and the terminal as it was meanwhile.
+    Suspend,
+    /// A picture of the screen is written; [`App::wrote`](super::App::wrote) is told how it went.
+    Picture(PathBuf),
     /// The packets behind a row are written; [`App::exported`](super::App::exported) is told how it went.
     Export {
         /// The row.

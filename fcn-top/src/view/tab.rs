@@ -1,8 +1,8 @@
-//! The views, as they stand in the line of tabs.
+//! The views by name, as they stand in the line of tabs.
 
 /// What the screen shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum View {
+pub enum Tab {
     /// What each QP is told.
     #[default]
     Qps,
@@ -18,7 +18,7 @@ pub enum View {
     Interfaces,
 }
 
-impl View {
+impl Tab {
     /// Every view, in the order of the tabs and of the keys 1 to 6.
     pub const ALL: [Self; 6] = [
         Self::Qps,

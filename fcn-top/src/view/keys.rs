@@ -1,7 +1,7 @@
 //! What the keys do while nothing lies over the view.
 
 use super::sheet::Move;
-use super::{Format, View};
+use super::{Format, Tab};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What a key asks for.
@@ -9,13 +9,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub(super) enum Command {
     Quit,
     Redraw,
-    View(View),
+    Suspend,
+    View(Tab),
     NextView { back: bool },
     Help,
     Pause,
     Back(usize),
     Forward(usize),
-    Oldest,
     Newest,
     Filter,
     SortPicker,
@@ -24,11 +24,11 @@ pub(super) enum Command {
     Columns,
     Export,
     Write(Format),
+    Picture,
     Enter,
     Escape,
     Move(Move),
     Column { right: bool },
-    Zoom { closer: bool },
 }
 
 /// What a key asks for, where it asks for anything.
@@ -38,6 +38,7 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
         return Some(match key.code {
             KeyCode::Char('c') => Command::Quit,
             KeyCode::Char('l') => Command::Redraw,
+            KeyCode::Char('z') => Command::Suspend,
             KeyCode::Char('b') => Command::Move(Move::Page { back: true }),
             KeyCode::Char('f') => Command::Move(Move::Page { back: false }),
             _ => return None,
@@ -50,7 +51,7 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
         KeyCode::Char('q') => Command::Quit,
         KeyCode::Char(digit @ '1'..='6') => {
             let place = usize::from(digit as u8 - b'1');
-            Command::View(*View::ALL.get(place)?)
+            Command::View(*Tab::ALL.get(place)?)
         }
         KeyCode::Tab => Command::NextView { back: false },
         KeyCode::BackTab => Command::NextView { back: true },
@@ -60,8 +61,8 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
         KeyCode::Char('{') => Command::Back(10),
         KeyCode::Char(']') => Command::Forward(1),
         KeyCode::Char('}') => Command::Forward(10),
-        KeyCode::Home => Command::Oldest,
-        KeyCode::End => Command::Newest,
+        KeyCode::Char('(') => Command::Back(usize::MAX),
+        KeyCode::Char(')') => Command::Newest,
         KeyCode::Char('/') => Command::Filter,
         KeyCode::Char('s') => Command::SortPicker,
         KeyCode::Char('<') => Command::SortBeside { right: false },
@@ -70,13 +71,12 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
         KeyCode::Char('c') => Command::Columns,
         KeyCode::Char('x') => Command::Export,
         KeyCode::Char('J') => Command::Write(Format::Json),
+        KeyCode::Char('P') => Command::Picture,
         KeyCode::Char('V' | 'v') => Command::Write(Format::Csv),
         KeyCode::Enter => Command::Enter,
         KeyCode::Esc => Command::Escape,
         KeyCode::Left | KeyCode::Char('h') => Command::Column { right: false },
         KeyCode::Right | KeyCode::Char('l') => Command::Column { right: true },
-        KeyCode::Char('+' | '=') => Command::Zoom { closer: true },
-        KeyCode::Char('-') => Command::Zoom { closer: false },
         code => Command::Move(movement(code)?),
     })
 }
@@ -88,8 +88,8 @@ pub(super) fn movement(code: KeyCode) -> Option<Move> {
         KeyCode::Down | KeyCode::Char('j') => Move::By(1),
         KeyCode::PageUp => Move::Page { back: true },
         KeyCode::PageDown => Move::Page { back: false },
-        KeyCode::Char('g') => Move::First,
-        KeyCode::Char('G') => Move::Last,
+        KeyCode::Home | KeyCode::Char('g') => Move::First,
+        KeyCode::End | KeyCode::Char('G') => Move::Last,
         _ => return None,
     })
 }

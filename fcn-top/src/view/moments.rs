@@ -3,11 +3,10 @@
 use crate::record::EventRecord;
 use crate::record::RowId;
 use crate::tables::Tables;
+use super::course::SECOND;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A second, in nanoseconds.
-pub(super) const SECOND: u64 = 1_000_000_000;
 /// Moments remembered, one a second.
 pub(super) const KEPT: usize = 120;
 /// QP rows remembered of each.
@@ -137,7 +136,6 @@ impl Moments {
             totals: live.totals,
             rate_1s: live.rate_1s,
             rules: live.rules.clone(),
-            detail: None,
         };
         self.kept.push_back(Rc::new(tables));
         while self.kept.len() > KEPT {
@@ -145,7 +143,7 @@ impl Moments {
         }
     }
 
-    /// The tables at the moment shown; their events by [`events`](Self::events), their detail from [`live`](Self::live).
+    /// The tables at the moment shown; their events by [`events`](Self::events).
     pub(super) fn shown(&self) -> &Tables {
         match &self.shown {
             Shown::Live => &self.live,
@@ -188,8 +186,7 @@ impl Moments {
             Shown::Live => {
                 let qps = std::mem::take(&mut self.live.qps);
                 let tables = Tables {
-                    detail: None,
-                    qps,
+                            qps,
                     ..self.live.clone()
                 };
                 Shown::Still {

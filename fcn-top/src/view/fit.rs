@@ -1,18 +1,8 @@
-//! Making text fit: into so many cells, and for a terminal at all.
+//! Making text fit into so many cells.
 
 use crate::text::clean;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::Span;
 use std::borrow::Cow;
-
-/// Which side of its column a text stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Left,
-    Right,
-}
 
 /// Cells that `text` takes.
 pub(super) fn width(text: &str) -> u16 {
@@ -103,59 +93,6 @@ pub(super) fn wrapped(text: &str, room: u16) -> Vec<String> {
         lines.push(line);
     }
     lines
-}
-
-/// Writes `text` at `x`, `y` in at most `room` cells of `area`, where that is within it; returns the cells taken.
-pub(super) fn put(
-    buffer: &mut Buffer,
-    area: Rect,
-    (x, y): (u16, u16),
-    text: &str,
-    room: u16,
-    style: Style,
-) -> u16 {
-    let area = area.intersection(buffer.area);
-    if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
-        return 0;
-    }
-    let room = room.min(area.right() - x);
-    let text = clean(text);
-    let text = end(&text, room);
-    let (after, _) = buffer.set_stringn(x, y, text, room.into(), style);
-    after - x
-}
-
-/// Writes pieces one behind the other from the left edge of line `y` of `area`; returns the x behind them.
-pub(super) fn put_all(buffer: &mut Buffer, area: Rect, y: u16, pieces: &[(String, Style)]) -> u16 {
-    let mut x = area.left();
-    for (text, style) in pieces {
-        x += put(
-            buffer,
-            area,
-            (x, y),
-            text,
-            area.right().saturating_sub(x),
-            *style,
-        );
-    }
-    x
-}
-
-/// Writes `text` against the right edge of line `y` of `area`, from `from` on at the earliest; returns where it begins.
-pub(super) fn put_right(
-    buffer: &mut Buffer,
-    area: Rect,
-    from: u16,
-    y: u16,
-    text: &str,
-    style: Style,
-) -> u16 {
-    let room = area.right().saturating_sub(from);
-    let text = clean(text);
-    let text = end(&text, room);
-    let x = area.right().saturating_sub(width(&text));
-    put(buffer, area, (x, y), &text, room, style);
-    x
 }
 
 #[cfg(test)]

@@ -3,37 +3,38 @@
 //! It knows [`Watched`](crate::tables::Watched) and the tables that come from it, never the monitor. [`App`] is all of
 //! it but the terminal: keys, mouse and tables go in; what is drawn, what is wanted next and what is to be done
 //! ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
+//!
+//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`), draws itself and knows none of the others'
+//! state; `sheet` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
 
 mod app;
-mod chart;
-mod commands;
-mod draw;
+mod course;
 mod effect;
-mod facts;
+mod events;
 mod fit;
 mod flow;
-mod foot;
 mod head;
-mod help;
-mod input;
+mod hits;
+mod interfaces;
 mod keys;
-mod line;
 mod moments;
-mod mouse;
 mod options;
-mod panels;
+mod overlay;
 mod paths;
-mod picker;
 mod picture;
 mod points;
+mod prompt;
+mod qps;
 mod sheet;
-mod sums;
+mod story;
+mod tab;
 mod terminal;
 mod theme;
-mod view;
+mod views;
+mod world;
 
 pub use app::App;
 pub use effect::{Effect, Format, Records, Writing};
 pub use options::{Colours, Options};
+pub use tab::Tab;
 pub use terminal::{Writer, run, run_with};
-pub use view::View;

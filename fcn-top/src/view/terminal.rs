@@ -1,7 +1,6 @@
 //! The loop on a real terminal. However it ends, the terminal is as it was.
 
-use super::app::colours;
-use super::{App, Effect, Options, Writing};
+use super::{App, Effect, Options, Writing, picture};
 use crate::tables::Watched;
 use crate::text::Words;
 use crossterm::cursor::Show;
@@ -16,9 +15,11 @@ use crossterm::terminal::{
 use fcn_tool::failure::{Failure, Result};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use nix::sys::signal::{Signal, raise};
 use ratatui::layout::Rect;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal, Stdout, Write};
+use std::path::Path;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,12 +62,7 @@ pub fn run_with(
         return Err(Failure::usage("standard output is no terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
     }
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let ground = std::env::var("COLORFGBG").ok();
-    let options = Options {
-        colours: colours(options.colours, no_color, ground.as_deref()),
-        ..options.clone()
-    };
+    let options = options.with_environment(|name| std::env::var(name).ok());
     let mut screen = Screen::enter(options.mouse)?;
     let mut app = App::new(&options, words);
     let done = screen.show(&mut app, watched, &options, stop, write);
@@ -83,6 +79,17 @@ fn unusable(error: &io::Error) -> Failure {
     Failure::failed("cannot use the terminal")
         .and(error.to_string())
         .and("without one use --report, --json, --jsonl or --csv")
+}
+
+/// Takes the terminal for the screen.
+fn take(mouse: bool) -> io::Result<()> {
+    enable_raw_mode()?;
+    let mut out = io::stdout();
+    execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
+    if mouse {
+        execute!(out, EnableMouseCapture)?;
+    }
+    Ok(())
 }
 
 /// Makes the terminal as it was. What fails cannot be helped, and the rest is still done.
@@ -133,15 +140,24 @@ impl Screen {
     }
 
     fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-        enable_raw_mode()?;
-        let mut out = io::stdout();
-        execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
-        if mouse {
-            execute!(out, EnableMouseCapture)?;
-        }
-        let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
+        take(mouse)?;
+        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         clear(&mut terminal)?;
         Ok(terminal)
+    }
+
+    /// Stops the program, as Ctrl-Z does, with the terminal as it was; comes back where it goes on.
+    fn suspend(&mut self, mouse: bool) -> io::Result<()> {
+        restore();
+        raise(Signal::SIGTSTP)?;
+        take(mouse)?;
+        clear(&mut self.terminal)
+    }
+
+    /// Writes a picture of what is shown.
+    fn picture(&mut self, app: &mut App<'_>, to: &Path) -> core::result::Result<u64, String> {
+        let drawn = self.terminal.draw(|frame| app.draw(frame)).map_err(|error| error.to_string())?;
+        picture::write(drawn.buffer, to)
     }
 
     fn show(
@@ -170,6 +186,7 @@ impl Screen {
                 }
                 app.ended(ended);
                 shown = Some(wanted);
+                app.detail(watched.details(&app.wanted_details()));
             }
             if broken.load(Ordering::Relaxed) {
                 break;
@@ -199,6 +216,13 @@ impl Screen {
                     Effect::Redraw => {
                         clear(&mut self.terminal).map_err(|error| unusable(&error))?;
                     }
+                    Effect::Suspend => {
+                        self.suspend(options.mouse).map_err(|error| unusable(&error))?;
+                    }
+                    Effect::Picture(to) => {
+                        let done = self.picture(app, &to);
+                        app.wrote(&to, done);
+                    }
                     Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
                     Effect::Write(writing) => app.wrote(&writing.to, write(&writing)),
                 }
@@ -208,14 +232,14 @@ impl Screen {
     }
 }
 
-/// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
-/// and fail: the answer is read elsewhere, or never comes.
 /// What this thread has worked so far: what it waited for the packets is not its own.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
+/// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
+/// and fail: the answer is read elsewhere, or never comes.
 fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
     let size = terminal.size()?;
     terminal.resize(Rect::new(0, 0, size.width, size.height))
