@@ -20,9 +20,9 @@ pub mod packet;
 pub mod record;
 pub mod run;
 pub mod running;
-pub mod view;
 mod setup;
 pub mod tables;
+pub mod view;
 #[cfg(test)]
 mod tests {
     pub(crate) mod sample;

@@ -14,9 +14,9 @@ use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::RowId;
 use fcn_top::running::feed;
-use fcn_top::view::{Options, run};
 use fcn_top::tables::{Details, Tables, Wanted, WantedDetails, Watched};
 use fcn_top::text::Words;
+use fcn_top::view::{Options, run};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,11 +45,7 @@ const CASES: [Case; 3] = [
     ("drawing", &[], "101", SAID),
     (
         "key",
-        &[
-            ("2 QPs", "Enter"),
-            ("row 1", "x"),
-            ("fcn-top-qp-", "Enter"),
-        ],
+        &[("2 QPs", "Enter"), ("row 1", "x"), ("fcn-top-qp-", "Enter")],
         "101",
         SAID,
     ),

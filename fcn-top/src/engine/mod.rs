@@ -394,7 +394,9 @@ impl Watched for Engine {
         if let (Some(row), Some(keeper)) = (wanted.packets, &guard.keeper) {
             let flow = guard.monitor.flow_of_row(row);
             let of_it = keeper.packets().map(|(kept, _)| kept).filter(|kept| {
-                !kept.copy && (kept.row == Some(row) || flow.is_some() && kept.flow == flow && kept.row.is_none())
+                !kept.copy
+                    && (kept.row == Some(row)
+                        || flow.is_some() && kept.flow == flow && kept.row.is_none())
             });
             details.packets = of_it
                 .map(|kept| PastPacket {

@@ -3,8 +3,8 @@
 use crate::output::csv::field;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
-use crate::view::{Format, Records, Writing};
 use crate::text::Words;
+use crate::view::{Format, Records, Writing};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -78,8 +78,8 @@ fn table<R: Record>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Tab;
     use crate::tests::sample;
+    use crate::view::Tab;
 
     #[test]
     fn every_table_is_written_as_json_and_csv() {

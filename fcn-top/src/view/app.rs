@@ -66,7 +66,8 @@ impl<'a> App<'a> {
             EventRecord::SCHEMA,
             InterfaceRecord::SCHEMA,
         ];
-        let asks = !(options.order.is_empty() && options.filter.is_empty() && options.columns.is_empty());
+        let asks =
+            !(options.order.is_empty() && options.filter.is_empty() && options.columns.is_empty());
         // Orders, filters and columns are those of single events.
         let events = Events::new(asks && options.view == Tab::Events);
         let mut app = Self {
@@ -122,7 +123,10 @@ impl<'a> App<'a> {
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         let moments = &self.world.moments;
-        let (all, live) = (moments.all_wanted(self.refresh), moments.mode() == Mode::Live);
+        let (all, live) = (
+            moments.all_wanted(self.refresh),
+            moments.mode() == Mode::Live,
+        );
         // Where another moment is shown, rows are wanted only to remember this one.
         let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
         let qps = &self.sheets[TableId::Qps as usize];
@@ -162,7 +166,11 @@ impl<'a> App<'a> {
     pub fn wanted_details(&self) -> WantedDetails {
         let view = &self.views[self.tab as usize];
         let mut wanted = WantedDetails::default();
-        view.details(&self.sheets[view.table() as usize], &self.world, &mut wanted);
+        view.details(
+            &self.sheets[view.table() as usize],
+            &self.world,
+            &mut wanted,
+        );
         wanted
     }
 
@@ -198,7 +206,10 @@ impl<'a> App<'a> {
         if let Some((text, tone)) = &mut self.message
             && gone > 0
         {
-            *text += &format!("; {} older ones of all rows had left (--keep)", grouped(gone));
+            *text += &format!(
+                "; {} older ones of all rows had left (--keep)",
+                grouped(gone)
+            );
             *tone = Tone::Warn;
         }
     }
@@ -210,7 +221,10 @@ impl<'a> App<'a> {
 
     fn wrote_some(&mut self, to: &Path, what: &str, done: Result<u64, String>) {
         self.message = Some(match done {
-            Ok(count) => (format!("{} written to {}", counted(count, what), to.display()), Tone::Good),
+            Ok(count) => (
+                format!("{} written to {}", counted(count, what), to.display()),
+                Tone::Good,
+            ),
             Err(why) => (self.world.words.text(&why).into_owned(), Tone::Bad),
         });
     }
@@ -231,7 +245,10 @@ impl<'a> App<'a> {
         self.hits.clear();
         let area = frame.area();
         if area.width < LEAST.0 || area.height < LEAST.1 {
-            let text = format!("fcn-top needs {}×{} cells, has {}×{}", LEAST.0, LEAST.1, area.width, area.height);
+            let text = format!(
+                "fcn-top needs {}×{} cells, has {}×{}",
+                LEAST.0, LEAST.1, area.width, area.height
+            );
             frame.render_widget(self.world.span(text, Tone::Plain), area);
         } else {
             self.draw_in(area, frame);
@@ -251,11 +268,23 @@ impl<'a> App<'a> {
         let view = &mut *self.views[self.tab as usize];
         let sheet = &mut self.sheets[view.table() as usize];
         let (world, hits) = (&self.world, &mut self.hits);
-        view.draw(sheet, &mut Place { frame, area: body, hits }, world);
+        view.draw(
+            sheet,
+            &mut Place {
+                frame,
+                area: body,
+                hits,
+            },
+            world,
+        );
         // Behind the table, which tells how many columns had no room.
         head::draw(self.tab, sheet, frame, top, world, hits);
         if let Some(overlay) = &mut self.overlay {
-            let over = Rect { y: body.y - 1, height: body.height + 1, ..body };
+            let over = Rect {
+                y: body.y - 1,
+                height: body.height + 1,
+                ..body
+            };
             overlay.draw(over, frame, world, hits);
         }
         match &self.prompt {
@@ -273,7 +302,9 @@ impl<'a> App<'a> {
         match command {
             Some(Command::Redraw) => self.effects.push(Effect::Redraw),
             Some(Command::Suspend) => self.effects.push(Effect::Suspend),
-            Some(Command::Quit) if self.prompt.is_none() && self.overlay.is_none() || !key.modifiers.is_empty() => {
+            Some(Command::Quit)
+                if self.prompt.is_none() && self.overlay.is_none() || !key.modifiers.is_empty() =>
+            {
                 self.effects.push(Effect::Quit);
             }
             _ if self.prompt.is_some() => self.prompt_key(key),
@@ -287,13 +318,17 @@ impl<'a> App<'a> {
                 if key.modifiers.is_empty() && view.key(key.code, world) {
                     return;
                 }
-                command.into_iter().for_each(|command| self.command(command));
+                command
+                    .into_iter()
+                    .for_each(|command| self.command(command));
             }
         }
     }
 
     fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay, &mut Sheet) -> Done) {
-        let Some(mut overlay) = self.overlay.take() else { return };
+        let Some(mut overlay) = self.overlay.take() else {
+            return;
+        };
         if act(&mut overlay, self.sheet()) == Done::Stays {
             self.overlay = Some(overlay);
         }
@@ -303,7 +338,9 @@ impl<'a> App<'a> {
     /// Takes what the mouse did.
     pub fn mouse(&mut self, event: MouseEvent) {
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.clicked(self.hits.at(event.column, event.row)),
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.clicked(self.hits.at(event.column, event.row))
+            }
             MouseEventKind::ScrollUp => self.wheel(-NOTCH),
             MouseEventKind::ScrollDown => self.wheel(NOTCH),
             MouseEventKind::ScrollLeft => self.command(Command::Column { right: false }),
@@ -328,7 +365,8 @@ impl<'a> App<'a> {
             Some(Hit::Line(place)) => {
                 // A click chooses a line; a click on the chosen one opens it.
                 let sheet = self.sheet();
-                let opens = sheet.chosen.is_some() && sheet.keys.get(place) == sheet.chosen.as_ref();
+                let opens =
+                    sheet.chosen.is_some() && sheet.keys.get(place) == sheet.chosen.as_ref();
                 sheet.choose(place);
                 if opens {
                     self.enter();
@@ -369,7 +407,12 @@ impl<'a> App<'a> {
             Command::Newest => self.world.moments.go_on(),
             Command::Filter => {
                 let former = self.sheet().typed.clone();
-                self.prompt = Some(Prompt::new(Asked::Filter { former: former.clone() }, former));
+                self.prompt = Some(Prompt::new(
+                    Asked::Filter {
+                        former: former.clone(),
+                    },
+                    former,
+                ));
             }
             Command::SortPicker | Command::Columns => {
                 let picker = Picker::new(self.sheet(), command == Command::SortPicker);
@@ -389,7 +432,12 @@ impl<'a> App<'a> {
                 let name = format!("fcn-top-{}.{kind}", self.table_tab().id());
                 self.prompt = Some(Prompt::new(Asked::Write(format), name));
             }
-            Command::Picture => self.prompt = Some(Prompt::new(Asked::Picture, format!("fcn-top-{}.svg", self.tab.id()))),
+            Command::Picture => {
+                self.prompt = Some(Prompt::new(
+                    Asked::Picture,
+                    format!("fcn-top-{}.svg", self.tab.id()),
+                ))
+            }
             Command::Enter => return self.enter(),
             Command::Escape => self.escape(),
             Command::Move(how) => self.sheet().go(how),
@@ -400,7 +448,11 @@ impl<'a> App<'a> {
 
     /// The view whose table is meant: the flow is a line of the QPs.
     fn table_tab(&self) -> Tab {
-        if self.tab == Tab::Flow { Tab::Qps } else { self.tab }
+        if self.tab == Tab::Flow {
+            Tab::Qps
+        } else {
+            self.tab
+        }
     }
 
     fn enter(&mut self) {
@@ -468,7 +520,9 @@ impl<'a> App<'a> {
 
     /// Has the table go by what is typed.
     fn typed(&mut self) {
-        let Some(mut prompt) = self.prompt.take() else { return };
+        let Some(mut prompt) = self.prompt.take() else {
+            return;
+        };
         let (view, sheet, world) = self.parts();
         prompt.filter(sheet, &mut |sheet| view.arrange(sheet, world));
         self.prompt = Some(prompt);
@@ -476,7 +530,9 @@ impl<'a> App<'a> {
 
     fn prompt_key(&mut self, key: KeyEvent) {
         use crossterm::event::KeyCode::{Enter, Esc};
-        let Some(mut prompt) = self.prompt.take() else { return };
+        let Some(mut prompt) = self.prompt.take() else {
+            return;
+        };
         match key.code {
             Esc => {
                 if let Asked::Filter { former } = prompt.asked {
@@ -508,13 +564,22 @@ impl<'a> App<'a> {
                 self.arrange();
             }
             _ if text.is_empty() => {
-                self.prompt = Some(Prompt { error: Some("a file needs a name".to_owned()), ..prompt });
+                self.prompt = Some(Prompt {
+                    error: Some("a file needs a name".to_owned()),
+                    ..prompt
+                });
             }
             Asked::Export(row) => self.effects.push(Effect::Export { row, to }),
             Asked::Picture => self.effects.push(Effect::Picture(to)),
             Asked::Write(format) => {
                 let (tab, (view, sheet, world)) = (self.table_tab(), self.parts());
-                let writing = Writing { format, view: tab, to, at: world.moments.shown().now, records: view.records(sheet, world) };
+                let writing = Writing {
+                    format,
+                    view: tab,
+                    to,
+                    at: world.moments.shown().now,
+                    records: view.records(sheet, world),
+                };
                 self.effects.push(Effect::Write(Box::new(writing)));
             }
         }
@@ -544,12 +609,19 @@ fn begin(sheet: &mut Sheet, options: &Options) -> Result<(), String> {
     if !columns.is_empty() {
         (sheet.columns, sheet.usual) = (columns, false);
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("; "))
+    }
 }
 
 impl std::fmt::Debug for App<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = self.world.moments.shown().now / SECOND;
-        f.debug_struct("App").field("tab", &self.tab).field("shown", &shown).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("tab", &self.tab)
+            .field("shown", &shown)
+            .finish_non_exhaustive()
     }
 }

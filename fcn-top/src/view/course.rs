@@ -37,7 +37,9 @@ impl Steps {
                 continue;
             }
             let start = self.start.saturating_add(number.saturating_mul(self.step));
-            let end = start.saturating_add(self.step).min(self.until.max(start.saturating_add(1)));
+            let end = start
+                .saturating_add(self.step)
+                .min(self.until.max(start.saturating_add(1)));
             let (start, end) = (place(start), place(end));
             let first = start.max(0.0) as usize;
             let last = end.min(f64::from(parts)).ceil().max(0.0) as usize;
@@ -86,7 +88,10 @@ mod tests {
 
     #[test]
     fn steps_are_shared_out_by_time() {
-        assert_eq!(STEPS.parts([4.0, 8.0], (1_000, 1_200), 4), [2.0, 2.0, 4.0, 4.0]);
+        assert_eq!(
+            STEPS.parts([4.0, 8.0], (1_000, 1_200), 4),
+            [2.0, 2.0, 4.0, 4.0]
+        );
         assert_eq!(STEPS.parts([4.0, 8.0], (900, 1_300), 2), [4.0, 8.0]);
         assert_eq!(STEPS.parts([4.0], (1_050, 1_150), 2), [2.0, 0.0]);
         // The last step is half over: all of it was in that half.

@@ -24,16 +24,42 @@ pub(super) struct RuleRecord {
     text: Arc<str>,
 }
 
-const fn column(id: &'static str, title: &'static str, holds: Holds, about: &'static str) -> Column {
-    Column { id, title, about, width: 12, holds }
+const fn column(
+    id: &'static str,
+    title: &'static str,
+    holds: Holds,
+    about: &'static str,
+) -> Column {
+    Column {
+        id,
+        title,
+        about,
+        width: 12,
+        holds,
+    }
 }
 
 impl Record for RuleRecord {
     const TABLE: &'static str = "rules";
     const COLUMNS: &'static [Column] = &[
-        column("times", "times", Holds::Count, "How often, since the beginning; of losses, how many packets"),
-        column("severity", "severity", Holds::Name, "note, warning or error"),
-        column("what", "rule", Holds::Name, "Identifier of the broken rule or of what happened"),
+        column(
+            "times",
+            "times",
+            Holds::Count,
+            "How often, since the beginning; of losses, how many packets",
+        ),
+        column(
+            "severity",
+            "severity",
+            Holds::Name,
+            "note, warning or error",
+        ),
+        column(
+            "what",
+            "rule",
+            Holds::Name,
+            "Identifier of the broken rule or of what happened",
+        ),
         column("last", "last", Holds::Moment, "When it is logged last"),
         column("text", "what it is", Holds::Text, "What it is, in words"),
     ];
@@ -55,7 +81,13 @@ pub(super) static RULES: Schema = Schema {
     columns: RuleRecord::COLUMNS,
     extra: &[],
     titles: &[],
-    usual: &[("times", 0), ("severity", 1), ("what", 0), ("last", 3), ("text", 2)],
+    usual: &[
+        ("times", 0),
+        ("severity", 1),
+        ("what", 0),
+        ("last", 3),
+        ("text", 2),
+    ],
     fixed: 1,
     order: "-severity",
     filter: Filter::parse::<RuleRecord>,
@@ -66,8 +98,30 @@ static SCHEMA: Schema = Schema {
     lines: "event",
     columns: EventRecord::COLUMNS,
     extra: &[],
-    titles: &[("at", "time"), ("severity", "severity"), ("what", "rule"), ("times", "times"), ("frame", "frame"), ("interface", "on"), ("from", "from"), ("to", "to"), ("text", "what it is"), ("section", "section")],
-    usual: &[("at", 0), ("severity", 2), ("what", 1), ("from", 3), ("to", 4), ("frame", 6), ("times", 5), ("text", 7), ("interface", 8), ("section", 9)],
+    titles: &[
+        ("at", "time"),
+        ("severity", "severity"),
+        ("what", "rule"),
+        ("times", "times"),
+        ("frame", "frame"),
+        ("interface", "on"),
+        ("from", "from"),
+        ("to", "to"),
+        ("text", "what it is"),
+        ("section", "section"),
+    ],
+    usual: &[
+        ("at", 0),
+        ("severity", 2),
+        ("what", 1),
+        ("from", 3),
+        ("to", 4),
+        ("frame", 6),
+        ("times", 5),
+        ("text", 7),
+        ("interface", 8),
+        ("section", 9),
+    ],
     fixed: 1,
     order: "-at",
     filter: Filter::parse::<EventRecord>,
@@ -100,9 +154,18 @@ impl Entry for RuleRecord {
         self.times
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let text = world.words.in_column(column, self.cell(number));
-        Line::styled(shortened(&text, room).into_owned(), world.style(self.tone(column.id)))
+        Line::styled(
+            shortened(&text, room).into_owned(),
+            world.style(self.tone(column.id)),
+        )
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -122,12 +185,26 @@ impl Entry for EventRecord {
     }
 
     fn key(&self) -> Key {
-        Key::Event { at: self.at, what: self.what, frame: self.frame, text: Arc::clone(&self.text) }
+        Key::Event {
+            at: self.at,
+            what: self.what,
+            frame: self.frame,
+            text: Arc::clone(&self.text),
+        }
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let text = world.words.in_column(column, self.cell(number));
-        Line::styled(shortened(&text, room).into_owned(), world.style(self.tone(column.id)))
+        Line::styled(
+            shortened(&text, room).into_owned(),
+            world.style(self.tone(column.id)),
+        )
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -149,7 +226,10 @@ pub(super) struct Events {
 impl Events {
     /// With all single events, or with the rules.
     pub(super) const fn new(opened: bool) -> Self {
-        Self { rules: Vec::new(), opened }
+        Self {
+            rules: Vec::new(),
+            opened,
+        }
     }
 }
 
@@ -157,7 +237,10 @@ impl Events {
 fn rules(world: &World<'_>) -> Vec<RuleRecord> {
     let mut found: Vec<RuleRecord> = Vec::new();
     for (what, times) in &world.moments.shown().rules {
-        let info = Rule::ALL.iter().map(|rule| rule.info()).find(|info| info.id == *what);
+        let info = Rule::ALL
+            .iter()
+            .map(|rule| rule.info())
+            .find(|info| info.id == *what);
         found.push(RuleRecord {
             severity: info.map_or(Severity::Note, |info| info.severity),
             what,
@@ -192,7 +275,11 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
 
 impl View for Events {
     fn table(&self) -> TableId {
-        if self.opened { TableId::Events } else { TableId::Rules }
+        if self.opened {
+            TableId::Events
+        } else {
+            TableId::Rules
+        }
     }
 
     fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
@@ -207,33 +294,73 @@ impl View for Events {
     fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
         let events = world.moments.events();
         let area = place.area;
-        let panel = if area.height < 12 || sheet.lines.is_empty() { 0 } else { (area.height / 3).min(if self.opened { 8 } else { 14 }) };
-        let [table, panel] = area.layout(&Layout::vertical([Constraint::Fill(1), Constraint::Length(panel)]));
+        let panel = if area.height < 12 || sheet.lines.is_empty() {
+            0
+        } else {
+            (area.height / 3).min(if self.opened { 8 } else { 14 })
+        };
+        let [table, panel] = area.layout(&Layout::vertical([
+            Constraint::Fill(1),
+            Constraint::Length(panel),
+        ]));
         if self.opened {
             sheet.draw(events, place.frame, table, world, place.hits);
         } else {
             sheet.draw(&self.rules, place.frame, table, world, place.hits);
         }
         if sheet.lines.is_empty() {
-            return empty(Tab::Events, "Nothing worth telling", sheet, table, place.frame, world);
+            return empty(
+                Tab::Events,
+                "Nothing worth telling",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
         }
         if panel.is_empty() {
             return;
         }
         if self.opened {
-            let Some(event) = sheet.current().and_then(|at| events.get(at)) else { return };
+            let Some(event) = sheet.current().and_then(|at| events.get(at)) else {
+                return;
+            };
             let panel = headed(format!(" {} ", event.what), panel, place.frame, world);
             let text = facts(in_full(event, world), panel.width, world);
             place.frame.render_widget(Paragraph::new(text), panel);
         } else if let Some(rule) = sheet.current().and_then(|at| self.rules.get(at)) {
-            let panel = headed(format!(" {}: the last of them ", rule.what), panel, place.frame, world);
-            let of_it = events.iter().rev().filter(|event| event.what == rule.what).take(panel.height.into());
-            let lines: Vec<Line<'_>> = of_it.map(|event| {
-                let frame = event.frame.map_or_else(String::new, |frame| format!("  frame {frame}"));
-                let address = |at: Option<_>| at.map_or_else(|| "?".to_owned(), |at| world.words.address(at));
-                let who = if event.from.is_some() { format!("  {} → {}", address(event.from), address(event.to)) } else { String::new() };
-                Line::from(format!("{}  ×{}{frame}{who}  {}", world.words.clock(event.at, 6), event.times, world.words.text(&event.text)))
-            }).collect();
+            let panel = headed(
+                format!(" {}: the last of them ", rule.what),
+                panel,
+                place.frame,
+                world,
+            );
+            let of_it = events
+                .iter()
+                .rev()
+                .filter(|event| event.what == rule.what)
+                .take(panel.height.into());
+            let lines: Vec<Line<'_>> = of_it
+                .map(|event| {
+                    let frame = event
+                        .frame
+                        .map_or_else(String::new, |frame| format!("  frame {frame}"));
+                    let address = |at: Option<_>| {
+                        at.map_or_else(|| "?".to_owned(), |at| world.words.address(at))
+                    };
+                    let who = if event.from.is_some() {
+                        format!("  {} → {}", address(event.from), address(event.to))
+                    } else {
+                        String::new()
+                    };
+                    Line::from(format!(
+                        "{}  ×{}{frame}{who}  {}",
+                        world.words.clock(event.at, 6),
+                        event.times,
+                        world.words.text(&event.text)
+                    ))
+                })
+                .collect();
             place.frame.render_widget(Paragraph::new(lines), panel);
         }
     }
@@ -255,7 +382,12 @@ impl View for Events {
     fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
         let events = world.moments.events();
         Records::Events(if self.opened {
-            sheet.lines.iter().filter_map(|at| events.get(*at as usize)).cloned().collect()
+            sheet
+                .lines
+                .iter()
+                .filter_map(|at| events.get(*at as usize))
+                .cloned()
+                .collect()
         } else {
             events.to_vec()
         })
@@ -269,7 +401,13 @@ impl View for Events {
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
         if self.opened {
-            &[("Enter", "whole text"), ("Esc", "rules"), ("/", "filter"), ("s", "sort"), ("c", "columns")]
+            &[
+                ("Enter", "whole text"),
+                ("Esc", "rules"),
+                ("/", "filter"),
+                ("s", "sort"),
+                ("c", "columns"),
+            ]
         } else {
             &[("Enter", "its packets"), ("/", "filter"), ("s", "sort")]
         }
@@ -278,8 +416,15 @@ impl View for Events {
 
 /// All that is said of an event.
 pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
-    let severity = (event.severity.name(), world.words.text(&event.text).into_owned(), severity_tone(event.severity));
-    let shown = EventRecord::COLUMNS.iter().enumerate().filter(|(_, column)| !matches!(column.id, "severity" | "what" | "text"));
+    let severity = (
+        event.severity.name(),
+        world.words.text(&event.text).into_owned(),
+        severity_tone(event.severity),
+    );
+    let shown = EventRecord::COLUMNS
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| !matches!(column.id, "severity" | "what" | "text"));
     let facts = shown.filter_map(|(number, column)| {
         let text = match event.cell(number) {
             Cell::None => return None,

@@ -10,7 +10,7 @@ use super::views::{Place, TableId, View, facts, say};
 use super::world::World;
 use super::{Records, qps};
 use crate::record::{Cell, QpRecord, RowId};
-use crate::tables::{PastPacket, Detail, WantedDetails};
+use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -47,28 +47,49 @@ impl Flow {
     /// The time shown, around the notification that is looked at.
     fn window(&self, series: &Detail, packets: &[PastPacket], world: &World<'_>) -> (u64, u64) {
         let now = world.moments.shown().now;
-        let first = packets.first().map_or(u64::MAX, |packet| packet.at).min(series.start);
+        let first = packets
+            .first()
+            .map_or(u64::MAX, |packet| packet.at)
+            .min(series.start);
         let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
-        let end = self.mark.map_or(now, |mark| mark.saturating_add(span / 2).clamp(now.saturating_sub(all).saturating_add(span), now.max(mark)));
+        let end = self.mark.map_or(now, |mark| {
+            mark.saturating_add(span / 2)
+                .clamp(now.saturating_sub(all).saturating_add(span), now.max(mark))
+        });
         (end.saturating_sub(span), end)
     }
 
     /// When notifications came: single ones as far back as packets are kept, before that the steps that have some.
     fn notifications(series: &Detail, packets: &[PastPacket]) -> Vec<u64> {
         let kept = packets.first().map_or(u64::MAX, |packet| packet.at);
-        let steps = series.notifications.iter().zip(0u64..).filter(|(count, _)| **count > 0.0);
+        let steps = series
+            .notifications
+            .iter()
+            .zip(0u64..)
+            .filter(|(count, _)| **count > 0.0);
         let mut times: Vec<u64> = steps
-            .map(|(_, step)| series.start.saturating_add(step.saturating_mul(series.step)))
+            .map(|(_, step)| {
+                series
+                    .start
+                    .saturating_add(step.saturating_mul(series.step))
+            })
             .filter(|start| start.saturating_add(series.step) <= kept)
             .collect();
-        times.extend(packets.iter().filter(|packet| packet.notifies).map(|packet| packet.at));
+        times.extend(
+            packets
+                .iter()
+                .filter(|packet| packet.notifies)
+                .map(|packet| packet.at),
+        );
         times
     }
 
     /// Goes to the next notification, or the one before.
     fn step(&mut self, back: bool, world: &World<'_>) {
-        let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else { return };
+        let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else {
+            return;
+        };
         let times = Self::notifications(series, &world.details.packets);
         let next = match (self.mark, back) {
             (None, _) => times.last(),
@@ -79,14 +100,27 @@ impl Flow {
     }
 
     /// What lies in each column: from single packets where they reach back far enough, else from the series.
-    fn columns(series: &Detail, packets: &[PastPacket], window: (u64, u64), parts: u16, world: &World<'_>) -> (Columns, bool) {
-        let exact = packets.first().is_some_and(|first| first.at <= window.0 || first.at <= series.start.saturating_add(series.step));
+    fn columns(
+        series: &Detail,
+        packets: &[PastPacket],
+        window: (u64, u64),
+        parts: u16,
+        world: &World<'_>,
+    ) -> (Columns, bool) {
+        let exact = packets.first().is_some_and(|first| {
+            first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
+        });
         let of = |count: &dyn Fn(&PastPacket) -> f64| {
             let mut sums = vec![0.0; parts.into()];
             let span = (window.1 - window.0).max(1);
-            for packet in packets.iter().filter(|packet| (window.0..=window.1).contains(&packet.at)) {
+            for packet in packets
+                .iter()
+                .filter(|packet| (window.0..=window.1).contains(&packet.at))
+            {
                 let place = u128::from(packet.at - window.0) * u128::from(parts) / u128::from(span);
-                if let Some(sum) = sums.get_mut((place as usize).min(usize::from(parts.saturating_sub(1)))) {
+                if let Some(sum) =
+                    sums.get_mut((place as usize).min(usize::from(parts.saturating_sub(1))))
+                {
                     *sum += count(packet);
                 }
             }
@@ -94,10 +128,26 @@ impl Flow {
         };
         let flag = |flag: bool| f64::from(u8::from(flag));
         let steps = world.steps(series.start, series.step);
-        let whole = |values: &[f32]| steps.parts(values.iter().map(|value| f64::from(*value)), window, parts);
+        let whole = |values: &[f32]| {
+            steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
+        };
         let columns = Columns {
-            notified: if exact { of(&|packet| flag(packet.notifies)) } else { whole(&series.notifications) },
-            data: if exact { of(&|packet| if packet.notifies { 0.0 } else { packet.octets.into() }) } else { whole(&series.data) },
+            notified: if exact {
+                of(&|packet| flag(packet.notifies))
+            } else {
+                whole(&series.notifications)
+            },
+            data: if exact {
+                of(&|packet| {
+                    if packet.notifies {
+                        0.0
+                    } else {
+                        packet.octets.into()
+                    }
+                })
+            } else {
+                whole(&series.data)
+            },
             ce: of(&|packet| flag(packet.ce)),
             back: of(&|packet| flag(packet.back)),
         };
@@ -105,33 +155,70 @@ impl Flow {
     }
 
     /// The notification that is looked at, and the data around it.
-    fn mark_text(&self, series: &Detail, packets: &[PastPacket], world: &World<'_>) -> Option<String> {
+    fn mark_text(
+        &self,
+        series: &Detail,
+        packets: &[PastPacket],
+        world: &World<'_>,
+    ) -> Option<String> {
         let mark = self.mark?;
         let times = Self::notifications(series, packets);
         let place = times.iter().position(|at| *at == mark)?;
         let octets = |from: u64, to: u64| -> u64 {
-            let within = packets.iter().filter(|packet| !packet.notifies && (from..to).contains(&packet.at));
+            let within = packets
+                .iter()
+                .filter(|packet| !packet.notifies && (from..to).contains(&packet.at));
             within.map(|packet| u64::from(packet.octets)).sum()
         };
-        let rate = |octets: u64| world.words.cell(Cell::Bits(octets as f64 * 8e9 / AROUND as f64));
-        let kept = packets.first().is_some_and(|first| first.at <= mark.saturating_sub(AROUND));
+        let rate = |octets: u64| {
+            world
+                .words
+                .cell(Cell::Bits(octets as f64 * 8e9 / AROUND as f64))
+        };
+        let kept = packets
+            .first()
+            .is_some_and(|first| first.at <= mark.saturating_sub(AROUND));
         let around = if kept {
-            let (before, after) = (octets(mark.saturating_sub(AROUND), mark), octets(mark, mark.saturating_add(AROUND)));
-            format!(": data {} in the millisecond before, {} in the one after", rate(before), rate(after))
+            let (before, after) = (
+                octets(mark.saturating_sub(AROUND), mark),
+                octets(mark, mark.saturating_add(AROUND)),
+            );
+            format!(
+                ": data {} in the millisecond before, {} in the one after",
+                rate(before),
+                rate(after)
+            )
         } else {
             String::new()
         };
-        Some(format!("Notification {} of the last {} at {}{around}", place + 1, times.len(), world.words.clock(mark, 9)))
+        Some(format!(
+            "Notification {} of the last {} at {}{around}",
+            place + 1,
+            times.len(),
+            world.words.clock(mark, 9)
+        ))
     }
 
-    fn graphs(&self, (series, record): (&Detail, &QpRecord), frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    fn graphs(
+        &self,
+        (series, record): (&Detail, &QpRecord),
+        frame: &mut Frame<'_>,
+        area: Rect,
+        world: &World<'_>,
+    ) {
         let packets = &world.details.packets;
         let window = self.window(series, packets, world);
         let (columns, exact) = Self::columns(series, packets, window, area.width, world);
         let each = (window.1 - window.0) / u64::from(area.width.max(1));
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
-        let thin = |values: &[f64]| if any(values) && area.height >= 12 { 2 } else { 0 };
+        let thin = |values: &[f64]| {
+            if any(values) && area.height >= 12 {
+                2
+            } else {
+                0
+            }
+        };
         let [first, marks, second, ce, back, axis] = area.layout(&Layout::vertical([
             Constraint::Fill(2),
             Constraint::Length(1),
@@ -140,23 +227,56 @@ impl Flow {
             Constraint::Length(thin(&columns.back)),
             Constraint::Length(1),
         ]));
-        let rate = |values: &[f64]| values.iter().copied().fold(0.0, f64::max) * 1e9 / each.max(1) as f64;
-        let source = if exact { "single packets" } else { "sums of some time each" };
+        let rate =
+            |values: &[f64]| values.iter().copied().fold(0.0, f64::max) * 1e9 / each.max(1) as f64;
+        let source = if exact {
+            "single packets"
+        } else {
+            "sums of some time each"
+        };
         let notified = format!(
             "  most {}/s  a column is {}, from {source}",
-            world.words.cell(Cell::Rate(rate(&columns.notified))), world.words.cell(Cell::Span(each))
+            world.words.cell(Cell::Rate(rate(&columns.notified))),
+            world.words.cell(Cell::Span(each))
         );
         let data = if any(&columns.data) {
-            format!("  most {}  coloured where it was notified", world.words.cell(Cell::Bits(rate(&columns.data) * 8.0)))
+            format!(
+                "  most {}  coloured where it was notified",
+                world.words.cell(Cell::Bits(rate(&columns.data) * 8.0))
+            )
         } else {
             "  none of this flow was seen in this time".to_owned()
         };
         let notified_at = |at: usize| columns.notified.get(at).is_some_and(|count| *count > 0.0);
         let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
-        graph("Notifications", notified, &columns.notified, |_| world.style(tone), frame, first, world);
+        graph(
+            "Notifications",
+            notified,
+            &columns.notified,
+            |_| world.style(tone),
+            frame,
+            first,
+            world,
+        );
         graph("Data", data, &columns.data, coloured, frame, second, world);
-        graph("CE marks", "  as far back as packets are kept".to_owned(), &columns.ce, |_| world.style(Tone::Plain), frame, ce, world);
-        graph("PSN went back", "  sent again, or out of order; inferred".to_owned(), &columns.back, |_| world.style(Tone::Warn), frame, back, world);
+        graph(
+            "CE marks",
+            "  as far back as packets are kept".to_owned(),
+            &columns.ce,
+            |_| world.style(Tone::Plain),
+            frame,
+            ce,
+            world,
+        );
+        graph(
+            "PSN went back",
+            "  sent again, or out of order; inferred".to_owned(),
+            &columns.back,
+            |_| world.style(Tone::Warn),
+            frame,
+            back,
+            world,
+        );
         // A mark under each column with a notification; the one looked at stands out.
         let looked_at = self.mark.map(|mark| {
             let span = u128::from((window.1 - window.0).max(1));
@@ -175,18 +295,38 @@ impl Flow {
         let dim = world.style(Tone::Dim);
         let clock = |at| world.words.clock(at, digits);
         frame.render_widget(Line::styled(clock(window.0), dim), left);
-        frame.render_widget(Line::styled(world.words.cell(Cell::Span(window.1 - window.0)), dim).centered(), middle);
+        frame.render_widget(
+            Line::styled(world.words.cell(Cell::Span(window.1 - window.0)), dim).centered(),
+            middle,
+        );
         frame.render_widget(Line::styled(clock(window.1), dim).right_aligned(), right);
     }
 }
 
 /// A heading with bars under it.
-fn graph(what: &'static str, text: String, values: &[f64], style: impl Fn(usize) -> ratatui::style::Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+fn graph(
+    what: &'static str,
+    text: String,
+    values: &[f64],
+    style: impl Fn(usize) -> ratatui::style::Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
     if area.is_empty() {
         return;
     }
-    let [title, area] = area.layout(&Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]));
-    frame.render_widget(Line::from(vec![world.span(what, Tone::Strong), world.span(text, Tone::Dim)]), title);
+    let [title, area] = area.layout(&Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+    ]));
+    frame.render_widget(
+        Line::from(vec![
+            world.span(what, Tone::Strong),
+            world.span(text, Tone::Dim),
+        ]),
+        title,
+    );
     bars(values, style, frame, area);
 }
 
@@ -217,35 +357,61 @@ impl View for Flow {
     }
 
     fn draw(&mut self, _: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let record = self.row.and_then(|row| Some((row, world.moments.shown().qp(row)?)));
+        let record = self
+            .row
+            .and_then(|row| Some((row, world.moments.shown().qp(row)?)));
         let Some((row, record)) = record else {
             let text = match (self.row, world.moments.mode()) {
                 (None, _) => "No QP was notified yet: this view tells of one.",
-                (Some(_), Mode::Live) => "This row has gone: the table was full, and it was notified longest ago.",
+                (Some(_), Mode::Live) => {
+                    "This row has gone: the table was full, and it was notified longest ago."
+                }
                 (Some(_), _) => "This row was not kept at that moment.",
             };
             return say(text, place.area, place.frame, world);
         };
-        let heading = format!("{}, {}", qps::flow_text(record, place.area.width / 2, world), subject(record, world));
+        let heading = format!(
+            "{}, {}",
+            qps::flow_text(record, place.area.width / 2, world),
+            subject(record, world)
+        );
         let text = facts(about(row, record, world), place.area.width, world);
         // The graphs are what the view is for: they get half of the room at least.
-        let height = u16::try_from(text.height()).unwrap_or(u16::MAX).min(place.area.height.saturating_sub(1) / 2);
-        let mark = world.details.rows.get(&row).and_then(|series| self.mark_text(series, &world.details.packets, world));
+        let height = u16::try_from(text.height())
+            .unwrap_or(u16::MAX)
+            .min(place.area.height.saturating_sub(1) / 2);
+        let mark = world
+            .details
+            .rows
+            .get(&row)
+            .and_then(|series| self.mark_text(series, &world.details.packets, world));
         let [title, above, mark_area, graphs] = place.area.layout(&Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(height),
             Constraint::Length(u16::from(mark.is_some())),
             Constraint::Fill(1),
         ]));
-        place.frame.render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
+        place
+            .frame
+            .render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
         place.frame.render_widget(Paragraph::new(text), above);
         if let Some(mark) = mark {
-            place.frame.render_widget(Line::styled(mark, world.theme.bold(Tone::Kind(record.kind))), mark_area);
+            place.frame.render_widget(
+                Line::styled(mark, world.theme.bold(Tone::Kind(record.kind))),
+                mark_area,
+            );
         }
         match world.details.rows.get(&row) {
-            Some(series) if graphs.height >= 5 && graphs.width >= 8 => self.graphs((series, record), place.frame, graphs, world),
+            Some(series) if graphs.height >= 5 && graphs.width >= 8 => {
+                self.graphs((series, record), place.frame, graphs, world)
+            }
             Some(_) => {}
-            None => say("Nothing is kept of this flow's course at that moment.", graphs, place.frame, world),
+            None => say(
+                "Nothing is kept of this flow's course at that moment.",
+                graphs,
+                place.frame,
+                world,
+            ),
         }
     }
 
@@ -277,6 +443,12 @@ impl View for Flow {
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
-        &[("Esc", "QPs"), ("← →", "notification"), ("+ -", "time"), ("↑ ↓", "other row"), ("x", "packets")]
+        &[
+            ("Esc", "QPs"),
+            ("← →", "notification"),
+            ("+ -", "time"),
+            ("↑ ↓", "other row"),
+            ("x", "packets"),
+        ]
     }
 }

@@ -1,9 +1,9 @@
 //! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
 
+use super::course::SECOND;
 use crate::record::EventRecord;
 use crate::record::RowId;
 use crate::tables::Tables;
-use super::course::SECOND;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -186,7 +186,7 @@ impl Moments {
             Shown::Live => {
                 let qps = std::mem::take(&mut self.live.qps);
                 let tables = Tables {
-                            qps,
+                    qps,
                     ..self.live.clone()
                 };
                 Shown::Still {

@@ -66,9 +66,17 @@ impl Options {
             _ => Colours::Auto,
         };
         // The first that is set decides, as everywhere.
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_lowercase();
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(set)
+            .unwrap_or_default()
+            .to_lowercase();
         let ascii = self.ascii || !(locale.contains("utf-8") || locale.contains("utf8"));
-        Self { colours, ascii, ..self.clone() }
+        Self {
+            colours,
+            ascii,
+            ..self.clone()
+        }
     }
 }
 
@@ -79,16 +87,33 @@ mod tests {
     #[test]
     fn the_environment_says_what_the_terminal_can() {
         let with = |pairs: &'static [(&str, &str)]| {
-            let of = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            let of = |name: &str| {
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
+            };
             let options = Options::default().with_environment(of);
             (options.colours, options.ascii)
         };
         assert_eq!(with(&[("LANG", "de_DE.UTF-8")]), (Colours::Auto, false));
-        assert_eq!(with(&[("LANG", "C.utf8"), ("LC_ALL", "POSIX")]), (Colours::Auto, true));
+        assert_eq!(
+            with(&[("LANG", "C.utf8"), ("LC_ALL", "POSIX")]),
+            (Colours::Auto, true)
+        );
         assert_eq!(with(&[]), (Colours::Auto, true));
-        assert_eq!(with(&[("COLORFGBG", "0;15"), ("LC_CTYPE", "C.UTF-8")]), (Colours::Light, false));
-        assert_eq!(with(&[("COLORFGBG", "15;default;0")]), (Colours::Dark, true));
-        assert_eq!(with(&[("NO_COLOR", "1"), ("COLORFGBG", "15;0")]), (Colours::None, true));
+        assert_eq!(
+            with(&[("COLORFGBG", "0;15"), ("LC_CTYPE", "C.UTF-8")]),
+            (Colours::Light, false)
+        );
+        assert_eq!(
+            with(&[("COLORFGBG", "15;default;0")]),
+            (Colours::Dark, true)
+        );
+        assert_eq!(
+            with(&[("NO_COLOR", "1"), ("COLORFGBG", "15;0")]),
+            (Colours::None, true)
+        );
         assert_eq!(with(&[("NO_COLOR", "")]), (Colours::Auto, true));
     }
 }

@@ -72,13 +72,26 @@ impl Entry for HopRecord {
     }
 
     fn key(&self) -> Key {
-        Key::Hop { path: self.path, hop: self.hop }
+        Key::Hop {
+            path: self.path,
+            hop: self.hop,
+        }
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let text = if column.id == "bar" {
             let hops = &world.moments.shown().hops;
-            let top = hops.iter().filter_map(|hop| hop.queue_max).max().unwrap_or(0);
+            let top = hops
+                .iter()
+                .filter_map(|hop| hop.queue_max)
+                .max()
+                .unwrap_or(0);
             let cells = |queue: Option<u32>| {
                 let share = f64::from(queue.unwrap_or(0)) / f64::from(top.max(1));
                 ((share * f64::from(room.min(column.width))).ceil()) as usize
@@ -114,42 +127,88 @@ impl View for Paths {
 
     fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
         let hops = &world.moments.shown().hops;
-        let lines = u16::try_from(hops.len()).unwrap_or(u16::MAX).saturating_add(2);
+        let lines = u16::try_from(hops.len())
+            .unwrap_or(u16::MAX)
+            .saturating_add(2);
         let room = place.area.height;
-        let picture = if room < 14 || hops.is_empty() { 0 } else { room.saturating_sub(lines).clamp(room / 2, 16) };
-        let [table, picture] = place.area.layout(&Layout::vertical([Constraint::Fill(1), Constraint::Length(picture)]));
+        let picture = if room < 14 || hops.is_empty() {
+            0
+        } else {
+            room.saturating_sub(lines).max(room / 2).min(16)
+        };
+        let [table, picture] = place.area.layout(&Layout::vertical([
+            Constraint::Fill(1),
+            Constraint::Length(picture),
+        ]));
         sheet.draw(hops, place.frame, table, world, place.hits);
         if sheet.lines.is_empty() {
-            return empty(Tab::Paths, "No IOAM trace", sheet, table, place.frame, world);
+            return empty(
+                Tab::Paths,
+                "No IOAM trace",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
         }
-        let Some(chosen) = sheet.current().and_then(|at| hops.get(at)).filter(|_| !picture.is_empty()) else { return };
+        let Some(chosen) = sheet
+            .current()
+            .and_then(|at| hops.get(at))
+            .filter(|_| !picture.is_empty())
+        else {
+            return;
+        };
         let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
         path.sort_by_key(|hop| hop.hop);
         let title = format!(
             " Path {}: {}, {}; queue in the last trace, and the deepest ",
-            chosen.path, counted(path.len() as u64, "node"), counted(chosen.traces, "trace")
+            chosen.path,
+            counted(path.len() as u64, "node"),
+            counted(chosen.traces, "trace")
         );
         let area = headed(title, picture, place.frame, world);
         // Each node with its two bars, an arrow with the time between.
         let each = (area.width / u16::try_from(path.len()).unwrap_or(u16::MAX).max(1)).clamp(6, 28);
-        let [arrows, area] = area.layout(&Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]));
-        let node = |hop: &HopRecord| hop.node.map_or_else(|| format!("hop {}", hop.hop), |node| format!("node {node}"));
+        let [arrows, area] = area.layout(&Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+        ]));
+        let node = |hop: &HopRecord| {
+            hop.node
+                .map_or_else(|| format!("hop {}", hop.hop), |node| format!("node {node}"))
+        };
         let arrow = |hop: &&HopRecord| {
-            let time = hop.between.map_or_else(String::new, |time| world.words.cell(Cell::Span(time)));
-            format!("{:─^1$}→", format!(" {time} "), usize::from(each.saturating_sub(1)))
+            let time = hop
+                .between
+                .map_or_else(String::new, |time| world.words.cell(Cell::Span(time)));
+            format!(
+                "{:─^1$}→",
+                format!(" {time} "),
+                usize::from(each.saturating_sub(1))
+            )
         };
         let arrows_text: String = path.iter().skip(1).map(arrow).collect();
         let half = usize::from(each / 2);
-        place.frame.render_widget(Line::from(format!("{:half$}{arrows_text}", "")), arrows);
+        place
+            .frame
+            .render_widget(Line::from(format!("{:half$}{arrows_text}", "")), arrows);
         let width = (each.saturating_sub(3) / 2).clamp(1, 9);
         let deepest = path.iter().filter_map(|hop| hop.queue_max).max();
         let groups = path.iter().map(|hop| {
             let bar = |queue: Option<u32>, tone| {
                 let text = world.maybe(queue, |queue| Cell::Count(queue.into()));
-                Bar::default().value(queue.unwrap_or(0).into()).text_value(text).style(world.style(tone))
+                Bar::default()
+                    .value(queue.unwrap_or(0).into())
+                    .text_value(text)
+                    .style(world.style(tone))
             };
-            let tone = if hop.queue_max == deepest { Tone::Warn } else { Tone::Plain };
-            BarGroup::new(vec![bar(hop.queue, tone), bar(hop.queue_max, Tone::Dim)]).label(Line::from(node(hop)).centered())
+            let tone = if hop.queue_max == deepest {
+                Tone::Warn
+            } else {
+                Tone::Plain
+            };
+            BarGroup::new(vec![bar(hop.queue, tone), bar(hop.queue_max, Tone::Dim)])
+                .label(Line::from(node(hop)).centered())
         });
         let chart = BarChart::grouped(groups.collect::<Vec<_>>())
             .bar_width(width)
@@ -161,7 +220,14 @@ impl View for Paths {
 
     fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
         let hops = &world.moments.shown().hops;
-        Records::Hops(sheet.lines.iter().filter_map(|at| hops.get(*at as usize)).cloned().collect())
+        Records::Hops(
+            sheet
+                .lines
+                .iter()
+                .filter_map(|at| hops.get(*at as usize))
+                .cloned()
+                .collect(),
+        )
     }
 
     fn about(&self) -> &'static str {

@@ -16,9 +16,13 @@ const CELL: (usize, usize) = (9, 19);
 pub(super) fn write(buffer: &Buffer, to: &Path) -> Result<u64, String> {
     let is_text = to.extension().is_some_and(|extension| extension == "txt");
     let picture = if is_text { text(buffer) } else { svg(buffer) };
-    let written = std::fs::File::create_new(to).and_then(|mut file| file.write_all(picture.as_bytes()));
+    let written =
+        std::fs::File::create_new(to).and_then(|mut file| file.write_all(picture.as_bytes()));
     written.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => format!("{}: there is one already; choose another name", to.display()),
+        std::io::ErrorKind::AlreadyExists => format!(
+            "{}: there is one already; choose another name",
+            to.display()
+        ),
         _ => format!("{}: {error}", to.display()),
     })?;
     Ok(buffer.area.height.into())
@@ -29,7 +33,14 @@ fn lines(buffer: &Buffer) -> impl Iterator<Item = &[Cell]> {
 }
 
 fn text(buffer: &Buffer) -> String {
-    let line = |line: &[Cell]| line.iter().map(Cell::symbol).collect::<String>().trim_end().to_owned() + "\n";
+    let line = |line: &[Cell]| {
+        line.iter()
+            .map(Cell::symbol)
+            .collect::<String>()
+            .trim_end()
+            .to_owned()
+            + "\n"
+    };
     lines(buffer).map(line).collect()
 }
 
@@ -51,7 +62,10 @@ const fn colour(colour: Color) -> &'static str {
 }
 
 fn svg(buffer: &Buffer) -> String {
-    let (width, height) = (usize::from(buffer.area.width) * CELL.0, usize::from(buffer.area.height) * CELL.1);
+    let (width, height) = (
+        usize::from(buffer.area.width) * CELL.0,
+        usize::from(buffer.area.height) * CELL.1,
+    );
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"15\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#1e1e1e\"/>\n"
@@ -63,14 +77,32 @@ fn svg(buffer: &Buffer) -> String {
             let (left, wide) = (x * CELL.0, run.len() * CELL.0);
             x += run.len();
             let text: String = run.iter().map(Cell::symbol).collect();
-            let (Some(first), false) = (run.first(), text.trim().is_empty()) else { continue };
+            let (Some(first), false) = (run.first(), text.trim().is_empty()) else {
+                continue;
+            };
             let is_chosen = first.modifier.contains(Modifier::REVERSED);
             if is_chosen {
-                let _ = writeln!(svg, "<rect x=\"{left}\" y=\"{}\" width=\"{wide}\" height=\"{}\" fill=\"#d4d4d4\"/>", y * CELL.1, CELL.1);
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{left}\" y=\"{}\" width=\"{wide}\" height=\"{}\" fill=\"#d4d4d4\"/>",
+                    y * CELL.1,
+                    CELL.1
+                );
             }
-            let fill = if is_chosen { "#1e1e1e" } else { colour(first.fg) };
-            let weight = if first.modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
-            let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let fill = if is_chosen {
+                "#1e1e1e"
+            } else {
+                colour(first.fg)
+            };
+            let weight = if first.modifier.contains(Modifier::BOLD) {
+                " font-weight=\"bold\""
+            } else {
+                ""
+            };
+            let text = text
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;");
             let _ = writeln!(
                 svg,
                 "<text x=\"{left}\" y=\"{}\" textLength=\"{wide}\" fill=\"{fill}\"{weight} xml:space=\"preserve\">{text}</text>",

@@ -37,7 +37,7 @@ static SCHEMA: Schema = Schema {
         ("rate_1s", "notif/s"),
         ("rate_10s", "notif/s, 10 s"),
         ("rate_peak", "peak notif/s"),
-        ("total", "in all"),
+        ("total", "total"),
         ("level_max", "level"),
         ("queue_max", "deepest queue"),
         ("malformed", "unreadable"),
@@ -71,8 +71,17 @@ static SCHEMA: Schema = Schema {
 
 /// The kind that it notifies by most.
 fn kind(point: &PointRecord) -> Kind {
-    let counts = [point.cnp, point.fast_cnp_1, point.fast_cnp_2, point.proxy_cn, point.wan_fcn];
-    let most = Kind::ALL.into_iter().zip(counts).max_by_key(|(_, count)| *count);
+    let counts = [
+        point.cnp,
+        point.fast_cnp_1,
+        point.fast_cnp_2,
+        point.proxy_cn,
+        point.wan_fcn,
+    ];
+    let most = Kind::ALL
+        .into_iter()
+        .zip(counts)
+        .max_by_key(|(_, count)| *count);
     most.map_or(Kind::Cnp, |(kind, _)| kind)
 }
 
@@ -88,18 +97,36 @@ impl Entry for PointRecord {
         Key::Point(self.notifier, self.origin.id())
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let text = match column.id {
-            "trend" => world.trend(world.details.points.get(&(self.notifier, self.origin)), |series| &series.notifications, room),
+            "trend" => world.trend(
+                world.details.points.get(&(self.notifier, self.origin)),
+                |series| &series.notifications,
+                room,
+            ),
             "origin" => origin_name(self.origin).to_owned(),
             _ => {
                 let cell = self.cell(number);
                 // None of a kind is as good as nothing.
-                let cell = if cell == Cell::Count(0) { Cell::None } else { cell };
+                let cell = if cell == Cell::Count(0) {
+                    Cell::None
+                } else {
+                    cell
+                };
                 shortened(&world.words.in_column(column, cell), room).into_owned()
             }
         };
         Line::styled(text, world.style(self.tone(column.id)))
+    }
+
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        column.id != "trend" && matches!(self.cell(number), Cell::None | Cell::Count(0))
     }
 
     fn tone(&self, id: &str) -> Tone {
@@ -130,34 +157,85 @@ impl View for Points {
     fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
         let points = &world.moments.shown().points;
         let visible = sheet.visible().filter_map(|at| points.get(at));
-        wanted.points.extend(visible.map(|point| (point.notifier, point.origin)));
+        wanted
+            .points
+            .extend(visible.map(|point| (point.notifier, point.origin)));
     }
 
     fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
         let shown = world.moments.shown();
-        let lines = u16::try_from(shown.points.len()).unwrap_or(u16::MAX).saturating_add(2);
-        let panel = if place.area.height < 14 || shown.points.is_empty() { 0 } else { place.area.height.saturating_sub(lines).max(place.area.height / 3) };
-        let [table, panel] = place.area.layout(&Layout::vertical([Constraint::Fill(1), Constraint::Length(panel)]));
+        let lines = u16::try_from(shown.points.len())
+            .unwrap_or(u16::MAX)
+            .saturating_add(2);
+        let panel = if place.area.height < 14 || shown.points.is_empty() {
+            0
+        } else {
+            place
+                .area
+                .height
+                .saturating_sub(lines)
+                .max(place.area.height / 3)
+        };
+        let [table, panel] = place.area.layout(&Layout::vertical([
+            Constraint::Fill(1),
+            Constraint::Length(panel),
+        ]));
         sheet.draw(&shown.points, place.frame, table, world, place.hits);
         if sheet.lines.is_empty() {
-            return empty(Tab::Points, "Nobody has sent a congestion notification", sheet, table, place.frame, world);
+            return empty(
+                Tab::Points,
+                "Nobody has sent a congestion notification",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
         }
-        let Some(point) = sheet.current().and_then(|at| shown.points.get(at)).filter(|_| !panel.is_empty()) else { return };
+        let Some(point) = sheet
+            .current()
+            .and_then(|at| shown.points.get(at))
+            .filter(|_| !panel.is_empty())
+        else {
+            return;
+        };
         // The flows that it slows, those notified most first.
-        let mut rows: Vec<_> = shown.qps.iter().map(|(_, row)| row).filter(|row| row.notifier == point.notifier).collect();
-        rows.sort_by(|a, b| b.rate_1s.unwrap_or(0.0).total_cmp(&a.rate_1s.unwrap_or(0.0)));
-        let title = format!(" {}, {}: the flows it slows ", world.words.address(point.notifier), origin_name(point.origin));
+        let mut rows: Vec<_> = shown
+            .qps
+            .iter()
+            .map(|(_, row)| row)
+            .filter(|row| row.notifier == point.notifier)
+            .collect();
+        rows.sort_by(|a, b| {
+            b.rate_1s
+                .unwrap_or(0.0)
+                .total_cmp(&a.rate_1s.unwrap_or(0.0))
+        });
+        let title = format!(
+            " {}, {}: the flows it slows ",
+            world.words.address(point.notifier),
+            origin_name(point.origin)
+        );
         let panel = headed(title, panel, place.frame, world);
         let lines = rows.into_iter().take(panel.height.into()).map(|row| {
             let rate = format!("{}/s", world.maybe(row.rate_1s, Cell::Rate));
             let verdict = row.verdict.map_or("no data", |verdict| verdict.id());
-            (world.words.cell(Cell::Name(row.kind.id())), rate, flow_text(row, 60, world), verdict)
+            (
+                world.words.cell(Cell::Name(row.kind.id())),
+                rate,
+                flow_text(row, 60, world),
+                verdict,
+            )
         });
         let lines: Vec<Line<'_>> = lines
-            .map(|(kind, rate, flow, verdict)| Line::from(format!("{rate:>9}  {kind:<10}  {flow}  {verdict}")))
+            .map(|(kind, rate, flow, verdict)| {
+                Line::from(format!("{rate:>9}  {kind:<10}  {flow}  {verdict}"))
+            })
             .collect();
         let none = vec![Line::from("none of them is kept")];
-        place.frame.render_widget(Paragraph::new(if lines.is_empty() { none } else { lines }), panel);
+        place.frame.render_widget(
+            Paragraph::new(if lines.is_empty() { none } else { lines }),
+            panel,
+        );
     }
 
     fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
@@ -167,7 +245,14 @@ impl View for Points {
 
     fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
         let points = &world.moments.shown().points;
-        Records::Points(sheet.lines.iter().filter_map(|at| points.get(*at as usize)).cloned().collect())
+        Records::Points(
+            sheet
+                .lines
+                .iter()
+                .filter_map(|at| points.get(*at as usize))
+                .cloned()
+                .collect(),
+        )
     }
 
     fn about(&self) -> &'static str {
@@ -177,6 +262,11 @@ impl View for Points {
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
-        &[("Enter", "its QPs"), ("/", "filter"), ("s", "sort"), ("c", "columns")]
+        &[
+            ("Enter", "its QPs"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("c", "columns"),
+        ]
     }
 }

@@ -48,7 +48,13 @@ pub(super) struct Prompt {
 
 impl Prompt {
     pub(super) fn new(asked: Asked, text: String) -> Self {
-        Self { good: text.clone(), asked, input: Input::new(text), error: None, none: false }
+        Self {
+            good: text.clone(),
+            asked,
+            input: Input::new(text),
+            error: None,
+            none: false,
+        }
     }
 
     /// Takes a key that edits the text; says whether that changed it.
@@ -57,7 +63,10 @@ impl Prompt {
         match key.code {
             // A control character could only come from a broken terminal.
             KeyCode::Char(c) if c.is_control() || (full && key.modifiers.is_empty()) => false,
-            _ => self.input.handle_event(&Event::Key(key)).is_some_and(|changed| changed.value),
+            _ => self
+                .input
+                .handle_event(&Event::Key(key))
+                .is_some_and(|changed| changed.value),
         }
     }
 
@@ -86,7 +95,9 @@ impl Prompt {
         match self.asked {
             Asked::Filter { .. } if self.none => "No line passes this",
             Asked::Filter { .. } => "Enter keeps · Esc restores · like: kind=cnp rate>100",
-            Asked::Export(_) => "Enter writes its notifications and its data, as far as kept · Esc leaves",
+            Asked::Export(_) => {
+                "Enter writes its notifications and its data, as far as kept · Esc leaves"
+            }
             Asked::Write(_) => "Enter writes the lines shown, with every column · Esc leaves",
             Asked::Picture => "Enter writes the screen as it is · Esc leaves",
         }
@@ -100,14 +111,25 @@ impl Prompt {
             None => (self.hint().to_owned(), Tone::Dim),
         };
         frame.render_widget(world.span(text, tone), hint);
-        let [label, field] = line.layout(&Layout::horizontal([Constraint::Length(fit::width(self.label())), Constraint::Fill(1)]));
+        let [label, field] = line.layout(&Layout::horizontal([
+            Constraint::Length(fit::width(self.label())),
+            Constraint::Fill(1),
+        ]));
         frame.render_widget(world.span(self.label(), Tone::Strong), label);
         let room = field.width.saturating_sub(1);
         let scroll = self.input.visual_scroll(room.into());
         let text = clean(self.input.value()).into_owned();
-        frame.render_widget(Paragraph::new(text).scroll((0, u16::try_from(scroll).unwrap_or(u16::MAX))), field);
-        let cursor = u16::try_from(self.input.visual_cursor().saturating_sub(scroll)).unwrap_or(u16::MAX).min(room);
-        frame.set_cursor_position(Position { x: (field.x + cursor).min(area.right().saturating_sub(1)), y: field.y });
+        frame.render_widget(
+            Paragraph::new(text).scroll((0, u16::try_from(scroll).unwrap_or(u16::MAX))),
+            field,
+        );
+        let cursor = u16::try_from(self.input.visual_cursor().saturating_sub(scroll))
+            .unwrap_or(u16::MAX)
+            .min(room);
+        frame.set_cursor_position(Position {
+            x: (field.x + cursor).min(area.right().saturating_sub(1)),
+            y: field.y,
+        });
     }
 
     /// Takes over a filter that can be read already; tells what is wrong with one that cannot. The table is to be arranged
@@ -117,7 +139,10 @@ impl Prompt {
             self.error = None;
             return;
         }
-        self.error = sheet.filter(self.input.value()).err().map(|error| error.to_string());
+        self.error = sheet
+            .filter(self.input.value())
+            .err()
+            .map(|error| error.to_string());
         self.none = false;
         if self.error.is_some() {
             return;
@@ -143,17 +168,28 @@ pub(super) fn foot(
     world: &World<'_>,
 ) {
     if let Some((text, tone)) = message {
-        return frame.render_widget(world.span(fit::end(&clean(text), area.width).into_owned(), *tone), area);
+        return frame.render_widget(
+            world.span(fit::end(&clean(text), area.width).into_owned(), *tone),
+            area,
+        );
     }
     let mode: &[(&str, &str)] = match world.moments.mode() {
         Mode::Live => &[("p", "pause"), ("[", "back")],
         Mode::Paused(_) => &[("p", "go on"), ("[", "back")],
         Mode::Frozen(_) => &[("[ ]", "back, forward"), ("p", "now")],
     };
-    let keys = [&[("?", "help"), ("q", "quit")], view, mode, &[("J", "JSON"), ("V", "CSV"), ("P", "picture")]].concat();
+    let keys = [
+        &[("?", "help"), ("q", "quit")],
+        view,
+        mode,
+        &[("J", "JSON"), ("V", "CSV"), ("P", "picture")],
+    ]
+    .concat();
     let mut line = Line::default();
     for (key, does) in keys {
-        if line.width() + fit::width(key) as usize + 1 + fit::width(does) as usize > area.width.into() {
+        if line.width() + fit::width(key) as usize + 1 + fit::width(does) as usize
+            > area.width.into()
+        {
             break;
         }
         line.push_span(world.span(key, Tone::Strong));

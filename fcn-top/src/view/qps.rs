@@ -16,8 +16,20 @@ use fcn_wire::Origin;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
-const fn extra(id: &'static str, title: &'static str, sorts: &'static str, width: u16, about: &'static str) -> Extra {
-    let column = Column { id, title, about, width, holds: Holds::Text };
+const fn extra(
+    id: &'static str,
+    title: &'static str,
+    sorts: &'static str,
+    width: u16,
+    about: &'static str,
+) -> Extra {
+    let column = Column {
+        id,
+        title,
+        about,
+        width,
+        holds: Holds::Text,
+    };
     Extra { column, sorts }
 }
 
@@ -25,10 +37,34 @@ static SCHEMA: Schema = Schema {
     lines: "QP",
     columns: QpRecord::COLUMNS,
     extra: &[
-        extra("trend", "last minute", "rate_10s", 20, "Notifications over the last minute, or since the first packet; each row has its own scale"),
-        extra("flow", "sender → receiver", "sender", 60, "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known"),
-        extra("notified_by", "notified by", "notifier", 36, "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own"),
-        extra("data_trend", "data", "data_rate", 10, "Data over the same time"),
+        extra(
+            "trend",
+            "last minute",
+            "rate_10s",
+            20,
+            "Notifications over the last minute, or since the first packet; each row has its own scale",
+        ),
+        extra(
+            "flow",
+            "sender → receiver",
+            "sender",
+            60,
+            "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known",
+        ),
+        extra(
+            "notified_by",
+            "notified by",
+            "notifier",
+            36,
+            "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
+        ),
+        extra(
+            "data_trend",
+            "data",
+            "data_rate",
+            10,
+            "Data over the same time",
+        ),
     ],
     titles: &[
         ("rate_1s", "notif/s"),
@@ -42,7 +78,7 @@ static SCHEMA: Schema = Schema {
         ("change_10ms", "after"),
         ("ce_share", "CE"),
         ("verdict", "verdict"),
-        ("total", "in all"),
+        ("total", "total"),
         ("queue_max", "deepest queue"),
         ("level_max", "level"),
         ("gap_p50", "gap"),
@@ -79,7 +115,9 @@ type Row = (RowId, QpRecord);
 fn qp_text(record: &QpRecord) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
-        (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => format!("~{qp:#x}"),
+        (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => {
+            format!("~{qp:#x}")
+        }
         (Some(qp), ..) => format!("{qp:#x}"),
         (None, _, Some(label)) => format!("label {label:#x}"),
         (None, _, None) => NOTHING.to_owned(),
@@ -98,12 +136,18 @@ const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
 
 /// Sender and receiver, in so many cells.
 pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
-    let sender = record.sender.map_or_else(|| format!("({})", world.words.address(record.told)), |sender| world.address(sender));
+    let sender = record.sender.map_or_else(
+        || format!("({})", world.words.address(record.told)),
+        |sender| world.address(sender),
+    );
     let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
         return shortened(&sender, room).into_owned();
     };
     let each = room.saturating_sub(3) / 2;
-    let first = room.saturating_sub(3).saturating_sub(fit::width(&receiver)).max(each);
+    let first = room
+        .saturating_sub(3)
+        .saturating_sub(fit::width(&receiver))
+        .max(each);
     let sender = shortened(&sender, first);
     let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
     format!("{sender} → {}", shortened(&receiver, second))
@@ -137,7 +181,13 @@ impl Entry for Row {
         self.0.0
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let record = &self.1;
         let tone = self.tone(column.id);
         let text = match column.id {
@@ -147,18 +197,33 @@ impl Entry for Row {
             "notified_by" => {
                 let kind = kind_name(record.kind);
                 let by = match record.origin {
-                    Origin::Receiver if record.receiver == Some(record.notifier) => "receiver".to_owned(),
+                    Origin::Receiver if record.receiver == Some(record.notifier) => {
+                        "receiver".to_owned()
+                    }
                     origin => {
                         let name = origin_name(origin);
                         let address = world.address(record.notifier);
-                        format!("{} {name}", shortened(&address, room.saturating_sub(fit::width(name) + 1).max(6)))
+                        format!(
+                            "{} {name}",
+                            shortened(&address, room.saturating_sub(fit::width(name) + 1).max(6))
+                        )
                     }
                 };
-                let text = if record.kind == fcn_wire::Kind::Cnp { by } else { format!("{by}, {kind}") };
+                let text = if record.kind == fcn_wire::Kind::Cnp {
+                    by
+                } else {
+                    format!("{by}, {kind}")
+                };
                 fit::end(&text, room).into_owned()
             }
-            "trend" => world.trend(world.details.rows.get(&self.0), |series| &series.notifications, room),
-            "data_trend" => world.trend(world.details.rows.get(&self.0), |series| &series.data, room),
+            "trend" => world.trend(
+                world.details.rows.get(&self.0),
+                |series| &series.notifications,
+                room,
+            ),
+            "data_trend" => {
+                world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
+            }
             _ => {
                 let text = world.words.in_column(column, record.cell(number));
                 shortened(&text, room).into_owned()
@@ -167,14 +232,27 @@ impl Entry for Row {
         Line::styled(text, world.style(tone))
     }
 
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        let record = &self.1;
+        match column.id {
+            "qp" => record.qp.is_none() && record.flow_label.is_none(),
+            "data_trend" => record.data_packets.is_none(),
+            "trend" | "flow" | "notified_by" => false,
+            _ => record.cell(number) == Cell::None,
+        }
+    }
+
     fn below(&self, column: &'static Column, world: &World<'_>) -> String {
         let record = &self.1;
         let words = world.words;
         match column.id {
             "rate_1s" => words.cell(Cell::Count(record.total)),
-            "trend" => format!("in all; peak {}/s", words.cell(Cell::Rate(record.rate_peak))),
+            "trend" => format!(
+                "in all; peak {}/s",
+                words.cell(Cell::Rate(record.rate_peak))
+            ),
             "flow" => match record.gap_p50 {
-                Some(gap) => format!("notified every {} (half of the gaps)", words.cell(Cell::Span(gap))),
+                Some(gap) => format!("every {} (median)", words.cell(Cell::Span(gap))),
                 None => format!("last {}", words.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
@@ -183,10 +261,15 @@ impl Entry for Row {
                 (Some(QpSide::Receiver), _) => "receiver's",
                 (Some(QpSide::Sender), _) => "sender's",
                 _ => "",
-            }.to_owned(),
+            }
+            .to_owned(),
             "notified_by" if record.notifiers > 1 => format!("and {} more", record.notifiers - 1),
-            "data_rate" => record.data_packets.map_or_else(String::new, |packets| format!("{} pkts", words.cell(Cell::Count(packets)))),
-            "verdict" if record.verdict.is_some() => format!("of {}", words.cell(Cell::Count(record.measured))),
+            "data_rate" => record.data_packets.map_or_else(String::new, |packets| {
+                format!("{} pkts", words.cell(Cell::Rate(packets as f64)))
+            }),
+            "verdict" if record.verdict.is_some() => {
+                format!("of {}", words.cell(Cell::Count(record.measured)))
+            }
             _ => String::new(),
         }
     }
@@ -216,13 +299,23 @@ impl Qps {
             return (area, Rect::ZERO);
         }
         if area.width >= 240 {
-            let [table, _, story] = area.layout(&Layout::horizontal([Constraint::Min(150), Constraint::Length(2), Constraint::Length(84)]));
+            let [table, _, story] = area.layout(&Layout::horizontal([
+                Constraint::Min(150),
+                Constraint::Length(2),
+                Constraint::Length(84),
+            ]));
             return (table, story);
         }
         // The story has what the lines leave, and at least half of it where there are many.
         let wanted = u16::try_from(lines * 2 + 1).unwrap_or(u16::MAX).max(8);
-        let story = (area.height - 1).saturating_sub(wanted).clamp(9.min(area.height / 2), area.height / 2);
-        area.layout(&Layout::vertical([Constraint::Min(4), Constraint::Length(story)])).into()
+        let story = (area.height - 1)
+            .saturating_sub(wanted)
+            .clamp(9.min(area.height / 2), area.height / 2);
+        area.layout(&Layout::vertical([
+            Constraint::Min(4),
+            Constraint::Length(story),
+        ]))
+        .into()
     }
 }
 
@@ -238,7 +331,9 @@ impl View for Qps {
     fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
         let rows = &world.moments.shown().qps;
         let visible = sheet.visible().chain(sheet.current());
-        wanted.rows.extend(visible.filter_map(|at| Some(rows.get(at)?.0)));
+        wanted
+            .rows
+            .extend(visible.filter_map(|at| Some(rows.get(at)?.0)));
     }
 
     fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
@@ -246,9 +341,20 @@ impl View for Qps {
         let (table, panel) = Self::split(place.area, sheet.lines.len());
         sheet.draw(rows, place.frame, table, world, place.hits);
         if sheet.lines.is_empty() {
-            return empty(Tab::Qps, "No congestion notification", sheet, table, place.frame, world);
+            return empty(
+                Tab::Qps,
+                "No congestion notification",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
         }
-        if let Some((id, record)) = sheet.current().and_then(|at| rows.get(at)).filter(|_| !panel.is_empty()) {
+        if let Some((id, record)) = sheet
+            .current()
+            .and_then(|at| rows.get(at))
+            .filter(|_| !panel.is_empty())
+        {
             story::panel((*id, record), place.frame, panel, world);
         }
     }
@@ -276,6 +382,12 @@ impl View for Qps {
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
-        &[("Enter", "flow"), ("/", "filter"), ("s", "sort"), ("c", "columns"), ("x", "packets")]
+        &[
+            ("Enter", "flow"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("c", "columns"),
+            ("x", "packets"),
+        ]
     }
 }

@@ -83,7 +83,9 @@ impl Schema {
     fn sorts(&self, number: usize) -> usize {
         let extra = number.checked_sub(self.columns.len());
         let extra = extra.and_then(|number| self.extra.get(number));
-        extra.and_then(|extra| self.named(extra.sorts)).unwrap_or(number)
+        extra
+            .and_then(|extra| self.named(extra.sorts))
+            .unwrap_or(number)
     }
 
     /// The heading of a column.
@@ -110,7 +112,13 @@ pub(super) trait Entry {
     }
 
     /// What stands in a column that has `room` cells.
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> Line<'static> {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
         let _ = room;
         let text = world.words.in_column(column, self.record().cell(number));
         Line::styled(text, world.theme.style(self.tone(column.id)))
@@ -120,6 +128,12 @@ pub(super) trait Entry {
     fn below(&self, column: &'static Column, world: &World<'_>) -> String {
         let _ = (column, world);
         String::new()
+    }
+
+    /// Whether there is nothing in a column.
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        let _ = column;
+        number < Self::SCHEMA.columns.len() && self.record().cell(number) == Cell::None
     }
 
     /// What a column is to the reader.
@@ -257,7 +271,9 @@ impl Sheet {
         let next = match (now, right) {
             (None, _) => 0,
             // What is made of several sorts as one of them, which may be shown beside it.
-            (Some(now), true) => (now..=last).find(|at| !self.columns.get(*at).is_some_and(sorts)).unwrap_or(last),
+            (Some(now), true) => (now..=last)
+                .find(|at| !self.columns.get(*at).is_some_and(sorts))
+                .unwrap_or(last),
             (Some(now), false) => now.saturating_sub(1),
         };
         if let Some(&column) = self.columns.get(next)
@@ -274,7 +290,9 @@ impl Sheet {
         let (filter, order) = (self.filter.as_ref(), self.order);
         let fits = |record: &E::Record| {
             filter.is_none_or(|filter| filter.matches_shown(record, world.words))
-                && self.only.is_none_or(|(column, cell)| record.cell(column) == cell)
+                && self
+                    .only
+                    .is_none_or(|(column, cell)| record.cell(column) == cell)
         };
         // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
         let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
@@ -285,21 +303,39 @@ impl Sheet {
             })
             .collect();
         keys.sort_unstable_by(|(a, one, _), (b, other, _)| {
-            let ranks = if order.descending { other.cmp(one) } else { one.cmp(other) };
+            let ranks = if order.descending {
+                other.cmp(one)
+            } else {
+                one.cmp(other)
+            };
             order.compare_keys(a, b).then(ranks)
         });
         self.all = lines.len();
         self.lines = keys.iter().map(|&(.., at)| at).collect();
         let shown = |at: &u32| lines.get(*at as usize);
-        self.keys = self.lines.iter().filter_map(shown).map(Entry::key).collect();
-        let first: Vec<&E> = self.lines.iter().filter_map(shown).take(LOOKED_AT).collect();
-        let is_empty = |column: &&usize| {
+        self.keys = self
+            .lines
+            .iter()
+            .filter_map(shown)
+            .map(Entry::key)
+            .collect();
+        let first: Vec<&E> = self
+            .lines
+            .iter()
+            .filter_map(shown)
+            .take(LOOKED_AT)
+            .collect();
+        let is_empty = |number: &&usize| {
+            let column = self.schema.column(**number);
             !first.is_empty()
-                && **column < self.schema.columns.len()
-                && first.iter().all(|line| line.record().cell(**column) == Cell::None)
+                && column
+                    .is_some_and(|column| first.iter().all(|line| line.is_empty(**number, column)))
         };
         self.empty = self.columns.iter().filter(is_empty).copied().collect();
-        let place = self.chosen.as_ref().and_then(|key| self.keys.iter().position(|other| other == key));
+        let place = self
+            .chosen
+            .as_ref()
+            .and_then(|key| self.keys.iter().position(|other| other == key));
         match place {
             Some(place) => self.at = place,
             // One that has gone gives way to what stands there now.
@@ -355,7 +391,11 @@ impl Sheet {
     /// Scrolls the columns; the first ones stay.
     pub(super) fn scroll_columns(&mut self, right: bool) {
         let most = self.columns.len().saturating_sub(self.schema.fixed + 1);
-        self.left = if right { (self.left + 1).min(most) } else { self.left.saturating_sub(1) };
+        self.left = if right {
+            (self.left + 1).min(most)
+        } else {
+            self.left.saturating_sub(1)
+        };
     }
 
     /// How soon a column leaves where room is short.
@@ -378,7 +418,11 @@ impl Sheet {
         hits: &mut Hits,
     ) {
         let room = usize::from(area.height).saturating_sub(1);
-        let tall = if E::TALL && self.lines.len() * 2 <= room { 2 } else { 1 };
+        let tall = if E::TALL && self.lines.len() * 2 <= room {
+            2
+        } else {
+            1
+        };
         self.settle(room / tall);
         let visible: Vec<&E> = self.visible().filter_map(|at| lines.get(at)).collect();
         let mut placed = self.place(&visible, area.width, world);
@@ -394,7 +438,8 @@ impl Sheet {
         let gap = gap(area.width);
         let (mut titles, mut x) = (Vec::new(), area.x);
         for &(number, column, width) in &placed {
-            let sorted = self.schema.sorts(number) == self.order.column && number < self.schema.columns.len();
+            let sorted = self.schema.sorts(number) == self.order.column
+                && number < self.schema.columns.len();
             let sign = match (sorted, self.order.descending) {
                 (false, _) => "",
                 (true, true) => "▼",
@@ -406,62 +451,106 @@ impl Sheet {
             } else {
                 Line::raw(format!("{title}{sign}"))
             };
-            titles.push(title.style(world.theme.style(if sorted { Tone::Strong } else { Tone::Dim })));
+            titles.push(
+                title.style(
+                    world
+                        .theme
+                        .style(if sorted { Tone::Strong } else { Tone::Dim }),
+                ),
+            );
             hits.push(Rect::new(x, area.y, width, 1), Hit::Heading(number));
             x += width + gap;
         }
         let cells = |line: &&E| {
-            placed.iter().map(|&(number, column, width)| {
-                let text = line.text(number, column, width, world);
-                let mut cell = Text::from(text);
-                if tall == 2 {
-                    let below = fit::end(&line.below(column, world), width).into_owned();
-                    cell.push_line(Line::styled(below, world.theme.style(Tone::Dim)));
-                }
-                if column.holds.is_number() { cell.right_aligned() } else { cell }
-            }).collect::<Row<'_>>().height(tall as u16)
+            placed
+                .iter()
+                .map(|&(number, column, width)| {
+                    let text = line.text(number, column, width, world);
+                    let mut cell = Text::from(text);
+                    if tall == 2 {
+                        let below = fit::end(&line.below(column, world), width).into_owned();
+                        cell.push_line(Line::styled(below, world.theme.style(Tone::Dim)));
+                    }
+                    if column.holds.is_number() {
+                        cell.right_aligned()
+                    } else {
+                        cell
+                    }
+                })
+                .collect::<Row<'_>>()
+                .height(tall as u16)
         };
         let chosen = self.chosen.as_ref().and(self.at.checked_sub(self.top));
-        let table = Table::new(visible.iter().map(cells), placed.iter().map(|(.., width)| Constraint::Length(*width)))
-            .header(Row::new(titles))
-            .column_spacing(gap)
-            .row_highlight_style(world.theme.chosen());
+        let table = Table::new(
+            visible.iter().map(cells),
+            placed.iter().map(|(.., width)| Constraint::Length(*width)),
+        )
+        .header(Row::new(titles))
+        .column_spacing(gap)
+        .row_highlight_style(world.theme.chosen());
         let chosen = chosen.filter(|at| *at < visible.len());
         frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(chosen));
         for place in 0..visible.len() {
             let y = area.y + 1 + (place * tall) as u16;
-            hits.push(Rect::new(area.x, y, area.width, tall as u16), Hit::Line(self.top + place));
+            hits.push(
+                Rect::new(area.x, y, area.width, tall as u16),
+                Hit::Line(self.top + place),
+            );
         }
     }
 
     /// The columns that have room, with their widths.
-    fn place<E: Entry>(&mut self, visible: &[&E], room: u16, world: &World<'_>) -> Vec<(usize, &'static Column, u16)> {
+    fn place<E: Entry>(
+        &mut self,
+        visible: &[&E],
+        room: u16,
+        world: &World<'_>,
+    ) -> Vec<(usize, &'static Column, u16)> {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
         // Number, column, least width, width wanted, weight.
         let mut placed = Vec::new();
         for (place, &number) in self.columns.iter().enumerate() {
             let scrolled = (fixed..fixed + skipped).contains(&place);
-            let Some(column) = self.schema.column(number).filter(|_| !scrolled && !self.empty.contains(&number)) else {
+            let Some(column) = self
+                .schema
+                .column(number)
+                .filter(|_| !scrolled && !self.empty.contains(&number))
+            else {
                 continue;
             };
-            let title = fit::width(&world.title(self.schema, column)) + u16::from(number < self.schema.columns.len());
-            let texts = visible.iter().map(|line| line.text(number, column, column.width, world).width());
+            let title = fit::width(&world.title(self.schema, column))
+                + u16::from(number < self.schema.columns.len());
+            let texts = visible
+                .iter()
+                .map(|line| line.text(number, column, column.width, world).width());
             let widest = texts.max().unwrap_or(0).try_into().unwrap_or(u16::MAX);
-            let Some(seen) = self.widest.get_mut(number) else { continue };
+            let Some(seen) = self.widest.get_mut(number) else {
+                continue;
+            };
             *seen = widest.max(*seen);
             let full = title.max(*seen);
-            let least = full.min(least(column).max(title));
+            let least =
+                full.min(least(column, room).max(if column.id == "trend" { 0 } else { title }));
             placed.push((number, column, least, full, self.weight(place, number)));
         }
         let gap = gap(room);
         let used = |placed: &[(usize, &Column, u16, u16, u8)]| {
-            placed.iter().map(|(_, _, least, ..)| least + gap).sum::<u16>().saturating_sub(gap)
+            placed
+                .iter()
+                .map(|(_, _, least, ..)| least + gap)
+                .sum::<u16>()
+                .saturating_sub(gap)
         };
         self.more = 0;
         while placed.len() > 1 && used(&placed) > room {
-            let last = placed.iter().enumerate().max_by_key(|(at, placed)| (placed.4, *at));
-            let Some(at) = last.map(|(at, _)| at) else { break };
+            let last = placed
+                .iter()
+                .enumerate()
+                .max_by_key(|(at, placed)| (placed.4, *at));
+            let Some(at) = last.map(|(at, _)| at) else {
+                break;
+            };
             placed.remove(at);
             self.more += 1;
         }
@@ -476,7 +565,10 @@ impl Sheet {
                 }
             }
             if left == before {
-                return placed.into_iter().map(|(number, column, width, ..)| (number, column, width.min(room))).collect();
+                return placed
+                    .into_iter()
+                    .map(|(number, column, width, ..)| (number, column, width.min(room)))
+                    .collect();
             }
         }
     }
@@ -501,11 +593,13 @@ const fn gap(room: u16) -> u16 {
 }
 
 /// Cells that a column needs: a number cut off is another number, a text is not.
-fn least(column: &Column) -> u16 {
+fn least(column: &Column, room: u16) -> u16 {
     match column.id {
         "sender" | "notifier" | "told" | "receiver" | "from" | "to" => 14,
         "flow" => 23,
-        "notified_by" => 10,
+        "trend" => 12,
+        "notified_by" if room < 100 => 14,
+        "notified_by" => 26,
         "what" | "evidence" => 22,
         "text" | "section" | "about" => 20,
         "name" => 16,
@@ -516,5 +610,9 @@ fn least(column: &Column) -> u16 {
 
 /// An address, or another text, in `room` cells.
 pub(super) fn shortened(text: &str, room: u16) -> Cow<'_, str> {
-    if text.contains(':') && !text.contains(' ') { fit::middle(text, room) } else { fit::end(text, room) }
+    if text.contains(':') && !text.contains(' ') {
+        fit::middle(text, room)
+    } else {
+        fit::end(text, room)
+    }
 }

@@ -13,14 +13,14 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use fcn_tool::failure::{Failure, Result};
+use nix::sys::signal::{Signal, raise};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use nix::sys::signal::{Signal, raise};
 use ratatui::layout::Rect;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IsTerminal, Stdout, Write};
-use std::path::Path;
 use std::panic::{self, PanicHookInfo};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -156,7 +156,10 @@ impl Screen {
 
     /// Writes a picture of what is shown.
     fn picture(&mut self, app: &mut App<'_>, to: &Path) -> core::result::Result<u64, String> {
-        let drawn = self.terminal.draw(|frame| app.draw(frame)).map_err(|error| error.to_string())?;
+        let drawn = self
+            .terminal
+            .draw(|frame| app.draw(frame))
+            .map_err(|error| error.to_string())?;
         picture::write(drawn.buffer, to)
     }
 
@@ -217,7 +220,8 @@ impl Screen {
                         clear(&mut self.terminal).map_err(|error| unusable(&error))?;
                     }
                     Effect::Suspend => {
-                        self.suspend(options.mouse).map_err(|error| unusable(&error))?;
+                        self.suspend(options.mouse)
+                            .map_err(|error| unusable(&error))?;
                     }
                     Effect::Picture(to) => {
                         let done = self.picture(app, &to);

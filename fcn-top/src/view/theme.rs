@@ -65,7 +65,9 @@ impl Theme {
 
     /// How the line looks that is chosen.
     pub(super) fn chosen(self) -> Style {
-        Style::new().fg(Color::Reset).add_modifier(Modifier::REVERSED)
+        Style::new()
+            .fg(Color::Reset)
+            .add_modifier(Modifier::REVERSED)
     }
 }
 

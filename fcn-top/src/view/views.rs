@@ -90,7 +90,14 @@ pub(super) trait View {
 }
 
 /// Says why there are no lines, and what to do.
-pub(super) fn empty(tab: Tab, what: &str, sheet: &Sheet, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) {
+pub(super) fn empty(
+    tab: Tab,
+    what: &str,
+    sheet: &Sheet,
+    area: Rect,
+    frame: &mut Frame<'_>,
+    world: &World<'_>,
+) {
     let packets = world.moments.shown().totals.packets;
     let seen = counted(packets, "packet");
     let text = match (world.ended.is_some(), packets) {
@@ -101,7 +108,9 @@ pub(super) fn empty(tab: Tab, what: &str, sheet: &Sheet, area: Rect, frame: &mut
         _ if tab == Tab::Interfaces => "There is no interface yet.".to_owned(),
         (true, 0) => format!("{what}: no packet came at all."),
         (true, _) => format!("{what} in {seen}."),
-        (false, 0) => format!("{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."),
+        (false, 0) => format!(
+            "{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."
+        ),
         (false, _) => format!("{what} yet in {seen}."),
     };
     say(&text, area, frame, world);
@@ -110,25 +119,53 @@ pub(super) fn empty(tab: Tab, what: &str, sheet: &Sheet, area: Rect, frame: &mut
 /// Says something in the middle of a free area.
 pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) {
     let room = area.width.saturating_sub(4).min(72);
-    let lines: Vec<Line<'_>> = fit::wrapped(text, room).into_iter().map(Line::from).collect();
+    let lines: Vec<Line<'_>> = fit::wrapped(text, room)
+        .into_iter()
+        .map(Line::from)
+        .collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let top = area.height.saturating_sub(height) / 3;
-    let [_, area] = area.layout(&Layout::vertical([Constraint::Length(top.max(1)), Constraint::Min(0)]));
-    frame.render_widget(Paragraph::new(lines).style(world.style(Tone::Plain)).centered(), area);
+    let [_, area] = area.layout(&Layout::vertical([
+        Constraint::Length(top.max(1)),
+        Constraint::Min(0),
+    ]));
+    frame.render_widget(
+        Paragraph::new(lines)
+            .style(world.style(Tone::Plain))
+            .centered(),
+        area,
+    );
 }
 
 /// A line with a title above what stands beside or below a table; returns the room under it.
-pub(super) fn headed(title: impl Into<Line<'static>>, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) -> Rect {
+pub(super) fn headed(
+    title: impl Into<Line<'static>>,
+    area: Rect,
+    frame: &mut Frame<'_>,
+    world: &World<'_>,
+) -> Rect {
     let title = title.into().patch_style(world.style(Tone::Strong));
-    let block = Block::new().borders(Borders::TOP).border_style(world.style(Tone::Dim)).title(title);
+    let block = Block::new()
+        .borders(Borders::TOP)
+        .border_style(world.style(Tone::Dim))
+        .title(title);
     let within = block.inner(area);
     frame.render_widget(block, area);
     within
 }
 
 /// Labels with texts beside them, which go on below where they are too long.
-pub(super) fn facts(facts: Vec<(&'static str, String, Tone)>, room: u16, world: &World<'_>) -> Text<'static> {
-    let label = facts.iter().map(|(label, ..)| fit::width(label)).max().unwrap_or(0) + 2;
+pub(super) fn facts(
+    facts: Vec<(&'static str, String, Tone)>,
+    room: u16,
+    world: &World<'_>,
+) -> Text<'static> {
+    let label = facts
+        .iter()
+        .map(|(label, ..)| fit::width(label))
+        .max()
+        .unwrap_or(0)
+        + 2;
     let lines = facts.into_iter().flat_map(|(name, text, tone)| {
         let parts = fit::wrapped(&text, room.saturating_sub(label).max(8));
         parts.into_iter().enumerate().map(move |(part, text)| {

@@ -5,7 +5,7 @@ use super::moments::Moments;
 use super::sheet::Schema;
 use super::theme::{Theme, Tone};
 use crate::record::{Cell, Column};
-use crate::tables::{Details, Detail};
+use crate::tables::{Detail, Details};
 use crate::text::Words;
 use fcn_wire::Kind;
 use ratatui::style::Style;
@@ -35,7 +35,11 @@ impl World<'_> {
     /// The time that small graphs are over: the last minute, or less where less was seen.
     pub(super) fn window(&self) -> (u64, u64) {
         let shown = self.moments.shown();
-        let begun = if shown.started == 0 { shown.now } else { shown.started };
+        let begun = if shown.started == 0 {
+            shown.now
+        } else {
+            shown.started
+        };
         (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
     }
 
@@ -64,8 +68,15 @@ impl World<'_> {
     }
 
     /// A small graph of a series over the time of all small graphs.
-    pub(super) fn trend(&self, series: Option<&Detail>, of: fn(&Detail) -> &[f32], room: u16) -> String {
-        let Some(series) = series else { return String::new() };
+    pub(super) fn trend(
+        &self,
+        series: Option<&Detail>,
+        of: fn(&Detail) -> &[f32],
+        room: u16,
+    ) -> String {
+        let Some(series) = series else {
+            return String::new();
+        };
         let values = of(series).iter().map(|value| f64::from(*value));
         let steps = self.steps(series.start, series.step);
         // A step may be as long as two seconds: more columns than steps would tell nothing more.
@@ -74,7 +85,10 @@ impl World<'_> {
         let parts = room.min(most);
         let spark = spark(&steps.parts(values, (from, to), parts));
         let times = usize::from((room / parts.max(1)).max(1));
-        spark.chars().flat_map(|sign| std::iter::repeat_n(sign, times)).collect()
+        spark
+            .chars()
+            .flat_map(|sign| std::iter::repeat_n(sign, times))
+            .collect()
     }
 
     /// An address as it is to be seen, without what all addresses begin with.
@@ -108,8 +122,14 @@ impl World<'_> {
             });
         }
         let common = common.filter(|_| differ).unwrap_or_default();
-        let common = common.rfind(':').map_or("", |at| common[..at].trim_end_matches(':'));
-        if common.len() < PREFIX { String::new() } else { common.to_owned() }
+        let common = common
+            .rfind(':')
+            .map_or("", |at| common[..at].trim_end_matches(':'));
+        if common.len() < PREFIX {
+            String::new()
+        } else {
+            common.to_owned()
+        }
     }
 
     pub(super) fn span(&self, text: impl Into<Cow<'static, str>>, tone: Tone) -> Span<'static> {
@@ -121,7 +141,11 @@ impl World<'_> {
     }
 
     /// A value, where there is one, in words.
-    pub(super) fn maybe<T>(&self, value: Option<T>, cell: impl FnOnce(T) -> Cell<'static>) -> String {
+    pub(super) fn maybe<T>(
+        &self,
+        value: Option<T>,
+        cell: impl FnOnce(T) -> Cell<'static>,
+    ) -> String {
         self.words.cell(value.map_or(Cell::None, cell))
     }
 }

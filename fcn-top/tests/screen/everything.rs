@@ -4,11 +4,9 @@ use super::sample::{empty, incast};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, InterfaceRecord, QpRecord};
-use fcn_top::view::{App, Options, Tab};
-use fcn_top::tables::{
-    Detail, Details, PastPacket, Tables, Traffic, TrafficStep, WantedDetails,
-};
+use fcn_top::tables::{Detail, Details, PastPacket, Tables, Traffic, TrafficStep, WantedDetails};
 use fcn_top::text::Words;
+use fcn_top::view::{App, Options, Tab};
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -132,8 +130,16 @@ fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
             step: detail.step,
             steps: vec![TrafficStep::default(); detail.data.len()],
         },
-        rows: wanted.rows.iter().map(|row| (*row, detail.clone())).collect(),
-        points: wanted.points.iter().map(|who| (*who, detail.clone())).collect(),
+        rows: wanted
+            .rows
+            .iter()
+            .map(|row| (*row, detail.clone()))
+            .collect(),
+        points: wanted
+            .points
+            .iter()
+            .map(|who| (*who, detail.clone()))
+            .collect(),
         packets: at.iter().map(packet).collect(),
     }
 }
@@ -210,8 +216,8 @@ fn every_size_can_be_drawn() {
         app.update(incast(3));
         for keys in ["", "?", "s", "c", "/"] {
             super::typed(&mut app, keys);
-            for width in (0..130).step_by(7) {
-                for height in (0..45).step_by(3) {
+            for width in (0..180).step_by(19) {
+                for height in (0..50).step_by(7) {
                     let _ = super::picture(&mut app, width, height);
                 }
             }

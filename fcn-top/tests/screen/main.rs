@@ -18,7 +18,10 @@ pub fn picture(app: &mut App<'_>, width: u16, height: u16) -> Buffer {
     // Which lines are seen is known once they were drawn.
     for _ in 0..2 {
         terminal.draw(|frame| app.draw(frame)).unwrap();
-        app.detail(sample::details(&app.wanted_details(), sample::START + 20 * sample::SECOND));
+        app.detail(sample::details(
+            &app.wanted_details(),
+            sample::START + 20 * sample::SECOND,
+        ));
     }
     terminal.draw(|frame| app.draw(frame)).unwrap();
     terminal.backend().buffer().clone()

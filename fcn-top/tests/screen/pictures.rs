@@ -3,9 +3,9 @@
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
 use crossterm::event::KeyCode;
-use fcn_top::view::{App, Options, Tab};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
+use fcn_top::view::{App, Options, Tab};
 use insta::assert_snapshot;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn on(view: Tab, words: &Words) -> App<'_> {
 /// A screen that has been looking at an incast for three seconds.
 fn busy(view: Tab, words: &Words) -> App<'_> {
     let mut app = on(view, words);
-    for second in 20..23 {
+    for second in 18..21 {
         app.update(incast(second));
     }
     app
@@ -116,7 +116,7 @@ fn states() {
         as_committed("told-by", &mut app, size);
 
         let mut app = busy(Tab::Interfaces, &words);
-        app.update(lossy(23));
+        app.update(lossy(21));
         as_committed("drops", &mut app, size);
     }
 }

@@ -412,8 +412,16 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             step: course.step,
             steps: steps.collect(),
         },
-        rows: wanted.rows.iter().map(|row| (*row, course.clone())).collect(),
-        points: wanted.points.iter().map(|who| (*who, course.clone())).collect(),
+        rows: wanted
+            .rows
+            .iter()
+            .map(|row| (*row, course.clone()))
+            .collect(),
+        points: wanted
+            .points
+            .iter()
+            .map(|who| (*who, course.clone()))
+            .collect(),
         packets: wanted.packets.map_or_else(Vec::new, |_| packets.collect()),
     }
 }
