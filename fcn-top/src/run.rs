@@ -50,7 +50,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     } else {
         Preferences::load(cli.config.config.as_deref())?
     };
-    if cli.input.iface.is_empty() && cli.input.read.is_none() {
+    let is_file = cli.input.read.is_some() || cli.input.demo;
+    if cli.input.iface.is_empty() && !is_file {
         return Err(inputs::nothing());
     }
     // What is asked for on the command line alone decides about intervals.
@@ -79,7 +80,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
     let over = Arc::new(AtomicBool::new(false));
     // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
-    let (inputs, interrupted) = if cli.input.read.is_some() {
+    let (inputs, interrupted) = if is_file {
         let interrupted = (console.catch_interrupt)()?;
         let stops = [Arc::clone(&interrupted), Arc::clone(&over)];
         (inputs::file(&cli, &preferences, &stops)?, interrupted)

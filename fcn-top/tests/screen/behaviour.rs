@@ -339,6 +339,7 @@ fn enter_opens_and_escape_goes_back() {
     let (x, y) = place(&mut app, "1 QPs");
     click(&mut app, x, y);
     app.update(incast(20));
+    let _ = seen(&mut app);
     click(&mut app, 3, 10);
     assert_eq!(chosen(&mut app).unwrap().0, 10);
     click(&mut app, 3, 10);
