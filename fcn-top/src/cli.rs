@@ -66,7 +66,7 @@ pub struct Input {
     /// Read this capture: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
-    /// Play a built-in capture: a simulated incast, slowed down a hundred times; takes no rights, interface or file
+    /// Play a built-in capture: a simulated incast, slowed down ten times; takes no rights, interface or file
     #[arg(long)]
     pub demo: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times

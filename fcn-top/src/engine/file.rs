@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// How long a paced input sleeps at most before it looks around.
 const NAP: Duration = Duration::from_millis(50);
-/// A capture to look at the screen with: what `demo/demo.toml` makes of the generator, its times stretched a hundredfold.
+/// A capture to look at the screen with: what `demo/demo.toml` makes of the generator, its times stretched tenfold.
 const DEMO: &[u8] = include_bytes!("../../demo/demo.pcapng.gz");
 /// What is said of the state of an interface of a file that is read.
 const FILE: &str = "file";

@@ -21,8 +21,8 @@ use ratatui::widgets::Paragraph;
 const LONGEST: u64 = 120 * SECOND;
 /// The shortest.
 const SHORTEST: u64 = 10_000;
-/// Data before and after a notification is compared over this time.
-const AROUND: u64 = 1_000_000;
+/// Data before and after a notification is told of this part of the time shown.
+const PART: u64 = 16;
 
 /// The view.
 #[derive(Debug, Default)]
@@ -164,38 +164,29 @@ impl Flow {
         let mark = self.mark?;
         let times = Self::notifications(series, packets);
         let place = times.iter().position(|at| *at == mark)?;
-        let octets = |from: u64, to: u64| -> u64 {
-            let within = packets
+        let (from, to) = self.window(series, packets, world);
+        let span = ((to - from) / PART).max(1);
+        let rate = |from: u64, to: u64| {
+            let within = |packet: &&PastPacket| !packet.notifies && (from..to).contains(&packet.at);
+            let octets = packets
                 .iter()
-                .filter(|packet| !packet.notifies && (from..to).contains(&packet.at));
-            within.map(|packet| u64::from(packet.octets)).sum()
+                .filter(within)
+                .map(|packet| f64::from(packet.octets));
+            let bits = octets.sum::<f64>() * 8e9 / span as f64;
+            world.words.cell(Cell::Bits(bits))
         };
-        let rate = |octets: u64| {
-            world
-                .words
-                .cell(Cell::Bits(octets as f64 * 8e9 / AROUND as f64))
-        };
-        let kept = packets
-            .first()
-            .is_some_and(|first| first.at <= mark.saturating_sub(AROUND));
-        let around = if kept {
-            let (before, after) = (
-                octets(mark.saturating_sub(AROUND), mark),
-                octets(mark, mark.saturating_add(AROUND)),
-            );
-            format!(
-                ": data {} in the millisecond before, {} in the one after",
-                rate(before),
-                rate(after)
-            )
+        let (before, after) = (mark.saturating_sub(span), mark.saturating_add(span));
+        let around = if packets.first().is_some_and(|first| first.at <= before) {
+            let span = world.words.cell(Cell::Span(span));
+            let (before, after) = (rate(before, mark), rate(mark, after));
+            format!(": data {before} in the {span} before, {after} in those after")
         } else {
             String::new()
         };
+        let (place, of) = (place + 1, times.len());
+        let at = world.words.clock(mark, 9);
         Some(format!(
-            "Notification {} of the last {} at {}{around}",
-            place + 1,
-            times.len(),
-            world.words.clock(mark, 9)
+            "Notification {place} of the last {of} at {at}{around}"
         ))
     }
 

@@ -112,3 +112,32 @@ fn svg(buffer: &Buffer) -> String {
     }
     svg + "</svg>\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::{Style, Stylize};
+
+    #[test]
+    fn text_and_svg_have_what_the_screen_has() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 2));
+        buffer.set_string(0, 0, "a<b & c", Style::new().red().bold());
+        buffer.set_string(2, 1, "→ █", Style::new().reversed());
+        assert_eq!(text(&buffer), "a<b & c\n  → █\n");
+        let svg = svg(&buffer);
+        assert!(svg.contains(
+            "fill=\"#cd3131\" font-weight=\"bold\" xml:space=\"preserve\">a&lt;b &amp; c<"
+        ));
+        assert!(svg.contains("fill=\"#1e1e1e\" xml:space=\"preserve\">→ █<"));
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("screen.txt");
+        assert_eq!(write(&buffer, &to), Ok(2));
+        assert_eq!(std::fs::read_to_string(&to).unwrap(), text(&buffer));
+        assert!(
+            write(&buffer, &to)
+                .unwrap_err()
+                .contains("choose another name")
+        );
+    }
+}

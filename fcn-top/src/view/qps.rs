@@ -252,14 +252,14 @@ impl Entry for Row {
                 words.cell(Cell::Rate(record.rate_peak))
             ),
             "flow" => match record.gap_p50 {
-                Some(gap) => format!("every {} (median)", words.cell(Cell::Span(gap))),
+                Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
                 None => format!("last {}", words.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
                 (_, Some(Resolved::Acks)) => "by ACKs",
-                (Some(QpSide::Receiver), _) => "receiver's",
-                (Some(QpSide::Sender), _) => "sender's",
+                (Some(QpSide::Receiver), _) => "receiver",
+                (Some(QpSide::Sender), _) => "sender",
                 _ => "",
             }
             .to_owned(),

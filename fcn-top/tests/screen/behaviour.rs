@@ -506,3 +506,71 @@ fn help_is_everywhere_and_scrolls() {
         assert_eq!(app.effects(), [Effect::Quit]);
     }
 }
+
+#[test]
+fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("20.0 s"));
+    let bar = |app: &mut App<'_>, what: &str| -> String {
+        let seen = seen(app);
+        let line = seen.lines().find(|line| line.starts_with(what));
+        line.unwrap_or_else(|| panic!("no {what} in\n{seen}"))
+            .to_owned()
+    };
+    assert!(bar(&mut app, "Notifications  most").contains("from single packets"));
+    press(&mut app, KeyCode::Left);
+    assert!(bar(&mut app, "Notification 100 of the last 100 at").contains("08:15:19.800"));
+    press(&mut app, KeyCode::Left);
+    assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
+    typed(&mut app, "+++++");
+    // Each is a column of its own now, and the one looked at stands in the middle.
+    let picture = seen(&mut app);
+    let mark = picture
+        .lines()
+        .find(|line| line.contains('▲') && !line.contains("by"));
+    let place = mark.and_then(|line| line.chars().position(|c| c == '▲'));
+    assert!(place.is_some_and(|at| (50..70).contains(&at)), "{picture}");
+    assert!(picture.contains("625 ms"), "{picture}");
+    press(&mut app, KeyCode::Right);
+    assert!(seen(&mut app).contains("Notification 100 of the last 100 at"));
+    // Another row begins anew.
+    press(&mut app, KeyCode::Down);
+    app.update(incast(20));
+    assert!(!seen(&mut app).contains("of the last 100 at"));
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let words = Words::default();
+    for view in Tab::ALL {
+        for keys in ["", "?", "c", "j"] {
+            let options = Options {
+                view,
+                ascii: true,
+                ..Options::default()
+            };
+            let mut app = App::new(&options, &words);
+            app.update(incast(20));
+            typed(&mut app, keys);
+            let seen = seen(&mut app);
+            assert!(seen.is_ascii(), "{seen}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_and_a_pause_are_asked_for() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "P");
+    assert!(seen(&mut app).contains("fcn-top-qps.svg"));
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(
+        app.effects(),
+        [Effect::Picture(PathBuf::from("fcn-top-qps.svg"))]
+    );
+    app.key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
+    assert_eq!(app.effects(), [Effect::Suspend]);
+}
