@@ -184,7 +184,7 @@ mod tests {
     fn a_packet_longer_than_the_room_is_kept_alone() {
         let mut keeper = Keeper::new(100);
         let long = vec![7; 200_000];
-        keeper.keep(&packet(1, &[1; 60]), None, None);
+        keeper.keep(&packet(1, &[1; 60]), &Observed::default());
         keeper.keep(&packet(2, &long), &Observed::default());
         keeper.keep(&packet(3, &long), &Observed::default());
         let kept: Vec<u64> = keeper.packets().map(|(kept, _)| kept.at).collect();
@@ -195,7 +195,7 @@ mod tests {
     fn all_packets_stay_while_there_is_room() {
         let mut keeper = Keeper::new(64 << 20);
         for at in 0..10_000 {
-            keeper.keep(&packet(at, &[0; 100]), None, None);
+            keeper.keep(&packet(at, &[0; 100]), &Observed::default());
         }
         assert_eq!((keeper.packets().count(), keeper.gone()), (10_000, 0));
     }

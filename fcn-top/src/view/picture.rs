@@ -117,7 +117,7 @@ fn svg(buffer: &Buffer) -> String {
 mod tests {
     use super::*;
     use ratatui::layout::Rect;
-    use ratatui::style::{Style, Stylize};
+    use ratatui::style::Style;
 
     #[test]
     fn text_and_svg_have_what_the_screen_has() {
