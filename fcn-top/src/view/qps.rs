@@ -246,11 +246,7 @@ impl Entry for Row {
         let record = &self.1;
         let words = world.words;
         match column.id {
-            "rate_1s" => words.cell(Cell::Count(record.total)),
-            "trend" => format!(
-                "in all; peak {}/s",
-                words.cell(Cell::Rate(record.rate_peak))
-            ),
+            "trend" => format!("{} in all", words.cell(Cell::Count(record.total))),
             "flow" => match record.gap_p50 {
                 Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
                 None => format!("last {}", words.clock(record.last_seen, 3)),
