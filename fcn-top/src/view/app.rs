@@ -339,7 +339,7 @@ impl<'a> App<'a> {
     pub fn mouse(&mut self, event: MouseEvent) {
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => {
-                self.clicked(self.hits.at(event.column, event.row))
+                self.clicked(self.hits.at(event.column, event.row));
             }
             MouseEventKind::ScrollUp => self.wheel(-NOTCH),
             MouseEventKind::ScrollDown => self.wheel(NOTCH),
@@ -436,7 +436,7 @@ impl<'a> App<'a> {
                 self.prompt = Some(Prompt::new(
                     Asked::Picture,
                     format!("fcn-top-{}.svg", self.tab.id()),
-                ))
+                ));
             }
             Command::Enter => return self.enter(),
             Command::Escape => self.escape(),

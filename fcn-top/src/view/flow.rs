@@ -394,7 +394,7 @@ impl View for Flow {
         }
         match world.details.rows.get(&row) {
             Some(series) if graphs.height >= 5 && graphs.width >= 8 => {
-                self.graphs((series, record), place.frame, graphs, world)
+                self.graphs((series, record), place.frame, graphs, world);
             }
             Some(_) => {}
             None => say(

@@ -107,7 +107,7 @@ fn draw_tabs(tab: Tab, frame: &mut Frame<'_>, area: Rect, world: &World<'_>, hit
         .map(|view| fit::width(view.title()) + 4)
         .sum();
     let mode_width = fit::width(&mode);
-    let long = names + mode_width + 1 <= area.width;
+    let long = names + mode_width < area.width;
     let mut x = area.x;
     for (number, view) in (1..).zip(Tab::ALL) {
         let text = if long || view == tab {

@@ -217,7 +217,7 @@ impl Overlay {
     pub(super) fn go(&mut self, how: Move) {
         match &mut self.what {
             What::Columns(picker) => {
-                picker.at = moved(picker.at, how, self.page, picker.items.len())
+                picker.at = moved(picker.at, how, self.page, picker.items.len());
             }
             _ => {
                 self.top = moved(
@@ -225,7 +225,7 @@ impl Overlay {
                     how,
                     self.page,
                     (self.lines + 1).saturating_sub(self.page),
-                )
+                );
             }
         }
     }

@@ -216,8 +216,8 @@ fn every_size_can_be_drawn() {
         app.update(incast(3));
         for keys in ["", "?", "s", "c", "/"] {
             super::typed(&mut app, keys);
-            for width in (0..180).step_by(19) {
-                for height in (0..50).step_by(7) {
+            for width in (0..180).step_by(29) {
+                for height in (0..50).step_by(9) {
                     let _ = super::picture(&mut app, width, height);
                 }
             }
