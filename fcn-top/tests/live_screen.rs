@@ -311,7 +311,7 @@ fn keys_do_what_help_says_while_packets_come() {
     screen.press_for("2", &["notifiers  by", "the flows it slows"]);
     screen.press_for("3", &["Notified by", &format!("QP {name} at the sender")]);
     screen.press_for("4", &["No IOAM trace"]);
-    screen.press_for("5", &["rules or events  by"]);
+    screen.press_for("5", &["by severity"]);
     let text = screen.press_for("6", &["1 interface", "QP rows"]);
     let line = text.lines().find(|line| line.starts_with("far "));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();

@@ -77,7 +77,7 @@ impl Record for RuleRecord {
 }
 
 pub(super) static RULES: Schema = Schema {
-    lines: "rule or event",
+    lines: "rule",
     columns: RuleRecord::COLUMNS,
     extra: &[],
     titles: &[],
