@@ -2,9 +2,9 @@
 
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
-use fcn_top::screen::{App, Options};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
+use fcn_top::view::{App, Options};
 use fcn_wire::{Kind, Origin};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -17,7 +17,7 @@ use std::time::Duration;
     version,
     after_help = EXIT_CODES,
     after_long_help = EXAMPLES,
-    group(ArgGroup::new("input").args(["iface", "read"])),
+    group(ArgGroup::new("input").args(["iface", "read", "demo"])),
     group(ArgGroup::new("mode").args(["json", "jsonl", "csv", "report"])),
 )]
 pub struct Cli {
@@ -66,6 +66,9 @@ pub struct Input {
     /// Read this capture: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub read: Option<PathBuf>,
+    /// Play a built-in capture: a simulated incast, slowed down ten times; takes no rights, interface or file
+    #[arg(long)]
+    pub demo: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given several times
     #[arg(
         long,
@@ -194,6 +197,7 @@ mod tests {
     fn wrong_options_are_refused() {
         for words in [
             "fcn-top -i a -r b",
+            "fcn-top -r a --demo",
             "fcn-top -i a --pace real",
             "fcn-top -i a --interface 1",
             "fcn-top -r a --json --csv",

@@ -201,7 +201,6 @@ impl Printer {
                 points: true,
                 hops: true,
                 events: true,
-                detail: None,
             })
         };
         let (selection, words) = (&self.selection, &self.words);

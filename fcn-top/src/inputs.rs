@@ -97,6 +97,9 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
 /// # Errors
 /// It cannot be read.
 pub fn file(cli: &Cli, preferences: &Preferences, stops: &[Arc<AtomicBool>]) -> Result<Inputs> {
+    if cli.input.demo {
+        return Ok(Inputs::File(Box::new(FileInput::demo(stops)?)));
+    }
     let Some(path) = &cli.input.read else {
         return Err(nothing());
     };

@@ -1,7 +1,7 @@
 //! Who is told to slow down, by whom, how often, and does it obey: RoCEv2 congestion notifications as they pass.
 //!
 //! `engine/` takes packets in from interfaces and captures, and feeds the `monitor`, which knows nothing of where they come
-//! from. What it has seen comes out as `tables` of `record`s, which `screen/` shows and `output/` prints; `text` and
+//! from. What it has seen comes out as `tables` of `record`s, which `view/` shows and `output/` prints; `text` and
 //! `names` have the words, `filter` and `order` choose. `run.rs` joins all that.
 #![forbid(unsafe_code)]
 
@@ -20,9 +20,9 @@ pub mod packet;
 pub mod record;
 pub mod run;
 pub mod running;
-pub mod screen;
 mod setup;
 pub mod tables;
+pub mod view;
 #[cfg(test)]
 mod tests {
     pub(crate) mod sample;

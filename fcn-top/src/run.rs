@@ -14,11 +14,11 @@ use crate::output::report::Header;
 use crate::output::table;
 use crate::record::PASSED;
 use crate::running::feed;
-use crate::screen::{self, View, Writing};
 use crate::setup::{self, Printing, Way};
 use crate::tables::{Wanted, Watched};
 use crate::text::Words;
 use crate::useless;
+use crate::view::{self, Tab, Writing};
 use clap::Parser;
 use fcn_tool::console::{Console, conclude, say, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
@@ -51,7 +51,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     } else {
         Preferences::load(cli.config.config.as_deref())?
     };
-    if cli.input.iface.is_empty() && cli.input.read.is_none() {
+    let is_file = cli.input.read.is_some() || cli.input.demo;
+    if cli.input.iface.is_empty() && !is_file {
         return Err(inputs::nothing());
     }
     // What is asked for on the command line alone decides about intervals.
@@ -60,7 +61,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let options = setup::screen(&cli, &preferences, way)?;
-    let selection = if way == Way::Screen && options.view != View::Qps {
+    let selection = if way == Way::Screen && options.view != Tab::Qps {
         // Order and filter are those of another table then, and checked already.
         Selection::default()
     } else {
@@ -80,7 +81,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
     let over = Arc::new(AtomicBool::new(false));
     // Threads started before would keep their privileges: whoever catches Ctrl-C is one.
-    let (inputs, interrupted) = if cli.input.read.is_some() {
+    let (inputs, interrupted) = if is_file {
         let interrupted = (console.catch_interrupt)()?;
         let stops = [Arc::clone(&interrupted), Arc::clone(&over)];
         (inputs::file(&cli, &preferences, &stops)?, interrupted)
@@ -134,7 +135,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         Way::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
                 let write = |writing: &Writing| table::write(writing, &words);
-                screen::run_with(&*engine, &options, &words, &interrupted, &write)
+                view::run_with(&*engine, &options, &words, &interrupted, &write)
             });
             shown?;
             // What an interface came to was on the screen; a capture that is not whole is told once more.

@@ -9,8 +9,8 @@ use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, Record};
-use crate::screen::{self, Options, View};
 use crate::text::Words;
+use crate::view::{self, Options, Tab};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
@@ -169,7 +169,7 @@ pub fn words(preferences: &Preferences) -> Words {
 /// What the configuration `file` says, without its order where that is of another table than the one that `cli` asks for
 /// in this way: who prefers an order of the points has not asked for one of the QPs.
 pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
-    let usual = View::default().id();
+    let usual = Tab::default().id();
     let its = file.view.as_deref().unwrap_or(usual);
     let shown = match way {
         Way::Screen => cli.preferences.view.as_deref().unwrap_or(its),
@@ -189,8 +189,8 @@ pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
 pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options> {
     let usual = Options::default();
     let view = preferences.view.as_deref().unwrap_or(usual.view.id());
-    let view = View::named(view).ok_or_else(|| {
-        let views: Vec<_> = View::ALL.iter().map(|view| view.id()).collect();
+    let view = Tab::named(view).ok_or_else(|| {
+        let views: Vec<_> = Tab::ALL.iter().map(|view| view.id()).collect();
         Failure::usage("--view")
             .and(format!("`{view}` is none"))
             .and(format!("there are: {}", views.join(", ")))
@@ -200,11 +200,11 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
     if way == Way::Screen {
         match view {
             // A flow is a row of the QPs.
-            View::Qps | View::Flow => table::<QpRecord>(view, &order, &filter),
-            View::Points => table::<PointRecord>(view, &order, &filter),
-            View::Paths => table::<HopRecord>(view, &order, &filter),
-            View::Events => table::<EventRecord>(view, &order, &filter),
-            View::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
+            Tab::Qps | Tab::Flow => table::<QpRecord>(view, &order, &filter),
+            Tab::Points => table::<PointRecord>(view, &order, &filter),
+            Tab::Paths => table::<HopRecord>(view, &order, &filter),
+            Tab::Events => table::<EventRecord>(view, &order, &filter),
+            Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
         }?;
     }
     Ok(Options {
@@ -213,21 +213,21 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
         order,
         filter,
         colours: match preferences.colours.unwrap_or_default() {
-            Colours::Auto => screen::Colours::Auto,
-            Colours::Dark => screen::Colours::Dark,
-            Colours::Light => screen::Colours::Light,
-            Colours::None => screen::Colours::None,
+            Colours::Auto => view::Colours::Auto,
+            Colours::Dark => view::Colours::Dark,
+            Colours::Light => view::Colours::Light,
+            Colours::None => view::Colours::None,
         },
         ..usual
     })
 }
 
 /// Whether the table of `view` can be had in that order and with that filter, where they are not empty.
-fn table<R: Record>(view: View, order: &str, filter: &str) -> Result {
+fn table<R: Record>(view: Tab, order: &str, filter: &str) -> Result {
     let wrong = |option: &str, error: String| {
         let columns: Vec<_> = R::COLUMNS.iter().map(|column| column.id).collect();
         let mut failure = Failure::usage(option).and(error.clone());
-        if view != View::Qps && !error.contains(columns.join(", ").as_str()) {
+        if view != Tab::Qps && !error.contains(columns.join(", ").as_str()) {
             failure = failure.and(format!(
                 "the view `{}` has the columns {}",
                 view.id(),

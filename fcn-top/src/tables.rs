@@ -3,8 +3,9 @@
 use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
-use fcn_wire::Kind;
+use fcn_wire::{Kind, Origin};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -60,7 +61,7 @@ impl Totals {
     }
 }
 
-/// One row over time.
+/// One row, or one notifier, over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
     /// Start of the first step, in nanoseconds since the epoch.
@@ -75,6 +76,69 @@ pub struct Detail {
     pub data: Vec<f32>,
     /// Who notified, and how often: at most four.
     pub notifiers: Vec<(IpAddr, u64)>,
+}
+
+/// What passed in a step of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficStep {
+    /// Notifications by kind, in the order of [`Kind::ALL`].
+    pub notifications: [u32; Kind::ALL.len()],
+    /// RoCEv2 data packets.
+    pub data: u32,
+    /// Of them marked CE.
+    pub ce: u32,
+    /// Octets of their IP packets.
+    pub octets: u64,
+}
+
+/// All traffic over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Start of the first step, in nanoseconds since the epoch.
+    pub start: u64,
+    /// Length of a step, in nanoseconds.
+    pub step: u64,
+    /// The steps, up to now.
+    pub steps: Vec<TrafficStep>,
+}
+
+/// A packet behind a row that is still kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastPacket {
+    /// When it was captured, in nanoseconds since the epoch.
+    pub at: u64,
+    /// Octets on the wire.
+    pub octets: u32,
+    /// Whether it is a notification, and not data.
+    pub notifies: bool,
+    /// Whether it is marked CE.
+    pub ce: bool,
+    /// Whether its PSN is not behind that of the flow's packet before.
+    pub back: bool,
+}
+
+/// Which courses over time are wanted; that of all traffic always comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedDetails {
+    /// Those of these rows.
+    pub rows: Vec<RowId>,
+    /// Those of these notifiers.
+    pub points: Vec<(IpAddr, Origin)>,
+    /// The packets kept of this row.
+    pub packets: Option<RowId>,
+}
+
+/// Courses over time.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// Of all traffic.
+    pub traffic: Traffic,
+    /// Of rows; those that have had to go are missing.
+    pub rows: HashMap<RowId, Detail>,
+    /// Of notifiers.
+    pub points: HashMap<(IpAddr, Origin), Detail>,
+    /// The packets kept of a row and of the flow that it is about, the oldest first.
+    pub packets: Vec<PastPacket>,
 }
 
 /// Packets dropped by the kernel and by an interface, or by all of them, where that is known.
@@ -104,8 +168,6 @@ pub struct Tables {
     /// How often each rule was found broken, by its identifier, since the beginning and whatever the log has forgotten;
     /// rules that were not are left out.
     pub rules: Vec<(&'static str, u64)>,
-    /// One row over time.
-    pub detail: Option<Detail>,
 }
 
 impl Tables {
@@ -138,14 +200,15 @@ pub struct Wanted {
     pub hops: bool,
     /// The log.
     pub events: bool,
-    /// One row, and how it went.
-    pub detail: Option<RowId>,
 }
 
 /// What a screen watches.
 pub trait Watched {
     /// The tables as they are now.
     fn tables(&self, wanted: Wanted) -> Tables;
+
+    /// Courses over time as they are now.
+    fn details(&self, wanted: &WantedDetails) -> Details;
 
     /// Writes the packets kept that stand behind a row (its notifications and its flow's data) into a new pcapng file;
     /// returns how many, and how many packets of whatever row had left before.

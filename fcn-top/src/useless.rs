@@ -25,7 +25,7 @@ pub fn refuse(cli: &Cli, way: Way) -> Result {
             Way::Headless(Printing::Json | Printing::Csv | Printing::Report)
         );
     // Whether there is what an option acts on, and what that is.
-    let capture = (cli.input.read.is_none(), "capturing on an interface");
+    let capture = (!cli.input.iface.is_empty(), "capturing on an interface");
     let screen = (is_screen, "a screen");
     let packets = (is_screen || exports, "a screen, or --export");
     let intervals = (has_intervals, "--jsonl, or --csv");

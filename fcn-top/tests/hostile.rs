@@ -71,7 +71,6 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
         points: true,
         hops: true,
         events: true,
-        detail: None,
     });
     let totals = tables.totals;
     let sorts = totals.notified()

@@ -14,9 +14,9 @@ use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::RowId;
 use fcn_top::running::feed;
-use fcn_top::screen::{Options, run};
-use fcn_top::tables::{Tables, Wanted, Watched};
+use fcn_top::tables::{Details, Tables, Wanted, WantedDetails, Watched};
 use fcn_top::text::Words;
+use fcn_top::view::{Options, run};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,11 +45,7 @@ const CASES: [Case; 3] = [
     ("drawing", &[], "101", SAID),
     (
         "key",
-        &[
-            ("2 rows", "Enter"),
-            ("row 1", "x"),
-            ("fcn-top-qp-", "Enter"),
-        ],
+        &[("2 QPs", "Enter"), ("row 1", "x"), ("fcn-top-qp-", "Enter")],
         "101",
         SAID,
     ),
@@ -86,6 +82,10 @@ impl Watched for Fragile<'_> {
         let shown = self.shown.fetch_add(1, Ordering::Relaxed);
         assert!(shown < SHOWN || self.what != "drawing", "{SAID}");
         self.engine.tables(wanted)
+    }
+
+    fn details(&self, wanted: &WantedDetails) -> Details {
+        self.engine.details(wanted)
     }
 
     fn export(&self, _: RowId, _: &Path) -> core::result::Result<(u64, u64), String> {

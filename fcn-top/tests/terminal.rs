@@ -118,7 +118,7 @@ fn it_is_drawn_anew_and_left() {
     screen.shows("No IOAM trace");
     screen.output(&["resize-window", "-x", "90", "-y", "25"]);
     screen.output(&["send-keys", "1"]);
-    screen.shows("Notifier");
+    screen.shows("notified by");
     screen.output(&["send-keys", "q"]);
     screen.ends();
 }

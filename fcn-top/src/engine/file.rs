@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// How long a paced input sleeps at most before it looks around.
 const NAP: Duration = Duration::from_millis(50);
+/// A capture to look at the screen with: what `demo/demo.toml` makes of the generator, its times stretched tenfold.
+const DEMO: &[u8] = include_bytes!("../../demo/demo.pcapng.gz");
 /// What is said of the state of an interface of a file that is read.
 const FILE: &str = "file";
 /// Which packets of a file are wanted, and when.
@@ -177,9 +179,34 @@ impl FileInput {
         {
             return Err(unknown_link(reader.name(), only.link_number));
         }
-        Ok(Self {
+        let path = (regular && !is_stdin).then(|| path.to_path_buf());
+        Ok(Self::of(reader, path, regular, choice, stops))
+    }
+
+    /// The built-in capture, at its own pace.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn demo(stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
+        let reader = CaptureReader::from(DEMO, "the built-in capture")
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let choice = Choice {
+            pace: Some(1.0),
+            ..Choice::default()
+        };
+        Ok(Self::of(reader, None, true, choice, stops))
+    }
+
+    fn of(
+        reader: CaptureReader<'static>,
+        path: Option<PathBuf>,
+        regular: bool,
+        choice: Choice,
+        stops: &[Arc<AtomicBool>],
+    ) -> Self {
+        Self {
             reader,
-            path: (regular && !is_stdin).then(|| path.to_path_buf()),
+            path,
             regular,
             stops: stops.to_vec(),
             fate: Fate {
@@ -191,7 +218,7 @@ impl FileInput {
                 clock: None,
                 mark: None,
             },
-        })
+        }
     }
 
     /// Takes in the packets that come next, `most` at most, each as soon as its time has come; `None`: there are no more, or

@@ -3,6 +3,7 @@
 //!
 //! They stand in pieces of a sixteenth of the room, and leave piece by piece, so that keeping a packet is a copy.
 
+use crate::monitor::Observed;
 use crate::packet::Packet;
 use crate::record::RowId;
 use fcn_observe::FlowKey;
@@ -25,6 +26,12 @@ pub struct Kept {
     pub row: Option<RowId>,
     /// The flow that it is data of.
     pub flow: Option<FlowKey>,
+    /// Whether it was seen before, at another place.
+    pub copy: bool,
+    /// Whether it is marked CE.
+    pub ce: bool,
+    /// Whether its PSN is not behind that of the packet before.
+    pub back: bool,
     start: u32,
     len: u32,
 }
@@ -83,8 +90,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps a packet that is a notification of `row`, data of `flow`, or both.
-    pub fn keep(&mut self, packet: &Packet<'_>, row: Option<RowId>, flow: Option<FlowKey>) {
+    /// Keeps a packet that is about a row, a flow, or both.
+    pub fn keep(&mut self, packet: &Packet<'_>, about: &Observed) {
         let len = packet.bytes.len();
         if self.pieces.back().is_none_or(|piece| !piece.has_room(len)) {
             self.full += self.pieces.back().map_or(0, Piece::size);
@@ -98,8 +105,11 @@ impl Keeper {
             at: packet.at,
             interface: packet.interface,
             wire_len: u32::try_from(packet.wire_len).unwrap_or(u32::MAX),
-            row,
-            flow,
+            row: about.row,
+            flow: about.flow,
+            copy: about.copy,
+            ce: about.ce,
+            back: about.back,
             start: piece.octets.len() as u32,
             len: len as u32,
         });
@@ -150,7 +160,8 @@ mod tests {
             let mut keeper = Keeper::new(room);
             let all: Vec<Vec<u8>> = lens.iter().enumerate().map(|(i, len)| vec![i as u8; *len]).collect();
             for (i, bytes) in all.iter().enumerate() {
-                keeper.keep(&packet(i as u64, bytes), Some(RowId(i as u64)), None);
+                let about = Observed { row: Some(RowId(i as u64)), ..Observed::default() };
+                keeper.keep(&packet(i as u64, bytes), &about);
                 let held: usize = keeper.packets().map(|(_, bytes)| bytes.len()).sum();
                 prop_assert!(held <= room + PIECE.0.max(room / 16));
             }
@@ -171,9 +182,9 @@ mod tests {
     fn a_packet_longer_than_the_room_is_kept_alone() {
         let mut keeper = Keeper::new(100);
         let long = vec![7; 200_000];
-        keeper.keep(&packet(1, &[1; 60]), None, None);
-        keeper.keep(&packet(2, &long), None, None);
-        keeper.keep(&packet(3, &long), None, None);
+        keeper.keep(&packet(1, &[1; 60]), &Observed::default());
+        keeper.keep(&packet(2, &long), &Observed::default());
+        keeper.keep(&packet(3, &long), &Observed::default());
         let kept: Vec<u64> = keeper.packets().map(|(kept, _)| kept.at).collect();
         assert_eq!((kept, keeper.gone()), (vec![3], 2));
     }
@@ -182,7 +193,7 @@ mod tests {
     fn all_packets_stay_while_there_is_room() {
         let mut keeper = Keeper::new(64 << 20);
         for at in 0..10_000 {
-            keeper.keep(&packet(at, &[0; 100]), None, None);
+            keeper.keep(&packet(at, &[0; 100]), &Observed::default());
         }
         assert_eq!((keeper.packets().count(), keeper.gone()), (10_000, 0));
     }

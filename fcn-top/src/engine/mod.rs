@@ -18,12 +18,12 @@ pub mod passed;
 pub mod privileges;
 mod stamps;
 
-use crate::monitor::Monitor;
 use crate::monitor::events::{LOST_BY_INTERFACE, LOST_BY_KERNEL};
+use crate::monitor::{Monitor, Observed};
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
-use crate::tables::{Dropped, Tables, Wanted, Watched};
+use crate::tables::{Details, Dropped, PastPacket, Tables, Wanted, WantedDetails, Watched};
 use export::{Chosen, Described};
 use fcn_observe::FlowKey;
 use fcn_tool::failure::Failure;
@@ -400,6 +400,29 @@ impl Watched for Engine {
         }
     }
 
+    fn details(&self, wanted: &WantedDetails) -> Details {
+        let guard = self.state.lock();
+        let mut details = guard.monitor.details(wanted);
+        if let (Some(row), Some(keeper)) = (wanted.packets, &guard.keeper) {
+            let flow = guard.monitor.flow_of_row(row);
+            let of_it = keeper.packets().map(|(kept, _)| kept).filter(|kept| {
+                !kept.copy
+                    && (kept.row == Some(row)
+                        || flow.is_some() && kept.flow == flow && kept.row.is_none())
+            });
+            details.packets = of_it
+                .map(|kept| PastPacket {
+                    at: kept.at,
+                    octets: kept.wire_len,
+                    notifies: kept.row.is_some(),
+                    ce: kept.ce,
+                    back: kept.back,
+                })
+                .collect();
+        }
+        details
+    }
+
     fn export(&self, row: RowId, to: &Path) -> Result<(u64, u64), String> {
         let rows = std::iter::once(row).collect();
         self.export_rows(&rows, to)
@@ -457,7 +480,11 @@ impl Taking<'_> {
             && (observed.row.is_some() || observed.flow.is_some())
         {
             let about = observed.row.and_then(|row| monitor.flow_of_row(row));
-            keeper.keep(packet, observed.row, observed.flow.or(about));
+            let about = Observed {
+                flow: observed.flow.or(about),
+                ..observed
+            };
+            keeper.keep(packet, &about);
         }
         if limits.count.is_some_and(|count| *taken >= count) {
             *enough = true;

@@ -8,7 +8,7 @@ mod changes;
 mod flow;
 mod steps;
 
-pub use flow::{Flow, PART};
+pub use flow::{Effect, Flow, PART};
 
 use fcn_observe::FlowKey;
 use fcn_observe::sightings::{Look, Place};
@@ -72,7 +72,7 @@ impl Flows {
     /// earlier than the flow's last one counts as seen with it.
     ///
     /// Returns the rule about [marks](fcn_observe::marks) that it shows broken.
-    pub fn data(&mut self, at: u64, data: &Data) -> Option<Rule> {
+    pub fn data(&mut self, at: u64, data: &Data) -> Effect {
         let pairs = &mut self.pairs;
         let mut new = false;
         let (slot, flow) = self.table.get_or_insert_evicting(
@@ -88,11 +88,11 @@ impl Flows {
                 }
             },
         );
-        let marked = flow.data(at, data);
+        let effect = flow.data(at, data);
         if new && let Some(pairs) = &mut self.pairs {
             pairs.link(slot, data.key.sender, data.key.receiver);
         }
-        marked
+        effect
     }
 
     /// Takes in that a notification about the flow was seen at `at`. Of a flow without data so far nothing is kept. Returns

@@ -27,7 +27,9 @@ pub use settings::{Limits, Settings};
 
 use crate::record::RowId;
 use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide};
-use crate::tables::{Detail, Dropped, Tables, Totals, Wanted};
+use crate::tables::{
+    Detail, Details, Dropped, Tables, Totals, Traffic, TrafficStep, Wanted, WantedDetails,
+};
 use events::Log;
 use fcn_observe::FlowKey;
 use fcn_observe::sightings::Sightings;
@@ -42,6 +44,7 @@ use reporter::Reporter;
 use resolve::Resolver;
 use row::Row;
 use rows::Rows;
+use series::{Series, Sum};
 use std::net::IpAddr;
 use windows::Windows;
 
@@ -56,6 +59,7 @@ pub struct Monitor {
     watched: Option<u64>,
     /// Notifications of all kinds.
     windows: Windows,
+    traffic: Series<TrafficStep>,
     totals: Totals,
     rows: Rows,
     notifiers: Notifiers,
@@ -83,6 +87,7 @@ impl Monitor {
             started: None,
             watched: None,
             windows: Windows::default(),
+            traffic: Series::new(),
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
             notifiers: Notifiers::new(limits.points),
@@ -181,7 +186,7 @@ impl Monitor {
         let (key, row) = self.rows.get(id)?;
         let flow = self.flow_of(key, row.told(key));
         let flow = flow.and_then(|flow| self.flows.get(&flow));
-        let none = series::Series::new();
+        let none = Series::new();
         let data = flow.map_or(&none, |flow| &flow.series);
         let (start, step, notifications, data) = row.series.side_by_side(data, self.now);
         let steps = |count: fn(&series::Bursts) -> u32| -> Vec<f32> {
@@ -207,6 +212,24 @@ impl Monitor {
                 .collect(),
             notifiers: row.notifiers().map(|n| (n.address, n.total)).collect(),
         })
+    }
+
+    /// Courses over time, but for the packets, which are kept elsewhere.
+    #[must_use]
+    pub fn details(&self, wanted: &WantedDetails) -> Details {
+        let (start, step, steps, _) = (self.traffic).side_by_side(&Series::<u32>::new(), self.now);
+        let rows = wanted.rows.iter();
+        let points = wanted.points.iter();
+        Details {
+            traffic: Traffic { start, step, steps },
+            rows: rows
+                .filter_map(|&row| Some((row, self.detail(row)?)))
+                .collect(),
+            points: points
+                .filter_map(|&who| Some((who, self.notifiers.detail(who, self.now)?)))
+                .collect(),
+            packets: Vec::new(),
+        }
     }
 
     /// Who notifies, in no particular order.
@@ -315,7 +338,6 @@ impl Monitor {
             interfaces: self.interfaces(),
             totals: self.totals(),
             rate_1s: self.windows.rate_1s(self.now, self.since()),
-            detail: wanted.detail.and_then(|row| self.detail(row)),
         }
     }
 
@@ -383,6 +405,19 @@ impl Monitor {
             record.evidence = Some(verdict.evidence);
         }
         record
+    }
+}
+
+impl Sum for TrafficStep {
+    #[inline]
+    fn and(mut self, other: Self) -> Self {
+        for (count, more) in self.notifications.iter_mut().zip(other.notifications) {
+            *count = count.saturating_add(more);
+        }
+        self.data = self.data.saturating_add(other.data);
+        self.ce = self.ce.saturating_add(other.ce);
+        self.octets = self.octets.saturating_add(other.octets);
+        self
     }
 }
 

@@ -1,7 +1,9 @@
 //! Who notifies: congestion points, and receivers, proxies and ingress PEs that send CNPs.
 
+use super::series::Series;
 use super::windows::Windows;
 use crate::record::PointRecord;
+use crate::tables::Detail;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
 use fcn_wire::{Gist, Kind, Origin};
@@ -17,6 +19,7 @@ pub struct Notifier {
     /// Whether the list of those who may notify has it; `None` where there is no list.
     pub trusted: Option<bool>,
     windows: Windows,
+    series: Series<u32>,
     kinds: [u64; Kind::ALL.len()],
     level_max: Option<u8>,
     queue_max: Option<u32>,
@@ -33,6 +36,7 @@ impl Notifier {
             origin,
             trusted,
             windows: Windows::default(),
+            series: Series::new(),
             kinds: [0; Kind::ALL.len()],
             level_max: None,
             queue_max: None,
@@ -47,6 +51,7 @@ impl Notifier {
     #[inline]
     pub fn count(&mut self, at: u64, notification: &Gist) {
         self.windows.add(at);
+        self.series.add(at, 1);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
@@ -150,6 +155,19 @@ impl Notifiers {
         notifiers.map(move |(_, notifier)| {
             let flows = aims.get(&(notifier.address, notifier.origin));
             notifier.record(now, since, flows.map_or(0, |flows| flows.len() as u64))
+        })
+    }
+
+    /// One notifier over time.
+    pub fn detail(&self, (address, origin): (IpAddr, Origin), now: u64) -> Option<Detail> {
+        let notifier = self.table.get(&key(address, origin))?;
+        let none = Series::<u32>::new();
+        let (start, step, counts, _) = notifier.series.side_by_side(&none, now);
+        Some(Detail {
+            start,
+            step,
+            notifications: counts.into_iter().map(|count| count as f32).collect(),
+            ..Detail::default()
         })
     }
 }

@@ -6,6 +6,7 @@ use super::interfaces::Sort;
 use super::reporter::About;
 use crate::packet::Packet;
 use crate::record::RowId;
+use crate::tables::TrafficStep;
 use fcn_observe::RowKey;
 use fcn_observe::broken::Broken;
 use fcn_observe::marks::Marks;
@@ -38,6 +39,14 @@ pub struct Observed {
     pub row: Option<RowId>,
     /// The flow whose data it is. What a notification is about, its row knows.
     pub flow: Option<FlowKey>,
+    /// Whether it is RoCEv2 data.
+    pub data: bool,
+    /// Whether it was seen before, at another place.
+    pub copy: bool,
+    /// Whether it is data that is marked CE.
+    pub ce: bool,
+    /// Whether it is data whose PSN is not behind that of the flow's packet before: sent again, or out of order.
+    pub back: bool,
 }
 
 impl Monitor {
@@ -196,6 +205,7 @@ impl Monitor {
             rows,
             notifiers,
             totals,
+            traffic,
             ..
         } = self;
         let (id, row) = rows.entry(key, notification);
@@ -205,7 +215,8 @@ impl Monitor {
         // Where interfaces are told apart, each has its own row, which counts what it has seen.
         let observed = Observed {
             row: Some(id),
-            flow: None,
+            copy: is_copy,
+            ..Observed::default()
         };
         if is_copy && row.total > 0 && !settings.per_interface {
             return observed;
@@ -257,9 +268,12 @@ impl Monitor {
             point.blame(number);
             totals.icrc_bad += u64::from(icrc_bad);
         }
+        let mut step = TrafficStep::default();
         if let Some(count) = totals.notifications.get_mut(kind as usize) {
             *count += 1;
+            step.notifications[kind as usize] = 1;
         }
+        traffic.add(at, step);
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
         }
@@ -340,7 +354,17 @@ impl Monitor {
             self.reporter.places_unclear(at);
         }
         self.totals.ce += u64::from(ce && earlier.is_none_or(|earlier| !earlier.ce));
-        let broken = self.flows.data(
+        if earlier.is_none() {
+            let step = TrafficStep {
+                data: 1,
+                ce: ce.into(),
+                octets: ip_octets,
+                ..TrafficStep::default()
+            };
+            self.traffic.add(at, step);
+        }
+        let psn = bth.map_or(0, |bth| bth.psn());
+        let effect = self.flows.data(
             at,
             &Data {
                 key,
@@ -348,12 +372,12 @@ impl Monitor {
                 several,
                 earlier,
                 ip_octets,
-                psn: bth.map_or(0, |bth| bth.psn()),
+                psn,
                 entropy: data.entropy(ip.flow_label),
                 able: access::lists(&self.settings.able, data.source),
             },
         );
-        if let Some(rule) = broken {
+        if let Some(rule) = effect.rule {
             // The octets with the ECN field.
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
@@ -370,6 +394,10 @@ impl Monitor {
         Observed {
             row: None,
             flow: Some(key),
+            data: true,
+            copy: earlier.is_some(),
+            ce,
+            back: effect.back,
         }
     }
 

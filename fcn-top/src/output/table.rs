@@ -3,8 +3,8 @@
 use crate::output::csv::fields;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
-use crate::screen::{Format, Records, Writing};
 use crate::text::Words;
+use crate::view::{Format, Records, Writing};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -76,8 +76,8 @@ fn table<R: Record>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::View;
     use crate::tests::sample;
+    use crate::view::Tab;
 
     #[test]
     fn every_table_is_written_as_json_and_csv() {
@@ -97,7 +97,7 @@ mod tests {
             for format in [Format::Json, Format::Csv] {
                 let writing = Writing {
                     format,
-                    view: View::Qps,
+                    view: Tab::Qps,
                     to: folder.path().join(format!("{number}.{format:?}")),
                     at: 7,
                     records: records.clone(),

@@ -187,7 +187,6 @@ pub(crate) fn tables() -> Tables {
             (Rule::FastCnpHopByHop.info().id, 1),
             (Rule::FastCnpRate.info().id, 1),
         ],
-        detail: None,
     }
 }
 

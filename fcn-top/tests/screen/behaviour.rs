@@ -5,9 +5,9 @@ use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::QpRecord;
 use fcn_top::record::RowId;
-use fcn_top::screen::{App, Effect, Format, Options, Records, View};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
+use fcn_top::view::{App, Effect, Format, Options, Records, Tab};
 use std::path::{Path, PathBuf};
 
 fn busy(words: &Words) -> App<'_> {
@@ -20,8 +20,10 @@ fn busy(words: &Words) -> App<'_> {
 fn lines(app: &mut App<'_>) -> Vec<String> {
     seen(app)
         .lines()
-        .skip(4)
+        .skip(8)
         .take_while(|line| !line.is_empty())
+        // Without what stands below each, where there is room.
+        .filter(|line| line.contains('→') || line.contains("label"))
         .map(str::to_owned)
         .collect()
 }
@@ -35,7 +37,7 @@ fn chosen(app: &mut App<'_>) -> Option<(u16, String)> {
             .modifier
             .contains(ratatui::style::Modifier::REVERSED)
     };
-    (4..39)
+    (8..39)
         .find(|&y| reversed(y))
         .map(|y| (y, text.lines().nth(y.into()).unwrap().to_owned()))
 }
@@ -45,9 +47,12 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
     let words = Words::default();
     let mut app = busy(&words);
     assert_eq!(chosen(&mut app), None);
-    typed(&mut app, "jjj");
+    typed(&mut app, "jjjj");
     let (y, line) = chosen(&mut app).unwrap();
-    let sender = line.split_whitespace().next().unwrap().to_owned();
+    let sender = line
+        .split_whitespace()
+        .find(|word| word.starts_with("10.0."));
+    let sender = sender.unwrap().to_owned();
     for round in 0..20u64 {
         let mut tables = incast(21 + round);
         change(&mut tables, |rows| {
@@ -58,16 +63,16 @@ fn a_chosen_row_stays_chosen_while_the_order_changes() {
         });
         app.update(tables);
         let (_, line) = chosen(&mut app).unwrap();
-        assert!(line.starts_with(&sender), "{line}");
+        assert!(line.contains(&sender), "{line}");
     }
     typed(&mut app, "r");
-    assert!(chosen(&mut app).unwrap().1.starts_with(&sender));
+    assert!(chosen(&mut app).unwrap().1.contains(&sender));
     // It leaves: what stands there now is chosen.
     let mut tables = incast(50);
     let gone = |record: &QpRecord| record.sender.is_some_and(|at| at.to_string() == sender);
     change(&mut tables, |rows| rows.retain(|(_, record)| !gone(record)));
     app.update(tables);
-    assert!(!chosen(&mut app).unwrap().1.starts_with(&sender));
+    assert!(!chosen(&mut app).unwrap().1.contains(&sender));
     press(&mut app, KeyCode::Esc);
     assert_eq!(chosen(&mut app), None);
     let _ = y;
@@ -94,7 +99,7 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     app.update(tables.clone());
     let _ = seen(&mut app);
     typed(&mut app, "jG");
-    assert!(seen(&mut app).contains("0x3e7 s"));
+    assert!(seen(&mut app).contains("0x3e7"));
     press(&mut app, KeyCode::PageUp);
     let (y, _) = chosen(&mut app).unwrap();
     assert!(y < 10);
@@ -114,31 +119,31 @@ fn the_chosen_row_stays_in_sight_and_the_wheel_leaves_it() {
     }
     assert_eq!(chosen(&mut app), None);
     typed(&mut app, "g");
-    assert_eq!(chosen(&mut app).unwrap().0, 4);
+    assert_eq!(chosen(&mut app).unwrap().0, 8);
     // It sinks to the bottom, and the screen goes with it.
     change(&mut tables, |rows| rows[0].1.rate_1s = Some(-1.0));
     app.update(tables);
-    assert_eq!(chosen(&mut app).unwrap().0, 38);
+    assert_eq!(chosen(&mut app).unwrap().0, 29);
 }
 
 #[test]
 fn sorting_by_keys_mouse_and_list() {
     let words = Words::default();
     let mut app = busy(&words);
-    assert!(seen(&mut app).contains("by 1 s ▼"));
+    assert!(seen(&mut app).contains("by notif/s ▼"));
     typed(&mut app, ">");
-    assert!(seen(&mut app).contains("by Total ▼"));
-    assert!(lines(&mut app)[0].contains("98,765"));
+    assert!(seen(&mut app).contains("by notif/s, 10 s ▼"));
+    assert!(lines(&mut app)[0].contains("→0x8a"));
     typed(&mut app, "r");
     assert!(
-        lines(&mut app)[0].contains("0x0beef f"),
+        lines(&mut app)[0].contains("0x1231"),
         "{:?}",
         lines(&mut app)
     );
-    let (x, y) = place(&mut app, "Sender");
+    let (x, y) = place(&mut app, "sender →");
     click(&mut app, x + 2, y);
     assert!(seen(&mut app).contains("by Sender ▲"));
-    assert!(lines(&mut app)[0].starts_with("10.0.1.10"));
+    assert!(lines(&mut app)[0].contains("10.0.1.10 →"));
     click(&mut app, x, y);
     assert!(seen(&mut app).contains("by Sender ▼"));
     typed(&mut app, "sG");
@@ -156,7 +161,7 @@ fn sorting_by_keys_mouse_and_list() {
         let _ = picture(&mut app, 80, 24);
     }
     assert_ne!(text(&picture(&mut app, 80, 24)), wide);
-    assert!(text(&picture(&mut app, 80, 24)).contains("Last▼"));
+    assert!(text(&picture(&mut app, 80, 24)).contains("▼findings"));
 }
 
 #[test]
@@ -184,7 +189,7 @@ fn a_filter_works_while_it_is_typed() {
     assert_eq!(lines(&mut app).len(), 13);
     typed(&mut app, "/nothing at all");
     press(&mut app, KeyCode::Enter);
-    assert!(seen(&mut app).contains("0 of 13 rows"));
+    assert!(seen(&mut app).contains("0 of 13 QPs"));
     press(&mut app, KeyCode::Esc);
     typed(&mut app, "/proxy");
     press(&mut app, KeyCode::Enter);
@@ -194,7 +199,7 @@ fn a_filter_works_while_it_is_typed() {
     app.update(incast(20));
     assert!(seen(&mut app).contains("4 notifiers"));
     typed(&mut app, "1");
-    assert!(seen(&mut app).contains("1 of 13 rows"));
+    assert!(seen(&mut app).contains("1 of 13 QPs"));
     press(&mut app, KeyCode::Esc);
     assert_eq!(lines(&mut app).len(), 13);
     app.paste("ignored");
@@ -220,7 +225,16 @@ fn a_pause_stands_still_and_says_how_long() {
     typed(&mut app, "1");
     assert!(app.wanted().first.is_some(), "few rows of now are wanted");
     typed(&mut app, " ");
-    assert_eq!(lines(&mut app), before);
+    // The rows that stood still serve until newer ones come; the time that graphs are over goes on.
+    let qps = |lines: &[String]| -> Vec<String> {
+        let qp = |line: &String| {
+            line.split_whitespace()
+                .find(|word| word.contains("0x"))
+                .map(str::to_owned)
+        };
+        lines.iter().filter_map(qp).collect()
+    };
+    assert_eq!(qps(&lines(&mut app)), qps(&before));
     assert!(app.wanted().qps && app.wanted().first.is_none());
     app.update(tables);
     assert_eq!(lines(&mut app).len(), 2);
@@ -235,7 +249,7 @@ fn it_goes_back_in_time() {
         let mut tables = incast(second);
         change(&mut tables, |rows| {
             rows.truncate(1);
-            rows[0].1.total = 5_000 + second;
+            rows[0].1.rate_1s = Some((5_000 + second) as f64);
         });
         app.update(tables);
     }
@@ -243,7 +257,7 @@ fn it_goes_back_in_time() {
     typed(&mut app, "[[[");
     assert!(lines(&mut app)[0].contains("5,196"), "{}", seen(&mut app));
     assert!(seen(&mut app).contains("FROZEN -3 s"));
-    press(&mut app, KeyCode::Home);
+    typed(&mut app, "(");
     assert!(lines(&mut app)[0].contains("5,080"));
     typed(&mut app, "}");
     assert!(lines(&mut app)[0].contains("5,090"));
@@ -252,7 +266,7 @@ fn it_goes_back_in_time() {
         app.update(incast(second));
     }
     assert!(lines(&mut app)[0].contains("5,090"));
-    press(&mut app, KeyCode::End);
+    typed(&mut app, ")");
     assert!(seen(&mut app).contains("LIVE"));
 }
 
@@ -262,13 +276,17 @@ fn what_is_wanted_is_what_is_shown() {
     let mut app = busy(&words);
     let wanted = app.wanted();
     assert!(
-        wanted.qps && !wanted.points && !wanted.hops && !wanted.events && wanted.detail.is_none()
+        wanted.qps
+            && !wanted.points
+            && !wanted.hops
+            && !wanted.events
+            && app.wanted_details().packets.is_none()
     );
     typed(&mut app, "5");
     assert!(app.wanted().events && !app.wanted().qps);
     typed(&mut app, "1");
     press(&mut app, KeyCode::Enter);
-    assert!(app.wanted().qps && app.wanted().detail == Some(RowId(9)));
+    assert!(app.wanted().qps && app.wanted_details().packets == Some(RowId(9)));
     // Once a second all of it, to be remembered.
     app.update(Tables {
         now: START + 20 * SECOND + 900_000_000,
@@ -286,11 +304,11 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
     assert!(
-        pic.contains("Notifications a second") && pic.contains("obey"),
+        pic.contains("a column is") && pic.contains("Verdict"),
         "{pic}"
     );
     press(&mut app, KeyCode::Down);
-    assert_ne!(app.wanted().detail, None);
+    assert_ne!(app.wanted_details().packets, None);
     press(&mut app, KeyCode::Esc);
     assert_eq!(lines(&mut app).len(), 13);
     typed(&mut app, "2");
@@ -299,13 +317,21 @@ fn enter_opens_and_escape_goes_back() {
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
     assert!(
-        pic.contains("8 of 13 rows") && pic.contains("told by 10.0.9.20"),
+        pic.contains("8 of 13 QPs") && pic.contains("only 10.0.9.20"),
         "{pic}"
     );
     press(&mut app, KeyCode::Esc);
-    assert!(seen(&mut app).contains("13 rows  by"));
+    assert!(seen(&mut app).contains("13 QPs  by"));
+    // A rule opens to its packets, and a packet to all that is said of it.
     typed(&mut app, "5");
     app.update(incast(20));
+    press(&mut app, KeyCode::Down);
+    press(&mut app, KeyCode::Enter);
+    let pic = seen(&mut app);
+    assert!(
+        pic.contains("1 of 4 events") && pic.contains("only rocev2.icrc.bad"),
+        "{pic}"
+    );
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("IBTA vol. 1 Annex A17.3.3"));
     press(&mut app, KeyCode::Esc);
@@ -313,10 +339,11 @@ fn enter_opens_and_escape_goes_back() {
     let (x, y) = place(&mut app, "1 QPs");
     click(&mut app, x, y);
     app.update(incast(20));
-    click(&mut app, 3, 6);
-    assert_eq!(chosen(&mut app).unwrap().0, 6);
-    click(&mut app, 3, 6);
-    assert!(seen(&mut app).contains("Notifications a second"));
+    let _ = seen(&mut app);
+    click(&mut app, 3, 10);
+    assert_eq!(chosen(&mut app).unwrap().0, 10);
+    click(&mut app, 3, 10);
+    assert!(seen(&mut app).contains("a column is"));
 }
 
 #[test]
@@ -358,7 +385,7 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
         };
         assert_eq!(
             (writing.format, writing.view, writing.at),
-            (format, View::Qps, START + 20 * SECOND)
+            (format, Tab::Qps, START + 20 * SECOND)
         );
         let Records::Qps(records) = &writing.records else {
             panic!()
@@ -376,26 +403,38 @@ fn exports_ask_for_a_name_and_say_how_it_went() {
 fn columns_are_chosen_and_moved() {
     let words = Words::default();
     let mut app = busy(&words);
-    assert!(seen(&mut app).lines().nth(3).unwrap().starts_with("Sender"));
+    assert!(
+        seen(&mut app)
+            .lines()
+            .nth(7)
+            .unwrap()
+            .starts_with("▼notif/s")
+    );
     typed(&mut app, "cJ");
     press(&mut app, KeyCode::Down);
     typed(&mut app, " ");
     press(&mut app, KeyCode::Enter);
-    let heading = seen(&mut app).lines().nth(3).unwrap().to_owned();
+    let heading = seen(&mut app).lines().nth(7).unwrap().to_owned();
     assert!(
-        heading.trim_start().starts_with("QP") && !heading.contains("Kind"),
+        heading.starts_with("last 20.0 s") && !heading.contains("sender →"),
         "{heading}"
     );
     typed(&mut app, "cd");
-    assert!(seen(&mut app).lines().nth(3).unwrap().starts_with("Sender"));
+    assert!(
+        seen(&mut app)
+            .lines()
+            .nth(7)
+            .unwrap()
+            .starts_with("▼notif/s")
+    );
     let all = text(&picture(&mut app, 80, 24));
     for _ in 0..3 {
         press(&mut app, KeyCode::Right);
     }
     let scrolled = text(&picture(&mut app, 80, 24));
-    let heading = scrolled.lines().nth(3).unwrap();
+    let heading = scrolled.lines().nth(4).unwrap();
     assert!(
-        heading.starts_with("Sender") && !heading.contains("Kind"),
+        heading.starts_with("▼notif/s") && !heading.contains("sender →"),
         "{heading}"
     );
     for _ in 0..3 {
@@ -417,11 +456,11 @@ fn options_are_obeyed_and_wrong_ones_told() {
     app.update(incast(20));
     let pic = seen(&mut app);
     assert!(
-        pic.contains("by Total ▲") && pic.contains("filter cnp"),
+        pic.contains("by total ▲") && pic.contains("filter cnp"),
         "{pic}"
     );
-    let heading: Vec<&str> = pic.lines().nth(3).unwrap().split_whitespace().collect();
-    assert_eq!(heading, ["▲Total", "QP", "Kind"]);
+    let heading: Vec<&str> = pic.lines().nth(7).unwrap().split_whitespace().collect();
+    assert_eq!(heading, ["▲total", "QP", "Kind"]);
     let options = Options {
         order: "-nothing".to_owned(),
         ..Options::default()
@@ -437,7 +476,7 @@ fn options_are_obeyed_and_wrong_ones_told() {
 #[test]
 fn help_is_everywhere_and_scrolls() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         let mut app = App::new(
             &Options {
                 view,
@@ -466,4 +505,72 @@ fn help_is_everywhere_and_scrolls() {
         app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
         assert_eq!(app.effects(), [Effect::Quit]);
     }
+}
+
+#[test]
+fn notifications_of_a_flow_are_stepped_through_as_close_as_wanted() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("20.0 s"));
+    let bar = |app: &mut App<'_>, what: &str| -> String {
+        let seen = seen(app);
+        let line = seen.lines().find(|line| line.starts_with(what));
+        line.unwrap_or_else(|| panic!("no {what} in\n{seen}"))
+            .to_owned()
+    };
+    assert!(bar(&mut app, "Notifications  most").contains("from single packets"));
+    press(&mut app, KeyCode::Left);
+    assert!(bar(&mut app, "Notification 100 of the last 100 at").contains("08:15:19.800"));
+    press(&mut app, KeyCode::Left);
+    assert!(bar(&mut app, "Notification 99 of the last 100 at").contains("08:15:19.600"));
+    typed(&mut app, "+++++");
+    // Each is a column of its own now, and the one looked at stands in the middle.
+    let picture = seen(&mut app);
+    let mark = picture
+        .lines()
+        .find(|line| line.contains('▲') && !line.contains("by"));
+    let place = mark.and_then(|line| line.chars().position(|c| c == '▲'));
+    assert!(place.is_some_and(|at| (50..70).contains(&at)), "{picture}");
+    assert!(picture.contains("625 ms"), "{picture}");
+    press(&mut app, KeyCode::Right);
+    assert!(seen(&mut app).contains("Notification 100 of the last 100 at"));
+    // Another row begins anew.
+    press(&mut app, KeyCode::Down);
+    app.update(incast(20));
+    assert!(!seen(&mut app).contains("of the last 100 at"));
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let words = Words::default();
+    for view in Tab::ALL {
+        for keys in ["", "?", "c", "j"] {
+            let options = Options {
+                view,
+                ascii: true,
+                ..Options::default()
+            };
+            let mut app = App::new(&options, &words);
+            app.update(incast(20));
+            typed(&mut app, keys);
+            let seen = seen(&mut app);
+            assert!(seen.is_ascii(), "{seen}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_and_a_pause_are_asked_for() {
+    let words = Words::default();
+    let mut app = busy(&words);
+    typed(&mut app, "P");
+    assert!(seen(&mut app).contains("fcn-top-qps.svg"));
+    press(&mut app, KeyCode::Enter);
+    assert_eq!(
+        app.effects(),
+        [Effect::Picture(PathBuf::from("fcn-top-qps.svg"))]
+    );
+    app.key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
+    assert_eq!(app.effects(), [Effect::Suspend]);
 }

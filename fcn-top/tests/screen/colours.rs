@@ -3,8 +3,8 @@
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
 use crossterm::event::KeyCode;
-use fcn_top::screen::{App, Colours, Options, View};
 use fcn_top::text::Words;
+use fcn_top::view::{App, Colours, Options, Tab};
 use ratatui::style::{Color, Modifier};
 
 const ALL: [Colours; 4] = [Colours::Auto, Colours::Dark, Colours::Light, Colours::None];
@@ -24,7 +24,7 @@ fn cell_at(app: &mut App<'_>, what: &str) -> ratatui::buffer::Cell {
 fn backgrounds_are_never_painted_and_colours_are_the_terminals() {
     let words = Words::default();
     for colours in ALL {
-        for view in View::ALL {
+        for view in Tab::ALL {
             for keys in ["", "j", "?", "s", "c", "/x=", "p", "x"] {
                 let mut app = App::new(
                     &Options {
@@ -99,11 +99,11 @@ fn the_chosen_line_is_reversed_and_only_that() {
         press(&mut app, KeyCode::Down);
         press(&mut app, KeyCode::Down);
         let buffer = picture(&mut app, 80, 24);
-        for y in 3..23 {
+        for y in 4..23 {
             let reversed = (0..80)
                 .filter(|&x| buffer[(x, y)].modifier.contains(Modifier::REVERSED))
                 .count();
-            assert_eq!(reversed, if y == 5 { 80 } else { 0 }, "line {y}");
+            assert_eq!(reversed, if y == 6 { 80 } else { 0 }, "line {y}");
         }
     }
 }

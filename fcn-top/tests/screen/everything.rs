@@ -4,9 +4,9 @@ use super::sample::{empty, incast};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, InterfaceRecord, QpRecord};
-use fcn_top::screen::{App, Options, View};
-use fcn_top::tables::{Detail, Tables};
+use fcn_top::tables::{Detail, Details, PastPacket, Tables, Traffic, TrafficStep, WantedDetails};
 use fcn_top::text::Words;
+use fcn_top::view::{App, Options, Tab};
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -19,11 +19,12 @@ enum Step {
     Draw(u16, u16),
     Update(Box<Tables>),
     Ended(bool),
+    Detail(Detail, Vec<u64>),
 }
 
 fn code() -> impl Strategy<Value = KeyCode> {
     prop_oneof![
-        6 => proptest::sample::select("123456qspcrxJVv/?[]{}<>gGhjkl+-= d".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
+        6 => proptest::sample::select("123456qspcrxJVPv/?[]{}()<>gGhjklnN+-=0 d".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
         1 => any::<char>().prop_map(KeyCode::Char),
         4 => proptest::sample::select(vec![
             KeyCode::Enter, KeyCode::Esc, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::Home,
@@ -53,21 +54,14 @@ fn tables() -> impl Strategy<Value = Tables> {
         any::<Option<std::net::IpAddr>>(),
         any::<u64>(),
     );
-    let detail = (
-        any::<u64>(),
-        any::<u64>(),
-        prop::collection::vec(any::<f32>(), 0..70),
-        prop::collection::vec(any::<f32>(), 0..70),
-    );
     (
         any::<u64>(),
         prop::collection::vec(row, 0..60),
         any::<String>(),
-        prop::option::of(detail),
         any::<bool>(),
         0..300u64,
     )
-        .prop_map(|(now, rows, name, detail, small, second)| {
+        .prop_map(|(now, rows, name, small, second)| {
             let now = if small { incast(second).now } else { now };
             let qps = rows
                 .into_iter()
@@ -102,17 +96,52 @@ fn tables() -> impl Strategy<Value = Tables> {
                     dropped_kernel: Some(now),
                     ..base.interfaces[0].clone()
                 }],
-                detail: detail.map(|(start, step, notifications, data)| Detail {
-                    start,
-                    step,
-                    most: notifications.clone(),
-                    notifications,
-                    data,
-                    notifiers: Vec::new(),
-                }),
                 ..base
             }
         })
+}
+
+fn detail() -> impl Strategy<Value = Detail> {
+    let values = || prop::collection::vec(any::<f32>(), 0..70);
+    (any::<u64>(), any::<u64>(), values(), values()).prop_map(
+        |(start, step, notifications, data)| Detail {
+            start,
+            step,
+            most: notifications.clone(),
+            notifications,
+            data,
+            notifiers: Vec::new(),
+        },
+    )
+}
+
+/// Courses of whatever is wanted.
+fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
+    let packet = |&at: &u64| PastPacket {
+        at,
+        octets: at as u32,
+        notifies: at % 2 == 0,
+        ce: at % 3 == 0,
+        back: at % 5 == 0,
+    };
+    Details {
+        traffic: Traffic {
+            start: detail.start,
+            step: detail.step,
+            steps: vec![TrafficStep::default(); detail.data.len()],
+        },
+        rows: wanted
+            .rows
+            .iter()
+            .map(|row| (*row, detail.clone()))
+            .collect(),
+        points: wanted
+            .points
+            .iter()
+            .map(|who| (*who, detail.clone()))
+            .collect(),
+        packets: at.iter().map(packet).collect(),
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -132,6 +161,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (side(), side()).prop_map(|(width, height)| Step::Draw(width, height.min(60))),
         3 => tables().prop_map(|tables| Step::Update(Box::new(tables))),
         1 => any::<bool>().prop_map(Step::Ended),
+        2 => (detail(), prop::collection::vec(any::<u64>(), 0..40)).prop_map(|(detail, at)| Step::Detail(detail, at)),
     ]
 }
 
@@ -161,6 +191,10 @@ proptest! {
                     }
                 }
                 Step::Update(tables) => app.update(*tables),
+                Step::Detail(detail, at) => {
+                    let wanted = app.wanted_details();
+                    app.detail(details(&wanted, &detail, &at));
+                }
                 Step::Ended(ended) => app.ended(ended.then(|| "end of file".to_owned())),
             }
             let _ = (app.wanted(), app.effects());
@@ -171,7 +205,7 @@ proptest! {
 #[test]
 fn every_size_can_be_drawn() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         let mut app = App::new(
             &Options {
                 view,
@@ -182,8 +216,8 @@ fn every_size_can_be_drawn() {
         app.update(incast(3));
         for keys in ["", "?", "s", "c", "/"] {
             super::typed(&mut app, keys);
-            for width in (0..130).step_by(7) {
-                for height in (0..45).step_by(3) {
+            for width in (0..180).step_by(29) {
+                for height in (0..50).step_by(9) {
                     let _ = super::picture(&mut app, width, height);
                 }
             }

@@ -7,7 +7,7 @@ mod pictures;
 mod sample;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use fcn_top::screen::App;
+use fcn_top::view::App;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -15,6 +15,14 @@ use ratatui::buffer::Buffer;
 /// The picture that the screen draws on a terminal of that size.
 pub fn picture(app: &mut App<'_>, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    // Which lines are seen is known once they were drawn.
+    for _ in 0..2 {
+        terminal.draw(|frame| app.draw(frame)).unwrap();
+        app.detail(sample::details(
+            &app.wanted_details(),
+            sample::START + 20 * sample::SECOND,
+        ));
+    }
     terminal.draw(|frame| app.draw(frame)).unwrap();
     terminal.backend().buffer().clone()
 }

@@ -3,13 +3,13 @@
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
 use crossterm::event::KeyCode;
-use fcn_top::screen::{App, Options, View};
 use fcn_top::tables::Tables;
 use fcn_top::text::Words;
+use fcn_top::view::{App, Options, Tab};
 use insta::assert_snapshot;
 use std::path::Path;
 
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 15)];
+const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (160, 45), (300, 80)];
 
 /// The picture that is drawn is as committed.
 fn as_committed(name: &str, app: &mut App<'_>, (width, height): (u16, u16)) {
@@ -19,7 +19,7 @@ fn as_committed(name: &str, app: &mut App<'_>, (width, height): (u16, u16)) {
     );
 }
 
-fn on(view: View, words: &Words) -> App<'_> {
+fn on(view: Tab, words: &Words) -> App<'_> {
     App::new(
         &Options {
             view,
@@ -30,9 +30,9 @@ fn on(view: View, words: &Words) -> App<'_> {
 }
 
 /// A screen that has been looking at an incast for three seconds.
-fn busy(view: View, words: &Words) -> App<'_> {
+fn busy(view: Tab, words: &Words) -> App<'_> {
     let mut app = on(view, words);
-    for second in 20..23 {
+    for second in 18..21 {
         app.update(incast(second));
     }
     app
@@ -41,7 +41,7 @@ fn busy(view: View, words: &Words) -> App<'_> {
 #[test]
 fn busy_views() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         for size in SIZES {
             let mut app = busy(view, &words);
             as_committed(&format!("busy-{}", view.id()), &mut app, size);
@@ -52,7 +52,7 @@ fn busy_views() {
 #[test]
 fn empty_views() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         for size in SIZES {
             let mut app = on(view, &words);
             app.update(Tables::default());
@@ -65,16 +65,16 @@ fn empty_views() {
 fn states() {
     let words = Words::default();
     for size in SIZES {
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "jjjp");
         app.update(incast(27));
         as_committed("paused", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "[[");
         as_committed("frozen", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "/kind=cnp rate>300");
         as_committed("filtering", &mut app, size);
         press(&mut app, KeyCode::Enter);
@@ -82,41 +82,41 @@ fn states() {
         typed(&mut app, "/ and (");
         as_committed("filter-error", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "?");
         as_committed("help", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "jx");
         as_committed("export", &mut app, size);
         press(&mut app, KeyCode::Enter);
         app.exported(Path::new("fcn-top-qp-0x1200.pcapng"), Ok((12_345, 0)));
         as_committed("exported", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         app.ended(Some("end of file".to_owned()));
         as_committed("ended", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "s");
         as_committed("sort", &mut app, size);
 
-        let mut app = busy(View::Qps, &words);
+        let mut app = busy(Tab::Qps, &words);
         typed(&mut app, "c");
         as_committed("columns", &mut app, size);
 
-        let mut app = busy(View::Events, &words);
+        let mut app = busy(Tab::Events, &words);
         typed(&mut app, "j");
         press(&mut app, KeyCode::Enter);
         as_committed("event", &mut app, size);
 
-        let mut app = busy(View::Points, &words);
+        let mut app = busy(Tab::Points, &words);
         typed(&mut app, "j");
         press(&mut app, KeyCode::Enter);
         as_committed("told-by", &mut app, size);
 
-        let mut app = busy(View::Interfaces, &words);
-        app.update(lossy(23));
+        let mut app = busy(Tab::Interfaces, &words);
+        app.update(lossy(21));
         as_committed("drops", &mut app, size);
     }
 }
@@ -124,20 +124,20 @@ fn states() {
 #[test]
 fn small_terminals() {
     let words = Words::default();
-    for view in View::ALL {
+    for view in Tab::ALL {
         as_committed(
             &format!("small-{}", view.id()),
             &mut busy(view, &words),
             (40, 10),
         );
     }
-    as_committed("too-small", &mut busy(View::Qps, &words), (38, 9));
+    as_committed("too-small", &mut busy(Tab::Qps, &words), (38, 9));
 }
 
 #[test]
 fn masked_addresses() {
     let words = Words::masked();
-    for view in View::ALL {
+    for view in Tab::ALL {
         for (keys, enter) in [
             ("", false),
             ("?", false),

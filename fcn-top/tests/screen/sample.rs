@@ -5,7 +5,9 @@ use fcn_top::record::{
     Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
     Resolved,
 };
-use fcn_top::tables::{Detail, Tables, Totals};
+use fcn_top::tables::{
+    Detail, Details, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
+};
 use fcn_wire::{Kind, Origin, Rule};
 use std::net::IpAddr;
 
@@ -58,7 +60,6 @@ pub fn incast(second: u64) -> Tables {
             ("rocev2.icrc.bad", 2),
             ("cnp.psn.nonzero", 3),
         ],
-        detail: Some(detail(now)),
     }
 }
 
@@ -385,6 +386,44 @@ fn interfaces(second: u64) -> Vec<InterfaceRecord> {
         ..up.clone()
     };
     vec![up, down]
+}
+
+/// What is wanted of the courses at that moment.
+pub fn details(wanted: &WantedDetails, now: u64) -> Details {
+    let course = detail(now);
+    let kinds = |at: u64| [at % 9 * 60, at % 7 * 30, 10, at % 5, 1].map(|count| count as u32);
+    let steps = (0..64).map(|at| TrafficStep {
+        notifications: if at < 20 { [0; 5] } else { kinds(at) },
+        data: 4_000,
+        ce: 120,
+        octets: 250_000_000 + at * 1_000_000,
+    });
+    // Data every 10 ms with a notification at every twentieth, and less data behind it.
+    let packets = (0..2_000u64).map(|at| PastPacket {
+        at: now - (2_000 - at) * 10_000_000,
+        octets: if at % 20 < 10 { 1_086 } else { 4_182 },
+        notifies: at % 20 == 0,
+        ce: at % 20 == 19,
+        back: at % 200 == 7,
+    });
+    Details {
+        traffic: Traffic {
+            start: course.start,
+            step: course.step,
+            steps: steps.collect(),
+        },
+        rows: wanted
+            .rows
+            .iter()
+            .map(|row| (*row, course.clone()))
+            .collect(),
+        points: wanted
+            .points
+            .iter()
+            .map(|who| (*who, course.clone()))
+            .collect(),
+        packets: wanted.packets.map_or_else(Vec::new, |_| packets.collect()),
+    }
 }
 
 /// A flow that obeys: its data falls with the notifications and comes back slowly.

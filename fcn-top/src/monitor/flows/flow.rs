@@ -36,6 +36,21 @@ pub struct Flow {
     pub series: Series<u32>,
 }
 
+/// What a data packet shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The rule about CE marks beside Fast CNPs that it shows broken.
+    pub rule: Option<Rule>,
+    /// Whether its PSN is not ahead of that of the packet before: sent again, or out of order.
+    pub back: bool,
+}
+
+/// Whether a PSN is not ahead of another, of 24 bits that begin anew.
+const fn is_not_ahead(psn: u32, before: u32) -> bool {
+    let ahead = psn.wrapping_sub(before) & 0xFF_FFFF;
+    ahead == 0 || ahead >= 0x80_0000
+}
+
 impl Flow {
     pub(super) fn new(at: u64) -> Self {
         Self {
@@ -54,7 +69,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn data(&mut self, at: u64, data: &Data) -> Option<Rule> {
+    pub(super) fn data(&mut self, at: u64, data: &Data) -> Effect {
         let at = at.max(self.last);
         let Data { look, earlier, .. } = *data;
         let new_mark = look.ce && earlier.is_none_or(|earlier| !earlier.ce);
@@ -62,8 +77,9 @@ impl Flow {
         let several = (data.several, data.several);
         let rule = (self.marks).data(Look { at, ..look }, data.able, several, earlier);
         if earlier.is_some() {
-            return rule;
+            return Effect { rule, back: false };
         }
+        let back = self.packets > 0 && is_not_ahead(data.psn, self.last_psn);
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.last_psn = data.psn;
@@ -78,7 +94,7 @@ impl Flow {
         self.series
             .add(at, u32::try_from(octets / PART).unwrap_or(u32::MAX));
         self.last = at;
-        rule
+        Effect { rule, back }
     }
 
     pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {

@@ -1,0 +1,130 @@
+//! Quantities over time, cut into as many equal parts as there are columns to show them in.
+
+use ratatui::symbols::bar;
+
+/// So many nanoseconds are a second.
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+/// Sums in steps of one length, of which the last one may not be over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// Start of the first step, in nanoseconds since the epoch.
+    pub start: u64,
+    /// Length of a step.
+    pub step: u64,
+    /// Nothing was counted behind this moment.
+    pub until: u64,
+}
+
+impl Steps {
+    /// What lies in each of `parts` equal parts of the time `from`, `to`; of a step across an edge its share by time.
+    pub(super) fn parts(
+        self,
+        values: impl IntoIterator<Item = f64>,
+        (from, to): (u64, u64),
+        parts: u16,
+    ) -> Vec<f64> {
+        let mut sums = vec![0.0; parts.into()];
+        let width = to.saturating_sub(from) as f64 / f64::from(parts);
+        // Whole numbers are subtracted: a float has no room for nanoseconds since the epoch.
+        let place = |at: u64| (i128::from(at) - i128::from(from)) as f64 / width;
+        if width <= 0.0 || self.step == 0 {
+            return sums;
+        }
+        for (value, number) in values.into_iter().zip(0u64..) {
+            // What is not a number would spoil all.
+            if !value.is_finite() || value <= 0.0 {
+                continue;
+            }
+            let start = self.start.saturating_add(number.saturating_mul(self.step));
+            let end = start
+                .saturating_add(self.step)
+                .min(self.until.max(start.saturating_add(1)));
+            let (start, end) = (place(start), place(end));
+            let first = start.max(0.0) as usize;
+            let last = end.min(f64::from(parts)).ceil().max(0.0) as usize;
+            for (sum, at) in sums.iter_mut().zip(0u32..).take(last).skip(first) {
+                let at = f64::from(at);
+                let within = end.min(at + 1.0) - start.max(at);
+                *sum += value * (within / (end - start).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+            }
+        }
+        sums
+    }
+}
+
+/// Bars as a text, a sign each, the highest of them full; what is there is seen.
+pub(super) fn spark(values: &[f64]) -> String {
+    let signs = bar::NINE_LEVELS;
+    let signs = [
+        " ",
+        signs.one_eighth,
+        signs.one_quarter,
+        signs.three_eighths,
+        signs.half,
+        signs.five_eighths,
+        signs.three_quarters,
+        signs.seven_eighths,
+        signs.full,
+    ];
+    let top = values.iter().copied().fold(0.0, f64::max);
+    let level = |value: &f64| match (value / top * 8.0).round() as usize {
+        0 if *value > 0.0 => 1,
+        level => level.min(8),
+    };
+    values.iter().map(|value| signs[level(value)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STEPS: Steps = Steps {
+        start: 1_000,
+        step: 100,
+        until: 1_950,
+    };
+
+    #[test]
+    fn steps_are_shared_out_by_time() {
+        assert_eq!(
+            STEPS.parts([4.0, 8.0], (1_000, 1_200), 4),
+            [2.0, 2.0, 4.0, 4.0]
+        );
+        assert_eq!(STEPS.parts([4.0, 8.0], (900, 1_300), 2), [4.0, 8.0]);
+        assert_eq!(STEPS.parts([4.0], (1_050, 1_150), 2), [2.0, 0.0]);
+        // The last step is half over: all of it was in that half.
+        let last = [0.0; 9].into_iter().chain([6.0]);
+        assert_eq!(STEPS.parts(last, (1_900, 2_000), 2), [6.0, 0.0]);
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_values() {
+        assert_eq!(spark(&[0.0, 0.01, 4.0, 8.0]), " ▁▄█");
+        assert_eq!(spark(&[0.0, 0.0]), "  ");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_or_made_up(
+            values in prop::collection::vec(0.0..1e6f64, 0..64), start in 0u64..1 << 60, step in 1u64..1 << 40, parts in 1u16..300,
+        ) {
+            let end = start + step * 64;
+            let steps = Steps { start, step, until: end };
+            let sum: f64 = steps.parts(values.iter().copied(), (start, end), parts).iter().sum();
+            let all: f64 = values.iter().sum();
+            prop_assert!((sum - all).abs() <= all * 1e-3 + 1e-9, "{sum} {all}");
+        }
+
+        #[test]
+        fn odd_values_do_no_harm(
+            values in prop::collection::vec(any::<f64>(), 0..70), start in any::<u64>(), step in any::<u64>(), until in any::<u64>(),
+            from in any::<u64>(), to in any::<u64>(), parts in 0u16..300,
+        ) {
+            let steps = Steps { start, step, until };
+            let sums = steps.parts(values, (from, to), parts);
+            prop_assert_eq!(spark(&sums).chars().count(), usize::from(parts));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the screen asks its caller to do: it writes no files itself.
+
+use super::Tab;
+use crate::record::RowId;
+use crate::record::{EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord};
+use std::path::PathBuf;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON document.
+    Json,
+    /// Comma-separated values with a heading.
+    Csv,
+}
+
+/// The lines of a table, filtered and in order as they were shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Records {
+    /// What each QP is told.
+    Qps(Vec<QpRecord>),
+    /// Who tells.
+    Points(Vec<PointRecord>),
+    /// IOAM paths.
+    Hops(Vec<HopRecord>),
+    /// The log.
+    Events(Vec<EventRecord>),
+    /// Where packets come from.
+    Interfaces(Vec<InterfaceRecord>),
+}
+
+impl Records {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Qps(records) => records.len(),
+            Self::Points(records) => records.len(),
+            Self::Hops(records) => records.len(),
+            Self::Events(records) => records.len(),
+            Self::Interfaces(records) => records.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A table that is to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Writing {
+    /// How.
+    pub format: Format,
+    /// The view that it was shown in.
+    pub view: Tab,
+    /// The new file.
+    pub to: PathBuf,
+    /// The moment shown, in nanoseconds since the epoch.
+    pub at: u64,
+    /// Its lines.
+    pub records: Records,
+}
+
+/// What is to be done for the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// The screen is left.
+    Quit,
+    /// The terminal is cleared and painted anew.
+    Redraw,
+    /// The program is suspended, and the terminal as it was meanwhile.
+    Suspend,
+    /// A picture of the screen is written; [`App::wrote`](super::App::wrote) is told how it went.
+    Picture(PathBuf),
+    /// The packets behind a row are written; [`App::exported`](super::App::exported) is told how it went.
+    Export {
+        /// The row.
+        row: RowId,
+        /// The new pcapng file.
+        to: PathBuf,
+    },
+    /// A table is written; [`App::wrote`](super::App::wrote) is told how it went.
+    Write(Box<Writing>),
+}

@@ -1,0 +1,445 @@
+//! One QP over time: what is known of it, and notifications, data, CE marks and what was sent again on one axis, from two
+//! minutes down to single packets; each notification a mark that can be stepped through.
+
+use super::course::SECOND;
+use super::moments::Mode;
+use super::sheet::Sheet;
+use super::story::{about, bars, subject};
+use super::theme::Tone;
+use super::views::{Place, TableId, View, facts, say};
+use super::world::World;
+use super::{Records, qps};
+use crate::record::{Cell, QpRecord, RowId};
+use crate::tables::{Detail, PastPacket, WantedDetails};
+use crossterm::event::KeyCode;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+/// The longest time shown.
+const LONGEST: u64 = 120 * SECOND;
+/// The shortest.
+const SHORTEST: u64 = 10_000;
+/// Data before and after a notification is told of this part of the time shown.
+const PART: u64 = 16;
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    /// The row shown.
+    row: Option<RowId>,
+    /// How often the time shown is halved.
+    zoom: u32,
+    /// When the notification was that is looked at.
+    mark: Option<u64>,
+}
+
+/// What one column of the graphs stands for.
+struct Columns {
+    notified: Vec<f64>,
+    data: Vec<f64>,
+    ce: Vec<f64>,
+    back: Vec<f64>,
+}
+
+impl Flow {
+    /// The time shown, around the notification that is looked at.
+    fn window(&self, series: &Detail, packets: &[PastPacket], world: &World<'_>) -> (u64, u64) {
+        let now = world.moments.shown().now;
+        let first = packets
+            .first()
+            .map_or(u64::MAX, |packet| packet.at)
+            .min(series.start);
+        let all = now.saturating_sub(first).clamp(SHORTEST, LONGEST);
+        let span = (all >> self.zoom.min(40)).max(SHORTEST);
+        let end = self.mark.map_or(now, |mark| {
+            mark.saturating_add(span / 2)
+                .clamp(now.saturating_sub(all).saturating_add(span), now.max(mark))
+        });
+        (end.saturating_sub(span), end)
+    }
+
+    /// When notifications came: single ones as far back as packets are kept, before that the steps that have some.
+    fn notifications(series: &Detail, packets: &[PastPacket]) -> Vec<u64> {
+        let kept = packets.first().map_or(u64::MAX, |packet| packet.at);
+        let steps = series
+            .notifications
+            .iter()
+            .zip(0u64..)
+            .filter(|(count, _)| **count > 0.0);
+        let mut times: Vec<u64> = steps
+            .map(|(_, step)| {
+                series
+                    .start
+                    .saturating_add(step.saturating_mul(series.step))
+            })
+            .filter(|start| start.saturating_add(series.step) <= kept)
+            .collect();
+        times.extend(
+            packets
+                .iter()
+                .filter(|packet| packet.notifies)
+                .map(|packet| packet.at),
+        );
+        times
+    }
+
+    /// Goes to the next notification, or the one before.
+    fn step(&mut self, back: bool, world: &World<'_>) {
+        let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else {
+            return;
+        };
+        let times = Self::notifications(series, &world.details.packets);
+        let next = match (self.mark, back) {
+            (None, _) => times.last(),
+            (Some(mark), true) => times.iter().rev().find(|at| **at < mark),
+            (Some(mark), false) => times.iter().find(|at| **at > mark),
+        };
+        self.mark = next.copied().or(self.mark);
+    }
+
+    /// What lies in each column: from single packets where they reach back far enough, else from the series.
+    fn columns(
+        series: &Detail,
+        packets: &[PastPacket],
+        window: (u64, u64),
+        parts: u16,
+        world: &World<'_>,
+    ) -> (Columns, bool) {
+        let exact = packets.first().is_some_and(|first| {
+            first.at <= window.0 || first.at <= series.start.saturating_add(series.step)
+        });
+        let of = |count: &dyn Fn(&PastPacket) -> f64| {
+            let mut sums = vec![0.0; parts.into()];
+            let span = (window.1 - window.0).max(1);
+            for packet in packets
+                .iter()
+                .filter(|packet| (window.0..=window.1).contains(&packet.at))
+            {
+                let place = u128::from(packet.at - window.0) * u128::from(parts) / u128::from(span);
+                if let Some(sum) =
+                    sums.get_mut((place as usize).min(usize::from(parts.saturating_sub(1))))
+                {
+                    *sum += count(packet);
+                }
+            }
+            sums
+        };
+        let flag = |flag: bool| f64::from(u8::from(flag));
+        let steps = world.steps(series.start, series.step);
+        let whole = |values: &[f32]| {
+            steps.parts(values.iter().map(|value| f64::from(*value)), window, parts)
+        };
+        let columns = Columns {
+            notified: if exact {
+                of(&|packet| flag(packet.notifies))
+            } else {
+                whole(&series.notifications)
+            },
+            data: if exact {
+                of(&|packet| {
+                    if packet.notifies {
+                        0.0
+                    } else {
+                        packet.octets.into()
+                    }
+                })
+            } else {
+                whole(&series.data)
+            },
+            ce: of(&|packet| flag(packet.ce)),
+            back: of(&|packet| flag(packet.back)),
+        };
+        (columns, exact)
+    }
+
+    /// The notification that is looked at, and the data around it.
+    fn mark_text(
+        &self,
+        series: &Detail,
+        packets: &[PastPacket],
+        world: &World<'_>,
+    ) -> Option<String> {
+        let mark = self.mark?;
+        let times = Self::notifications(series, packets);
+        let place = times.iter().position(|at| *at == mark)?;
+        let (from, to) = self.window(series, packets, world);
+        let span = ((to - from) / PART).max(1);
+        let rate = |from: u64, to: u64| {
+            let within = |packet: &&PastPacket| !packet.notifies && (from..to).contains(&packet.at);
+            let octets = packets
+                .iter()
+                .filter(within)
+                .map(|packet| f64::from(packet.octets));
+            let bits = octets.sum::<f64>() * 8e9 / span as f64;
+            world.words.cell(Cell::Bits(bits))
+        };
+        let (before, after) = (mark.saturating_sub(span), mark.saturating_add(span));
+        let around = if packets.first().is_some_and(|first| first.at <= before) {
+            let span = world.words.cell(Cell::Span(span));
+            let (before, after) = (rate(before, mark), rate(mark, after));
+            format!(": data {before} in the {span} before, {after} in those after")
+        } else {
+            String::new()
+        };
+        let (place, of) = (place + 1, times.len());
+        let at = world.words.clock(mark, 9);
+        Some(format!(
+            "Notification {place} of the last {of} at {at}{around}"
+        ))
+    }
+
+    fn graphs(
+        &self,
+        (series, record): (&Detail, &QpRecord),
+        frame: &mut Frame<'_>,
+        area: Rect,
+        world: &World<'_>,
+    ) {
+        let packets = &world.details.packets;
+        let window = self.window(series, packets, world);
+        let (columns, exact) = Self::columns(series, packets, window, area.width, world);
+        let each = (window.1 - window.0) / u64::from(area.width.max(1));
+        let tone = Tone::Kind(record.kind);
+        let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
+        let thin = |values: &[f64]| {
+            if any(values) && area.height >= 12 {
+                2
+            } else {
+                0
+            }
+        };
+        let [first, marks, second, ce, back, axis] = area.layout(&Layout::vertical([
+            Constraint::Fill(2),
+            Constraint::Length(1),
+            Constraint::Fill(3),
+            Constraint::Length(thin(&columns.ce)),
+            Constraint::Length(thin(&columns.back)),
+            Constraint::Length(1),
+        ]));
+        let rate =
+            |values: &[f64]| values.iter().copied().fold(0.0, f64::max) * 1e9 / each.max(1) as f64;
+        let source = if exact {
+            "single packets"
+        } else {
+            "sums of some time each"
+        };
+        let notified = format!(
+            "  most {}/s  a column is {}, from {source}",
+            world.words.cell(Cell::Rate(rate(&columns.notified))),
+            world.words.cell(Cell::Span(each))
+        );
+        let data = if any(&columns.data) {
+            format!(
+                "  most {}  coloured where it was notified",
+                world.words.cell(Cell::Bits(rate(&columns.data) * 8.0))
+            )
+        } else {
+            "  none of this flow was seen in this time".to_owned()
+        };
+        let notified_at = |at: usize| columns.notified.get(at).is_some_and(|count| *count > 0.0);
+        let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
+        graph(
+            "Notifications",
+            notified,
+            &columns.notified,
+            |_| world.style(tone),
+            frame,
+            first,
+            world,
+        );
+        graph("Data", data, &columns.data, coloured, frame, second, world);
+        graph(
+            "CE marks",
+            "  as far back as packets are kept".to_owned(),
+            &columns.ce,
+            |_| world.style(Tone::Plain),
+            frame,
+            ce,
+            world,
+        );
+        graph(
+            "PSN went back",
+            "  sent again, or out of order; inferred".to_owned(),
+            &columns.back,
+            |_| world.style(Tone::Warn),
+            frame,
+            back,
+            world,
+        );
+        // A mark under each column with a notification; the one looked at stands out.
+        let looked_at = self.mark.map(|mark| {
+            let span = u128::from((window.1 - window.0).max(1));
+            (u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span) as usize
+        });
+        let sign = |at: usize| match (looked_at == Some(at), notified_at(at)) {
+            (true, _) => '▲',
+            (false, true) => '·',
+            (false, false) => ' ',
+        };
+        let text: String = (0..area.width.into()).map(sign).collect();
+        frame.render_widget(Line::from(world.span(text, tone)), marks);
+        // The time at both ends.
+        let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
+        let [left, middle, right] = axis.layout(&Layout::horizontal([Constraint::Fill(1); 3]));
+        let dim = world.style(Tone::Dim);
+        let clock = |at| world.words.clock(at, digits);
+        frame.render_widget(Line::styled(clock(window.0), dim), left);
+        frame.render_widget(
+            Line::styled(world.words.cell(Cell::Span(window.1 - window.0)), dim).centered(),
+            middle,
+        );
+        frame.render_widget(Line::styled(clock(window.1), dim).right_aligned(), right);
+    }
+}
+
+/// A heading with bars under it.
+fn graph(
+    what: &'static str,
+    text: String,
+    values: &[f64],
+    style: impl Fn(usize) -> ratatui::style::Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    if area.is_empty() {
+        return;
+    }
+    let [title, area] = area.layout(&Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+    ]));
+    frame.render_widget(
+        Line::from(vec![
+            world.span(what, Tone::Strong),
+            world.span(text, Tone::Dim),
+        ]),
+        title,
+    );
+    bars(values, style, frame, area);
+}
+
+impl View for Flow {
+    fn table(&self) -> TableId {
+        TableId::Qps
+    }
+
+    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
+        let rows = &world.moments.shown().qps;
+        sheet.arrange(rows, world);
+        // What is opened before there is anything shows the first row that there is.
+        if sheet.chosen.is_none() {
+            sheet.choose(0);
+        }
+        let row = match &sheet.chosen {
+            Some(super::sheet::Key::Qp(row)) => Some(*row),
+            _ => None,
+        };
+        if row != self.row {
+            (self.row, self.mark) = (row, None);
+        }
+    }
+
+    fn details(&self, _: &Sheet, _: &World<'_>, wanted: &mut WantedDetails) {
+        wanted.rows.extend(self.row);
+        wanted.packets = self.row;
+    }
+
+    fn draw(&mut self, _: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let record = self
+            .row
+            .and_then(|row| Some((row, world.moments.shown().qp(row)?)));
+        let Some((row, record)) = record else {
+            let text = match (self.row, world.moments.mode()) {
+                (None, _) => "No QP was notified yet: this view tells of one.",
+                (Some(_), Mode::Live) => {
+                    "This row has gone: the table was full, and it was notified longest ago."
+                }
+                (Some(_), _) => "This row was not kept at that moment.",
+            };
+            return say(text, place.area, place.frame, world);
+        };
+        let heading = format!(
+            "{}, {}",
+            qps::flow_text(record, place.area.width / 2, world),
+            subject(record, world)
+        );
+        let text = facts(about(row, record, world), place.area.width, world);
+        // The graphs are what the view is for: they get half of the room at least.
+        let height = u16::try_from(text.height())
+            .unwrap_or(u16::MAX)
+            .min(place.area.height.saturating_sub(1) / 2);
+        let mark = world
+            .details
+            .rows
+            .get(&row)
+            .and_then(|series| self.mark_text(series, &world.details.packets, world));
+        let [title, above, mark_area, graphs] = place.area.layout(&Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(height),
+            Constraint::Length(u16::from(mark.is_some())),
+            Constraint::Fill(1),
+        ]));
+        place
+            .frame
+            .render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
+        place.frame.render_widget(Paragraph::new(text), above);
+        if let Some(mark) = mark {
+            place.frame.render_widget(
+                Line::styled(mark, world.theme.bold(Tone::Kind(record.kind))),
+                mark_area,
+            );
+        }
+        match world.details.rows.get(&row) {
+            Some(series) if graphs.height >= 5 && graphs.width >= 8 => {
+                self.graphs((series, record), place.frame, graphs, world);
+            }
+            Some(_) => {}
+            None => say(
+                "Nothing is kept of this flow's course at that moment.",
+                graphs,
+                place.frame,
+                world,
+            ),
+        }
+    }
+
+    fn escape(&mut self) -> bool {
+        self.mark.take().is_some()
+    }
+
+    fn key(&mut self, code: KeyCode, world: &World<'_>) -> bool {
+        match code {
+            KeyCode::Char('+' | '=') => self.zoom = (self.zoom + 1).min(24),
+            KeyCode::Char('-') => self.zoom = self.zoom.saturating_sub(1),
+            KeyCode::Char('0') => (self.zoom, self.mark) = (0, None),
+            KeyCode::Left | KeyCode::Char('h' | 'N') => self.step(true, world),
+            KeyCode::Right | KeyCode::Char('l' | 'n') => self.step(false, world),
+            _ => return false,
+        }
+        true
+    }
+
+    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
+        qps::Qps.records(sheet, world)
+    }
+
+    fn about(&self) -> &'static str {
+        "One QP over time: notifications above, its data below, on one axis. Data in whose column a notification came is \
+         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows all of it; ← and → go \
+         from notification to notification (or n and N). As far back as packets are kept (--keep), every packet is in its \
+         place, with CE marks, and PSNs that went back; before that, sums. ↑ ↓ go to the rows beside it in the table of QPs."
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("Esc", "QPs"),
+            ("← →", "notification"),
+            ("+ -", "time"),
+            ("↑ ↓", "other row"),
+            ("x", "packets"),
+        ]
+    }
+}

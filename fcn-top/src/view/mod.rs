@@ -1,0 +1,40 @@
+//! The screen: tables as they are now, on a terminal, with keys and mouse.
+//!
+//! It knows [`Watched`](crate::tables::Watched) and the tables that come from it, never the monitor. [`App`] is all of
+//! it but the terminal: keys, mouse and tables go in; what is drawn, what is wanted next and what is to be done
+//! ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
+//!
+//! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`), draws itself and knows none of the others'
+//! state; `sheet` has what all tables share, `world` what all views see, `head` and `prompt` what stands above and below.
+
+mod app;
+mod course;
+mod effect;
+mod events;
+mod fit;
+mod flow;
+mod head;
+mod hits;
+mod interfaces;
+mod keys;
+mod moments;
+mod options;
+mod overlay;
+mod paths;
+mod picture;
+mod points;
+mod prompt;
+mod qps;
+mod sheet;
+mod story;
+mod tab;
+mod terminal;
+mod theme;
+mod views;
+mod world;
+
+pub use app::App;
+pub use effect::{Effect, Format, Records, Writing};
+pub use options::{Colours, Options};
+pub use tab::Tab;
+pub use terminal::{Writer, run, run_with};

@@ -1,0 +1,312 @@
+//! The moment shown: now, one that was kept standing, or one of those remembered. What is remembered is bounded.
+
+use super::course::SECOND;
+use crate::record::EventRecord;
+use crate::record::RowId;
+use crate::tables::Tables;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Moments remembered, one a second.
+pub(super) const KEPT: usize = 120;
+/// QP rows remembered of each.
+pub(super) const KEPT_ROWS: usize = 300;
+/// Lines of every other table remembered of each.
+const KEPT_LINES: usize = 300;
+
+/// How the moment shown is to now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It is now.
+    Live,
+    /// It stands still since so many nanoseconds.
+    Paused(u64),
+    /// It is one remembered, so many nanoseconds before now.
+    Frozen(u64),
+}
+
+#[derive(Debug)]
+enum Shown {
+    Live,
+    /// Kept standing; what was not wanted when that began still has to come.
+    Still {
+        at: Box<Tables>,
+        whole: bool,
+    },
+    Kept(Rc<Tables>),
+}
+
+/// The moments that can be shown.
+#[derive(Debug)]
+pub(super) struct Moments {
+    live: Tables,
+    shown: Shown,
+    kept: VecDeque<Rc<Tables>>,
+    /// Time between the last two updates.
+    step: u64,
+}
+
+impl Moments {
+    pub(super) fn new() -> Self {
+        Self {
+            live: Tables::default(),
+            shown: Shown::Live,
+            kept: VecDeque::new(),
+            step: 0,
+        }
+    }
+
+    /// Whether all tables are wanted with the next update, which comes in about `refresh` nanoseconds.
+    pub(super) fn all_wanted(&self, refresh: u64) -> bool {
+        // A file played fast may go further in one step than the refresh is long.
+        let next = self.live.now.saturating_add(refresh.max(self.step));
+        let due = self
+            .kept
+            .back()
+            .is_none_or(|last| next >= last.now.saturating_add(SECOND));
+        due || self.is_incomplete()
+    }
+
+    /// Whether what stands still lacks rows.
+    pub(super) fn lacks_rows(&self) -> bool {
+        matches!(&self.shown, Shown::Still { whole: false, at } if at.qps.is_empty())
+    }
+
+    /// Whether what stands still lacks tables.
+    const fn is_incomplete(&self) -> bool {
+        matches!(self.shown, Shown::Still { whole: false, .. })
+    }
+
+    /// Takes the tables as they are now; `all` tells that none of them was left out.
+    pub(super) fn update(&mut self, tables: Tables, all: bool) {
+        if let Shown::Still { at, whole } = &mut self.shown
+            && !*whole
+            && all
+        {
+            let still = at;
+            if still.qps.is_empty() {
+                still.qps.clone_from(&tables.qps);
+            }
+            if still.points.is_empty() {
+                still.points.clone_from(&tables.points);
+            }
+            if still.hops.is_empty() {
+                still.hops.clone_from(&tables.hops);
+            }
+            if still.events.is_empty() {
+                still.events.clone_from(&tables.events);
+            }
+            *whole = true;
+        }
+        self.step = match self.live.now {
+            0 => 0,
+            before => tables.now.saturating_sub(before),
+        };
+        self.live = tables;
+    }
+
+    /// Whether the moment that is now is to be remembered.
+    pub(super) fn due(&self, refresh: u64) -> bool {
+        let since = |last: &Rc<Tables>| self.live.now.saturating_sub(last.now);
+        self.kept
+            .back()
+            .is_none_or(|last| since(last) > 0 && since(last).saturating_add(refresh / 2) >= SECOND)
+    }
+
+    /// Remembers the moment that is now, with those QP rows first that `first` numbers.
+    pub(super) fn keep(&mut self, first: &[u32]) {
+        let live = &self.live;
+        let row = |&at: &u32| live.qps.get(at as usize).cloned();
+        let mut qps: Vec<_> = first.iter().filter_map(row).take(KEPT_ROWS).collect();
+        if qps.len() < KEPT_ROWS && qps.len() < live.qps.len() {
+            let have: std::collections::HashSet<RowId> = qps.iter().map(|(id, _)| *id).collect();
+            let more = live.qps.iter().filter(|(id, _)| !have.contains(id));
+            let room = KEPT_ROWS - qps.len();
+            qps.extend(more.take(room).cloned());
+        }
+        let tables = Tables {
+            now: live.now,
+            started: live.started,
+            qps,
+            points: live.points.iter().take(KEPT_LINES).cloned().collect(),
+            hops: live.hops.iter().take(KEPT_LINES).cloned().collect(),
+            // The log only grows: a moment's is the part of now's that was there already.
+            events: Vec::new(),
+            interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
+            totals: live.totals,
+            rate_1s: live.rate_1s,
+            rules: live.rules.clone(),
+        };
+        self.kept.push_back(Rc::new(tables));
+        while self.kept.len() > KEPT {
+            self.kept.pop_front();
+        }
+    }
+
+    /// The tables at the moment shown; their events by [`events`](Self::events).
+    pub(super) fn shown(&self) -> &Tables {
+        match &self.shown {
+            Shown::Live => &self.live,
+            Shown::Still { at, .. } => at,
+            Shown::Kept(at) => at,
+        }
+    }
+
+    /// The tables as they are now.
+    pub(super) fn live(&self) -> &Tables {
+        &self.live
+    }
+
+    /// The log until the moment shown.
+    pub(super) fn events(&self) -> &[EventRecord] {
+        match &self.shown {
+            Shown::Live => &self.live.events,
+            Shown::Still { at, .. } => &at.events,
+            Shown::Kept(at) => {
+                let end = self.live.events.partition_point(|event| event.at <= at.now);
+                self.live.events.get(..end).unwrap_or_default()
+            }
+        }
+    }
+
+    /// How the moment shown is to now.
+    pub(super) fn mode(&self) -> Mode {
+        let ago = |at: &Tables| self.live.now.saturating_sub(at.now);
+        match &self.shown {
+            Shown::Live => Mode::Live,
+            Shown::Still { at, .. } => Mode::Paused(ago(at)),
+            Shown::Kept(at) => Mode::Frozen(ago(at)),
+        }
+    }
+
+    /// Keeps the present moment standing, or goes on; `all` tells that no table is left out of it. The rows are moved to
+    /// where they stand, as there may be many: whoever goes on has to bring new ones.
+    pub(super) fn pause(&mut self, all: bool) {
+        self.shown = match self.shown {
+            Shown::Live => {
+                let qps = std::mem::take(&mut self.live.qps);
+                let tables = Tables {
+                    qps,
+                    ..self.live.clone()
+                };
+                Shown::Still {
+                    at: Box::new(tables),
+                    whole: all,
+                }
+            }
+            _ => return self.go_on(),
+        };
+    }
+
+    /// Shows another moment. Rows that stood still serve as those of now until newer ones come.
+    fn show(&mut self, other: Shown) {
+        if let Shown::Still { at, .. } = std::mem::replace(&mut self.shown, other)
+            && self.live.qps.is_empty()
+        {
+            self.live.qps = at.qps;
+        }
+    }
+
+    /// Lets go of the rows of now where others stand still: there may be many, and none of them is shown.
+    pub(super) fn spare(&mut self) {
+        if matches!(self.shown, Shown::Still { whole: true, .. }) {
+            self.live.qps = Vec::new();
+        }
+    }
+
+    /// Goes so many remembered moments back; from the oldest nowhere.
+    pub(super) fn back(&mut self, by: usize) {
+        let now = self.shown().now;
+        let before = self.kept.iter().rev().filter(|kept| kept.now < now);
+        if let Some(kept) = before.take(by).last() {
+            let kept = Shown::Kept(Rc::clone(kept));
+            self.show(kept);
+        }
+    }
+
+    /// Goes so many remembered moments forward; from the newest to now.
+    pub(super) fn forward(&mut self, by: usize) {
+        let now = self.shown().now;
+        let after = self.kept.iter().filter(|kept| kept.now > now);
+        let next = match after.clone().nth(by.saturating_sub(1)) {
+            Some(kept) => Shown::Kept(Rc::clone(kept)),
+            None => Shown::Live,
+        };
+        self.show(next);
+    }
+
+    /// Goes back to now.
+    pub(super) fn go_on(&mut self) {
+        self.show(Shown::Live);
+    }
+
+    /// Lets go of what the next update replaces anyway, so that it is not there twice.
+    pub(super) fn let_go(&mut self) {
+        self.live.qps = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64, notified: u64) -> Tables {
+        let mut tables = Tables {
+            now: second * SECOND,
+            ..Tables::default()
+        };
+        tables.totals.notifications[0] = notified;
+        tables
+    }
+
+    fn take(moments: &mut Moments, tables: Tables) {
+        let all = moments.all_wanted(SECOND / 4);
+        moments.update(tables, all);
+        if all && moments.due(SECOND / 4) {
+            moments.keep(&[]);
+        }
+    }
+
+    #[test]
+    fn it_goes_back_and_forward_and_forgets_the_oldest() {
+        let mut moments = Moments::new();
+        for second in 1..=200 {
+            take(&mut moments, at(second, second * 50));
+        }
+        assert_eq!(moments.kept.len(), KEPT);
+        assert_eq!(moments.mode(), Mode::Live);
+        moments.back(1);
+        assert_eq!(moments.mode(), Mode::Frozen(SECOND));
+        take(&mut moments, at(201, 10_050));
+        assert_eq!(
+            (moments.mode(), moments.shown().now),
+            (Mode::Frozen(2 * SECOND), 199 * SECOND)
+        );
+        moments.back(1000);
+        assert_eq!(moments.shown().now, 82 * SECOND);
+        moments.back(1);
+        assert_eq!(moments.shown().now, 82 * SECOND);
+        moments.forward(2);
+        assert_eq!(moments.shown().now, 84 * SECOND);
+        moments.forward(1000);
+        assert_eq!(moments.mode(), Mode::Live);
+    }
+
+    #[test]
+    fn a_pause_stands_and_gets_what_it_lacks_once() {
+        let mut moments = Moments::new();
+        take(&mut moments, at(1, 0));
+        moments.pause(false);
+        assert!(moments.all_wanted(0));
+        take(&mut moments, at(5, 9));
+        assert_eq!(
+            (moments.mode(), moments.shown().now),
+            (Mode::Paused(4 * SECOND), SECOND)
+        );
+        take(&mut moments, at(5, 9));
+        assert!(!moments.all_wanted(0));
+        assert_eq!(moments.shown().totals.notified(), 0);
+        moments.pause(true);
+        assert_eq!(moments.shown().totals.notified(), 9);
+    }
+}

@@ -1,0 +1,119 @@
+//! How a screen begins.
+
+use super::Tab;
+use std::time::Duration;
+
+/// Which colours are used; backgrounds are never painted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colours {
+    /// Those that can be read on dark and light; modifiers alone where `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// For a dark background.
+    Dark,
+    /// For a light background.
+    Light,
+    /// None: bold, dim, underlined and reversed only.
+    None,
+}
+
+/// How a screen begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How long a picture stands, at most.
+    pub refresh: Duration,
+    /// The view that it begins with.
+    pub view: Tab,
+    /// Order of that view's table, such as `-rate_1s`; empty for the usual one.
+    pub order: String,
+    /// Filter of that view's table; empty for none.
+    pub filter: String,
+    /// Columns of that view's table by their ids; empty for the usual ones.
+    pub columns: Vec<String>,
+    /// Which colours are used.
+    pub colours: Colours,
+    /// Whether the mouse is listened to (the terminal's own selecting then needs Shift).
+    pub mouse: bool,
+    /// Whether the terminal has no Unicode.
+    pub ascii: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            refresh: Duration::from_millis(250),
+            view: Tab::Qps,
+            order: String::new(),
+            filter: String::new(),
+            columns: Vec::new(),
+            colours: Colours::Auto,
+            mouse: true,
+            ascii: false,
+        }
+    }
+}
+
+impl Options {
+    /// These, with what the environment says of the terminal (`NO_COLOR`, `COLORFGBG`, the locale) where nothing was asked for.
+    pub(super) fn with_environment(&self, of: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| of(name).filter(|value| !value.is_empty());
+        let ground = set("COLORFGBG");
+        let colours = match ground.as_deref().and_then(|text| text.rsplit(';').next()) {
+            _ if self.colours != Colours::Auto => self.colours,
+            _ if set("NO_COLOR").is_some() => Colours::None,
+            Some("7" | "15") => Colours::Light,
+            Some("0" | "8") => Colours::Dark,
+            _ => Colours::Auto,
+        };
+        // The first that is set decides, as everywhere.
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(set)
+            .unwrap_or_default()
+            .to_lowercase();
+        let ascii = self.ascii || !(locale.contains("utf-8") || locale.contains("utf8"));
+        Self {
+            colours,
+            ascii,
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_what_the_terminal_can() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            let of = |name: &str| {
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
+            };
+            let options = Options::default().with_environment(of);
+            (options.colours, options.ascii)
+        };
+        assert_eq!(with(&[("LANG", "de_DE.UTF-8")]), (Colours::Auto, false));
+        assert_eq!(
+            with(&[("LANG", "C.utf8"), ("LC_ALL", "POSIX")]),
+            (Colours::Auto, true)
+        );
+        assert_eq!(with(&[]), (Colours::Auto, true));
+        assert_eq!(
+            with(&[("COLORFGBG", "0;15"), ("LC_CTYPE", "C.UTF-8")]),
+            (Colours::Light, false)
+        );
+        assert_eq!(
+            with(&[("COLORFGBG", "15;default;0")]),
+            (Colours::Dark, true)
+        );
+        assert_eq!(
+            with(&[("NO_COLOR", "1"), ("COLORFGBG", "15;0")]),
+            (Colours::None, true)
+        );
+        assert_eq!(with(&[("NO_COLOR", "")]), (Colours::Auto, true));
+    }
+}

@@ -1,0 +1,393 @@
+//! What lies over a view: help, an event in full, and the lists of columns.
+
+use super::Tab;
+use super::events::in_full;
+use super::fit;
+use super::hits::{Hit, Hits};
+use super::sheet::{Move, Schema, Sheet, moved};
+use super::theme::Tone;
+use super::views::facts;
+use super::world::World;
+use crate::filter;
+use crate::record::EventRecord;
+use crossterm::event::KeyCode;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Clear, Padding, Paragraph};
+
+const KEYS: &[(&str, &str)] = &[
+    (
+        "1 to 6",
+        "QPs, Points, Flow, Paths, Events, Interfaces; Tab and Shift-Tab go round; or click",
+    ),
+    (
+        "↑ ↓ k j",
+        "choose a line: it stays chosen wherever it moves; PgUp PgDn; Home or g first, End or G last",
+    ),
+    (
+        "← → h l",
+        "scroll the columns; the first one stays. In the flow: to the notification before, to the next (n N)",
+    ),
+    (
+        "Enter Esc",
+        "open the line; back: from a line chosen to none, from filtered to all",
+    ),
+    ("/", "filter this table, while you type"),
+    (
+        "s  < >  r",
+        "sort by a column from a list; by the column beside; the other way round. Or click a heading",
+    ),
+    ("c", "choose columns and their order"),
+    (
+        "+ - 0",
+        "in the flow: half the time, twice the time, all of it",
+    ),
+    (
+        "p Space",
+        "let the picture stand, and go on; capture goes on meanwhile",
+    ),
+    (
+        "[ ]  { }",
+        "back and forward by a second, by ten, through the last two minutes",
+    ),
+    ("( )", "to the oldest moment remembered, to now"),
+    ("x", "write the packets behind the chosen QP as pcapng"),
+    ("J  V", "write the lines of this table as JSON, as CSV"),
+    (
+        "P",
+        "write a picture of the screen: SVG, or text where the file is called .txt",
+    ),
+    ("Ctrl-L", "paint the screen anew"),
+    ("Ctrl-Z", "suspend; fg comes back"),
+    ("q Ctrl-C", "quit"),
+];
+
+const TOP: &[(&str, &str)] = &[
+    (
+        "drops",
+        "packets lost before they were counted: by the kernel, for want of room, and by the interface; ? where nobody says",
+    ),
+    (
+        "findings",
+        "broken rules and other remarkable packets; red where one is more than a note; 5 shows them",
+    ),
+    (
+        "the graph",
+        "notifications over the last two minutes, or since the first packet, in the colour of the kind that there were most of",
+    ),
+    (
+        "data, CE",
+        "RoCEv2 data of the last second, notified or not, and the part of its packets that was marked",
+    ),
+];
+
+/// A list of a table's columns.
+#[derive(Clone, Debug)]
+pub(super) struct Picker {
+    schema: &'static Schema,
+    /// Whether one is chosen to sort by.
+    sorts: bool,
+    /// Their numbers, in the order of the list, and which of them are shown.
+    items: Vec<(usize, bool)>,
+    at: usize,
+}
+
+impl Picker {
+    pub(super) fn new(sheet: &Sheet, sorts: bool) -> Self {
+        let shown = sheet.columns.iter().map(|&column| (column, true));
+        let others =
+            (0..sheet.schema.all().count()).filter(|column| !sheet.columns.contains(column));
+        let items: Vec<_> = shown.chain(others.map(|column| (column, false))).collect();
+        let now = items
+            .iter()
+            .position(|&(column, _)| column == sheet.order.column);
+        let at = if sorts { now.unwrap_or(0) } else { 0 };
+        Self {
+            schema: sheet.schema,
+            sorts,
+            items,
+            at,
+        }
+    }
+
+    /// Moves the item up or down in the list.
+    fn shift(&mut self, down: bool) {
+        let other = if down {
+            self.at + 1
+        } else {
+            self.at.wrapping_sub(1)
+        };
+        if other < self.items.len() {
+            self.items.swap(self.at, other);
+            self.at = other;
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Some((_, shown)) = self.items.get_mut(self.at) {
+            *shown = !*shown;
+        }
+    }
+
+    /// Does to the table what was chosen.
+    fn take(&self, sheet: &mut Sheet) {
+        if self.sorts {
+            if let Some(&(column, _)) = self.items.get(self.at) {
+                sheet.sort_by(column);
+                sheet.reveal = Some(column);
+            }
+            return;
+        }
+        let ticked: Vec<usize> = self
+            .items
+            .iter()
+            .filter(|(_, shown)| *shown)
+            .map(|&(column, _)| column)
+            .collect();
+        // A table without columns shows nothing; then those stay that were.
+        if !ticked.is_empty() {
+            sheet.usual &= sheet.columns == ticked;
+            (sheet.columns, sheet.left) = (ticked, 0);
+        }
+    }
+
+    fn text(&self, world: &World<'_>) -> Text<'static> {
+        let line = |(place, &(number, shown)): (usize, &(usize, bool))| {
+            let column = self.schema.column(number)?;
+            let tick = match (self.sorts, shown) {
+                (true, _) => "",
+                (false, true) => "[x] ",
+                (false, false) => "[ ] ",
+            };
+            let title = world.span(
+                format!("{tick}{:<20} ", self.schema.title(column)),
+                if shown { Tone::Strong } else { Tone::Plain },
+            );
+            let line = Line::from(vec![
+                title,
+                world.span(format!("{:<17} ", column.id), Tone::Dim),
+                world.span(column.about, Tone::Dim),
+            ]);
+            Some(if place == self.at {
+                line.patch_style(world.theme.chosen())
+            } else {
+                line
+            })
+        };
+        self.items.iter().enumerate().filter_map(line).collect()
+    }
+}
+
+/// What lies over a view.
+#[derive(Debug)]
+pub(super) enum What {
+    Help(Tab, &'static str, &'static Schema),
+    Event(Box<EventRecord>),
+    Columns(Picker),
+}
+
+/// What lies over a view, and where it is scrolled to.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    what: What,
+    top: usize,
+    /// Lines that have room, and that there are, when it was last drawn.
+    page: usize,
+    lines: usize,
+}
+
+/// What a key did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    Stays,
+    Closes,
+}
+
+impl Overlay {
+    pub(super) const fn new(what: What) -> Self {
+        Self {
+            what,
+            top: 0,
+            page: 1,
+            lines: 0,
+        }
+    }
+
+    pub(super) fn go(&mut self, how: Move) {
+        match &mut self.what {
+            What::Columns(picker) => {
+                picker.at = moved(picker.at, how, self.page, picker.items.len());
+            }
+            _ => {
+                self.top = moved(
+                    self.top,
+                    how,
+                    self.page,
+                    (self.lines + 1).saturating_sub(self.page),
+                );
+            }
+        }
+    }
+
+    pub(super) fn key(&mut self, code: KeyCode, how: Option<Move>, sheet: &mut Sheet) -> Done {
+        match (code, &mut self.what) {
+            (KeyCode::Esc | KeyCode::Char('q' | '?') | KeyCode::F(1), _) => return Done::Closes,
+            (KeyCode::Enter, what) => {
+                if let What::Columns(picker) = what {
+                    picker.take(sheet);
+                }
+                return Done::Closes;
+            }
+            (KeyCode::Char(' '), What::Columns(picker)) if !picker.sorts => picker.tick(),
+            (KeyCode::Char('K'), What::Columns(picker)) if !picker.sorts => picker.shift(false),
+            (KeyCode::Char('J'), What::Columns(picker)) if !picker.sorts => picker.shift(true),
+            (KeyCode::Char('d'), What::Columns(picker)) if !picker.sorts => {
+                sheet.usual_columns();
+                return Done::Closes;
+            }
+            (KeyCode::Char(' '), _) => self.go(Move::Page { back: false }),
+            _ => how.into_iter().for_each(|how| self.go(how)),
+        }
+        Done::Stays
+    }
+
+    /// A click on an item of a list: it is sorted by, or ticked.
+    pub(super) fn clicked(&mut self, place: usize, sheet: &mut Sheet) -> Done {
+        if let What::Columns(picker) = &mut self.what {
+            picker.at = place.min(picker.items.len().saturating_sub(1));
+            if picker.sorts {
+                picker.take(sheet);
+                return Done::Closes;
+            }
+            picker.tick();
+        }
+        Done::Stays
+    }
+
+    pub(super) fn draw(
+        &mut self,
+        area: Rect,
+        frame: &mut Frame<'_>,
+        world: &World<'_>,
+        hits: &mut Hits,
+    ) {
+        hits.clear();
+        let room = area.width.saturating_sub(4);
+        let (title, text, hint) = match &self.what {
+            What::Help(tab, about, schema) => (
+                format!(" Help: {} ", tab.title()),
+                help(about, schema, room, world),
+                "",
+            ),
+            What::Event(event) => (
+                format!(" {} ", event.what),
+                facts(in_full(event, world), room, world),
+                "",
+            ),
+            What::Columns(picker) if picker.sorts => (
+                " Sort by ".to_owned(),
+                picker.text(world),
+                "Enter sorts, again reverses · Esc leaves",
+            ),
+            What::Columns(picker) => (
+                " Columns ".to_owned(),
+                picker.text(world),
+                "Space ticks · K J move · d usual ones · Enter takes · Esc leaves",
+            ),
+        };
+        self.lines = text.height();
+        let area = match &self.what {
+            What::Event(_) => Rect {
+                height: area.height.min(self.lines as u16 + 2),
+                ..area
+            },
+            _ => area,
+        };
+        self.page = area.height.saturating_sub(2).into();
+        if let What::Columns(picker) = &self.what
+            && self.page > 0
+        {
+            self.top = self
+                .top
+                .clamp((picker.at + 1).saturating_sub(self.page), picker.at);
+        }
+        self.top = self.top.min(self.lines.saturating_sub(self.page));
+        let last = (self.top + self.page).min(self.lines);
+        let hint = match (hint, self.lines > self.page) {
+            ("", true) => format!(
+                "lines {} to {last} of {} · ↑ ↓ PgUp PgDn · Esc closes",
+                self.top + 1,
+                self.lines
+            ),
+            ("", false) => "Esc closes".to_owned(),
+            (hint, _) => hint.to_owned(),
+        };
+        let block = Block::bordered()
+            .border_style(world.style(Tone::Dim))
+            .title(Line::styled(title, world.style(Tone::Strong)))
+            .title_bottom(Line::styled(format!(" {hint} "), world.style(Tone::Dim)))
+            .padding(Padding::horizontal(u16::from(area.width > 8)));
+        let within = block.inner(area);
+        frame.render_widget(Clear, area);
+        let top = u16::try_from(self.top).unwrap_or(u16::MAX);
+        frame.render_widget(Paragraph::new(text).block(block).scroll((top, 0)), area);
+        for (y, place) in (within.top()..within.bottom()).zip(self.top..self.lines) {
+            hits.push(
+                Rect {
+                    y,
+                    height: 1,
+                    ..within
+                },
+                Hit::Item(place),
+            );
+        }
+    }
+}
+
+/// Help on a view: what it shows, keys, what each column means, the language of filters.
+fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> Text<'static> {
+    let mut lines: Vec<Line<'static>> = fit::wrapped(about, room)
+        .into_iter()
+        .map(Line::from)
+        .collect();
+    let entries = |entries: &[(&'static str, &str)]| {
+        let entries = entries
+            .iter()
+            .map(|(name, text)| (*name, (*text).to_owned(), Tone::Plain));
+        facts(entries.collect(), room, world).lines
+    };
+    let columns = schema.all().map(|column| {
+        (
+            schema.title(column),
+            format!("{}: {}.", column.id, column.about),
+            Tone::Plain,
+        )
+    });
+    let columns = facts(columns.collect(), room, world).lines;
+    // A table as it is: lines too long for the screen go on below, as far in.
+    let language = filter::LANGUAGE.lines().flat_map(|line| {
+        let indent = (line.len() - line.trim_start().len()).min(usize::from(room / 2));
+        if fit::width(line) <= room {
+            return vec![Line::from(line)];
+        }
+        let parts = fit::wrapped(line, room.saturating_sub(indent as u16));
+        parts
+            .into_iter()
+            .map(|part| Line::from(format!("{:indent$}{part}", "")))
+            .collect()
+    });
+    for (title, part) in [
+        ("Keys", entries(KEYS)),
+        ("At the top", entries(TOP)),
+        ("Columns", columns),
+        ("Filters", language.collect()),
+    ] {
+        lines.extend([
+            Line::default(),
+            Line::styled(title, world.style(Tone::Strong)),
+        ]);
+        lines.extend(part);
+    }
+    lines.into()
+}

@@ -1,0 +1,238 @@
+//! Paths, as IOAM traces tell of them: hop by hop, with bars for the queues; the chosen one as a picture.
+
+use super::sheet::{Entry, Extra, Key, Schema, Sheet};
+use super::theme::Tone;
+use super::views::{Place, TableId, View, empty, headed};
+use super::world::World;
+use super::{Records, Tab};
+use crate::filter::Filter;
+use crate::order::Order;
+use crate::record::{Cell, Column, Holds, HopRecord, Record};
+use fcn_tool::quantity::counted;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::text::Line;
+use ratatui::widgets::{Bar, BarChart, BarGroup};
+
+static SCHEMA: Schema = Schema {
+    lines: "hop",
+    columns: HopRecord::COLUMNS,
+    extra: &[Extra {
+        column: Column {
+            id: "bar",
+            title: "queue: last trace, most",
+            about: "The queue in the last trace (solid) and the deepest one (shaded), on one scale for all hops",
+            width: 24,
+            holds: Holds::Text,
+        },
+        sorts: "queue",
+    }],
+    titles: &[
+        ("path", "path"),
+        ("hop", "hop"),
+        ("node", "node"),
+        ("queue", "queue"),
+        ("queue_mean", "mean queue"),
+        ("queue_max", "deepest queue"),
+        ("delay", "transit"),
+        ("delay_max", "most transit"),
+        ("between", "from the one before"),
+        ("traces", "traces"),
+        ("namespace", "namespace"),
+        ("last_seen", "last"),
+    ],
+    usual: &[
+        ("path", 0),
+        ("hop", 0),
+        ("node", 0),
+        ("bar", 1),
+        ("queue", 2),
+        ("queue_max", 3),
+        ("delay", 4),
+        ("between", 5),
+        ("delay_max", 6),
+        ("queue_mean", 7),
+        ("ingress", 8),
+        ("egress", 9),
+        ("traces", 10),
+        ("namespace", 11),
+        ("last_seen", 12),
+    ],
+    fixed: 3,
+    order: "path",
+    filter: Filter::parse::<HopRecord>,
+    read_order: Order::parse::<HopRecord>,
+};
+
+impl Entry for HopRecord {
+    type Record = Self;
+    const SCHEMA: &'static Schema = &SCHEMA;
+
+    fn record(&self) -> &Self {
+        self
+    }
+
+    fn key(&self) -> Key {
+        Key::Hop {
+            path: self.path,
+            hop: self.hop,
+        }
+    }
+
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
+        let text = if column.id == "bar" {
+            let hops = &world.moments.shown().hops;
+            let top = hops
+                .iter()
+                .filter_map(|hop| hop.queue_max)
+                .max()
+                .unwrap_or(0);
+            let cells = |queue: Option<u32>| {
+                let share = f64::from(queue.unwrap_or(0)) / f64::from(top.max(1));
+                ((share * f64::from(room.min(column.width))).ceil()) as usize
+            };
+            let (last, most) = (cells(self.queue), cells(self.queue_max));
+            "█".repeat(last) + &"░".repeat(most.saturating_sub(last))
+        } else {
+            world.words.in_column(column, self.cell(number))
+        };
+        Line::styled(text, world.style(self.tone(column.id)))
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        match id {
+            "path" | "hop" | "node" => Tone::Strong,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Paths;
+
+impl View for Paths {
+    fn table(&self) -> TableId {
+        TableId::Hops
+    }
+
+    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
+        sheet.arrange(&world.moments.shown().hops, world);
+    }
+
+    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let hops = &world.moments.shown().hops;
+        let lines = u16::try_from(hops.len())
+            .unwrap_or(u16::MAX)
+            .saturating_add(2);
+        let room = place.area.height;
+        let picture = if room < 14 || hops.is_empty() {
+            0
+        } else {
+            room.saturating_sub(lines).max(room / 2).min(16)
+        };
+        let [table, picture] = place.area.layout(&Layout::vertical([
+            Constraint::Fill(1),
+            Constraint::Length(picture),
+        ]));
+        sheet.draw(hops, place.frame, table, world, place.hits);
+        if sheet.lines.is_empty() {
+            return empty(
+                Tab::Paths,
+                "No IOAM trace",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
+        }
+        let Some(chosen) = sheet
+            .current()
+            .and_then(|at| hops.get(at))
+            .filter(|_| !picture.is_empty())
+        else {
+            return;
+        };
+        let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
+        path.sort_by_key(|hop| hop.hop);
+        let title = format!(
+            " Path {}: {}, {}; queue in the last trace, and the deepest ",
+            chosen.path,
+            counted(path.len() as u64, "node"),
+            counted(chosen.traces, "trace")
+        );
+        let area = headed(title, picture, place.frame, world);
+        // Each node with its two bars, an arrow with the time between.
+        let each = (area.width / u16::try_from(path.len()).unwrap_or(u16::MAX).max(1)).clamp(6, 28);
+        let [arrows, area] = area.layout(&Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+        ]));
+        let node = |hop: &HopRecord| {
+            hop.node
+                .map_or_else(|| format!("hop {}", hop.hop), |node| format!("node {node}"))
+        };
+        let arrow = |hop: &&HopRecord| {
+            let time = hop
+                .between
+                .map_or_else(String::new, |time| world.words.cell(Cell::Span(time)));
+            format!(
+                "{:─^1$}→",
+                format!(" {time} "),
+                usize::from(each.saturating_sub(1))
+            )
+        };
+        let arrows_text: String = path.iter().skip(1).map(arrow).collect();
+        let half = usize::from(each / 2);
+        place
+            .frame
+            .render_widget(Line::from(format!("{:half$}{arrows_text}", "")), arrows);
+        let width = (each.saturating_sub(3) / 2).clamp(1, 9);
+        let deepest = path.iter().filter_map(|hop| hop.queue_max).max();
+        let groups = path.iter().map(|hop| {
+            let bar = |queue: Option<u32>, tone| {
+                let text = world.maybe(queue, |queue| Cell::Count(queue.into()));
+                Bar::default()
+                    .value(queue.unwrap_or(0).into())
+                    .text_value(text)
+                    .style(world.style(tone))
+            };
+            let tone = if hop.queue_max == deepest {
+                Tone::Warn
+            } else {
+                Tone::Plain
+            };
+            BarGroup::new(vec![bar(hop.queue, tone), bar(hop.queue_max, Tone::Dim)])
+                .label(Line::from(node(hop)).centered())
+        });
+        let chart = BarChart::grouped(groups.collect::<Vec<_>>())
+            .bar_width(width)
+            .bar_gap(0)
+            .group_gap(each.saturating_sub(width * 2))
+            .value_style(world.theme.chosen());
+        place.frame.render_widget(chart, area);
+    }
+
+    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
+        let hops = &world.moments.shown().hops;
+        Records::Hops(
+            sheet
+                .lines
+                .iter()
+                .filter_map(|at| hops.get(*at as usize))
+                .cloned()
+                .collect(),
+        )
+    }
+
+    fn about(&self) -> &'static str {
+        "What IOAM traces tell of the paths, node by node: solid is the queue in the last trace, shaded the deepest one. Below, \
+         the path of the chosen line from left to right, with the time from each node to the next; the deepest queue of the \
+         path stands out."
+    }
+}

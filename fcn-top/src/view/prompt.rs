@@ -1,0 +1,199 @@
+//! What is typed on the lowest line: a filter, which works while it is typed, or the name of a file. Else the keys, or what
+//! there is to say.
+
+use super::Format;
+use super::fit;
+use super::moments::Mode;
+use super::sheet::Sheet;
+use super::theme::Tone;
+use super::world::World;
+use crate::record::RowId;
+use crate::text::clean;
+use crossterm::event::{Event, KeyCode, KeyEvent};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use tui_input::backend::crossterm::EventHandler;
+use tui_input::{Input, InputRequest};
+
+/// Characters that can be typed at most.
+const LONGEST: usize = 1000;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A filter, in place of the former one.
+    Filter { former: String },
+    /// A file for the packets behind a row.
+    Export(RowId),
+    /// A file for the table.
+    Write(Format),
+    /// A file for a picture of the screen.
+    Picture,
+}
+
+/// What is being typed.
+#[derive(Debug)]
+pub(super) struct Prompt {
+    pub asked: Asked,
+    pub input: Input,
+    /// What is wrong with it.
+    pub error: Option<String>,
+    /// The last filter that something passed: half a word mostly finds nothing, and the table is not to flicker.
+    pub good: String,
+    /// Whether nothing passes the filter typed.
+    pub none: bool,
+}
+
+impl Prompt {
+    pub(super) fn new(asked: Asked, text: String) -> Self {
+        Self {
+            good: text.clone(),
+            asked,
+            input: Input::new(text),
+            error: None,
+            none: false,
+        }
+    }
+
+    /// Takes a key that edits the text; says whether that changed it.
+    pub(super) fn edit(&mut self, key: KeyEvent) -> bool {
+        let full = self.input.value().chars().count() >= LONGEST;
+        match key.code {
+            // A control character could only come from a broken terminal.
+            KeyCode::Char(c) if c.is_control() || (full && key.modifiers.is_empty()) => false,
+            _ => self
+                .input
+                .handle_event(&Event::Key(key))
+                .is_some_and(|changed| changed.value),
+        }
+    }
+
+    /// Takes pasted text.
+    pub(super) fn paste(&mut self, text: &str) {
+        for c in clean(text.lines().next().unwrap_or_default()).chars() {
+            if self.input.value().chars().count() < LONGEST {
+                self.input.handle(InputRequest::InsertChar(c));
+            }
+        }
+    }
+
+    /// What stands before the text.
+    const fn label(&self) -> &'static str {
+        match self.asked {
+            Asked::Filter { .. } => "Filter: ",
+            Asked::Export(_) => "Packets to pcapng file: ",
+            Asked::Write(Format::Json) => "Table to JSON file: ",
+            Asked::Write(Format::Csv) => "Table to CSV file: ",
+            Asked::Picture => "Picture to SVG file, or text (.txt): ",
+        }
+    }
+
+    /// What to do, while nothing is wrong.
+    const fn hint(&self) -> &'static str {
+        match self.asked {
+            Asked::Filter { .. } if self.none => "No line passes this",
+            Asked::Filter { .. } => "Enter keeps · Esc restores · like: kind=cnp rate>100",
+            Asked::Export(_) => {
+                "Enter writes its notifications and its data, as far as kept · Esc leaves"
+            }
+            Asked::Write(_) => "Enter writes the lines shown, with every column · Esc leaves",
+            Asked::Picture => "Enter writes the screen as it is · Esc leaves",
+        }
+    }
+
+    /// Draws what is typed, and above it what is wrong with it or can be done.
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+        let [hint, line] = area.layout(&Layout::vertical([Constraint::Length(1); 2]));
+        let (text, tone) = match &self.error {
+            Some(error) => (error.clone(), Tone::Bad),
+            None => (self.hint().to_owned(), Tone::Dim),
+        };
+        frame.render_widget(world.span(text, tone), hint);
+        let [label, field] = line.layout(&Layout::horizontal([
+            Constraint::Length(fit::width(self.label())),
+            Constraint::Fill(1),
+        ]));
+        frame.render_widget(world.span(self.label(), Tone::Strong), label);
+        let room = field.width.saturating_sub(1);
+        let scroll = self.input.visual_scroll(room.into());
+        let text = clean(self.input.value()).into_owned();
+        frame.render_widget(
+            Paragraph::new(text).scroll((0, u16::try_from(scroll).unwrap_or(u16::MAX))),
+            field,
+        );
+        let cursor = u16::try_from(self.input.visual_cursor().saturating_sub(scroll))
+            .unwrap_or(u16::MAX)
+            .min(room);
+        frame.set_cursor_position(Position {
+            x: (field.x + cursor).min(area.right().saturating_sub(1)),
+            y: field.y,
+        });
+    }
+
+    /// Takes over a filter that can be read already; tells what is wrong with one that cannot. The table is to be arranged
+    /// anew by `arrange`.
+    pub(super) fn filter(&mut self, sheet: &mut Sheet, arrange: &mut dyn FnMut(&mut Sheet)) {
+        if !matches!(self.asked, Asked::Filter { .. }) {
+            self.error = None;
+            return;
+        }
+        self.error = sheet
+            .filter(self.input.value())
+            .err()
+            .map(|error| error.to_string());
+        self.none = false;
+        if self.error.is_some() {
+            return;
+        }
+        arrange(sheet);
+        self.none = sheet.lines.is_empty() && sheet.all > 0;
+        if self.none {
+            // It could be read before.
+            let _ = sheet.filter(&self.good);
+            arrange(sheet);
+        } else {
+            self.input.value().clone_into(&mut self.good);
+        }
+    }
+}
+
+/// Draws the keys, or what there is to say.
+pub(super) fn foot(
+    message: Option<&(String, Tone)>,
+    view: &[(&'static str, &'static str)],
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    if let Some((text, tone)) = message {
+        return frame.render_widget(
+            world.span(fit::end(&clean(text), area.width).into_owned(), *tone),
+            area,
+        );
+    }
+    let mode: &[(&str, &str)] = match world.moments.mode() {
+        Mode::Live => &[("p", "pause"), ("[", "back")],
+        Mode::Paused(_) => &[("p", "go on"), ("[", "back")],
+        Mode::Frozen(_) => &[("[ ]", "back, forward"), ("p", "now")],
+    };
+    let keys = [
+        &[("?", "help"), ("q", "quit")],
+        view,
+        mode,
+        &[("J", "JSON"), ("V", "CSV"), ("P", "picture")],
+    ]
+    .concat();
+    let mut line = Line::default();
+    for (key, does) in keys {
+        if line.width() + fit::width(key) as usize + 1 + fit::width(does) as usize
+            > area.width.into()
+        {
+            break;
+        }
+        line.push_span(world.span(key, Tone::Strong));
+        line.push_span(world.span(format!(" {does}  "), Tone::Dim));
+    }
+    frame.render_widget(line, area);
+}

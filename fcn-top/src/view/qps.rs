@@ -1,0 +1,389 @@
+//! The first view: one line a QP or flow, those notified most often first, and the story of the one chosen below.
+
+use super::fit;
+use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
+use super::story;
+use super::theme::Tone;
+use super::views::{Opened, Place, TableId, View, empty};
+use super::world::{World, kind_name};
+use super::{Records, Tab};
+use crate::filter::Filter;
+use crate::order::Order;
+use crate::record::{Answer, Cell, Column, Holds, QpRecord, QpSide, Record, Resolved, RowId};
+use crate::tables::WantedDetails;
+use crate::text::NOTHING;
+use fcn_wire::Origin;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+const fn extra(
+    id: &'static str,
+    title: &'static str,
+    sorts: &'static str,
+    width: u16,
+    about: &'static str,
+) -> Extra {
+    let column = Column {
+        id,
+        title,
+        about,
+        width,
+        holds: Holds::Text,
+    };
+    Extra { column, sorts }
+}
+
+static SCHEMA: Schema = Schema {
+    lines: "QP",
+    columns: QpRecord::COLUMNS,
+    extra: &[
+        extra(
+            "trend",
+            "last minute",
+            "rate_10s",
+            20,
+            "Notifications over the last minute, or since the first packet; each row has its own scale",
+        ),
+        extra(
+            "flow",
+            "sender → receiver",
+            "sender",
+            60,
+            "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known",
+        ),
+        extra(
+            "notified_by",
+            "notified by",
+            "notifier",
+            36,
+            "Who notifies, what it is by its notifications, and the kind of them but for plain CNPs; the receiver where it is the flow's own",
+        ),
+        extra(
+            "data_trend",
+            "data",
+            "data_rate",
+            10,
+            "Data over the same time",
+        ),
+    ],
+    titles: &[
+        ("rate_1s", "notif/s"),
+        ("rate_now", "notif/s, 0.1 s"),
+        ("rate_10s", "notif/s, 10 s"),
+        ("rate_mean", "mean notif/s"),
+        ("rate_peak", "peak notif/s"),
+        ("qp", "QP"),
+        ("data_rate", "data rate"),
+        ("change_1ms", "after 1 ms"),
+        ("change_10ms", "after"),
+        ("ce_share", "CE"),
+        ("verdict", "verdict"),
+        ("total", "total"),
+        ("queue_max", "deepest queue"),
+        ("level_max", "level"),
+        ("gap_p50", "gap"),
+        ("findings", "findings"),
+    ],
+    usual: &[
+        ("rate_1s", 0),
+        ("trend", 4),
+        ("flow", 1),
+        ("qp", 2),
+        ("notified_by", 5),
+        ("data_rate", 6),
+        ("data_trend", 9),
+        ("change_10ms", 7),
+        ("ce_share", 8),
+        ("verdict", 3),
+        ("total", 10),
+        ("queue_max", 11),
+        ("level_max", 12),
+        ("gap_p50", 13),
+        ("findings", 14),
+    ],
+    fixed: 1,
+    order: "-rate_1s",
+    filter: Filter::parse::<QpRecord>,
+    read_order: Order::parse::<QpRecord>,
+};
+
+/// The table's lines.
+type Row = (RowId, QpRecord);
+
+/// The QP that the row is about: plain as the sender's own, `~` before one that was inferred, `→` before the receiver's; or
+/// the flow label.
+fn qp_text(record: &QpRecord) -> String {
+    match (record.qp, record.qp_side, record.flow_label) {
+        (Some(qp), Some(QpSide::Receiver), _) => format!("→{qp:#x}"),
+        (Some(qp), ..) if matches!(record.sender_qp_from, Some(Resolved::Cm | Resolved::Acks)) => {
+            format!("~{qp:#x}")
+        }
+        (Some(qp), ..) => format!("{qp:#x}"),
+        (None, _, Some(label)) => format!("label {label:#x}"),
+        (None, _, None) => NOTHING.to_owned(),
+    }
+}
+
+/// A verdict in words that are as wide as each other.
+const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
+    match answer {
+        Some(Answer::Obeys) => ("obeys", Tone::Good),
+        Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
+        Some(Answer::Unclear) => ("unclear", Tone::Dim),
+        None => ("no data", Tone::Dim),
+    }
+}
+
+/// Sender and receiver, in so many cells.
+pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
+    let sender = record.sender.map_or_else(
+        || format!("({})", world.words.address(record.told)),
+        |sender| world.address(sender),
+    );
+    let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
+        return shortened(&sender, room).into_owned();
+    };
+    let each = room.saturating_sub(3) / 2;
+    let first = room
+        .saturating_sub(3)
+        .saturating_sub(fit::width(&receiver))
+        .max(each);
+    let sender = shortened(&sender, first);
+    let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
+    format!("{sender} → {}", shortened(&receiver, second))
+}
+
+/// What a notifier is, marked where that is inferred.
+pub(super) const fn origin_name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Receiver => "receiver",
+        Origin::Switch => "switch",
+        Origin::Proxy => "proxy, inferred",
+        Origin::IngressPe => "ingress PE, inferred",
+        Origin::Ambiguous => "receiver or ingress PE",
+    }
+}
+
+impl Entry for Row {
+    type Record = QpRecord;
+    const SCHEMA: &'static Schema = &SCHEMA;
+    const TALL: bool = true;
+
+    fn record(&self) -> &QpRecord {
+        &self.1
+    }
+
+    fn key(&self) -> Key {
+        Key::Qp(self.0)
+    }
+
+    fn rank(&self, _: usize) -> u64 {
+        self.0.0
+    }
+
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
+        let record = &self.1;
+        let tone = self.tone(column.id);
+        let text = match column.id {
+            "qp" => qp_text(record),
+            "verdict" => verdict(record.verdict).0.to_owned(),
+            "flow" => flow_text(record, room, world),
+            "notified_by" => {
+                let kind = kind_name(record.kind);
+                let by = match record.origin {
+                    Origin::Receiver if record.receiver == Some(record.notifier) => {
+                        "receiver".to_owned()
+                    }
+                    origin => {
+                        let name = origin_name(origin);
+                        let address = world.address(record.notifier);
+                        format!(
+                            "{} {name}",
+                            shortened(&address, room.saturating_sub(fit::width(name) + 1).max(6))
+                        )
+                    }
+                };
+                let text = if record.kind == fcn_wire::Kind::Cnp {
+                    by
+                } else {
+                    format!("{by}, {kind}")
+                };
+                fit::end(&text, room).into_owned()
+            }
+            "trend" => world.trend(
+                world.details.rows.get(&self.0),
+                |series| &series.notifications,
+                room,
+            ),
+            "data_trend" => {
+                world.trend(world.details.rows.get(&self.0), |series| &series.data, room)
+            }
+            _ => {
+                let text = world.words.in_column(column, record.cell(number));
+                shortened(&text, room).into_owned()
+            }
+        };
+        Line::styled(text, world.style(tone))
+    }
+
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        let record = &self.1;
+        match column.id {
+            "qp" => record.qp.is_none() && record.flow_label.is_none(),
+            "data_trend" => record.data_packets.is_none(),
+            "trend" | "flow" | "notified_by" => false,
+            _ => record.cell(number) == Cell::None,
+        }
+    }
+
+    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
+        let record = &self.1;
+        let words = world.words;
+        match column.id {
+            "trend" => format!("{} in all", words.cell(Cell::Count(record.total))),
+            "flow" => match record.gap_p50 {
+                Some(gap) => format!("every {}", words.cell(Cell::Span(gap))),
+                None => format!("last {}", words.clock(record.last_seen, 3)),
+            },
+            "qp" => match (record.qp_side, record.sender_qp_from) {
+                (_, Some(Resolved::Cm)) => "by CM",
+                (_, Some(Resolved::Acks)) => "by ACKs",
+                (Some(QpSide::Receiver), _) => "receiver",
+                (Some(QpSide::Sender), _) => "sender",
+                _ => "",
+            }
+            .to_owned(),
+            "notified_by" if record.notifiers > 1 => format!("and {} more", record.notifiers - 1),
+            "data_rate" => record.data_packets.map_or_else(String::new, |packets| {
+                format!("{} pkts", words.cell(Cell::Rate(packets as f64)))
+            }),
+            "verdict" if record.verdict.is_some() => {
+                format!("of {}", words.cell(Cell::Count(record.measured)))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn tone(&self, id: &str) -> Tone {
+        let record = &self.1;
+        match id {
+            "icrc_bad" if record.icrc_bad > 0 => Tone::Bad,
+            "findings" if record.findings > 0 => Tone::Warn,
+            "verdict" => verdict(record.verdict).1,
+            // Nothing for ten seconds: it is over.
+            _ if record.rate_10s == Some(0.0) => Tone::Dim,
+            "kind" | "trend" | "notified_by" => Tone::Kind(record.kind),
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Qps;
+
+impl Qps {
+    /// Room for the table, and for the story beside it or below.
+    fn split(area: Rect, lines: usize) -> (Rect, Rect) {
+        if area.height < 16 {
+            return (area, Rect::ZERO);
+        }
+        if area.width >= 240 {
+            let [table, _, story] = area.layout(&Layout::horizontal([
+                Constraint::Min(150),
+                Constraint::Length(2),
+                Constraint::Length(84),
+            ]));
+            return (table, story);
+        }
+        // The story has what the lines leave, and at least half of it where there are many.
+        let wanted = u16::try_from(lines * 2 + 1).unwrap_or(u16::MAX).max(8);
+        let story = (area.height - 1)
+            .saturating_sub(wanted)
+            .clamp(9.min(area.height / 2), area.height / 2);
+        area.layout(&Layout::vertical([
+            Constraint::Min(4),
+            Constraint::Length(story),
+        ]))
+        .into()
+    }
+}
+
+impl View for Qps {
+    fn table(&self) -> TableId {
+        TableId::Qps
+    }
+
+    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>) {
+        sheet.arrange(&world.moments.shown().qps, world);
+    }
+
+    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
+        let rows = &world.moments.shown().qps;
+        let visible = sheet.visible().chain(sheet.current());
+        wanted
+            .rows
+            .extend(visible.filter_map(|at| Some(rows.get(at)?.0)));
+    }
+
+    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>) {
+        let rows = &world.moments.shown().qps;
+        let (table, panel) = Self::split(place.area, sheet.lines.len());
+        sheet.draw(rows, place.frame, table, world, place.hits);
+        if sheet.lines.is_empty() {
+            return empty(
+                Tab::Qps,
+                "No congestion notification",
+                sheet,
+                table,
+                place.frame,
+                world,
+            );
+        }
+        if let Some((id, record)) = sheet
+            .current()
+            .and_then(|at| rows.get(at))
+            .filter(|_| !panel.is_empty())
+        {
+            story::panel((*id, record), place.frame, panel, world);
+        }
+    }
+
+    fn enter(&mut self, sheet: &mut Sheet, _: &World<'_>) -> Option<Opened> {
+        if sheet.chosen.is_none() {
+            sheet.choose(sheet.top);
+        }
+        Some(Opened::Tab(Tab::Flow))
+    }
+
+    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records {
+        let rows = &world.moments.shown().qps;
+        let rows = sheet.lines.iter().filter_map(|at| rows.get(*at as usize));
+        Records::Qps(rows.map(|(_, record)| record.clone()).collect())
+    }
+
+    fn about(&self) -> &'static str {
+        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Behind the rate of \
+         notifications stands their course over the last minute, each row on its own scale. QP: the sender's own as it is, with \
+         ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
+         sender in brackets is not known: it is who was told instead. After: how the data rate changed from 10 ms before \
+         notifications to 10 ms after them. Verdict: obeys, does not, unclear; the line below the table says why. Dim: no \
+         notification for ten seconds. Enter opens the flow."
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("Enter", "flow"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("c", "columns"),
+            ("x", "packets"),
+        ]
+    }
+}

@@ -1,0 +1,624 @@
+//! A table on the screen: what is remembered of it (order, filter, columns, the line chosen), and how it is drawn: the
+//! columns that have room and something in them, the most important first, and only the lines that are seen.
+
+use super::fit;
+use super::hits::{Hit, Hits};
+use super::theme::Tone;
+use super::world::World;
+use crate::filter::{Filter, FilterError};
+use crate::order::{Order, SortKey};
+use crate::record::{Cell, Column, Record, RowId};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Row, Table, TableState};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Lines that are looked at to see whether a column has anything in it.
+const LOOKED_AT: usize = 1_000;
+
+/// Names a line for as long as it is in its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Qp(RowId),
+    Point(IpAddr, &'static str),
+    Hop {
+        path: u32,
+        hop: u8,
+    },
+    Rule(&'static str),
+    Event {
+        at: u64,
+        what: &'static str,
+        frame: Option<u64>,
+        text: Arc<str>,
+    },
+    Interface(Arc<str>),
+}
+
+/// A column that only the screen has, made of several.
+#[derive(Debug)]
+pub(super) struct Extra {
+    pub column: Column,
+    /// The column that is sorted by in its place.
+    pub sorts: &'static str,
+}
+
+/// A kind of table.
+#[derive(Debug)]
+pub(super) struct Schema {
+    /// What its lines are called.
+    pub lines: &'static str,
+    /// The columns of its records, and those that only the screen has, numbered behind them.
+    pub columns: &'static [Column],
+    pub extra: &'static [Extra],
+    /// Headings other than the records' own.
+    pub titles: &'static [(&'static str, &'static str)],
+    /// The usual columns from left to right; those with the greatest number leave first where room is short.
+    pub usual: &'static [(&'static str, u8)],
+    /// How many of them stay when the others are scrolled.
+    pub fixed: usize,
+    pub order: &'static str,
+    pub filter: fn(&str) -> Result<Filter, FilterError>,
+    pub read_order: fn(&str) -> Result<Order, String>,
+}
+
+impl Schema {
+    pub(super) fn all(&self) -> impl Iterator<Item = &'static Column> {
+        let extra = self.extra.iter().map(|extra| &extra.column);
+        self.columns.iter().chain(extra)
+    }
+
+    pub(super) fn column(&self, number: usize) -> Option<&'static Column> {
+        self.all().nth(number)
+    }
+
+    pub(super) fn named(&self, id: &str) -> Option<usize> {
+        self.all().position(|column| column.id == id)
+    }
+
+    /// The column of the records that a column is sorted by.
+    fn sorts(&self, number: usize) -> usize {
+        let extra = number.checked_sub(self.columns.len());
+        let extra = extra.and_then(|number| self.extra.get(number));
+        extra
+            .and_then(|extra| self.named(extra.sorts))
+            .unwrap_or(number)
+    }
+
+    /// The heading of a column.
+    pub(super) fn title(&self, column: &'static Column) -> &'static str {
+        let own = self.titles.iter().find(|(id, _)| *id == column.id);
+        own.map_or(column.title, |(_, title)| title)
+    }
+}
+
+/// A line of a table.
+pub(super) trait Entry {
+    type Record: Record;
+    const SCHEMA: &'static Schema;
+    /// Whether a line may have a second one below it.
+    const TALL: bool = false;
+
+    fn record(&self) -> &Self::Record;
+
+    fn key(&self) -> Key;
+
+    /// Orders lines that are otherwise equal, always the same way; `index` is where it stands in its table.
+    fn rank(&self, index: usize) -> u64 {
+        index as u64
+    }
+
+    /// What stands in a column that has `room` cells.
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        world: &World<'_>,
+    ) -> Line<'static> {
+        let _ = room;
+        let text = world.words.in_column(column, self.record().cell(number));
+        Line::styled(text, world.theme.style(self.tone(column.id)))
+    }
+
+    /// What stands below that, where there is room.
+    fn below(&self, column: &'static Column, world: &World<'_>) -> String {
+        let _ = (column, world);
+        String::new()
+    }
+
+    /// Whether there is nothing in a column.
+    fn is_empty(&self, number: usize, column: &'static Column) -> bool {
+        let _ = column;
+        number < Self::SCHEMA.columns.len() && self.record().cell(number) == Cell::None
+    }
+
+    /// What a column is to the reader.
+    fn tone(&self, id: &str) -> Tone;
+}
+
+/// How the line chosen is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    By(isize),
+    Page { back: bool },
+    First,
+    Last,
+}
+
+/// What is remembered of one table.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    pub schema: &'static Schema,
+    pub order: Order,
+    /// Numbers of the columns, in the order shown.
+    pub columns: Vec<usize>,
+    /// Whether those are the usual ones.
+    pub usual: bool,
+    /// The filter as it was typed; the last one that could be read.
+    pub typed: String,
+    filter: Option<Filter>,
+    /// Only lines with this in that column: apart from the filter since masked addresses cannot be typed.
+    pub only: Option<(usize, Cell<'static>)>,
+    /// The line chosen.
+    pub chosen: Option<Key>,
+    /// Where it stands (or stood) among the lines shown.
+    pub at: usize,
+    /// The first line on the screen.
+    pub top: usize,
+    /// Whether the screen goes where the chosen line goes.
+    pub follow: bool,
+    /// Columns scrolled away to the left.
+    pub left: usize,
+    /// A column that is to be scrolled into sight.
+    pub reveal: Option<usize>,
+    /// Lines on the screen, when it was last drawn.
+    pub page: usize,
+    /// The widest text in each column: columns grow, and do not jump.
+    widest: Vec<u16>,
+    /// Lines of the table.
+    pub all: usize,
+    /// Numbers of the lines that pass the filter, in order, and their names.
+    pub lines: Vec<u32>,
+    pub keys: Vec<Key>,
+    /// Columns shown in which no line has anything.
+    empty: Vec<usize>,
+    /// Columns that have no room.
+    pub more: usize,
+}
+
+impl Sheet {
+    pub(super) fn new(schema: &'static Schema) -> Self {
+        let usual = schema.usual.iter().filter_map(|(id, _)| schema.named(id));
+        Self {
+            schema,
+            order: (schema.read_order)(schema.order).unwrap_or(Order {
+                column: 0,
+                descending: false,
+            }),
+            columns: usual.collect(),
+            usual: true,
+            typed: String::new(),
+            filter: None,
+            only: None,
+            chosen: None,
+            at: 0,
+            top: 0,
+            follow: true,
+            left: 0,
+            reveal: None,
+            page: 10,
+            widest: vec![0; schema.all().count()],
+            all: 0,
+            lines: Vec::new(),
+            keys: Vec::new(),
+            empty: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// Takes the usual columns again.
+    pub(super) fn usual_columns(&mut self) {
+        self.columns = Self::new(self.schema).columns;
+        (self.usual, self.left) = (true, 0);
+    }
+
+    /// Takes a filter.
+    pub(super) fn filter(&mut self, text: &str) -> Result<(), FilterError> {
+        self.filter = match text.trim() {
+            "" => None,
+            text => Some((self.schema.filter)(text)?),
+        };
+        text.trim().clone_into(&mut self.typed);
+        // Other lines may do with less room.
+        self.widest.fill(0);
+        Ok(())
+    }
+
+    /// Takes only lines with that in the column called `id`, or all again.
+    pub(super) fn only(&mut self, id: &str, cell: Option<Cell<'static>>) {
+        self.only = self.schema.named(id).zip(cell);
+        self.widest.fill(0);
+        (self.chosen, self.top) = (None, 0);
+    }
+
+    /// Whether lines may be left out.
+    pub(super) fn filters(&self) -> bool {
+        self.filter.is_some() || self.only.is_some()
+    }
+
+    /// Sorts by a column; by the one that is sorted by already, the other way round.
+    pub(super) fn sort_by(&mut self, column: usize) {
+        let column = self.schema.sorts(column);
+        if self.order.column == column {
+            self.order.descending = !self.order.descending;
+        } else if let Some(about) = self.schema.column(column) {
+            use crate::record::Holds::{Address, Name, Text};
+            // The most and the latest first; names from A.
+            let descending = !matches!(about.holds, Address | Name | Text);
+            self.order = Order { column, descending };
+        }
+    }
+
+    /// Sorts by the next column shown, or the one before.
+    pub(super) fn sort_beside(&mut self, right: bool) {
+        let sorts = |column: &usize| self.schema.sorts(*column) == self.order.column;
+        let now = self.columns.iter().position(sorts);
+        let last = self.columns.len().saturating_sub(1);
+        let next = match (now, right) {
+            (None, _) => 0,
+            // What is made of several sorts as one of them, which may be shown beside it.
+            (Some(now), true) => (now..=last)
+                .find(|at| !self.columns.get(*at).is_some_and(sorts))
+                .unwrap_or(last),
+            (Some(now), false) => now.saturating_sub(1),
+        };
+        if let Some(&column) = self.columns.get(next)
+            && self.schema.sorts(column) != self.order.column
+        {
+            self.sort_by(column);
+            self.left = self.left.min(next.saturating_sub(self.schema.fixed));
+            self.reveal = Some(column);
+        }
+    }
+
+    /// Filters and orders `lines`, and finds the chosen one again.
+    pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
+        let (filter, order) = (self.filter.as_ref(), self.order);
+        let fits = |record: &E::Record| {
+            filter.is_none_or(|filter| filter.matches_shown(record, world.words))
+                && self
+                    .only
+                    .is_none_or(|(column, cell)| record.cell(column) == cell)
+        };
+        // What is compared lies together: lines are long, and looking at two for every comparison takes longer than all else.
+        let mut keys: Vec<(SortKey, u64, u32)> = (lines.iter().zip(0u32..))
+            .filter(|(line, _)| fits(line.record()))
+            .map(|(line, at)| {
+                let key = SortKey::of(line.record().cell(order.column));
+                (key, line.rank(at as usize), at)
+            })
+            .collect();
+        keys.sort_unstable_by(|(a, one, _), (b, other, _)| {
+            let ranks = if order.descending {
+                other.cmp(one)
+            } else {
+                one.cmp(other)
+            };
+            order.compare_keys(a, b).then(ranks)
+        });
+        self.all = lines.len();
+        self.lines = keys.iter().map(|&(.., at)| at).collect();
+        let shown = |at: &u32| lines.get(*at as usize);
+        self.keys = self
+            .lines
+            .iter()
+            .filter_map(shown)
+            .map(Entry::key)
+            .collect();
+        let first: Vec<&E> = self
+            .lines
+            .iter()
+            .filter_map(shown)
+            .take(LOOKED_AT)
+            .collect();
+        let is_empty = |number: &&usize| {
+            let column = self.schema.column(**number);
+            !first.is_empty()
+                && column
+                    .is_some_and(|column| first.iter().all(|line| line.is_empty(**number, column)))
+        };
+        self.empty = self.columns.iter().filter(is_empty).copied().collect();
+        let place = self
+            .chosen
+            .as_ref()
+            .and_then(|key| self.keys.iter().position(|other| other == key));
+        match place {
+            Some(place) => self.at = place,
+            // One that has gone gives way to what stands there now.
+            None if self.chosen.is_some() && !self.keys.is_empty() => self.choose(self.at),
+            None => self.at = 0,
+        }
+    }
+
+    /// The line chosen, or else the first.
+    pub(super) fn current(&self) -> Option<usize> {
+        let at = if self.chosen.is_some() { self.at } else { 0 };
+        self.lines.get(at).map(|at| *at as usize)
+    }
+
+    /// The lines on the screen, by their numbers.
+    pub(super) fn visible(&self) -> impl Iterator<Item = usize> {
+        let lines = self.lines.iter().skip(self.top).take(self.page);
+        lines.map(|at| *at as usize)
+    }
+
+    /// Chooses the line at a place among those shown, or the last.
+    pub(super) fn choose(&mut self, place: usize) {
+        self.at = place.min(self.keys.len().saturating_sub(1));
+        self.chosen = self.keys.get(self.at).cloned().or(self.chosen.take());
+        self.follow = true;
+    }
+
+    /// Moves on from the chosen line; where none is, to the first one on the screen.
+    pub(super) fn go(&mut self, how: Move) {
+        let place = match how {
+            Move::By(_) | Move::Page { .. } if self.chosen.is_none() => self.top,
+            how => moved(self.at, how, self.page, self.keys.len()),
+        };
+        self.choose(place);
+    }
+
+    /// Scrolls without choosing.
+    pub(super) fn scroll(&mut self, by: isize) {
+        self.follow = false;
+        self.top = self.top.saturating_add_signed(by);
+        self.settle(self.page);
+    }
+
+    /// Moves the lines on the screen to where they may and should be: `page` of them have room.
+    fn settle(&mut self, page: usize) {
+        self.page = page;
+        if self.follow && self.chosen.is_some() && page > 0 {
+            self.top = self.top.clamp(self.at.saturating_sub(page - 1), self.at);
+        }
+        self.top = self.top.min(self.lines.len().saturating_sub(page));
+    }
+
+    /// Scrolls the columns; the first ones stay.
+    pub(super) fn scroll_columns(&mut self, right: bool) {
+        let most = self.columns.len().saturating_sub(self.schema.fixed + 1);
+        self.left = if right {
+            (self.left + 1).min(most)
+        } else {
+            self.left.saturating_sub(1)
+        };
+    }
+
+    /// How soon a column leaves where room is short.
+    fn weight(&self, place: usize, column: usize) -> u8 {
+        let id = self.schema.column(column).map_or("", |column| column.id);
+        let usual = self.schema.usual.iter().find(|(usual, _)| *usual == id);
+        match usual {
+            Some((_, weight)) if self.usual => *weight,
+            _ => u8::try_from(place).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Draws heading and lines.
+    pub(super) fn draw<E: Entry>(
+        &mut self,
+        lines: &[E],
+        frame: &mut Frame<'_>,
+        area: Rect,
+        world: &World<'_>,
+        hits: &mut Hits,
+    ) {
+        let room = usize::from(area.height).saturating_sub(1);
+        let tall = if E::TALL && self.lines.len() * 2 <= room {
+            2
+        } else {
+            1
+        };
+        self.settle(room / tall);
+        let visible: Vec<&E> = self.visible().filter_map(|at| lines.get(at)).collect();
+        let mut placed = self.place(&visible, area.width, world);
+        if let Some(column) = self.reveal.take() {
+            for _ in 0..self.columns.len() {
+                if placed.iter().any(|(number, ..)| *number == column) {
+                    break;
+                }
+                self.scroll_columns(true);
+                placed = self.place(&visible, area.width, world);
+            }
+        }
+        let gap = gap(area.width);
+        let (mut titles, mut x) = (Vec::new(), area.x);
+        for &(number, column, width) in &placed {
+            let sorted = self.schema.sorts(number) == self.order.column
+                && number < self.schema.columns.len();
+            let sign = match (sorted, self.order.descending) {
+                (false, _) => "",
+                (true, true) => "▼",
+                (true, false) => "▲",
+            };
+            let title = world.title(self.schema, column);
+            let title = if column.holds.is_number() {
+                Line::raw(format!("{sign}{title}")).right_aligned()
+            } else {
+                Line::raw(format!("{title}{sign}"))
+            };
+            titles.push(
+                title.style(
+                    world
+                        .theme
+                        .style(if sorted { Tone::Strong } else { Tone::Dim }),
+                ),
+            );
+            hits.push(Rect::new(x, area.y, width, 1), Hit::Heading(number));
+            x += width + gap;
+        }
+        let cells = |line: &&E| {
+            placed
+                .iter()
+                .map(|&(number, column, width)| {
+                    let text = line.text(number, column, width, world);
+                    let mut cell = Text::from(text);
+                    if tall == 2 {
+                        let below = fit::end(&line.below(column, world), width).into_owned();
+                        cell.push_line(Line::styled(below, world.theme.style(Tone::Dim)));
+                    }
+                    if column.holds.is_number() {
+                        cell.right_aligned()
+                    } else {
+                        cell
+                    }
+                })
+                .collect::<Row<'_>>()
+                .height(tall as u16)
+        };
+        let chosen = self.chosen.as_ref().and(self.at.checked_sub(self.top));
+        let table = Table::new(
+            visible.iter().map(cells),
+            placed.iter().map(|(.., width)| Constraint::Length(*width)),
+        )
+        .header(Row::new(titles))
+        .column_spacing(gap)
+        .row_highlight_style(world.theme.chosen());
+        let chosen = chosen.filter(|at| *at < visible.len());
+        frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(chosen));
+        for place in 0..visible.len() {
+            let y = area.y + 1 + (place * tall) as u16;
+            hits.push(
+                Rect::new(area.x, y, area.width, tall as u16),
+                Hit::Line(self.top + place),
+            );
+        }
+    }
+
+    /// The columns that have room, with their widths.
+    fn place<E: Entry>(
+        &mut self,
+        visible: &[&E],
+        room: u16,
+        world: &World<'_>,
+    ) -> Vec<(usize, &'static Column, u16)> {
+        let fixed = self.schema.fixed.min(self.columns.len());
+        let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
+        // Number, column, least width, width wanted, weight.
+        let mut placed = Vec::new();
+        for (place, &number) in self.columns.iter().enumerate() {
+            let scrolled = (fixed..fixed + skipped).contains(&place);
+            let Some(column) = self
+                .schema
+                .column(number)
+                .filter(|_| !scrolled && !self.empty.contains(&number))
+            else {
+                continue;
+            };
+            let title = fit::width(&world.title(self.schema, column))
+                + u16::from(number < self.schema.columns.len());
+            // A text says how wide it is; a sparkline is as wide as it is told to be.
+            let natural = if column.id == "trend" {
+                column.width
+            } else {
+                room
+            };
+            let texts = visible
+                .iter()
+                .map(|line| line.text(number, column, natural, world).width());
+            let widest = texts.max().unwrap_or(0).try_into().unwrap_or(u16::MAX);
+            let Some(seen) = self.widest.get_mut(number) else {
+                continue;
+            };
+            *seen = widest.max(*seen);
+            let full = title.max(*seen);
+            let least =
+                full.min(least(column, room).max(if column.id == "trend" { 0 } else { title }));
+            placed.push((number, column, least, full, self.weight(place, number)));
+        }
+        let gap = gap(room);
+        let used = |placed: &[(usize, &Column, u16, u16, u8)]| {
+            placed
+                .iter()
+                .map(|(_, _, least, ..)| least + gap)
+                .sum::<u16>()
+                .saturating_sub(gap)
+        };
+        self.more = 0;
+        while placed.len() > 1 && used(&placed) > room {
+            let last = placed
+                .iter()
+                .enumerate()
+                .max_by_key(|(at, placed)| (placed.4, *at));
+            let Some(at) = last.map(|(at, _)| at) else {
+                break;
+            };
+            placed.remove(at);
+            self.more += 1;
+        }
+        // A cell each in turn, so that two that are shortened get the same.
+        let mut left = room.saturating_sub(used(&placed));
+        loop {
+            let before = left;
+            for (_, _, width, full, _) in &mut placed {
+                if left > 0 && *width < *full {
+                    *width += 1;
+                    left -= 1;
+                }
+            }
+            if left == before {
+                return placed
+                    .into_iter()
+                    .map(|(number, column, width, ..)| (number, column, width.min(room)))
+                    .collect();
+            }
+        }
+    }
+}
+
+/// Where a line moves that stands at a place in a list of so many.
+pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
+    let page = page.saturating_sub(1).max(1);
+    let place = match how {
+        Move::First => 0,
+        Move::Last => usize::MAX,
+        Move::By(by) => at.saturating_add_signed(by),
+        Move::Page { back: true } => at.saturating_sub(page),
+        Move::Page { back: false } => at.saturating_add(page),
+    };
+    place.min(lines.saturating_sub(1))
+}
+
+/// Cells between columns.
+const fn gap(room: u16) -> u16 {
+    if room < 100 { 1 } else { 2 }
+}
+
+/// Cells that a column needs: a number cut off is another number, a text is not.
+fn least(column: &Column, room: u16) -> u16 {
+    match column.id {
+        "sender" | "notifier" | "told" | "receiver" | "from" | "to" => 14,
+        "flow" => 23,
+        "trend" => 12,
+        "notified_by" if room < 100 => 14,
+        "notified_by" => 26,
+        "what" | "evidence" => 22,
+        "text" | "section" | "about" => 20,
+        "name" => 16,
+        "interface" => 8,
+        _ => u16::MAX,
+    }
+}
+
+/// An address, or another text, in `room` cells.
+pub(super) fn shortened(text: &str, room: u16) -> Cow<'_, str> {
+    if text.contains(':') && !text.contains(' ') {
+        fit::middle(text, room)
+    } else {
+        fit::end(text, room)
+    }
+}

@@ -1,0 +1,290 @@
+//! What is known of one QP or flow, in words: whether it obeys and why, who notifies and how that is known, how often, what
+//! became of its data.
+
+use super::qps::{flow_text, origin_name};
+use super::theme::Tone;
+use super::views::{facts, headed};
+use super::world::{World, kind_name};
+use crate::record::{Answer, Cell, QpRecord, QpSide, Resolved, RowId};
+use crate::text::NOTHING;
+use fcn_wire::{Kind, Origin};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Sparkline};
+
+/// The QP or flow that the row is about.
+pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
+    match (record.qp, record.qp_side, record.flow_label) {
+        (Some(qp), Some(QpSide::Sender), _) => format!("QP {qp:#x} at the sender"),
+        (Some(qp), Some(QpSide::Receiver), _) => match record.receiver {
+            Some(receiver) => format!("QP {qp:#x} at receiver {}", world.words.address(receiver)),
+            None => format!("QP {qp:#x} at the receiver"),
+        },
+        (Some(qp), None, _) => format!("QP {qp:#x}"),
+        (None, _, Some(label)) => format!("flow label {label:#07x}"),
+        (None, _, None) => "a QP that is not named".to_owned(),
+    }
+}
+
+/// Whether it obeys, and what that rests on.
+fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
+    let Some((answer, evidence)) = record.verdict.zip(record.evidence) else {
+        return (
+            "Verdict",
+            "not known: no data of it was seen".to_owned(),
+            Tone::Dim,
+        );
+    };
+    let (says, tone) = match answer {
+        Answer::Obeys => ("obeys", Tone::Good),
+        Answer::DoesNotObey => ("does not obey", Tone::Bad),
+        Answer::Unclear => ("unclear", Tone::Dim),
+    };
+    let measured = fcn_tool::quantity::counted(record.measured, "notification");
+    (
+        "Verdict",
+        format!("{says}: {evidence} ({measured} measured)"),
+        tone,
+    )
+}
+
+/// All that is known, the most important first.
+pub(super) fn about(
+    id: RowId,
+    record: &QpRecord,
+    world: &World<'_>,
+) -> Vec<(&'static str, String, Tone)> {
+    let words = world.words;
+    let rate = |rate: Option<f64>| world.maybe(rate, Cell::Rate);
+    let span = |span: Option<u64>| world.maybe(span, Cell::Span);
+    let count = |count: u64| words.cell(Cell::Count(count));
+    let notifiers = world
+        .details
+        .rows
+        .get(&id)
+        .map_or(&[][..], |series| &series.notifiers);
+    let by = match notifiers {
+        [] => words.address(record.notifier),
+        all => {
+            let each = all
+                .iter()
+                .map(|(address, times)| format!("{} ×{}", words.address(*address), count(*times)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let how = match (record.kind, record.origin) {
+        (Kind::Cnp, Origin::Receiver) => {
+            "the receiver, as the CNPs come from its address".to_owned()
+        }
+        (Kind::Cnp, origin) => format!("{}, from what was notified before", origin_name(origin)),
+        (kind, origin) => format!("a {}, as {} says", origin_name(origin), kind.id()),
+    };
+    let from = match record.sender_qp_from {
+        Some(Resolved::Packet) => " as notified",
+        Some(Resolved::Cm) => " inferred from the CM exchange",
+        Some(Resolved::Acks) => " inferred from acknowledgements",
+        None => "",
+    };
+    let qp = |qp: Option<u32>| qp.map_or_else(|| "not known".to_owned(), |qp| format!("{qp:#x}"));
+    let mut lines = vec![
+        verdict(record),
+        (
+            "Notified by",
+            format!(
+                "{by}: {how}; {} sent to {}",
+                kind_name(record.kind),
+                words.address(record.told)
+            ),
+            Tone::Kind(record.kind),
+        ),
+        (
+            "Notifications",
+            format!(
+                "{} in all; a second: {} now, {} over 1 s, {} over 10 s, {} mean, {} peak",
+                count(record.total),
+                rate(record.rate_now),
+                rate(record.rate_1s),
+                rate(record.rate_10s),
+                rate(record.rate_mean),
+                words.cell(Cell::Rate(record.rate_peak)),
+            ),
+            Tone::Plain,
+        ),
+    ];
+    if record.gap_p50.is_some() {
+        let gaps = [
+            record.gap_min,
+            record.gap_p50,
+            record.gap_p90,
+            record.gap_p99,
+        ]
+        .map(span);
+        let [least, half, ninety, most] = gaps;
+        lines.push((
+            "Gaps",
+            format!("{least} least, half {half}, 90 % {ninety}, 99 % {most}"),
+            Tone::Plain,
+        ));
+    }
+    if let Some(packets) = record.data_packets {
+        let change = |change: Option<f64>| world.maybe(change, Cell::Change);
+        lines.push((
+            "Data",
+            format!(
+                "{}, {} packets, CE {}; after a notification {} in 1 ms, {} in 10 ms",
+                world.maybe(record.data_rate, Cell::Bits),
+                count(packets),
+                world.maybe(record.ce_share, Cell::Share),
+                change(record.change_1ms),
+                change(record.change_10ms),
+            ),
+            Tone::Plain,
+        ));
+    }
+    lines.push((
+        "QP",
+        format!(
+            "{} at the sender{from}, {} at the receiver",
+            qp(record.sender_qp),
+            qp(record.receiver_qp)
+        ),
+        Tone::Plain,
+    ));
+    let now_and_most = |now: Option<u32>, most: Option<u32>| {
+        most.map(|most| {
+            format!(
+                "{}, most {}",
+                now.map_or_else(|| NOTHING.to_owned(), |now| count(now.into())),
+                count(most.into())
+            )
+        })
+    };
+    let level = now_and_most(record.level.map(u32::from), record.level_max.map(u32::from));
+    for (name, text) in [
+        ("Level", level),
+        ("Queue", now_and_most(record.queue, record.queue_max)),
+    ] {
+        lines.extend(text.map(|text| (name, text, Tone::Plain)));
+    }
+    let seen = |at| words.cell(Cell::Moment(at));
+    let place = record
+        .interface
+        .as_ref()
+        .map_or_else(String::new, |name| format!(", on {}", words.text(name)));
+    lines.push((
+        "Seen",
+        format!(
+            "{} to {}{place}",
+            seen(record.first_seen),
+            seen(record.last_seen)
+        ),
+        Tone::Plain,
+    ));
+    if record.findings > 0 || record.icrc_bad > 0 {
+        lines.push((
+            "Findings",
+            format!(
+                "{}; ICRC wrong in {}",
+                count(record.findings),
+                count(record.icrc_bad)
+            ),
+            Tone::Warn,
+        ));
+    }
+    lines
+}
+
+/// The story of a row, beside the table.
+pub(super) fn panel(
+    (id, record): (RowId, &QpRecord),
+    frame: &mut Frame<'_>,
+    area: Rect,
+    world: &World<'_>,
+) {
+    let title = format!(
+        " {}, {} ",
+        flow_text(record, 60, world),
+        subject(record, world)
+    );
+    let area = headed(title, area, frame, world);
+    let text = facts(about(id, record, world), area.width, world);
+    let height = u16::try_from(text.height()).unwrap_or(u16::MAX);
+    let graphs = area.height.saturating_sub(height + 1);
+    let [text_area, _, graphs] = area.layout(&Layout::vertical([
+        Constraint::Length(height),
+        Constraint::Length(1),
+        Constraint::Length(graphs),
+    ]));
+    frame.render_widget(Paragraph::new(text), text_area);
+    let Some(series) = world.details.rows.get(&id).filter(|_| graphs.height >= 4) else {
+        return;
+    };
+    // Notifications above, data below, on one axis.
+    let (from, to) = world.window();
+    let steps = world.steps(series.start, series.step);
+    let halves = graphs.layout_vec(&Layout::vertical([
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+    ]));
+    let second = to.saturating_sub(from) as f64 / 1e9 / f64::from(area.width.max(1));
+    for (area, what, values, tone) in [
+        (
+            halves.first(),
+            "Notifications",
+            &series.notifications,
+            Tone::Kind(record.kind),
+        ),
+        (halves.get(1), "Data", &series.data, Tone::Plain),
+    ] {
+        let Some(&area) = area else { continue };
+        let [title, area] = area.layout(&Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+        ]));
+        let parts = steps.parts(
+            values.iter().map(|value| f64::from(*value)),
+            (from, to),
+            area.width,
+        );
+        let top = parts.iter().copied().fold(0.0, f64::max);
+        let rate = top / second.max(f64::MIN_POSITIVE);
+        let most = if what == "Data" {
+            Cell::Bits(rate * 8.0)
+        } else {
+            Cell::Rate(rate)
+        };
+        let unit = if what == "Data" { "" } else { "/s" };
+        let text = format!(
+            "  {}, most {}{unit}",
+            world.last((from, to)),
+            world.words.cell(most)
+        );
+        frame.render_widget(
+            Line::from(vec![
+                world.span(what, Tone::Strong),
+                world.span(text, Tone::Dim),
+            ]),
+            title,
+        );
+        bars(&parts, |_| world.style(tone), frame, area);
+    }
+}
+
+/// Bars of the whole height of `area`, the highest full; what is there is seen.
+pub(super) fn bars(
+    values: &[f64],
+    style: impl Fn(usize) -> ratatui::style::Style,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let levels = u64::from(area.height) * 8;
+    let top = values.iter().copied().fold(0.0, f64::max);
+    let bar = |(at, value): (usize, &f64)| {
+        let level = (value / top * levels as f64).round() as u64;
+        let level = if *value > 0.0 { level.max(1) } else { 0 };
+        ratatui::widgets::SparklineBar::from(level).style(style(at))
+    };
+    let bars: Vec<_> = values.iter().enumerate().map(bar).collect();
+    frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);
+}

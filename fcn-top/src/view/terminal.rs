@@ -1,0 +1,316 @@
+//! The loop on a real terminal. However it ends, the terminal is as it was.
+
+use super::{App, Effect, Options, Writing, picture};
+use crate::tables::Watched;
+use crate::text::Words;
+use crossterm::cursor::Show;
+use crossterm::event::{
+    self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+    Event,
+};
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use fcn_tool::failure::{Failure, Result};
+use nix::sys::signal::{Signal, raise};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::panic::{self, PanicHookInfo};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest that a request to stop waits for a key.
+const SLICE: Duration = Duration::from_millis(100);
+/// Inputs taken before the next picture, so that a flood of them does not hide it.
+const INPUTS: usize = 256;
+/// So many times the processor time that a picture took, the next one is waited for at least: packets go before pictures.
+const PACE: u32 = 10;
+
+/// Writes a table somewhere; returns how many lines it had, or what failed, on what, and what to do.
+pub type Writer<'w> = dyn Fn(&Writing) -> core::result::Result<u64, String> + 'w;
+
+/// Shows what is `watched` on the terminal until it is left, or `stop` becomes true.
+///
+/// # Errors
+/// Standard output is no terminal, or the terminal cannot be used.
+pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
+    run_with(watched, options, words, stop, &|_| {
+        Err("tables cannot be written here".to_owned())
+    })
+}
+
+/// The same, with somebody who writes tables.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    watched: &dyn Watched,
+    options: &Options,
+    words: &Words,
+    stop: &AtomicBool,
+    write: &Writer<'_>,
+) -> Result {
+    if !io::stdout().is_terminal() {
+        return Err(Failure::usage("standard output is no terminal")
+            .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
+    }
+    let options = options.with_environment(|name| std::env::var(name).ok());
+    let mut screen = Screen::enter(options.mouse)?;
+    let mut app = App::new(&options, words);
+    let done = screen.show(&mut app, watched, &options, stop, write);
+    let broken = screen.broken.load(Ordering::Relaxed);
+    drop(screen);
+    if broken {
+        return Err(Failure::failed("a part of the program broke")
+            .and("the message above says where; please report it"));
+    }
+    done
+}
+
+fn unusable(error: &io::Error) -> Failure {
+    Failure::failed("cannot use the terminal")
+        .and(error.to_string())
+        .and("without one use --report, --json, --jsonl or --csv")
+}
+
+/// Takes the terminal for the screen.
+fn take(mouse: bool) -> io::Result<()> {
+    enable_raw_mode()?;
+    let mut out = io::stdout();
+    execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
+    if mouse {
+        execute!(out, EnableMouseCapture)?;
+    }
+    Ok(())
+}
+
+/// Makes the terminal as it was. What fails cannot be helped, and the rest is still done.
+fn restore() {
+    let mut out = io::stdout();
+    let _ = execute!(out, DisableMouseCapture);
+    let _ = execute!(out, DisableBracketedPaste);
+    let _ = execute!(out, LeaveAlternateScreen);
+    let _ = execute!(out, Show);
+    let _ = disable_raw_mode();
+    let _ = out.flush();
+}
+
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'static;
+
+/// The terminal while it shows the screen.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// What told of panics before.
+    hook: Arc<Hook>,
+    /// Whether a thread has panicked: its message must not be painted over.
+    broken: Arc<AtomicBool>,
+}
+
+impl Screen {
+    fn enter(mouse: bool) -> Result<Self> {
+        let broken = Arc::new(AtomicBool::new(false));
+        let hook: Arc<Hook> = Arc::from(panic::take_hook());
+        let (before, tell) = (Arc::clone(&hook), Arc::clone(&broken));
+        panic::set_hook(Box::new(move |info| {
+            // The first panic restores the terminal; what another one has to say follows below.
+            if !tell.swap(true, Ordering::Relaxed) {
+                restore();
+            }
+            before(info);
+        }));
+        let started = Self::start(mouse);
+        if started.is_err() {
+            restore();
+            give_back(&hook);
+        }
+        let terminal = started.map_err(|error| unusable(&error))?;
+        Ok(Self {
+            terminal,
+            hook,
+            broken,
+        })
+    }
+
+    fn start(mouse: bool) -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+        take(mouse)?;
+        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        clear(&mut terminal)?;
+        Ok(terminal)
+    }
+
+    /// Stops the program, as Ctrl-Z does, with the terminal as it was; comes back where it goes on.
+    fn suspend(&mut self, mouse: bool) -> io::Result<()> {
+        restore();
+        raise(Signal::SIGTSTP)?;
+        take(mouse)?;
+        clear(&mut self.terminal)
+    }
+
+    /// Writes a picture of what is shown.
+    fn picture(&mut self, app: &mut App<'_>, to: &Path) -> core::result::Result<u64, String> {
+        let drawn = self
+            .terminal
+            .draw(|frame| app.draw(frame))
+            .map_err(|error| error.to_string())?;
+        picture::write(drawn.buffer, to)
+    }
+
+    fn show(
+        &mut self,
+        app: &mut App<'_>,
+        watched: &dyn Watched,
+        options: &Options,
+        stop: &AtomicBool,
+        write: &Writer<'_>,
+    ) -> Result {
+        let inputs = Inputs::begin().map_err(|error| unusable(&error))?;
+        let mut due = Instant::now();
+        let mut shown = None;
+        let stopped = || stop.load(Ordering::Relaxed);
+        let broken = Arc::clone(&self.broken);
+        while !stopped() && !broken.load(Ordering::Relaxed) {
+            let wanted = app.wanted();
+            let (began, worked) = (Instant::now(), processor_time());
+            let renews = began >= due || shown != Some(wanted);
+            if renews {
+                // What has ended does not change any more.
+                let ended = watched.ended();
+                if ended.is_none() || shown != Some(wanted) || !app.has_ended() {
+                    app.let_go();
+                    app.update(watched.tables(wanted));
+                }
+                app.ended(ended);
+                shown = Some(wanted);
+                app.detail(watched.details(&app.wanted_details()));
+            }
+            if broken.load(Ordering::Relaxed) {
+                break;
+            }
+            self.terminal
+                .draw(|frame| app.draw(frame))
+                .map_err(|error| unusable(&error))?;
+            if renews {
+                due = began
+                    + options
+                        .refresh
+                        .max(processor_time().saturating_sub(worked) * PACE);
+            }
+            while !stopped() && !broken.load(Ordering::Relaxed) {
+                let left = due.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                let taken = inputs.take(app, left.min(SLICE));
+                if taken.map_err(|error| unusable(&error))? {
+                    break;
+                }
+            }
+            for effect in app.effects() {
+                match effect {
+                    Effect::Quit => return Ok(()),
+                    Effect::Redraw => {
+                        clear(&mut self.terminal).map_err(|error| unusable(&error))?;
+                    }
+                    Effect::Suspend => {
+                        self.suspend(options.mouse)
+                            .map_err(|error| unusable(&error))?;
+                    }
+                    Effect::Picture(to) => {
+                        let done = self.picture(app, &to);
+                        app.wrote(&to, done);
+                    }
+                    Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
+                    Effect::Write(writing) => app.wrote(&writing.to, write(&writing)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What this thread has worked so far: what it waited for the packets is not its own.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Clears the terminal, so that everything is drawn anew. [`Terminal::clear`] would ask the terminal where its cursor is,
+/// and fail: the answer is read elsewhere, or never comes.
+fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(Rect::new(0, 0, size.width, size.height))
+}
+
+/// Input from the terminal, read by a thread of its own: where the terminal is gone, reading never returns, and whoever
+/// waits for it would not see the request to stop that came with that.
+struct Inputs(Receiver<io::Result<Event>>);
+
+impl Inputs {
+    /// Begins to read. The thread goes with the process.
+    fn begin() -> io::Result<Self> {
+        let (tell, told) = mpsc::sync_channel(INPUTS);
+        thread::Builder::new()
+            .name("keys".to_owned())
+            .spawn(move || {
+                loop {
+                    let read = event::read();
+                    let failed = read.is_err();
+                    if tell.send(read).is_err() || failed {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self(told))
+    }
+
+    /// Waits for input and takes all that is there; returns whether there was any.
+    fn take(&self, app: &mut App<'_>, wait: Duration) -> io::Result<bool> {
+        let mut next = match self.0.recv_timeout(wait) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("nothing can be read from it any more"));
+            }
+        };
+        for _ in 0..INPUTS {
+            match next? {
+                Event::Key(key) => app.key(key),
+                Event::Mouse(mouse) => app.mouse(mouse),
+                Event::Paste(text) => app.paste(&text),
+                Event::Resize(..) | Event::FocusGained | Event::FocusLost => {}
+            }
+            next = match self.0.try_recv() {
+                Ok(next) => next,
+                Err(_) => break,
+            };
+        }
+        Ok(true)
+    }
+}
+
+/// Has panics told as before the screen.
+fn give_back(hook: &Arc<Hook>) {
+    // A hook cannot be set while this thread panics; the process is about to end then anyway.
+    if !thread::panicking() {
+        let hook = Arc::clone(hook);
+        panic::set_hook(Box::new(move |info| hook(info)));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Where a panic has restored it already, what was said since must not be cleared away.
+        if !self.broken.load(Ordering::Relaxed) {
+            restore();
+        }
+        give_back(&self.hook);
+    }
+}

@@ -1,0 +1,180 @@
+//! What a view is, and what is said where its table is empty.
+
+use super::hits::Hits;
+use super::sheet::Sheet;
+use super::theme::Tone;
+use super::world::World;
+use super::{Records, Tab, fit};
+use crate::record::{Cell, EventRecord};
+use crate::tables::WantedDetails;
+use crossterm::event::KeyCode;
+use fcn_tool::quantity::counted;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Borders, Paragraph};
+
+/// The tables that views show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TableId {
+    Qps,
+    Points,
+    Hops,
+    Rules,
+    Events,
+    Interfaces,
+}
+
+/// What a line leads to.
+#[derive(Debug)]
+pub(super) enum Opened {
+    Tab(Tab),
+    /// The QPs that have this in that column.
+    Qps(&'static str, Cell<'static>),
+    /// The events of one rule, or what else happened.
+    Events(&'static str),
+    /// An event in full.
+    Event(Box<EventRecord>),
+}
+
+/// Where a view is drawn.
+pub(super) struct Place<'f, 'b> {
+    pub frame: &'f mut Frame<'b>,
+    pub area: Rect,
+    pub hits: &'f mut Hits,
+}
+
+/// A view: one table, and what stands beside it. The table's state is handed in, as two views may show the same.
+pub(super) trait View {
+    /// The table that keys act on.
+    fn table(&self) -> TableId;
+
+    /// Filters and orders the table anew.
+    fn arrange(&mut self, sheet: &mut Sheet, world: &World<'_>);
+
+    /// Draws it.
+    fn draw(&mut self, sheet: &mut Sheet, place: &mut Place<'_, '_>, world: &World<'_>);
+
+    /// Which courses over time it draws.
+    fn details(&self, sheet: &Sheet, world: &World<'_>, wanted: &mut WantedDetails) {
+        let _ = (sheet, world, wanted);
+    }
+
+    /// What the chosen line leads to.
+    fn enter(&mut self, sheet: &mut Sheet, world: &World<'_>) -> Option<Opened> {
+        let _ = (sheet, world);
+        None
+    }
+
+    /// Goes a step back within the view, where there is one.
+    fn escape(&mut self) -> bool {
+        false
+    }
+
+    /// Takes a key that means something in this view alone; says whether it does.
+    fn key(&mut self, code: KeyCode, world: &World<'_>) -> bool {
+        let _ = (code, world);
+        false
+    }
+
+    /// The lines shown, to be written.
+    fn records(&self, sheet: &Sheet, world: &World<'_>) -> Records;
+
+    /// What it shows, for the help.
+    fn about(&self) -> &'static str;
+
+    /// What its keys do, the most important first.
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[("/", "filter"), ("s", "sort"), ("c", "columns")]
+    }
+}
+
+/// Says why there are no lines, and what to do.
+pub(super) fn empty(
+    tab: Tab,
+    what: &str,
+    sheet: &Sheet,
+    area: Rect,
+    frame: &mut Frame<'_>,
+    world: &World<'_>,
+) {
+    let packets = world.moments.shown().totals.packets;
+    let seen = counted(packets, "packet");
+    let text = match (world.ended.is_some(), packets) {
+        _ if sheet.all > 0 && sheet.filters() => format!(
+            "The filter lets nothing of {} pass. Change it with /, or drop it with Esc.",
+            counted(sheet.all as u64, "line")
+        ),
+        _ if tab == Tab::Interfaces => "There is no interface yet.".to_owned(),
+        (true, 0) => format!("{what}: no packet came at all."),
+        (true, _) => format!("{what} in {seen}."),
+        (false, 0) => format!(
+            "{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."
+        ),
+        (false, _) => format!("{what} yet in {seen}."),
+    };
+    say(&text, area, frame, world);
+}
+
+/// Says something in the middle of a free area.
+pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) {
+    let room = area.width.saturating_sub(4).min(72);
+    let lines: Vec<Line<'_>> = fit::wrapped(text, room)
+        .into_iter()
+        .map(Line::from)
+        .collect();
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let top = area.height.saturating_sub(height) / 3;
+    let [_, area] = area.layout(&Layout::vertical([
+        Constraint::Length(top.max(1)),
+        Constraint::Min(0),
+    ]));
+    frame.render_widget(
+        Paragraph::new(lines)
+            .style(world.style(Tone::Plain))
+            .centered(),
+        area,
+    );
+}
+
+/// A line with a title above what stands beside or below a table; returns the room under it.
+pub(super) fn headed(
+    title: impl Into<Line<'static>>,
+    area: Rect,
+    frame: &mut Frame<'_>,
+    world: &World<'_>,
+) -> Rect {
+    let title = title.into().patch_style(world.style(Tone::Strong));
+    let block = Block::new()
+        .borders(Borders::TOP)
+        .border_style(world.style(Tone::Dim))
+        .title(title);
+    let within = block.inner(area);
+    frame.render_widget(block, area);
+    within
+}
+
+/// Labels with texts beside them, which go on below where they are too long.
+pub(super) fn facts(
+    facts: Vec<(&'static str, String, Tone)>,
+    room: u16,
+    world: &World<'_>,
+) -> Text<'static> {
+    let label = facts
+        .iter()
+        .map(|(label, ..)| fit::width(label))
+        .max()
+        .unwrap_or(0)
+        + 2;
+    let lines = facts.into_iter().flat_map(|(name, text, tone)| {
+        let parts = fit::wrapped(&text, room.saturating_sub(label).max(8));
+        parts.into_iter().enumerate().map(move |(part, text)| {
+            let name = if part == 0 { name } else { "" };
+            Line::from(vec![
+                world.span(format!("{name:<0$}", usize::from(label)), Tone::Dim),
+                world.span(text, tone),
+            ])
+        })
+    });
+    lines.collect()
+}

@@ -1,0 +1,162 @@
+//! What every view sees: the moment shown, courses over time, how things are written and coloured.
+
+use super::course::{SECOND, Steps, spark};
+use super::moments::Moments;
+use super::sheet::Schema;
+use super::theme::{Theme, Tone};
+use crate::record::{Cell, Column};
+use crate::tables::{Detail, Details};
+use crate::text::Words;
+use fcn_wire::Kind;
+use ratatui::style::Style;
+use ratatui::text::Span;
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// The time that small graphs in tables are over.
+const MINUTE: u64 = 60 * SECOND;
+/// Rows whose addresses are looked at for what they have in common.
+const LOOKED_AT: usize = 256;
+/// Characters from which on leaving out what addresses have in common saves something.
+const PREFIX: usize = 6;
+
+/// What every view sees.
+pub(super) struct World<'a> {
+    pub words: &'a Words,
+    pub theme: Theme,
+    pub moments: Moments,
+    pub details: Details,
+    pub ended: Option<String>,
+    /// What all IPv6 addresses of the rows shown begin with, without the colon behind it.
+    pub prefix: String,
+}
+
+impl World<'_> {
+    /// The time that small graphs are over: the last minute, or less where less was seen.
+    pub(super) fn window(&self) -> (u64, u64) {
+        let shown = self.moments.shown();
+        let begun = if shown.started == 0 {
+            shown.now
+        } else {
+            shown.started
+        };
+        (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
+    }
+
+    /// The heading of a column.
+    pub(super) fn title(&self, schema: &Schema, column: &'static Column) -> String {
+        match column.id {
+            "trend" => self.last(self.window()),
+            _ => schema.title(column).to_owned(),
+        }
+    }
+
+    /// A time that ends now, in words.
+    pub(super) fn last(&self, (from, to): (u64, u64)) -> String {
+        match to.saturating_sub(from) {
+            0 => "course".to_owned(),
+            MINUTE => "last minute".to_owned(),
+            span if span == 2 * MINUTE => "last 2 minutes".to_owned(),
+            span => format!("last {}", self.words.cell(Cell::Span(span))),
+        }
+    }
+
+    /// When nothing is counted any more: what a step that is not over holds lies before that.
+    pub(super) fn steps(&self, start: u64, step: u64) -> Steps {
+        let until = self.moments.live().now.saturating_add(1);
+        Steps { start, step, until }
+    }
+
+    /// A small graph of a series over the time of all small graphs.
+    pub(super) fn trend(
+        &self,
+        series: Option<&Detail>,
+        of: fn(&Detail) -> &[f32],
+        room: u16,
+    ) -> String {
+        let Some(series) = series else {
+            return String::new();
+        };
+        let values = of(series).iter().map(|value| f64::from(*value));
+        let steps = self.steps(series.start, series.step);
+        // A step may be as long as two seconds: more columns than steps would tell nothing more.
+        let (from, to) = self.window();
+        let most = (to.saturating_sub(from) / series.step.max(1)).clamp(1, 64) as u16;
+        let parts = room.min(most);
+        let spark = spark(&steps.parts(values, (from, to), parts));
+        let times = usize::from((room / parts.max(1)).max(1));
+        spark
+            .chars()
+            .flat_map(|sign| std::iter::repeat_n(sign, times))
+            .collect()
+    }
+
+    /// An address as it is to be seen, without what all addresses begin with.
+    pub(super) fn address(&self, address: IpAddr) -> String {
+        let text = self.words.address(address);
+        match text.strip_prefix(&self.prefix) {
+            Some(rest) if !self.prefix.is_empty() && rest.starts_with(':') => format!("…{rest}"),
+            _ => text,
+        }
+    }
+
+    /// What all IPv6 addresses of the rows shown begin with, where that is worth leaving out.
+    pub(super) fn common_prefix(&self) -> String {
+        if self.words.alters_addresses() {
+            return String::new();
+        }
+        let rows = self.moments.shown().qps.iter().take(LOOKED_AT);
+        let addresses = rows.flat_map(|(_, row)| [row.sender, row.receiver, Some(row.notifier)]);
+        let mut common: Option<String> = None;
+        let mut differ = false;
+        for address in addresses.flatten().filter(IpAddr::is_ipv6) {
+            let text = address.to_string();
+            common = Some(match common {
+                None => text,
+                Some(common) => {
+                    differ |= common != text;
+                    let same = common.bytes().zip(text.bytes()).take_while(|(a, b)| a == b);
+                    let len = same.count();
+                    common[..len].to_owned()
+                }
+            });
+        }
+        let common = common.filter(|_| differ).unwrap_or_default();
+        let common = common
+            .rfind(':')
+            .map_or("", |at| common[..at].trim_end_matches(':'));
+        if common.len() < PREFIX {
+            String::new()
+        } else {
+            common.to_owned()
+        }
+    }
+
+    pub(super) fn span(&self, text: impl Into<Cow<'static, str>>, tone: Tone) -> Span<'static> {
+        Span::styled(text, self.style(tone))
+    }
+
+    pub(super) fn style(&self, tone: Tone) -> Style {
+        self.theme.style(tone)
+    }
+
+    /// A value, where there is one, in words.
+    pub(super) fn maybe<T>(
+        &self,
+        value: Option<T>,
+        cell: impl FnOnce(T) -> Cell<'static>,
+    ) -> String {
+        self.words.cell(value.map_or(Cell::None, cell))
+    }
+}
+
+/// What a kind of notification is called, shortly.
+pub(super) const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cnp => "cnp",
+        Kind::FastCnp1 => "fast 1",
+        Kind::FastCnp2 => "fast 2",
+        Kind::ProxyCn => "proxy",
+        Kind::WanFcn => "wan",
+    }
+}
