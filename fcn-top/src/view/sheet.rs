@@ -522,7 +522,7 @@ impl Sheet {
             let title = fit::width(&world.title(self.schema, column))
                 + u16::from(number < self.schema.columns.len());
             // A text says how wide it is; a sparkline is as wide as it is told to be.
-            let natural = if column.id == "trend" {
+            let natural = if column.id.ends_with("trend") {
                 column.width
             } else {
                 room
