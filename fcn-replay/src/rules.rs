@@ -30,16 +30,16 @@ pub struct Rewriting {
     /// Other IPv4 or IPv6 addresses, by prefix: wherever they occur, in options, five-tuples and quoted packets, too
     #[arg(long, value_name = "PREFIX=PREFIX", value_parser = prefixes)]
     pub map_ip: Vec<Pair<Prefix>>,
-    /// UDP source ports of RoCEv2 and tunnels
+    /// UDP source ports of RoCEv2 and tunnels; +N adds to those that are not 0
     #[arg(long, value_name = "PORT|OLD=NEW|+N")]
     pub udp_source: Vec<Port>,
     /// Another QP number for one of the capture
     #[arg(long, value_name = "OLD=NEW", value_parser = qps)]
     pub map_qp: Vec<Pair<Qp>>,
-    /// Add to all QP numbers
+    /// Add to QP numbers, but for those of management (0, 1) and multicast
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub add_qp: Option<i32>,
-    /// Add to all PSNs
+    /// Add to PSNs, but for those of CNPs, which are 0
     #[arg(long, value_name = "N")]
     pub add_psn: Option<u32>,
     /// Set all IPv6 flow labels

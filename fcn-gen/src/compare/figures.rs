@@ -126,11 +126,15 @@ impl Spread {
     }
 
     /// Whether the two ranges are apart by more than half of the wider one. Of many ranges of few seeds some do not touch by
-    /// chance: seen of five seeds, which twenty then denied.
+    /// chance: seen of five seeds, which twenty then denied. Measured in ratios, where all values are above 0: what takes three
+    /// times as long varies by three times as much.
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
-        let apart = (self.min - other.max).max(other.min - self.max);
-        let wider = (self.max - self.min).max(other.max - other.min);
+        let are_ratios = self.min > 0.0 && other.min > 0.0;
+        let place = |value: f64| if are_ratios { value.ln() } else { value };
+        let [a, b] = [self, other].map(|spread| (place(spread.min), place(spread.max)));
+        let apart = (a.0 - b.1).max(b.0 - a.1);
+        let wider = (a.1 - a.0).max(b.1 - b.0);
         apart > wider / 2.0
     }
 }

@@ -298,6 +298,16 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("One seed"), "{text}");
+        // Ranges far apart as ratios, though each is wide.
+        let rows = [
+            row(Mechanism::Cnp, &[Some(24_100), Some(33_500), Some(48_300)]),
+            row(
+                Mechanism::FastCnp,
+                &[Some(7_600), Some(10_300), Some(15_300)],
+            ),
+        ];
+        let text = sentence(&rows);
+        assert!(text.contains("fast-cnp reacted 3.3 times sooner"), "{text}");
     }
 
     #[test]
