@@ -148,6 +148,15 @@ pub enum Evidence {
     },
     /// As much data after notifications, or while notified, but seen behind a queue that marks it.
     BehindQueue,
+    /// Less data after notifications, for less time than from packet to packet.
+    TooShort {
+        /// By how much.
+        less: f32,
+        /// Start of the window, since the notification.
+        from: u64,
+        /// End of the window; `u64::MAX` where it has none.
+        to: u64,
+    },
     /// Less data some time after notifications, and no steady rate without them: the rate may swing by itself.
     MaySwing {
         /// By how much.
@@ -182,6 +191,7 @@ impl Evidence {
             Self::TooLate { less, from, to } => [12, part(less), from, to],
             Self::MaySwing { less, from, to } => [13, part(less), from, to],
             Self::BehindQueue => [14, 0, 0, 0],
+            Self::TooShort { less, from, to } => [15, part(less), from, to],
         }
     }
 
@@ -208,6 +218,7 @@ impl Evidence {
             12 => Self::TooLate { less, from, to },
             13 => Self::MaySwing { less, from, to },
             14 => Self::BehindQueue,
+            15 => Self::TooShort { less, from, to },
             _ => Self::NoData,
         }
     }
@@ -280,6 +291,13 @@ impl fmt::Display for Evidence {
                 write!(
                     f,
                     "{less} after notifications, but no steady rate without them: it may swing by itself"
+                )
+            }
+            Self::TooShort { less, from, to } => {
+                let less = less_data(less, from, to);
+                write!(
+                    f,
+                    "{less} after notifications, which is shorter than from packet to packet: too few packets to tell"
                 )
             }
             Self::BehindQueue => write!(
@@ -965,6 +983,7 @@ impl Obedience {
         let mut open = false;
         let mut most: Option<Shape> = None;
         let mut suspect: Option<Shape> = None;
+        let mut short: Option<Shape> = None;
         let mut too_late: Option<Shape> = None;
         let mut before_steady = false;
         let mut delayed = false;
@@ -985,7 +1004,9 @@ impl Obedience {
             let is_short = (len as f32) < self.usual;
             if shape.stamps < 0.5 || is_short {
                 // Packets further apart than at other times: nothing was sent, for whatever reason.
-                if sure && from < LATEST && (is_short || shape.less > MOST) {
+                if sure && is_short && from < LATEST {
+                    short = short.or(Some(shape));
+                } else if sure && from < LATEST && shape.less > MOST {
                     suspect = suspect.or(Some(shape));
                 }
                 continue;
@@ -1105,6 +1126,11 @@ impl Obedience {
             let (less, chance) = (shape.less as f32, (3.0 * shape.error) as f32);
             return (Unclear, Evidence::Varies { less, chance });
         }
+        if let Some(shape) = short {
+            let (from, to) = bounds(shape.bin);
+            let less = shape.less as f32;
+            return (Unclear, Evidence::TooShort { less, from, to });
+        }
         if open {
             let evidence = too_late.map_or(Evidence::TooFew, |shape| {
                 let (from, to) = bounds(shape.bin);
@@ -1142,7 +1168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Evidence; 15] = [
+    const ALL: [Evidence; 16] = [
         Evidence::NoData,
         Evidence::Slower {
             less: 0.415,
@@ -1177,6 +1203,11 @@ mod tests {
             to: 1 << 22,
         },
         Evidence::BehindQueue,
+        Evidence::TooShort {
+            less: 0.19,
+            from: 1 << 20,
+            to: 1 << 22,
+        },
     ];
 
     #[test]
