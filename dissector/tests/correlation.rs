@@ -791,13 +791,14 @@ fn played(folder: &Path, name: &str, sets: &[&str], text: Option<String>) -> Pat
 fn verdicts_are_those_of_fcn_top() {
     let Some(tshark) = with_plugin() else { return };
     let folder = xtask::tshark::TempDir::new(true).unwrap();
-    let fixed = fcn_gen::scenario::builtin::text("receiver-cnp").unwrap();
-    let fixed = fixed.replace("[defaults.host]", "[defaults.host]\ncontrol = \"fixed\"");
+    // Seen before the queue: behind it, nobody is said not to obey.
+    let fixed = fcn_gen::scenario::builtin::text("fast-cnp").unwrap();
+    let fixed = format!("{fixed}\n[defaults.host]\ncontrol = \"fixed\"\n");
     let long = |name, sets, text| played(folder.path(), name, sets, text);
     let mut paths: Vec<PathBuf> = simulated().into_iter().map(|(_, path)| path).collect();
     paths.extend([
         long("receiver-cnp", &["duration=20ms", "ip=4"], None),
-        long("fixed", &["duration=10ms"], Some(fixed)),
+        long("fixed", &["duration=20ms"], Some(fixed)),
         long("incast", &["duration=10ms"], None),
         long("wan-fcn", &["duration=20ms"], None),
     ]);

@@ -62,6 +62,8 @@ impl<'p> Terminal<'p> {
     fn tmux(&self) -> Command {
         let mut command = self.pair.command(End::Far, "tmux");
         alone(&mut command);
+        // The screen is ASCII where the locale is not UTF-8.
+        command.env("LC_ALL", "C.UTF-8");
         command.env_remove("TMUX").arg("-S");
         command.arg(self.home.path().join("tmux"));
         command
