@@ -542,6 +542,8 @@ pub struct Obedience {
     between: Class,
     /// Data packets marked CE.
     marked: u32,
+    /// Notifications that came right behind a packet.
+    in_step: u32,
 }
 
 /// The bin that a time since a notification lies in.
@@ -630,6 +632,9 @@ impl Obedience {
 
     /// A notification at `at`.
     pub fn notified(&mut self, at: u64) {
+        // Within a quarter of the usual time from packet to packet.
+        let since = at.saturating_sub(self.latest) as f32;
+        self.in_step = (self.in_step).saturating_add(u32::from(4.0 * since < self.usual));
         let at = at.max(self.spread);
         self.waiting = Some(match self.waiting {
             None => (at, at),
@@ -962,6 +967,14 @@ impl Obedience {
         }
     }
 
+    /// Whether notifications come right behind packets, few of which lie between them: the time between two ends with a packet
+    /// then, as it began with one, so that more seem to come at its end. Of packets at random with one to four between
+    /// notifications 42 % of the flows that never slow down were said to obey, with six none.
+    fn is_in_step(&self) -> bool {
+        let per_gap = f64::from(self.stamped) / f64::from(self.gaps.max(1.0));
+        per_gap < 6.0 && f64::from(self.in_step) > 0.6 * f64::from(self.gaps)
+    }
+
     fn judge(&self) -> (Answer, Evidence) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         if self.measured == 0 {
@@ -1076,7 +1089,9 @@ impl Obedience {
         let between = &self.between;
         // Slower after notifications, and yet faster than without them: that is no answer.
         if let Some(shape) = most {
-            if !faster {
+            if self.is_in_step() {
+                short = short.or(most);
+            } else if !faster {
                 let (from, to) = bounds(shape.bin);
                 let less = shape.less as f32;
                 // Twice the spread: with as much as the spread 17 % of those that swing were said to obey, with this 4 %.
@@ -1089,7 +1104,9 @@ impl Obedience {
                 }
                 return (Obeys, Evidence::Slower { less, from, to });
             }
-            suspect = Some(shape);
+            if faster {
+                suspect = Some(shape);
+            }
         }
         if between.count >= 2.0 && notified.count >= 1.0 {
             let less = notified.mean() - between.rate();

@@ -251,6 +251,29 @@ fn notifications_in_step_with_packets_are_no_evidence() {
 }
 
 #[test]
+fn a_receivers_cnps_do_not_slow_packets_at_random_down() {
+    // A CNP right behind the first packet that comes so many packets' times after the last one.
+    for holds_off in [0.3, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0] {
+        let mut obeys = 0;
+        for seed in 0..20 {
+            let mut random = Random::new(seed);
+            let mut judged = Obedience::new();
+            let (mut at, mut notified) = (0.0, 0.0);
+            for _ in 0..3_000 {
+                at += 1e5 * random.exponential();
+                judged.data(at as u64, 1_000, 7);
+                if at - notified >= holds_off * 1e5 {
+                    notified = at;
+                    judged.notified(at as u64 + 1_000);
+                }
+            }
+            obeys += u32::from(judged.verdict().answer == Answer::Obeys);
+        }
+        assert!(obeys <= 1, "{holds_off}: {obeys}");
+    }
+}
+
+#[test]
 fn a_flow_that_is_only_seen_held_down_is_unclear() {
     // Two packets between notifications, from before the first packet seen.
     let mut judged = Obedience::new();

@@ -34,7 +34,7 @@ impl Random {
     }
 
     /// With mean 1.
-    fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.part()).ln()
     }
 
