@@ -2,13 +2,15 @@
 
 use crate::gallery::{self, Capture, EPOCH};
 use crate::json_lines;
-use crate::sim::NONE;
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::notification::{Gist, Side};
 use fcn_wire::{Frame, Kind, LinkType, Notification, Profile, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// No flow, no trace, no frame, where one is told by its number.
+pub const NONE: u32 = u32::MAX;
 
 /// Name of the ground truth's schema.
 pub const TRUTH_SCHEMA: &str = "fcn-gen/truth";

@@ -2,8 +2,9 @@
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
 use fcn_observe::connections::Connections;
+use fcn_observe::data::acknowledges;
 use fcn_observe::data::{DataPacket, FlowKey};
-use fcn_observe::resolve::{SeenFlows, acknowledges};
+use fcn_observe::resolve::SeenFlows;
 use fcn_observe::time::Time;
 use fcn_observe::{Bounded, Pairs, Resolved, Resolver};
 use fcn_wire::{Frame, Message, Qp};

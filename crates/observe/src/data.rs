@@ -1,6 +1,5 @@
 //! What a role needs to know of a RoCEv2 data packet, read from a frame or told by a simulator.
 
-use crate::resolve::acknowledges;
 use core::hash::{Hash, Hasher};
 use fcn_wire::bth::Transport;
 use fcn_wire::ioam::OptType;
@@ -165,6 +164,14 @@ impl<'a> DataPacket<'a> {
 fn is_data(opcode: Opcode) -> bool {
     let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
     known_service && !acknowledges(opcode)
+}
+
+/// Whether packets of that opcode acknowledge, positively or negatively.
+#[must_use]
+pub fn acknowledges(opcode: Opcode) -> bool {
+    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
+    let acks = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE];
+    known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
 }
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {

@@ -8,9 +8,8 @@ use crate::bounded::{Bounded, Slot};
 use crate::connections::Connections;
 use crate::data::FlowKey;
 use crate::time::Time;
-use fcn_wire::bth::Transport;
 use fcn_wire::rdma_cm::Cm;
-use fcn_wire::{Frame, Message, Opcode, Qp};
+use fcn_wire::{Frame, Message, Qp};
 use std::net::IpAddr;
 
 /// How far an acknowledgement's PSN may be behind the last data packet's.
@@ -252,12 +251,4 @@ impl Resolver {
 /// Whether an acknowledgement of `psn` may be about the flow whose last data packet had the PSN `last`.
 const fn fits(last: u32, psn: u32) -> bool {
     last.wrapping_sub(psn) & PSN_MASK < REACH
-}
-
-/// Whether packets of that opcode acknowledge, positively or negatively.
-#[must_use]
-pub fn acknowledges(opcode: Opcode) -> bool {
-    let known_service = !matches!(opcode.transport(), Transport::Cnp | Transport::Other(_));
-    let acks = [Opcode::RC_ACKNOWLEDGE, Opcode::RC_ATOMIC_ACKNOWLEDGE];
-    known_service && acks.iter().any(|ack| ack.0 & 0x1F == opcode.0 & 0x1F)
 }

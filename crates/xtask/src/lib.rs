@@ -53,7 +53,7 @@ pub enum Chore {
     /// Install what is missing, build and install the plugin, write and decode the sample captures, compare mechanisms, ask the monitor
     Demo,
     /// Run every check: licences, rustfmt, clippy and all tests
-    Test(suite::Options),
+    Test(runner::Options),
     /// Write the sample captures with fcn-gen, and tshark's decodings of them with the plugin
     Captures {
         /// Compare with what is there, write nothing
@@ -130,11 +130,11 @@ mod tests {
         ));
         assert!(matches!(
             parse("xtask test --no-install icrc cnp").unwrap().chore,
-            Chore::Test(suite::Options { no_install: true, filter, .. }) if filter == ["icrc", "cnp"]
+            Chore::Test(runner::Options { no_install: true, filter, .. }) if filter == ["icrc", "cnp"]
         ));
         assert!(matches!(
             parse("xtask test --wireshark 4.4 --wireshark 4.6 icrc").unwrap().chore,
-            Chore::Test(suite::Options { wireshark, .. }) if wireshark == [(4, 4), (4, 6)]
+            Chore::Test(runner::Options { wireshark, .. }) if wireshark == [(4, 4), (4, 6)]
         ));
         assert!(parse("xtask test --wireshark 3.6").is_err());
         assert!(parse("xtask").is_err());

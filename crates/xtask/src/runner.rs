@@ -13,7 +13,24 @@ use serde_json::Value;
 use crate::failure::Outcome;
 use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_FILE, SKIP_MARK, Tally, Test};
+use crate::wireshark::supported_minor;
 use crate::{cargo, process};
+
+/// How to run the checks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Install nothing; what cannot be built or run without is skipped, and listed
+    #[arg(long)]
+    pub no_install: bool,
+    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
+    #[arg(long, value_name = "VERSION", value_parser = supported_minor)]
+    pub wireshark: Vec<(u32, u32)>,
+    /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
+    #[arg(long)]
+    pub quick: bool,
+    /// Run only tests with one of these in their names, and no other checks
+    pub filter: Vec<String>,
+}
 
 /// A program with tests.
 #[derive(Debug, Clone, PartialEq, Eq)]

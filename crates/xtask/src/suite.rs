@@ -9,9 +9,8 @@ use anyhow::bail;
 use crate::failure::{Outcome, Todo};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
-use crate::runner::{self, Binary};
+use crate::runner::{self, Binary, Options};
 use crate::tally::{End, SKIP_MARK, Tally};
-use crate::wireshark::supported_minor;
 use crate::{cargo, licences, matrix, process};
 
 /// Titles of the steps.
@@ -23,22 +22,6 @@ const BUILD: &str = "Build of the tests";
 const TESTS: &str = "Tests";
 const EXAMPLES: &str = "Examples in the documentation";
 const OTHERS: &str = "Tests with other Wiresharks";
-
-/// How to run the checks.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Options {
-    /// Install nothing; what cannot be built or run without is skipped, and listed
-    #[arg(long)]
-    pub no_install: bool,
-    /// Test the plugin with this Wireshark too, from Debian's release that has it; all that it is written for if none is named
-    #[arg(long, value_name = "VERSION", value_parser = supported_minor)]
-    pub wireshark: Vec<(u32, u32)>,
-    /// Format, lints, unit and property tests, sample captures: neither what sends nor other Wiresharks
-    #[arg(long)]
-    pub quick: bool,
-    /// Run only tests with one of these in their names, and no other checks
-    pub filter: Vec<String>,
-}
 
 /// Packages that touch neither files nor links nor other programs: all their tests are quick.
 const WITHOUT_IO: [&str; 3] = ["fcn-node", "fcn-observe", "fcn-wire"];

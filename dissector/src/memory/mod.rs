@@ -17,8 +17,8 @@ mod tests;
 
 pub use recent::Moment;
 
+use fcn_observe::data::acknowledges;
 use fcn_observe::marks::Marks;
-use fcn_observe::resolve::acknowledges;
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::{Look, Place, Sightings};
 use fcn_observe::translation::Translations;

@@ -32,7 +32,7 @@ use fcn_wire::notification::Side;
 use frames::{Context, Frames};
 use host::HostState;
 use outcome::Outcome;
-pub(crate) use packet::NONE;
+use packet::NONE;
 use packet::{ECT0, Octets, Packet, PacketKind, Pool, Trace};
 use port::Port;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,6 +1,7 @@
 //! A packet on its way: what nodes decide by, and where to find the rest. Its octets are made in `frames.rs`, when
 //! somebody looks.
 
+pub use crate::truth::NONE;
 use crate::truth::Note;
 use fcn_wire::header::ethernet;
 use fcn_wire::ioam::OptType;
@@ -14,8 +15,6 @@ pub const MAC_CONTROL: u8 = 8;
 pub const CONTROL: u8 = 7;
 /// Hop limit that senders start with.
 pub const HOPS: u8 = 64;
-/// No flow, no trace, no frame.
-pub const NONE: u32 = u32::MAX;
 /// ECN field of a packet that met congestion.
 pub const CE: u8 = 0b11;
 /// ECN field of a packet that may be marked: ECT(0).

@@ -8,7 +8,7 @@ use super::story::{about, bars, subject};
 use super::theme::Tone;
 use super::views::{Place, TableId, View, facts, say};
 use super::world::World;
-use super::{Records, qps};
+use super::{Records, qps, story};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
 use crossterm::event::KeyCode;
@@ -363,7 +363,7 @@ impl View for Flow {
         };
         let heading = format!(
             "{}, {}",
-            qps::flow_text(record, place.area.width / 2, world),
+            story::flow_text(record, place.area.width / 2, world),
             subject(record, world)
         );
         let text = facts(about(row, record, world), place.area.width, world);

@@ -411,7 +411,7 @@ fn draw_title(tab: Tab, sheet: &Sheet, frame: &mut Frame<'_>, area: Rect, world:
     if let Some(column) = column {
         pieces.push((
             4,
-            Span::raw(format!("by {} {sign}", world.title(sheet.schema, column))),
+            Span::raw(format!("by {} {sign}", sheet.schema.heading(column, world))),
         ));
     }
     if let Some((_, only)) = sheet.only {

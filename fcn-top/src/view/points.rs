@@ -1,7 +1,7 @@
 //! Who notifies: congestion points, receivers and those that translate; how much, and which flows each slows down.
 
-use super::qps::{flow_text, origin_name};
 use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
+use super::story::{flow_text, origin_name};
 use super::theme::Tone;
 use super::views::{Opened, Place, TableId, View, empty, headed};
 use super::world::World;

@@ -2,7 +2,7 @@
 
 use super::fit;
 use super::sheet::{Entry, Extra, Key, Schema, Sheet, shortened};
-use super::story;
+use super::story::{self, flow_text, origin_name};
 use super::theme::Tone;
 use super::views::{Opened, Place, TableId, View, empty};
 use super::world::{World, kind_name};
@@ -131,36 +131,6 @@ const fn verdict(answer: Option<Answer>) -> (&'static str, Tone) {
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
         None => ("no data", Tone::Dim),
-    }
-}
-
-/// Sender and receiver, in so many cells.
-pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
-    let sender = record.sender.map_or_else(
-        || format!("({})", world.words.address(record.told)),
-        |sender| world.address(sender),
-    );
-    let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
-        return shortened(&sender, room).into_owned();
-    };
-    let each = room.saturating_sub(3) / 2;
-    let first = room
-        .saturating_sub(3)
-        .saturating_sub(fit::width(&receiver))
-        .max(each);
-    let sender = shortened(&sender, first);
-    let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
-    format!("{sender} → {}", shortened(&receiver, second))
-}
-
-/// What a notifier is, marked where that is inferred.
-pub(super) const fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Receiver => "receiver",
-        Origin::Switch => "switch",
-        Origin::Proxy => "proxy, inferred",
-        Origin::IngressPe => "ingress PE, inferred",
-        Origin::Ambiguous => "receiver or ingress PE",
     }
 }
 

@@ -66,6 +66,14 @@ pub(super) struct Schema {
 }
 
 impl Schema {
+    /// The heading of a column as it is drawn: a course's says how long it is.
+    pub(super) fn heading(&self, column: &'static Column, world: &World<'_>) -> String {
+        match column.id {
+            "trend" => world.last(world.window()),
+            _ => self.title(column).to_owned(),
+        }
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = &'static Column> {
         let extra = self.extra.iter().map(|extra| &extra.column);
         self.columns.iter().chain(extra)
@@ -445,7 +453,7 @@ impl Sheet {
                 (true, true) => "▼",
                 (true, false) => "▲",
             };
-            let title = world.title(self.schema, column);
+            let title = self.schema.heading(column, world);
             let title = if column.holds.is_number() {
                 Line::raw(format!("{sign}{title}")).right_aligned()
             } else {
@@ -519,7 +527,7 @@ impl Sheet {
             else {
                 continue;
             };
-            let title = fit::width(&world.title(self.schema, column))
+            let title = fit::width(&self.schema.heading(column, world))
                 + u16::from(number < self.schema.columns.len());
             // A text says how wide it is; a sparkline is as wide as it is told to be.
             let natural = if column.id.ends_with("trend") {

@@ -1,7 +1,8 @@
 //! What is known of one QP or flow, in words: whether it obeys and why, who notifies and how that is known, how often, what
 //! became of its data.
 
-use super::qps::{flow_text, origin_name};
+use super::fit;
+use super::sheet::shortened;
 use super::theme::Tone;
 use super::views::{facts, headed};
 use super::world::{World, kind_name};
@@ -287,4 +288,34 @@ pub(super) fn bars(
     };
     let bars: Vec<_> = values.iter().enumerate().map(bar).collect();
     frame.render_widget(Sparkline::default().data(bars).max(levels.max(1)), area);
+}
+
+/// Sender and receiver, in so many cells.
+pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
+    let sender = record.sender.map_or_else(
+        || format!("({})", world.words.address(record.told)),
+        |sender| world.address(sender),
+    );
+    let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
+        return shortened(&sender, room).into_owned();
+    };
+    let each = room.saturating_sub(3) / 2;
+    let first = room
+        .saturating_sub(3)
+        .saturating_sub(fit::width(&receiver))
+        .max(each);
+    let sender = shortened(&sender, first);
+    let second = room.saturating_sub(3).saturating_sub(fit::width(&sender));
+    format!("{sender} → {}", shortened(&receiver, second))
+}
+
+/// What a notifier is, marked where that is inferred.
+pub(super) const fn origin_name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Receiver => "receiver",
+        Origin::Switch => "switch",
+        Origin::Proxy => "proxy, inferred",
+        Origin::IngressPe => "ingress PE, inferred",
+        Origin::Ambiguous => "receiver or ingress PE",
+    }
 }

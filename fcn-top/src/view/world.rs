@@ -2,9 +2,8 @@
 
 use super::course::{SECOND, Steps, spark};
 use super::moments::Moments;
-use super::sheet::Schema;
 use super::theme::{Theme, Tone};
-use crate::record::{Cell, Column};
+use crate::record::Cell;
 use crate::tables::{Detail, Details};
 use crate::text::Words;
 use fcn_wire::Kind;
@@ -41,14 +40,6 @@ impl World<'_> {
             shown.started
         };
         (begun.max(shown.now.saturating_sub(MINUTE)), shown.now)
-    }
-
-    /// The heading of a column.
-    pub(super) fn title(&self, schema: &Schema, column: &'static Column) -> String {
-        match column.id {
-            "trend" => self.last(self.window()),
-            _ => schema.title(column).to_owned(),
-        }
     }
 
     /// A time that ends now, in words.

@@ -10,8 +10,7 @@ use anyhow::bail;
 
 use crate::failure::Outcome;
 use crate::report::{Ink, heading, ink};
-use crate::runner::{self, Binary};
-use crate::suite::Options;
+use crate::runner::{self, Binary, Options};
 use crate::system::{PLUGIN, SYSTEM, System};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::wireshark::{self, Version};
