@@ -9,7 +9,6 @@ pub const SHORT: &[(&str, &str)] = &[
     ("gap", "gap_p50"),
     ("ce", "ce_share"),
     ("data", "data_rate"),
-    ("change", "change_10ms"),
     ("label", "flow_label"),
     ("rule", "what"),
     ("if", "interface"),

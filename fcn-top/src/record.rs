@@ -159,6 +159,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
+pub use fcn_observe::obedience::{Less, Window};
 pub use fcn_observe::{Answer, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
@@ -196,8 +197,7 @@ records! {
         ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
         data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen", |v| count(v);
-        change_1ms: Option<f64> = "1 ms", 7, Change, "How the flow's data rate changed from the millisecond before a notification to the one after it: -0.5 is half; nothing where the windows before notifications hold fewer than twenty packets each", |v| some(v, Cell::Change);
-        change_10ms: Option<f64> = "10 ms", 7, Change, "The same with 10 ms before and after", |v| some(v, Cell::Change);
+        change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications with data before and after them, on which the verdict rests", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data of it was seen", |v| some(v, |v| Cell::Name(v.id()));
         evidence: Option<Evidence> = "Evidence", 100, Text, "What the verdict rests on, in a sentence", |v| some(v, Cell::Evidence);

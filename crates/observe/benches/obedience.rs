@@ -9,7 +9,7 @@ use labelled::{GAPS, Labelled, Sender};
 /// None that anything was tried on.
 const FLOWS: core::ops::Range<u64> = 9_000_000..9_010_000;
 /// Of those made apart.
-const APART: core::ops::Range<u64> = 9_000_000..9_006_000;
+const APART: core::ops::Range<u64> = 9_000_000..9_008_000;
 /// Of those whose rate swings by itself.
 const SWINGS: core::ops::Range<u64> = 9_000_000..9_001_000;
 

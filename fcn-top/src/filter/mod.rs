@@ -31,8 +31,8 @@ A filter is made of tests; lines that pass are shown. Nothing written shows all.
   ( )                   what belongs together; `not` binds closest, then `and`, then `or`
   \"two words\"           a text with spaces or signs, or one that reads like a part of the language
 
-Columns are named as in --csv and --json; rate, peak, gap, ce, data, change, label are short for
-rate_1s, rate_peak, gap_p50, ce_share, data_rate, change_10ms, flow_label.
+Columns are named as in --csv and --json; rate, peak, gap, ce, data, label are short for
+rate_1s, rate_peak, gap_p50, ce_share, data_rate, flow_label.
 
 Values are written as the column needs them:
   numbers, QPs, labels  1000  10k  1.5M  0x1234
@@ -48,7 +48,7 @@ A test on a column that has nothing for a line fails, but != passes. Case does n
 
   kind=fast_cnp rate>100            gap_p50<50us or ce>10%
   qp=0x1234 sender=2001:db8::/64    10.0.0.0/8 not notifier=10.0.0.1
-  severity>=warning what~fastcnp    change_10ms>-5% data>1G
+  severity>=warning what~fastcnp    change<-40% data>1G
 ";
 
 /// Characters that a filter may have.

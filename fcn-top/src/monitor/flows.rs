@@ -1,12 +1,9 @@
 //! The data flows that notifications are about: how much they carry, how much of it is marked, and whether they slow down.
 //!
-//! A flow is what the roles call so: sender, receiver and the QP at the receiver. What one flow remembers is in `flow.rs`,
-//! how it changes with notifications in `changes.rs`. Notifications of a flow of which no data was seen leave
-//! nothing here.
+//! A flow is what the roles call so: sender, receiver and the QP at the receiver. What one flow remembers is in `flow.rs`.
+//! Notifications of a flow of which no data was seen leave nothing here.
 
-mod changes;
 mod flow;
-mod steps;
 
 pub use flow::{Effect, Flow, PART};
 

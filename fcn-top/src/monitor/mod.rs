@@ -397,9 +397,8 @@ impl Monitor {
             record.ce_share = flow.ce_share();
             record.data_rate = flow.data_rate(self.now, self.since());
             record.data_packets = Some(flow.packets);
-            record.change_1ms = flow.change_1ms(self.now);
-            record.change_10ms = flow.change_10ms(self.now);
             let verdict = flow.verdict();
+            record.change = verdict.evidence.change();
             record.measured = verdict.measured.into();
             record.verdict = Some(verdict.answer);
             record.evidence = Some(verdict.evidence);

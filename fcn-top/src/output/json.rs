@@ -20,7 +20,7 @@ pub const INTERVAL: &str = "fcn-top/interval";
 /// What an audit is.
 pub const AUDIT: &str = "fcn-top/audit";
 /// Version of the schemas.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Lines of a table, each made a value when it comes to it: all of them would take ten times as much memory as the tables.
 pub struct Lines<'t, R> {

@@ -83,7 +83,7 @@ families! {
     QP_LAST = "fcn_top_qp_last_notification_timestamp_seconds", Gauge, ROW, "Last notification of the QP";
     QP_DATA = "fcn_top_qp_data_bytes_per_second", Gauge, ROW, "The flow's data rate in the last second";
     QP_CE = "fcn_top_qp_data_ce_ratio", Gauge, ROW, "Part of the flow's data packets that were marked CE";
-    QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "Change of the flow's data rate within 10 ms after a notification: -0.5 is half";
+    QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "How much less data there is at least after notifications than at other times: -0.5 is half";
     QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, JUDGED_ROW, "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
 }
 

@@ -206,7 +206,7 @@ impl Exposition {
             (&m::QP_LAST, |row| Some(seconds(row.last_seen))),
             (&m::QP_DATA, |row| row.data_rate.map(|bits| bits / 8.0)),
             (&m::QP_CE, |row| row.ce_share),
-            (&m::QP_CHANGE, |row| row.change_10ms),
+            (&m::QP_CHANGE, |row| row.change),
         ];
         for (family, value) in families {
             let mut samples = page.family(family);

@@ -2,8 +2,8 @@
 
 use crate::record::RowId;
 use crate::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
-    Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, PointRecord, QpRecord, QpSide,
+    Resolved, Window,
 };
 use crate::tables::{Tables, Totals};
 use fcn_wire::{Kind, Origin, Rule};
@@ -55,15 +55,14 @@ pub(crate) fn qp() -> QpRecord {
         ce_share: Some(0.125),
         data_rate: Some(9.87e9),
         data_packets: Some(1_234_567),
-        change_1ms: Some(-0.12),
-        change_10ms: Some(-0.42),
+        change: Some(-0.42),
         measured: 900,
         verdict: Some(Answer::Obeys),
-        evidence: Some(Evidence::Slower {
-            less: 0.42,
-            from: 0,
-            to: 262_144,
-        }),
+        evidence: Some(Evidence::Slower(Less {
+            at_least: 0.42,
+            window: Window(0, 262_144),
+            than: None,
+        })),
         first_seen: after(3),
         last_seen: after(9_900),
         icrc_bad: 0,
@@ -96,8 +95,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         total: 240,
         queue: None,
         queue_max: None,
-        change_1ms: None,
-        change_10ms: Some(0.07),
+        change: Some(0.07),
         measured: 3,
         verdict: Some(Answer::Unclear),
         evidence: Some(Evidence::TooFew),
@@ -121,8 +119,7 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
         ce_share: None,
         data_rate: None,
         data_packets: None,
-        change_1ms: None,
-        change_10ms: None,
+        change: None,
         measured: 0,
         verdict: None,
         evidence: None,

@@ -129,16 +129,13 @@ pub(super) fn about(
         ));
     }
     if let Some(packets) = record.data_packets {
-        let change = |change: Option<f64>| world.maybe(change, Cell::Change);
         lines.push((
             "Data",
             format!(
-                "{}, {} packets, CE {}; after a notification {} in 1 ms, {} in 10 ms",
+                "{}, {} packets, CE {}",
                 world.maybe(record.data_rate, Cell::Bits),
                 count(packets),
                 world.maybe(record.ce_share, Cell::Share),
-                change(record.change_1ms),
-                change(record.change_10ms),
             ),
             Tone::Plain,
         ));

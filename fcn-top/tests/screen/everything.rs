@@ -74,7 +74,7 @@ fn tables() -> impl Strategy<Value = Tables> {
                             less: share as f32,
                             chance: rate as f32,
                         }),
-                        change_10ms: Some(rate),
+                        change: Some(rate),
                         measured: total,
                         data_rate: Some(rate),
                         qp,

@@ -2,8 +2,8 @@
 
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, PointRecord, QpRecord, QpSide,
-    Resolved,
+    Answer, EventRecord, Evidence, HopRecord, InterfaceRecord, Less, PointRecord, QpRecord, QpSide,
+    Resolved, Window,
 };
 use fcn_top::tables::{
     Detail, Details, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -97,12 +97,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             ce_share: Some(0.125 / f64::from(i + 1)),
             data_rate: Some(9.8e9 / f64::from(i + 1)),
             data_packets: Some(612_345),
-            change_1ms: Some(if obeys { -0.12 } else { 0.01 }),
-            change_10ms: Some(if obeys {
-                -0.42 + f64::from(i) * 0.03
-            } else {
-                0.03
-            }),
+            change: obeys.then_some(-0.42 + f64::from(i) * 0.03),
             measured: 412,
             verdict: Some(if obeys {
                 Answer::Obeys
@@ -110,13 +105,16 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
                 Answer::DoesNotObey
             }),
             evidence: Some(if obeys {
-                Evidence::Slower {
-                    less: 0.42,
-                    from: 0,
-                    to: 262_144,
-                }
+                Evidence::Slower(Less {
+                    at_least: 0.42,
+                    window: Window(0, 262_144),
+                    than: None,
+                })
             } else {
-                Evidence::Steady { most: 0.04 }
+                Evidence::Steady {
+                    most: 0.05,
+                    alone: true,
+                }
             }),
             first_seen: START + SECOND,
             last_seen: now - 1_000_000,
@@ -153,8 +151,6 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             gap_p99: Some(2_000_000),
             queue: (i > 0).then_some(4_096),
             queue_max: (i > 0).then_some(65_536),
-            change_1ms: Some(-0.3),
-            change_10ms: Some(-0.5),
             measured: 900,
             verdict: Some(Answer::Unclear),
             evidence: Some(Evidence::NeverQuiet),
@@ -230,8 +226,7 @@ pub fn empty(now: u64) -> QpRecord {
         ce_share: None,
         data_rate: None,
         data_packets: None,
-        change_1ms: None,
-        change_10ms: None,
+        change: None,
         measured: 0,
         verdict: None,
         evidence: None,

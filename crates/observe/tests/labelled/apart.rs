@@ -1,5 +1,6 @@
 //! Senders made apart from the others: messages with think times, bursts of a rate limiter, small
-//! cuts, answers that come too late, a queue with cross traffic, and rates that swing by themselves.
+//! cuts, answers that come too late, a queue with cross traffic, senders seen only while they are held
+//! down, notifications at random, and rates that swing by themselves.
 
 use super::{GAPS, Labelled, Random, Sender};
 use core::time::Duration;
@@ -144,6 +145,17 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
             lasts = (gap - delay) * r.between(0.3, 1.0);
             apart = 1e9 / r.scale(10.0, 300.0);
         }
+        Sender::AtRandom => {
+            (cut, random, burst, delay) =
+                (0.5, true, 1, r.of(&[0.0, 2e3, 10e3f64]).min(gap / 10.0));
+            lasts = gap * r.between(0.15, 1.0);
+            apart = gap / r.scale(4.0, 500.0);
+        }
+        Sender::Held => {
+            (cut, random, burst, delay) = (0.5, r.chance(0.3), 1, 0.0);
+            lasts = f64::INFINITY;
+            apart = gap / r.scale(4.0, 200.0);
+        }
         _ => {
             (cut, random, burst) = (0.5, false, r.between(8.0, 32.0) as u32);
             delay = r.of(&[0.0, 2e3, 10e3f64]).min(gap / 10.0);
@@ -160,6 +172,10 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
     let mut seen = Capture::new(r, gap);
     let mut now = 1e9;
     let (mut told, mut slow_from) = (now + gap * r.between(0.5, 5.0), VecDeque::new());
+    if sender == Sender::Held {
+        (told, seen.start) = (now + gap * r.part(), now);
+        slow_from.push_back(now);
+    }
     for packet in 0..packets as u32 {
         // What is to be sent, in packets at full rate, and in bursts at once.
         let last = packet % burst == burst - 1;
@@ -198,9 +214,14 @@ fn slows(sender: Sender, r: &mut Random) -> Labelled {
                     }
                     slow_from.push_back(told + delay);
                 }
-                told = now + gap * (1.0 + jitter * r.between(-1.0, 1.0));
+                told = now
+                    + gap
+                        * match sender {
+                            Sender::AtRandom => r.exponential(),
+                            _ => 1.0 + jitter * r.between(-1.0, 1.0),
+                        };
             }
-            if need <= 1e-9 {
+            if need <= 1e-6 {
                 break;
             }
         }

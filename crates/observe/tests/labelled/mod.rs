@@ -88,6 +88,10 @@ pub enum Sender {
     TooLate,
     /// DCQCN of many parameters, behind a queue with cross traffic.
     Crosses,
+    /// Halves for part of the time, packets and notifications at random.
+    AtRandom,
+    /// Held at half its rate from before the capture on.
+    Held,
     /// Never slows down: its rate swings by itself with a steady period, and it is notified when it is fast.
     Swings,
 }
@@ -111,13 +115,15 @@ impl Sender {
     ];
 
     /// Those that [`apart`] draws from.
-    pub const APART: [Self; 6] = [
+    pub const APART: [Self; 8] = [
         Self::Thinks,
         Self::ThinksHalves,
         Self::Limits,
         Self::Slightly,
         Self::TooLate,
         Self::Crosses,
+        Self::AtRandom,
+        Self::Held,
     ];
 
     /// So many of them send on their own, and never faster for being notified; the others are where verdicts were found wrong.
@@ -136,7 +142,9 @@ impl Sender {
             | Self::ThinksHalves
             | Self::Limits
             | Self::Slightly
-            | Self::Crosses => Answer::Obeys,
+            | Self::Crosses
+            | Self::AtRandom
+            | Self::Held => Answer::Obeys,
             _ => Answer::DoesNotObey,
         }
     }
@@ -164,6 +172,8 @@ impl Sender {
             Self::Slightly => "60 to 90 % in part, at random",
             Self::TooLate => "halves after 30 to 300 ms",
             Self::Crosses => "DCQCN, behind a shared queue",
+            Self::AtRandom => "halves in part, notified at random",
+            Self::Held => "only seen held at half its rate",
             Self::Swings => "never, swings with a steady period",
         }
     }

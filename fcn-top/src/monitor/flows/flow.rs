@@ -1,6 +1,5 @@
 //! What is remembered of one flow.
 
-use super::changes::Changes;
 use super::{Data, Notified};
 use crate::monitor::series::Series;
 use crate::monitor::windows::{ENOUGH, Ring};
@@ -30,7 +29,6 @@ pub struct Flow {
     rest: u32,
     marks: Marks,
     octets_by_time: Ring<u64>,
-    changes: Changes,
     obedience: Obedience,
     /// Data over time, in parts of [`PART`] octets.
     pub series: Series<u32>,
@@ -62,7 +60,6 @@ impl Flow {
             marks: Marks::default(),
             last_psn: 0,
             octets_by_time: Ring::default(),
-            changes: Changes::new(),
             obedience: Obedience::new(),
             series: Series::new(),
             rest: 0,
@@ -84,7 +81,6 @@ impl Flow {
         self.octets = self.octets.saturating_add(data.ip_octets);
         self.last_psn = data.psn;
         self.octets_by_time.add_at(at, data.ip_octets);
-        self.changes.data(self.last, at, data.ip_octets);
         self.obedience.data(at, data.ip_octets, data.entropy);
         if look.ce {
             self.obedience.marked();
@@ -100,7 +96,6 @@ impl Flow {
     pub(super) fn notified(&mut self, at: u64, notified: &Notified) -> Option<Rule> {
         self.obedience.notified(at);
         let at = at.max(self.last);
-        self.changes.notified(self.first, self.last, at);
         if notified.answers {
             self.marks.answered();
         }
@@ -127,17 +122,6 @@ impl Flow {
     /// Octets of a packet, on average.
     fn packet(&self) -> f64 {
         self.octets as f64 / self.packets.max(1) as f64
-    }
-
-    /// How the data of 1 ms changed from before notifications to after them: −0.5 is half. Sums over all notifications
-    /// measured are compared; one counts as soon as 1 ms has passed by `now`.
-    pub fn change_1ms(&self, now: u64) -> Option<f64> {
-        self.changes.change(0, self.packet(), now)
-    }
-
-    /// The same with 10 ms before and after.
-    pub fn change_10ms(&self, now: u64) -> Option<f64> {
-        self.changes.change(1, self.packet(), now)
     }
 
     /// Whether it obeys.
