@@ -37,10 +37,10 @@ pub struct Rewriting {
     #[arg(long, value_name = "OLD=NEW", value_parser = qps)]
     pub map_qp: Vec<Pair<Qp>>,
     /// Add to QP numbers, but for those of management (0, 1) and multicast
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = difference)]
     pub add_qp: Option<i32>,
     /// Add to PSNs, but for those of CNPs, which are 0
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub add_psn: Option<u32>,
     /// Set all IPv6 flow labels
     #[arg(long, value_name = "LABEL", value_parser = label)]
@@ -112,6 +112,14 @@ pub fn qps(text: &str) -> Result<Pair<Qp>, String> {
     pair(text, |text| {
         Qp::new(number(text)?).ok_or_else(|| format!("`{text}`: a QP has 24 bits"))
     })
+}
+
+/// What is added: a number, negative to take it off.
+pub fn difference(text: &str) -> Result<i32, String> {
+    match text.strip_prefix('-') {
+        Some(less) => number::<i32>(less).map(|less| -less),
+        None => number(text),
+    }
 }
 
 /// A number, decimal or 0x….
@@ -348,6 +356,9 @@ mod tests {
                 to: Qp::truncate(5)
             })
         );
+        assert_eq!(difference("0x10"), Ok(16));
+        assert_eq!(difference("-0x10"), Ok(-16));
+        assert!(difference("--1").is_err());
         for text in [
             "",
             "x",

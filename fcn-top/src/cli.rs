@@ -40,7 +40,7 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
-3 packets were dropped on the way here, 130 interrupted (what was asked for is printed first; metrics alone end with 0).";
+3 packets were dropped on the way here, 130 interrupted (what was seen until then is printed; metrics alone end with 0).";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ Examples:
   fcn-top -i eth1 --prometheus 127.0.0.1:9464
 
 Exit codes: 0 all went well, 1 it failed, or the audit found something, 2 wrong options or nothing to read,
-3 packets were dropped on the way here, 130 interrupted (what was asked for is printed first; metrics alone end with 0).";
+3 packets were dropped on the way here, 130 interrupted (what was seen until then is printed; metrics alone end with 0).";
 
 /// Where packets come from.
 #[derive(Clone, Debug, Args)]
