@@ -94,9 +94,17 @@ pub struct Less {
     pub than: Option<Window>,
 }
 
-/// From when to when since a notification, in nanoseconds; `u64::MAX` where it has no end.
+/// Part of the time since a notification: the bin of that number, 0 for the microsecond behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window(pub u64, pub u64);
+pub struct Window(u8);
+
+impl Window {
+    /// The bin of that number; the last one, where there is none such.
+    #[must_use]
+    pub const fn new(bin: usize) -> Self {
+        Self(if bin < BINS { bin } else { BINS - 1 } as u8)
+    }
+}
 
 /// What an answer rests on. Parts are of the rate, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -186,10 +194,10 @@ impl fmt::Display for Span {
 
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self(0, to) => write!(f, "within {}", Span(to)),
-            Self(from, u64::MAX) => write!(f, "from {} on", Span(from)),
-            Self(from, to) => write!(f, "{} to {}", Span(from), Span(to)),
+        match bounds(self.0.into()) {
+            (0, to) => write!(f, "within {}", Span(to)),
+            (from, u64::MAX) => write!(f, "from {} on", Span(from)),
+            (from, to) => write!(f, "{} to {}", Span(from), Span(to)),
         }
     }
 }
@@ -216,8 +224,8 @@ impl fmt::Display for Less {
             "at least {less} less data {window} after notifications than "
         )?;
         match self.than {
-            Some(than @ (Window(0, _) | Window(_, u64::MAX))) => write!(f, "{than}"),
-            Some(than) => write!(f, "{than} after"),
+            Some(than) if (1..BINS as u8 - 1).contains(&than.0) => write!(f, "{than} after"),
+            Some(than) => write!(f, "{than}"),
             None => write!(f, "around that"),
         }
     }
@@ -873,10 +881,7 @@ impl Obedience {
 
     /// What a bin with less data is said to show: less than in the one with most, as what is around either holds some of both.
     fn less(&self, shape: &Shape) -> Less {
-        let window = |shape: &Shape| {
-            let (from, to) = bounds(shape.bin);
-            Window(from, to)
-        };
+        let window = |shape: &Shape| Window::new(shape.bin);
         let least = |shape: &Shape| 1.0 - shape.less - 2.0 * shape.error;
         let top = self
             .shapes()
@@ -1160,11 +1165,7 @@ mod tests {
             };
             Evidence::Slower(less).to_string()
         };
-        let (early, middle, late) = (
-            Window(0, 1 << 10),
-            Window(1 << 14, 1 << 16),
-            Window(1 << 32, u64::MAX),
-        );
+        let (early, middle, late) = (Window::new(0), Window::new(3), Window::new(BINS));
         for (said, text) in [
             (
                 less(0.415, middle, None),
@@ -1172,11 +1173,11 @@ mod tests {
             ),
             (
                 less(0.031, early, Some(late)),
-                "at least 3.1 % less data within 1 µs after notifications than from 4 s on",
+                "at least 3.1 % less data within 1 µs after notifications than from 268 ms on",
             ),
             (
                 less(0.5, late, Some(middle)),
-                "at least 50 % less data from 4 s on after notifications than 16 µs to 66 µs after",
+                "at least 50 % less data from 268 ms on after notifications than 16 µs to 66 µs after",
             ),
             (
                 less(0.5, middle, Some(early)),

@@ -60,7 +60,7 @@ pub(crate) fn qp() -> QpRecord {
         verdict: Some(Answer::Obeys),
         evidence: Some(Evidence::Slower(Less {
             at_least: 0.42,
-            window: Window(0, 262_144),
+            window: Window::new(4),
             than: None,
         })),
         first_seen: after(3),

@@ -107,7 +107,7 @@ fn qps(now: u64) -> Vec<(RowId, QpRecord)> {
             evidence: Some(if obeys {
                 Evidence::Slower(Less {
                     at_least: 0.42,
-                    window: Window(0, 262_144),
+                    window: Window::new(4),
                     than: None,
                 })
             } else {
