@@ -503,8 +503,7 @@ fn of_large_messages_much_is_shown_and_the_rest_is_counted() {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut packet = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut packet).unwrap();
+    let packet = repr.to_bytes().unwrap();
     let mut frames = vec![ipv4(89, &packet)];
     let stream = update(800, true);
     assert!(stream.len() < 4096);

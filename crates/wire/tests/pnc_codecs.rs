@@ -32,23 +32,6 @@ fn read(protocol: Protocol, bytes: &[u8]) -> (Vec<Advertisement<'_>>, Findings) 
     (ads, findings)
 }
 
-fn emit(len: usize, f: impl Fn(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
-    let mut out = vec![0xEE; len];
-    assert_eq!(f(&mut out), Ok(len));
-    if len > 0 {
-        let mut small = vec![0; len - 1];
-        assert!(f(&mut small).is_err(), "a buffer too small by one");
-    }
-    let mut roomy = vec![0xEE; len + 3];
-    assert_eq!(f(&mut roomy), Ok(len));
-    assert_eq!(
-        (&roomy[..len], &roomy[len..]),
-        (&out[..], &[0xEE; 3][..]),
-        "no octet behind the message is touched"
-    );
-    out
-}
-
 fn lsp(prefixes: &[ReachRepr<'_>]) -> Vec<u8> {
     let repr = LspRepr {
         level: Level::L2,
@@ -59,7 +42,7 @@ fn lsp(prefixes: &[ReachRepr<'_>]) -> Vec<u8> {
         hostname: "proxy7",
         prefixes,
     };
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+    repr.to_bytes().unwrap()
 }
 
 fn reach<'a>(kind: ReachKind, text: &str, flags: Option<&'a [u8]>) -> ReachRepr<'a> {
@@ -96,7 +79,7 @@ fn lsu2(lsas: &[ospf2::LsaRepr<'_>]) -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas,
     };
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+    repr.to_bytes().unwrap()
 }
 
 fn sample_lsu2() -> Vec<u8> {
@@ -136,7 +119,7 @@ fn lsu3(instance: u8, lsas: &[ospf3::LsaRepr<'_>]) -> Vec<u8> {
         "fe80::7".parse().unwrap(),
         Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5),
     );
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(from, to, out))
+    repr.to_bytes(from, to).unwrap()
 }
 
 fn sample_lsu3() -> Vec<u8> {
@@ -402,7 +385,11 @@ fn ospf3_instances_from_64_on_carry_ipv4() {
         instance: 0,
         lsas: &lsa,
     };
-    assert!(wrong.buffer_len().is_err());
+    assert!(
+        wrong
+            .to_bytes(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+            .is_err()
+    );
 }
 
 #[test]
@@ -1127,7 +1114,7 @@ fn flags_stand_as_the_rfcs_draw_them() {
         hostname: "",
         prefixes: &wide,
     };
-    assert!(lsp.emit(&mut [0; 500]).is_err());
+    assert!(lsp.to_bytes().is_err());
     for (flags, want) in [
         (&[0x20, 0, 0, 0][..], [0, 11, 0, 4, 0x20, 0, 0, 0]),
         (&[0x20], [0, 11, 0, 1, 0x20, 0, 0, 0]),
@@ -1149,7 +1136,7 @@ fn flags_stand_as_the_rfcs_draw_them() {
         characteristics: &ONE_PNC[1..],
     };
     let want = [0xC0, 39, 12, 0, 1, 1, 4, 192, 0, 2, 7, 0xFF, 0, 0, 0];
-    assert_eq!(emit(nhc.buffer_len().unwrap(), |out| nhc.emit(out)), want);
+    assert_eq!(nhc.to_bytes().unwrap(), want);
 }
 
 #[test]
@@ -1168,7 +1155,7 @@ fn what_cannot_be_said_is_refused() {
         hostname: "",
         prefixes: &[],
     };
-    assert!(base.buffer_len().is_ok());
+    assert!(base.to_bytes().is_ok());
     let v4 = [reach(locator, "10.0.0.0/8", None)];
     let wide = [reach(ReachKind::Plain, "10.0.0.0/8", Some(&[0; 250]))];
     for bad in [
@@ -1185,7 +1172,7 @@ fn what_cannot_be_said_is_refused() {
             ..base
         },
     ] {
-        assert!(bad.buffer_len().is_err());
+        assert!(bad.to_bytes().is_err());
     }
     let v6 = [prefix("2001:db8::7/128")];
     assert!(bgp_update(V4.into(), &v6, None).is_err());
@@ -1273,7 +1260,7 @@ proptest! {
         let repr = LspRepr {
             level, lsp_id, sequence: 9, lifetime: 7, area: &[0x49], hostname: "h", prefixes: &prefixes,
         };
-        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        let bytes = repr.to_bytes().unwrap();
         prop_assert!(fletcher_holds(&bytes[12..]));
         let (ads, findings) = read(Protocol::IsIs, &bytes);
         prop_assert!(findings.into_iter().all(|f| matches!(f.rule, Rule::PncNotHost | Rule::PncFlagsExcess)));
@@ -1322,7 +1309,7 @@ proptest! {
             prefixes,
         }).collect();
         let repr = ospf2::LsUpdateRepr { router_id: V4, area: area.into(), lsas: &reprs };
-        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        let bytes = repr.to_bytes().unwrap();
         let (ads, findings) = read(Protocol::Ospf2, &bytes);
         prop_assert!(findings.into_iter().all(|f| matches!(f.rule, Rule::PncNotHost | Rule::PncFlagsExcess)));
         let want: Vec<_> = reprs.iter().flat_map(|l| l.prefixes.iter().map(move |p| (l, p))).collect();

@@ -688,9 +688,7 @@ impl<'a> Composer<'a> {
                     next_hop: of.0,
                     characteristics: &self.characteristics(list)?,
                 };
-                let mut out = vec![0; repr.buffer_len()?];
-                repr.emit(&mut out)?;
-                Part::Bytes(self.hold(&out))
+                Part::Bytes(self.hold(&repr.to_bytes()?))
             }
             One::Octets(octets) => Part::Bytes(self.hold(&octets.0)),
             One::Text(text) => Part::Bytes(self.hold(text.as_bytes())),

@@ -1038,13 +1038,11 @@ pub fn isis(data: &[u8]) {
         hostname: "leaf",
         prefixes: &prefixes,
     };
-    let mut out = [0; 1500];
-    if let Ok(len) = lsp.emit(&mut out) {
-        assert_eq!(lsp.buffer_len(), Ok(len));
+    if let Ok(out) = lsp.to_bytes() {
         let with = drawn
             .iter()
             .filter(|(.., flags)| flags.is_some_and(|flags| flags[0] & 1 == 1));
-        expect(Protocol::IsIs, &out[..len], drawn.len(), with.count());
+        expect(Protocol::IsIs, &out, drawn.len(), with.count());
     }
 }
 
@@ -1088,11 +1086,9 @@ pub fn ospf2(data: &[u8]) {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut out = [0; 1500];
-    let len = update.emit(&mut out).expect("IPv4 alone, and room enough");
-    assert_eq!(update.buffer_len(), Ok(len));
+    let out = update.to_bytes().expect("IPv4 alone");
     let with = drawn.values().filter(|flags| has_pnc(**flags));
-    expect(Protocol::Ospf2, &out[..len], drawn.len(), with.count());
+    expect(Protocol::Ospf2, &out, drawn.len(), with.count());
 }
 
 /// OSPFv3: the octets as an LS Update, and one of values drawn from them.
@@ -1136,13 +1132,11 @@ pub fn ospf3(data: &[u8]) {
         instance,
         lsas: &lsas,
     };
-    let mut out = [0; 1500];
-    let len = update
-        .emit(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, &mut out)
-        .expect("one family, and room enough");
-    assert_eq!(update.buffer_len(), Ok(len));
+    let out = update
+        .to_bytes(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+        .expect("one family");
     let with = drawn.iter().filter(|(_, flags)| has_pnc(*flags));
-    expect(Protocol::Ospf3, &out[..len], drawn.len(), with.count());
+    expect(Protocol::Ospf3, &out, drawn.len(), with.count());
 }
 
 /// BGP: the octets as a TCP segment, and an UPDATE of values drawn from them.

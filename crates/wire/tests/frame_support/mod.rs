@@ -273,9 +273,7 @@ pub fn lsp() -> Vec<u8> {
         hostname: "leaf",
         prefixes: &prefixes,
     };
-    let mut out = vec![0; lsp.buffer_len().unwrap()];
-    lsp.emit(&mut out).unwrap();
-    out
+    lsp.to_bytes().unwrap()
 }
 
 pub fn ospf2() -> Vec<u8> {
@@ -298,9 +296,7 @@ pub fn ospf2() -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut out = vec![0; update.buffer_len().unwrap()];
-    update.emit(&mut out).unwrap();
-    out
+    update.to_bytes().unwrap()
 }
 
 pub fn ospf3() -> Vec<u8> {
@@ -324,9 +320,7 @@ pub fn ospf3() -> Vec<u8> {
         instance: 0,
         lsas: &lsas,
     };
-    let mut out = vec![0; update.buffer_len().unwrap()];
-    update.emit(SWITCH, SENDER, &mut out).unwrap();
-    out
+    update.to_bytes(SWITCH, SENDER).unwrap()
 }
 
 pub fn bgp() -> Vec<u8> {
