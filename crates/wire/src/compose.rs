@@ -3,9 +3,9 @@
 //! Every header that this crate writes is written here or by its message's module; what changes from packet to packet
 //! is patched in place afterwards (`template.rs`). [`write`](fn@write) fills a buffer and allocates nothing.
 
-use crate::bth::{Aeth, BthRepr, Deth, Reth};
+use crate::bth::{Aeth, BTH_LEN, BthRepr, Deth, Reth};
 use crate::checksum;
-use crate::cnp::CnpRepr;
+use crate::cnp::{CNP_BODY_LEN, CnpRepr};
 use crate::error::{Error, Result};
 use crate::erspan::Erspan;
 use crate::fast_cnp::FastCnpRepr;
@@ -21,7 +21,7 @@ use crate::pfc::{ETHERTYPE_MAC_CONTROL, PfcRepr};
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::ProxyCnRepr;
-use crate::wan_fcn::WanFcnRepr;
+use crate::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Octets behind the Ethernet header of the shortest frame, without FCS.
@@ -482,13 +482,13 @@ impl Part<'_> {
                 gre::LEN + gre::FIELD_LEN * fields.iter().filter(|there| **there).count()
             }
             Self::Erspan(header) => header.buffer_len(),
-            Self::Bth(repr) => repr.buffer_len(),
+            Self::Bth(_) => BTH_LEN,
             Self::Reth(_) => Reth::LEN,
             Self::Aeth(_) => Aeth::LEN,
             Self::Deth(_) => Deth::LEN,
-            Self::Cnp(repr) => repr.buffer_len(),
+            Self::Cnp(_) => CNP_BODY_LEN,
             Self::ProxyCn(repr) => repr.buffer_len(),
-            Self::WanFcn(repr) => repr.buffer_len(),
+            Self::WanFcn(_) => WAN_FCN_LEN,
             Self::Pfc(_) => SHORTEST,
             Self::Bytes(bytes) | Self::Payload { bytes, .. } | Self::RawExtension(_, bytes) => {
                 bytes.len()
@@ -738,16 +738,16 @@ impl Part<'_> {
                 header.emit(out);
                 Announced::new(header.protocol_type(), next_header::NONE)
             }
-            Self::Bth(repr) => repr.emit(out).map(|()| next)?,
+            Self::Bth(repr) => written(out, &repr.to_bytes(), next),
             Self::Reth(header) => written(out, &header.to_bytes(), next),
             Self::Aeth(header) => written(out, &header.to_bytes(), next),
             Self::Deth(header) => written(out, &header.to_bytes(), next),
-            Self::Cnp(repr) => repr.emit(out).map(|()| next)?,
+            Self::Cnp(repr) => written(out, &repr.to_bytes(), next),
             Self::ProxyCn(repr) => repr.emit(out).map(|()| next)?,
-            Self::WanFcn(repr) => repr.emit(out).map(|()| next)?,
+            Self::WanFcn(repr) => written(out, &repr.to_bytes(), next),
             Self::Pfc(repr) => {
                 out.fill(0);
-                repr.emit(out)?;
+                put(out, 0, &repr.to_bytes());
                 Announced::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
             }
             Self::Bytes(bytes) => written(out, bytes, next),

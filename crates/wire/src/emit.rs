@@ -453,8 +453,7 @@ mod tests {
         #[test]
         fn wan_fcns_are_what_compose_builds(carrier in carriers(), flow_label in 0u32..1 << 20, level in 0u8..8) {
             let repr = WanFcnRepr { flow_label, level, reserved: 0 };
-            let mut message = [0; 4];
-            repr.emit(&mut message).unwrap();
+            let message = repr.to_bytes();
             let parts = [ip_part(&carrier), udp_part(&carrier, 1022, UdpChecksum::Compute), Part::Bytes(&message)];
             let mut out = [0xEE; 60];
             let len = wan_fcn(&carrier, &repr, &Profile::DEFAULT, &mut out).unwrap();

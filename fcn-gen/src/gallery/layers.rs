@@ -605,9 +605,8 @@ impl<'a> Composer<'a> {
                     source_qp: Qp::GSI,
                 };
                 parts.extend([Part::Bth(bth), Part::Deth(deth)]);
-                let mut mad = [0; CmRepr::LEN];
                 let message = rdma_cm(*connection, *message)?;
-                CmRepr::new(0x0000_1234_5678_9ABC, message).emit(&mut mad)?;
+                let mad = CmRepr::new(0x0000_1234_5678_9ABC, message).to_bytes()?;
                 Part::Bytes(self.hold(&mad))
             }
             One::ProxyCn {

@@ -193,7 +193,7 @@ fn connections_are_read_through_their_tunnels() {
             assert!(!expected, "{}", packet.comment);
             continue;
         };
-        assert!(packet.comment.starts_with(&message.kind().to_string()));
+        assert!(packet.comment.starts_with(&format!("{:?}", message.kind())));
         if let Some(qp) = message.local_qpn() {
             let text = format!("QP is {qp:#x}");
             assert!(packet.comment.ends_with(&text), "{}", packet.comment);

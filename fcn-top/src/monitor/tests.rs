@@ -569,13 +569,12 @@ fn frame_of_wan() -> Vec<u8> {
         destination: Profile::DEFAULT.wan_fcn_port,
         checksum: UdpChecksum::Compute,
     };
-    let mut message = [0; 4];
     let values = WanFcnRepr {
         flow_label: 5,
         level: 3,
         reserved: 0,
     };
-    values.emit(&mut message).unwrap();
+    let message = values.to_bytes();
     packet(&[ipv6, udp, Part::Bytes(&message)], &Profile::DEFAULT).unwrap()
 }
 

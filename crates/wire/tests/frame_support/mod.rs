@@ -11,14 +11,14 @@ use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{
     IoamOption, NodeValues, OptType, TRACE_HEADER_LEN, TraceRepr, TraceType, fill_preallocated,
 };
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp_update, ospf2, ospf3};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
-use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr, PrivateData};
+use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -227,14 +227,12 @@ fn proxy_cn(source: IpAddr, destination: IpAddr, invoking: &[u8]) -> Vec<u8> {
 }
 
 pub fn wan_fcn() -> [u8; 4] {
-    let mut out = [0; 4];
     let repr = WanFcnRepr {
         flow_label: 0x12345,
         level: 3,
         reserved: 0,
     };
-    repr.emit(&mut out).unwrap();
-    out
+    repr.to_bytes()
 }
 
 pub fn mad() -> Vec<u8> {
@@ -242,11 +240,9 @@ pub fn mad() -> Vec<u8> {
         local_comm_id: 1,
         remote_comm_id: 2,
         remote_qpn: 0x12,
-        private_data: PrivateData::default(),
+        ..DisconnectRequestRepr::default()
     };
-    let mut out = vec![0; MAD_LEN];
-    CmRepr::new(9, message).emit(&mut out).unwrap();
-    out
+    CmRepr::new(9, message).to_bytes().unwrap().to_vec()
 }
 
 const PNC_OSPF: [u8; 4] = [0x20, 0, 0, 0];
@@ -587,7 +583,7 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
 /// A PFC frame, padded to Ethernet's minimum.
 pub fn pfc_frame() -> Vec<u8> {
     let mut payload = [0; 46];
-    PfcRepr::one(3, 0xFFFF).unwrap().emit(&mut payload).unwrap();
+    payload[..20].copy_from_slice(&PfcRepr::one(3, 0xFFFF).unwrap().to_bytes());
     build(&[
         Part::Ethernet {
             source: [2, 0, 0, 0, 0, 1],
