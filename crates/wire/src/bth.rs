@@ -33,7 +33,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Value, Values, bits, described, values};
+use crate::fields::{Bits, Values, bits, described, values};
 use crate::finding::{Findings, Rule};
 use crate::header::ICRC_LEN;
 use crate::layer::Layer;

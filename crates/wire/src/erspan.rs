@@ -180,8 +180,6 @@ const VERSION_2: u8 = 1;
 const VERSION_3: u8 = 2;
 /// Type III's frame type of an Ethernet frame.
 const ETHERNET_FRAME: u8 = 0;
-/// What type II says of a frame that still has its tag.
-const TAG_KEPT: u8 = 3;
 
 impl Erspan {
     /// Octets of the header that GRE's protocol type announces, as far as `bytes`, which begin with it, tell.
@@ -264,16 +262,6 @@ impl Erspan {
             Self::I => None,
             Self::II(header) => Some(header.index),
             Self::III(header) => header.port(),
-        }
-    }
-
-    /// VLAN and class of service of the copied frame. Where the frame still has its tag, that says it.
-    #[must_use]
-    pub const fn vlan(&self) -> Option<(u16, u8)> {
-        match self {
-            Self::II(header) if header.encapsulation != TAG_KEPT => Some((header.vlan, header.cos)),
-            Self::III(header) => Some((header.vlan, header.cos)),
-            Self::I | Self::II(_) => None,
         }
     }
 
@@ -423,7 +411,7 @@ mod tests {
         fn any_octets_are_read_without_a_panic(protocol in prop::sample::select(vec![0x88BEu16, 0x22EB]), octets: [u8; 20]) {
             if let Some(header) = Erspan::parse(protocol, &octets) {
                 prop_assert_eq!(header.buffer_len(), Erspan::header_len(protocol, &octets));
-                let _ = (header.session(), header.direction(), header.port(), header.vlan());
+                let _ = (header.session(), header.direction(), header.port());
                 let _ = header.stamp().map(|stamp| stamp.nanoseconds());
             }
         }

@@ -39,7 +39,6 @@ use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
 use crate::ip::can_be_a_node;
 use crate::ipv6_ext::OptionsWriter;
 use crate::layer::Layer;
-use crate::octets::put;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
@@ -237,7 +236,7 @@ impl<'a> FastCnpRepr<'a> {
     pub const fn data_len(&self) -> usize {
         match self {
             Self::Option1 { .. } => OPTION1_LEN,
-            Self::Option2 { ioam, .. } => ioam.buffer_len() + ADDRESS_LEN,
+            Self::Option2 { ioam, .. } => OPTION_PREFIX_LEN + ioam.body.len() + ADDRESS_LEN,
         }
     }
 
@@ -261,19 +260,14 @@ impl<'a> FastCnpRepr<'a> {
     /// # Errors
     /// The buffer is too small, or the trace is longer than [`MAX_TRACE_LEN`].
     pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
-        let kind = match self {
-            Self::Option1 { .. } => profile.fast_cnp_option1,
-            Self::Option2 { .. } => profile.fast_cnp_option2,
-        };
-        let len = self.data_len();
-        writer.option(self.align(), kind, len, |data| {
-            if let Self::Option2 { ioam, .. } = self {
-                ioam.emit(data)?;
+        let (align, address) = (self.align(), self.original_destination().octets());
+        match self {
+            Self::Option1 { .. } => writer.option(align, profile.fast_cnp_option1, &[&address]),
+            Self::Option2 { ioam, .. } => {
+                let parts = [&ioam.prefix()[..], ioam.body, &address];
+                writer.option(align, profile.fast_cnp_option2, &parts)
             }
-            let address = self.original_destination().octets();
-            put(data, self.address_at(len), &address);
-            Ok(())
-        })
+        }
     }
 }
 

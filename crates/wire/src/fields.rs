@@ -148,17 +148,17 @@ macro_rules! values {
             #[inline]
             fn read_from(data: &[u8]) -> Self {
                 Self {
-                    $($field: Value::read(data, &$places),)+
+                    $($field: $crate::fields::Value::read(data, &$places),)+
                 }
             }
 
             #[inline]
             fn write_to(&self, data: &mut [u8]) {
-                $(self.$field.write(data, &$places);)+
+                $($crate::fields::Value::write(&self.$field, data, &$places);)+
             }
 
             fn check_widths(&self) -> Result<()> {
-                $(self.$field.check($name, &$places)?;)+
+                $($crate::fields::Value::check(&self.$field, $name, &$places)?;)+
                 Ok(())
             }
         }
@@ -177,7 +177,7 @@ macro_rules! described {
                 #[inline]
                 #[must_use]
                 pub fn $field(&self) -> $type {
-                    Value::read(self.$octets(), &$places)
+                    $crate::fields::Value::read(self.$octets(), &$places)
                 }
             )+
         }

@@ -37,7 +37,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Value, Values, described, values};
+use crate::fields::{Values, described, values};
 use crate::layer::Layer;
 
 /// Octets of a MAD: a fixed size, whatever the class (InfiniBand volume 1 section 13.4.1).

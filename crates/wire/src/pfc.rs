@@ -18,7 +18,7 @@
 //! let pause = PfcRepr::one(3, 0xFFFF).unwrap();
 //! let bytes = pause.to_bytes();
 //! let view = Pfc::new_checked(&bytes)?;
-//! assert!(view.pauses() && view.enabled().eq([(3, 0xFFFF)]));
+//! assert!(view.enabled().eq([(3, 0xFFFF)]));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
@@ -104,12 +104,6 @@ impl<'a> Pfc<'a> {
         (0..CLASSES)
             .filter(move |class| view.is_enabled(*class))
             .filter_map(move |class| Some((class, view.time(class)?)))
-    }
-
-    /// Whether any class is told to stop, as opposed to being let go.
-    #[must_use]
-    pub fn pauses(&self) -> bool {
-        self.enabled().any(|(_, time)| time != 0)
     }
 
     /// Reports what breaks a rule of clause 36.1; `destination` is the frame's. Offsets count from the opcode.
@@ -221,7 +215,6 @@ mod tests {
             [(0, 1), (7, u16::MAX)],
             "only enabled classes count"
         );
-        assert!(view.pauses());
         assert_eq!(
             Pfc::new_checked(&out).map(|view| PfcRepr::parse(&view)),
             Ok(pfc)
@@ -235,7 +228,7 @@ mod tests {
         let pause = PfcRepr::one(3, 500).unwrap();
         assert_eq!((pause.vector, pause.times[3]), (8, 500));
         let out = PfcRepr::one(7, 0).unwrap().to_bytes();
-        assert!(!Pfc::new_checked(&out).unwrap().pauses());
+        assert!(Pfc::new_checked(&out).unwrap().enabled().eq([(7, 0)]));
         for class in [8, 15, 16, 1 << 40] {
             assert_eq!(PfcRepr::one(class, 1), None);
         }

@@ -88,6 +88,17 @@ use std::net::{IpAddr, Ipv6Addr};
 /// Version of the communication management class that this module reads and writes.
 const CM_CLASS_VERSION: u8 = 2;
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // MRA: the answer will take longer.
+            Self::Other(0x11) => f.write_str("MsgRcptAck"),
+            Self::Other(id) => write!(f, "CM attribute {id:#06x}"),
+            known => write!(f, "{known:?}"),
+        }
+    }
+}
+
 /// Transport service of the connection (section 12.6.7, two bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Transport {

@@ -21,7 +21,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Value, Values, described, values};
+use crate::fields::{Values, described, values};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 

@@ -23,7 +23,9 @@ fn prefix(text: &str) -> Prefix {
 fn read(protocol: Protocol, bytes: &[u8]) -> (Vec<Advertisement<'_>>, Findings) {
     let mut findings = Findings::new();
     let mut ads = Vec::new();
-    let mut w = walk(protocol, bytes, false, &PROFILE).unwrap().unwrap();
+    let mut w = walk(protocol, bytes, bytes.len(), &PROFILE)
+        .unwrap()
+        .unwrap();
     let plain: Vec<_> = w.clone().collect();
     while let Some(ad) = w.next_checked(&mut findings) {
         ads.push(ad);
@@ -261,7 +263,7 @@ fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
         );
         assert_eq!(ad.pnc, bytes[at] & isis::FLAG_PNC != 0);
     }
-    let l = isis::Lsp::new_checked(&bytes).unwrap();
+    let l = isis::Lsp::new_checked(&bytes, bytes.len()).unwrap();
     assert_eq!(
         (l.level(), l.lifetime(), &bytes[20..24]),
         (Level::L2, 1199, &[0, 0, 0, 3][..])
@@ -472,16 +474,26 @@ fn headers_that_are_not_ours_are_refused_with_their_offset() {
     for (at, value) in [(0, 0x82), (1, 26), (3, 5), (4, 24), (8, 0xFF)] {
         let mut bytes = good.clone();
         bytes[at] = value;
-        let e = isis::Lsp::new_checked(&bytes).unwrap_err();
+        let e = isis::Lsp::new_checked(&bytes, bytes.len()).unwrap_err();
         assert_eq!((e.layer, e.offset), (fcn_wire::Layer::IsIs, at), "{e}");
     }
     for (at, value) in [(0, 9), (1, 1), (2, 0xFF)] {
         let mut bytes = sample_lsu2();
         bytes[at] = value;
-        assert_eq!(ospf2::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
+        assert_eq!(
+            ospf2::LsUpdate::new_checked(&bytes, bytes.len())
+                .unwrap_err()
+                .offset,
+            at
+        );
         let mut bytes = sample_lsu3();
         bytes[at] = value;
-        assert_eq!(ospf3::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
+        assert_eq!(
+            ospf3::LsUpdate::new_checked(&bytes, bytes.len())
+                .unwrap_err()
+                .offset,
+            at
+        );
     }
 }
 
@@ -651,7 +663,7 @@ fn a_link_local_next_hop_alone_takes_the_bgp_identifier() {
             ..bgp::Session::default()
         };
         let walk = || {
-            walk(Protocol::Bgp, &bytes, false, &PROFILE)
+            walk(Protocol::Bgp, &bytes, bytes.len(), &PROFILE)
                 .unwrap()
                 .unwrap()
         };
@@ -929,7 +941,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
         let (all, _) = read(protocol, &bytes);
         for len in 0..bytes.len() {
             let part = &bytes[..len];
-            let strict = walk(protocol, part, false, &PROFILE);
+            let strict = walk(protocol, part, len, &PROFILE);
             if protocol != Protocol::Bgp
                 && let Ok(Some(_)) = strict
             {
@@ -939,7 +951,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
                 assert_eq!(e.layer, protocol.layer());
                 assert!(e.offset <= len, "{e}");
             }
-            let Ok(Some(mut lax)) = walk(protocol, part, true, &PROFILE) else {
+            let Ok(Some(mut lax)) = walk(protocol, part, usize::MAX, &PROFILE) else {
                 continue;
             };
             let mut findings = Findings::new();
@@ -955,7 +967,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
                 "{protocol} cut to {len}: a cut is no rule broken: {findings:?}"
             );
         }
-        let lax: Vec<_> = walk(protocol, &bytes, true, &PROFILE)
+        let lax: Vec<_> = walk(protocol, &bytes, usize::MAX, &PROFILE)
             .unwrap()
             .unwrap()
             .collect();
@@ -968,7 +980,8 @@ fn survives(protocol: Protocol, bytes: &[u8]) -> (usize, bool) {
     let mut complained = false;
     let mut count = 0;
     for cut in [true, false] {
-        match walk(protocol, bytes, cut, &PROFILE) {
+        let wire_len = if cut { usize::MAX } else { bytes.len() };
+        match walk(protocol, bytes, wire_len, &PROFILE) {
             Err(e) => {
                 assert!(e.offset <= bytes.len(), "{e}");
                 complained |= !cut;

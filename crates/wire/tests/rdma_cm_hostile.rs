@@ -694,6 +694,9 @@ fn names_and_codes_go_both_ways() {
         let octets = (1..=5).contains(&code).then(|| 128u16 << code);
         assert_eq!(PathMtu(code).octets(), octets);
     }
+    assert_eq!(Kind::ReadyToUse.to_string(), "ReadyToUse");
+    assert_eq!(Kind::Other(0x19).to_string(), "CM attribute 0x0019");
+    assert_eq!(Kind::Other(0x11).to_string(), "MsgRcptAck");
     assert_eq!(
         ServiceId::ip(6, 18515).to_string(),
         "RDMA IP CM protocol 6 port 18515"

@@ -400,7 +400,6 @@ pub enum One {
     Pfc(PfcRepr),
     /// An IOAM trace: what nodes of [`PATH`] wrote, in the order passed.
     Trace {
-        kind: u8,
         fields: u32,
         /// Room left, in octets.
         #[serde(default)]
@@ -637,14 +636,13 @@ impl<'a> Composer<'a> {
             }),
             One::Pfc(repr) => Part::Pfc(*repr),
             One::Trace {
-                kind,
                 fields,
                 free,
                 nodes,
             } => {
                 let nodes = nodes.iter().filter_map(|node| PATH.get(*node));
                 let fields = TraceType::from_bits(*fields);
-                let trace = filled_trace((*kind).into(), fields, *free, nodes)?;
+                let trace = filled_trace(fields, *free, nodes)?;
                 Part::Bytes(self.hold(&trace))
             }
             One::Lsp {

@@ -701,7 +701,7 @@ proptest! {
     #[test]
     fn keys_give_back_what_they_were_made_of(qp in 0u32..1 << 24, sender: [u8; 16], v4: bool, interface: u32) {
         let address: IpAddr = if v4 { IpAddr::from([sender[0], sender[1], sender[2], sender[3]]) } else { IpAddr::from(sender) };
-        let gist = fcn_wire::Gist {
+        let gist = fcn_wire::Notification {
             kind: Kind::FastCnp2,
             origin: Origin::Switch,
             notifier: SWITCH.into(),

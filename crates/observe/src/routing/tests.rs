@@ -268,7 +268,7 @@ fn opens_settle_path_identifiers_and_who_speaks() {
             path_ids: [ids, None],
             ..Session::default()
         };
-        let walk = pnc::walk(Protocol::Bgp, &bytes, false, &Profile::DEFAULT);
+        let walk = pnc::walk(Protocol::Bgp, &bytes, bytes.len(), &Profile::DEFAULT);
         let walk = walk.unwrap().unwrap().in_session(session);
         walk.filter_map(|found| Some(found.prefix?.to_string()))
             .collect::<Vec<_>>()

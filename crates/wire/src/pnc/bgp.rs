@@ -49,7 +49,7 @@
 //! let head = [&[0xFF; 16][..], &[0, 23 + total + nlri.len() as u8, 2, 0, 0, 0, total]].concat();
 //! let segment = [head, next_hop, attribute, nlri].concat();
 //!
-//! let found = walk(Protocol::Bgp, &segment, false, &profile)?.unwrap().next().unwrap();
+//! let found = walk(Protocol::Bgp, &segment, segment.len(), &profile)?.unwrap().next().unwrap();
 //! assert!(found.pnc);
 //! let update = Update::new_checked(&Messages::new(&segment).next().unwrap())?;
 //! assert_eq!(update.nhc().unwrap()?.next_hop, proxy.octets());

@@ -53,7 +53,7 @@
 //! };
 //! let pdu = lsp.to_bytes()?;
 //!
-//! let found = Lsp::new_checked(&pdu)?.advertisements().next().unwrap();
+//! let found = Lsp::new_checked(&pdu, pdu.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
@@ -139,30 +139,17 @@ pub struct Lsp<'a> {
 }
 
 impl<'a> Lsp<'a> {
-    /// Reads the header of an LSP that is there as a whole.
-    ///
-    /// # Errors
-    /// Not an LSP with 6-octet system IDs, or `bytes` end before it does.
-    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, bytes.len())
-    }
-
-    /// The same for an LSP of which a capture may have cut off the end.
-    ///
-    /// # Errors
-    /// Not an LSP with 6-octet system IDs, or the header is not whole.
-    pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, usize::MAX)
-    }
-
     /// All octets behind the header, whatever the lengths in it say.
     pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.len();
         (is_lsp(bytes) && end >= HEADER).then_some(Self { bytes, end })
     }
 
-    /// The same for an LSP of which there were `wire_len` octets on the wire.
-    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+    /// Reads the header of an LSP of which there were `wire_len` octets on the wire; a capture may have cut off the end.
+    ///
+    /// # Errors
+    /// Not an LSP with 6-octet system IDs, one that is longer than `wire_len`, or the header is not whole.
+    pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         if bytes.len() < HEADER {
             return Err(Error::short(LAYER, HEADER, bytes.len()));
         }

@@ -80,18 +80,14 @@ pub fn trace(opt_type: OptType) -> Vec<u8> {
     let node_len = trace_type.node_len();
     let incremental = opt_type == OptType::Incremental;
     let list = vec![0; if incremental { 2 } else { 3 } * node_len * 4];
-    let mut repr = TraceRepr {
-        opt_type,
+    let mut header = TraceRepr {
         namespace_id: 1,
         node_len: node_len as u8,
-        flags: 0,
         remaining_len: (list.len() / 4) as u8,
         trace_type,
-        reserved: 0,
-        list: &list,
+        ..TraceRepr::default()
     };
-    let mut bytes = vec![0; repr.buffer_len()];
-    repr.emit(&mut bytes).unwrap();
+    let mut bytes = [&header.to_bytes()[..], &list].concat();
     for (node_id, queue_depth) in [(0xA1, 100), (0xA2, 9000)] {
         let values = NodeValues {
             hop_limit: 62,
@@ -104,9 +100,8 @@ pub fn trace(opt_type: OptType) -> Vec<u8> {
         assert!(fill_preallocated(&mut bytes, &values).unwrap());
     }
     if incremental {
-        let list = bytes[TRACE_HEADER_LEN..].to_vec();
-        (repr.list, repr.remaining_len) = (&list, 0);
-        repr.emit(&mut bytes).unwrap();
+        header.remaining_len = 0;
+        bytes[..TRACE_HEADER_LEN].copy_from_slice(&header.to_bytes());
     }
     bytes
 }

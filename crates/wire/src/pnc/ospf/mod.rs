@@ -54,16 +54,11 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         bytes.starts_with(&[V, LS_UPDATE])
     }
 
-    /// Reads the header of a packet that is there as a whole.
+    /// Reads the header of an LS Update of which there were `wire_len` octets on the wire; a capture may have cut off the end.
     ///
     /// # Errors
-    /// Not an LS Update of that version, or `bytes` end before it does.
-    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, bytes.len())
-    }
-
-    /// The same for a packet of which there were `wire_len` octets on the wire.
-    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+    /// Not an LS Update of this version, one that is longer than `wire_len`, or the header is not whole.
+    pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         let (layer, least) = (Self::LAYER, Self::HEADER + 4);
         if bytes.len() < least {
             return Err(Error::short(layer, least, bytes.len()));

@@ -52,7 +52,7 @@
 //! let update = LsUpdateRepr { router_id: router, area: Ipv4Addr::UNSPECIFIED, lsas: &lsas };
 //! let packet = update.to_bytes()?;
 //!
-//! let found = LsUpdate::new_checked(&packet)?.advertisements().next().unwrap();
+//! let found = LsUpdate::new_checked(&packet, packet.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```

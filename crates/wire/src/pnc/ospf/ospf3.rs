@@ -56,7 +56,7 @@
 //! let update = LsUpdateRepr { router_id: router, area, instance: 0, lsas: &lsas };
 //! let packet = update.to_bytes("fe80::f".parse()?, "ff02::5".parse()?)?;
 //!
-//! let found = LsUpdate::new_checked(&packet)?.advertisements().next().unwrap();
+//! let found = LsUpdate::new_checked(&packet, packet.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
