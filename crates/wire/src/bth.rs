@@ -117,7 +117,7 @@ pub enum ExtendedHeader {
 impl ExtendedHeader {
     /// Octets.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn octets(self) -> usize {
         match self {
             Self::Deth => Deth::LEN,
             Self::Reth => Reth::LEN,
@@ -126,12 +126,6 @@ impl ExtendedHeader {
             Self::AtomicEth => 28,
             Self::ImmDt | Self::Ieth => 4,
         }
-    }
-
-    /// Never.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        false
     }
 }
 
@@ -241,12 +235,8 @@ impl Opcode {
     /// Octets of the extended headers; `None` where the opcode is not known.
     #[must_use]
     pub fn extended_len(self) -> Option<usize> {
-        Some(
-            self.extended_headers()?
-                .iter()
-                .map(|header| header.len())
-                .sum(),
-        )
+        let headers = self.extended_headers()?.iter();
+        Some(headers.map(|header| header.octets()).sum())
     }
 
     /// The transport service, from the top three bits.
@@ -461,7 +451,7 @@ impl<'a> Roce<'a> {
             if *header == which {
                 return Some(at);
             }
-            at += header.len();
+            at += header.octets();
         }
         None
     }

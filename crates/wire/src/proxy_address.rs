@@ -30,7 +30,7 @@
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::ip::can_be_a_node;
-use crate::ipv6_ext::OptionsWriter;
+use crate::ipv6_ext::{Ipv6Option, OptionsWriter};
 use crate::layer::Layer;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
@@ -65,13 +65,12 @@ impl ProxyAddress {
     /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks; offsets from the
     /// start of that header.
     pub fn check(
-        kind: u8,
-        data: &[u8],
+        option: &Ipv6Option<'_>,
         header: Layer,
-        offset: usize,
         profile: &Profile,
         findings: &mut Findings,
     ) {
+        let Ipv6Option { kind, offset, data } = *option;
         let Some(parsed) = Self::parse(kind, data, profile) else {
             return;
         };
@@ -113,7 +112,12 @@ mod tests {
             let mut profile = Profile::DEFAULT;
             profile.proxy_address_option = kind;
             let mut findings = Findings::new();
-            ProxyAddress::check(kind, data, layer, 2, &profile, &mut findings);
+            let option = Ipv6Option {
+                kind,
+                offset: 2,
+                data,
+            };
+            ProxyAddress::check(&option, layer, &profile, &mut findings);
             findings.into_iter().map(|f| f.rule).collect::<Vec<_>>()
         };
         let dst = Layer::DestinationOptions;

@@ -145,7 +145,7 @@ impl Shape {
                 0xFF_FFFE,
             )));
             for header in self.opcode.extended_headers().unwrap() {
-                parts.push(Part::Bytes(&reth[..header.len()]));
+                parts.push(Part::Bytes(&reth[..header.octets()]));
             }
             parts.push(Part::Bytes(&self.payload));
         }

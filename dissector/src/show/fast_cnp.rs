@@ -347,14 +347,7 @@ fn broken_by(scene: &Scene<'_>, place: &OptionsAt, option: &Ipv6Option<'_>) -> F
     } else {
         ProxyAddress::check
     };
-    check(
-        option.kind,
-        option.data,
-        place.layer(),
-        option.offset,
-        scene.profile,
-        &mut findings,
-    );
+    check(option, place.layer(), scene.profile, &mut findings);
     findings
 }
 

@@ -217,7 +217,7 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
         Verdict::Good(reading) => {
             plan.push(Op::Icrc(here.start, carried, true));
             if let Some(reading) = reading {
-                plan.text(F::RoceIcrcMatches, here, format_args!("{}", reading.name()));
+                plan.text(F::RoceIcrcMatches, here, format_args!("{reading}"));
                 plan.append(format_args!(" ({})", reading.describe()));
             }
         }

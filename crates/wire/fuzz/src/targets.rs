@@ -547,13 +547,14 @@ pub fn fast_cnp(data: &[u8]) {
     };
     let data = &data[..data.len().min(255)];
     let layer = [Layer::DestinationOptions, Layer::HopByHop][usize::from(*place >> 7)];
-    let offset = 2 + usize::from(*place & 7);
+    let (kind, offset) = (*kind, 2 + usize::from(*place & 7));
+    let option = Ipv6Option { kind, offset, data };
     for profile in &PROFILES {
         let mut findings = Findings::new();
-        FastCnpRepr::check(*kind, data, layer, offset, profile, &mut findings);
+        FastCnpRepr::check(&option, layer, profile, &mut findings);
         within(&findings, offset + 2 + data.len());
-        let Some(parsed) = FastCnpRepr::parse(*kind, data, profile) else {
-            assert!(findings.is_empty() && !profile.is_fast_cnp(*kind));
+        let Some(parsed) = FastCnpRepr::parse(kind, data, profile) else {
+            assert!(findings.is_empty() && !profile.is_fast_cnp(kind));
             continue;
         };
         let Ok(option) = parsed else {
@@ -571,10 +572,10 @@ pub fn fast_cnp(data: &[u8]) {
         assert_eq!(writer.finish(17), Ok(option.header_len()));
         let written = Options::new(Layer::DestinationOptions, &out)
             .flatten()
-            .find(|option| option.kind == *kind && !option.is_padding());
+            .find(|option| option.kind == kind && !option.is_padding());
         if let Some(written) = written {
             assert_eq!(
-                FastCnpRepr::parse(*kind, written.data, profile),
+                FastCnpRepr::parse(kind, written.data, profile),
                 Some(Ok(option))
             );
             if option.number() == 2 || data.len() == 16 {
@@ -599,13 +600,14 @@ pub fn proxy_address(data: &[u8]) {
     };
     let data = &data[..data.len().min(255)];
     let layer = [Layer::DestinationOptions, Layer::HopByHop][usize::from(*place >> 7)];
-    let offset = 2 + usize::from(*place & 7);
+    let (kind, offset) = (*kind, 2 + usize::from(*place & 7));
+    let option = Ipv6Option { kind, offset, data };
     for profile in &PROFILES {
         let mut findings = Findings::new();
-        ProxyAddress::check(*kind, data, layer, offset, profile, &mut findings);
+        ProxyAddress::check(&option, layer, profile, &mut findings);
         within(&findings, offset + 2 + data.len());
-        match ProxyAddress::parse(*kind, data, profile) {
-            None => assert!(findings.is_empty() && *kind != profile.proxy_address_option),
+        match ProxyAddress::parse(kind, data, profile) {
+            None => assert!(findings.is_empty() && kind != profile.proxy_address_option),
             Some(Err(_)) => {
                 assert!(data.len() < OPTION_LEN && findings.has(Rule::ProxyAddressLength));
             }
