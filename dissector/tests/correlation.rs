@@ -12,7 +12,7 @@ use fcn_wire::compose::{OptionPart, Part, UdpChecksum};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::icrc::{Policy, Reading};
-use fcn_wire::{Gist, Kind, Opcode, Profile, Qp, Rule, Subject};
+use fcn_wire::{Kind, Notification, Opcode, Profile, Qp, Rule, Subject};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -90,7 +90,7 @@ enum What {
         outer: Option<Outer>,
         octets: u64,
     },
-    Notice(Gist),
+    Notice(Notification),
     Other,
 }
 
@@ -113,7 +113,7 @@ impl Read {
         matches!(self.what, What::Data { ce: true, .. })
     }
 
-    fn gist(&self) -> Option<&Gist> {
+    fn gist(&self) -> Option<&Notification> {
         match &self.what {
             What::Notice(gist) => Some(gist),
             _ => None,
@@ -132,7 +132,7 @@ fn read(packets: &[Packet]) -> Vec<Read> {
     let read = packets.iter().zip(1..).map(|(packet, number)| {
         let profile = Profile::DEFAULT;
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
-        let what = match (Gist::of(&frame), DataPacket::of(&frame)) {
+        let what = match (Notification::of(&frame), DataPacket::of(&frame)) {
             (Some(gist), _) => What::Notice(gist),
             (None, Some(data)) => {
                 let ip = frame.ip().unwrap();
@@ -320,7 +320,7 @@ impl Whole {
     }
 
     fn interval(&self, notice: &Read) -> Option<u64> {
-        let topic = |gist: &Gist| {
+        let topic = |gist: &Notification| {
             let receiver_qp = match gist.subject {
                 Subject::Flow { tuple, receiver_qp } => Subject::ReceiverQp {
                     receiver: tuple.destination,
@@ -352,7 +352,7 @@ impl Whole {
 
 /// Whether data is in a tunnel with the label that a WAN FCN names, and whether that tunnel begins at the PE which is told:
 /// with SR-MPLS nothing says so.
-fn label(packet: &Read, fcn: &Gist) -> Option<bool> {
+fn label(packet: &Read, fcn: &Notification) -> Option<bool> {
     let (Subject::FlowLabel(label), What::Data { outer, .. }) = (fcn.subject, &packet.what) else {
         return None;
     };

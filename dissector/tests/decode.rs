@@ -10,7 +10,7 @@ use fcn_observe::Routing;
 use fcn_wire::finding::{Family, Findings, Rule};
 use fcn_wire::frame::{End, Frame, LinkType};
 use fcn_wire::message::{IcrcCheck, Message};
-use fcn_wire::notification::{Gist, Origin};
+use fcn_wire::notification::{Notification, Origin};
 use fcn_wire::{Claim, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -94,7 +94,7 @@ fn each_filter_matches_its_messages_and_no_others() {
 }
 
 /// The fields for notifications of any kind, with what `gist` says of each.
-fn summary_of(gist: Option<&Gist>) -> Vec<(&'static str, String)> {
+fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
     let family = |address: Option<IpAddr>, v4: bool| {
         address
             .filter(|address| address.is_ipv4() == v4)
@@ -148,7 +148,7 @@ fn every_notification_is_summed_up_as_fcn_wire_reads_it() {
             if matches!(frame.end(), End::Fragment { .. }) {
                 continue;
             }
-            let gist = Gist::of(&frame);
+            let gist = Notification::of(&frame);
             for ((name, expected), value) in summary_of(gist.as_ref()).iter().zip(line.split('|')) {
                 // Where no sender is named, the frames before may have told it: `correlation.rs`.
                 let unnamed = gist.is_some_and(|gist| gist.sender.is_none());
@@ -760,7 +760,7 @@ fn options_that_run_past_their_header_make_no_notification() {
         frame.check(IcrcCheck::On, &mut findings);
         let broken: Vec<Rule> = findings.into_iter().map(|finding| finding.rule).collect();
         assert_eq!(broken, rule.into_iter().collect::<Vec<_>>());
-        assert_eq!(Gist::of(&frame).is_some(), rule.is_none());
+        assert_eq!(Notification::of(&frame).is_some(), rule.is_none());
     }
 }
 

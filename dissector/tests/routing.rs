@@ -8,7 +8,7 @@ use common::{
 };
 use fcn_wire::Profile;
 use fcn_wire::frame::{Frame, LinkType, Upper};
-use fcn_wire::pnc::{Flooding, Prefix, Protocol, bgp, bgp_update, ospf2, walk_within};
+use fcn_wire::pnc::{Flooding, Prefix, Protocol, bgp, bgp_update, ospf2, walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn expected(packet: &Packet) -> Option<(Protocol, Vec<String>)> {
         _ => return None,
     };
     let wire_len = frame.spans().last()?.end - at;
-    let walk = walk_within(protocol, bytes, wire_len, &profile).ok()??;
+    let walk = walk(protocol, bytes, wire_len, &profile).ok()??;
     let said = walk
         .filter(|found| match protocol {
             Protocol::Bgp => found.carrier.is_some(),
@@ -503,8 +503,7 @@ fn of_large_messages_much_is_shown_and_the_rest_is_counted() {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut packet = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut packet).unwrap();
+    let packet = repr.to_bytes().unwrap();
     let mut frames = vec![ipv4(89, &packet)];
     let stream = update(800, true);
     assert!(stream.len() < 4096);

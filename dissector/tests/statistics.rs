@@ -8,7 +8,7 @@ use fcn_observe::broken::Broken;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::QpRecord;
 use fcn_wire::frame::{End, Frame};
-use fcn_wire::notification::{Gist, Origin, Subject};
+use fcn_wire::notification::{Notification, Origin, Subject};
 use fcn_wire::{Findings, IcrcCheck, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -35,14 +35,14 @@ fn capture(name: &str) -> PathBuf {
 }
 
 /// A notification by fcn-wire's reading, and its row at that moment in fcn-top.
-type Known = (Gist, QpRecord);
+type Known = (Notification, QpRecord);
 
 /// The notifications among `packets`, each where it was seen first; and whether there are fragments, which fcn-wire leaves alone.
 fn gists(packets: &[Packet]) -> (Vec<Known>, bool) {
     let mut has_fragments = false;
     let profile = Profile::DEFAULT;
     // By time and content, and where.
-    let mut seen: Vec<(u64, Gist, Vec<u8>, BTreeSet<u32>)> = Vec::new();
+    let mut seen: Vec<(u64, Notification, Vec<u8>, BTreeSet<u32>)> = Vec::new();
     let mut monitor = Monitor::new(Settings::default());
     let gists = packets
         .iter()
@@ -58,7 +58,7 @@ fn gists(packets: &[Packet]) -> (Vec<Known>, bool) {
             });
             let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
             has_fragments |= matches!(frame.end(), End::Fragment { .. });
-            let gist = Gist::of(&frame)?;
+            let gist = Notification::of(&frame)?;
             let payload = frame.datagram()?.payload.to_vec();
             let same = seen.iter_mut().find(|(at, other, content, places)| {
                 packet.at.abs_diff(*at) <= 10_000_000

@@ -257,7 +257,8 @@ fn what_mirrors_copy_is_found_as_in_what_they_copied() {
         .collect();
     let wanted = found("plain", &plain);
     assert!(wanted.len() > 3, "{wanted:?}");
-    for (name, encapsulation) in Encapsulation::ALL {
+    for encapsulation in Encapsulation::ALL {
+        let name = encapsulation.id();
         let copied = Copied {
             encapsulation,
             source: [192, 0, 2, 1].into(),

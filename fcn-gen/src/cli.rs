@@ -203,11 +203,10 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 
 /// Reads in what a mirror carries frames.
 fn encapsulation() -> impl TypedValueParser<Value = Encapsulation> {
-    let names = Encapsulation::ALL.map(|(name, _)| name);
+    let names = Encapsulation::ALL.map(Encapsulation::id);
     PossibleValuesParser::new(names).try_map(|text| {
         let mut all = Encapsulation::ALL.into_iter();
-        let found = all.find(|(name, _)| *name == text);
-        found.map(|(_, one)| one).ok_or("none of these")
+        all.find(|one| one.id() == text).ok_or("none of these")
     })
 }
 

@@ -51,10 +51,7 @@ pub fn lsp(
         hostname: "proxy",
         prefixes,
     };
-    let mut out = vec![0; LLC.len() + repr.buffer_len()?];
-    out[..LLC.len()].copy_from_slice(&LLC);
-    repr.emit(&mut out[LLC.len()..])?;
-    Ok(out)
+    Ok([&LLC[..], &repr.to_bytes()?].concat())
 }
 
 /// An OSPFv2 LS Update of a router in an area.
@@ -76,9 +73,7 @@ pub fn ospf2_update(
         area,
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(&mut out)?;
-    Ok(out)
+    repr.to_bytes()
 }
 
 /// An OSPFv2 packet.
@@ -116,9 +111,7 @@ pub fn ospf3_update(
         instance: 0,
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len()?];
-    repr.emit(source, ALL_SPF6, &mut out)?;
-    Ok(out)
+    repr.to_bytes(source, ALL_SPF6)
 }
 
 /// An OSPFv3 packet from a link-local address.

@@ -3,7 +3,7 @@
 use crate::gallery::{self, Capture, EPOCH};
 use crate::json_lines;
 use fcn_tool::failure::{Failure, Result};
-use fcn_wire::notification::{Gist, Side};
+use fcn_wire::notification::Side;
 use fcn_wire::{Frame, Kind, LinkType, Notification, Profile, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ pub struct Note {
 impl Note {
     /// Of a notification that was read.
     #[must_use]
-    pub fn of(gist: &Gist, flow: u32) -> Self {
+    pub fn of(gist: &Notification, flow: u32) -> Self {
         Self {
             kind: gist.kind,
             notifier: gist.notifier,
@@ -278,7 +278,7 @@ pub fn of_gallery(scenario: &str, capture: &Capture, profile: &Profile) -> Truth
     let mut findings = BTreeMap::new();
     for (number, packet) in (1..).zip(&capture.packets) {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
-        if let Some(notification) = Notification::read(&frame) {
+        if let Some(notification) = Notification::of(&frame) {
             let vantage_point = links.iter().position(|link| *link == packet.link);
             let second = (EPOCH + packet.at) / 1_000_000_000;
             let note = Note::of(&notification, NONE);

@@ -88,7 +88,7 @@ impl Decoder {
             let last = trace.nodes().next().and_then(Result::ok);
             self.depths.extend(last.and_then(|node| node.queue_depth()));
         }
-        if let Some(told) = Notification::read(&frame) {
+        if let Some(told) = Notification::of(&frame) {
             let (qp, label) = match told.subject {
                 Subject::SenderQp(qp) | Subject::ReceiverQp { qp, .. } => (Some(qp.get()), None),
                 Subject::FlowLabel(label) => (None, Some(label)),

@@ -210,7 +210,8 @@ fn what_mirrors_copy_is_counted_as_what_they_copied() {
     let truth = truths().into_iter().find(|truth| truth.name == "fast-cnp");
     let truth = truth.expect("the scenario's truth");
     let frames = read(&truth.capture);
-    for (name, encapsulation) in Encapsulation::ALL {
+    for encapsulation in Encapsulation::ALL {
+        let name = encapsulation.id();
         let copies: Vec<Vec<u8>> = (frames.iter())
             .map(|(place, at, frame)| {
                 let exporter = Ipv4Addr::new(192, 0, 2, *place as u8 + 1);

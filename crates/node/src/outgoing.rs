@@ -224,7 +224,7 @@ mod tests {
     use fcn_wire::fast_cnp::MAX_TRACE_LEN;
     use fcn_wire::icrc::Policy;
     use fcn_wire::notification::{Notification, Origin, Subject};
-    use fcn_wire::{IcrcCheck, LinkType};
+    use fcn_wire::{Findings, IcrcCheck, LinkType};
     use std::net::Ipv4Addr;
 
     const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
@@ -267,8 +267,9 @@ mod tests {
     /// Reads what was emitted back: it must break no rule.
     fn read_back(bytes: &[u8]) -> Notification {
         let frame = Frame::parse(bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
-        let notification = Notification::of(&frame, IcrcCheck::On).unwrap();
-        let findings = notification.findings;
+        let notification = Notification::of(&frame).unwrap();
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::On, &mut findings);
         let broken: Vec<_> = findings
             .into_iter()
             .filter(|f| f.rule.info().severity != fcn_wire::Severity::Note)

@@ -12,7 +12,7 @@ use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::time::Time;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Claim, End, Frame, IcrcCheck, Notification, Qp, Rule, Severity, Subject};
+use fcn_wire::{Claim, End, Findings, Frame, IcrcCheck, Notification, Qp, Rule, Severity, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IP protocol number of UDP.
@@ -183,8 +183,9 @@ impl Proxy {
         if !self.read.admit(now) {
             return Err(Refused::TooMany);
         }
-        let notification = Notification::of(frame, IcrcCheck::Off).ok_or(Refused::Malformed)?;
-        let findings = &notification.findings;
+        let notification = Notification::of(frame).ok_or(Refused::Malformed)?;
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::Off, &mut findings);
         let broken = findings.worst() >= Some(Severity::Error)
             || findings.has(Rule::ProxyCnTuple)
             || matches!(frame.end(), End::Malformed(_));

@@ -112,7 +112,7 @@ impl ProxyDirectory {
         let ends = frame.ip().map(|ip| (ip.source, ip.destination));
         let session = (self.routing).hear(protocol, bytes, ends, &self.profile, |_| {});
         let speaker = ends.map(|(speaker, _)| speaker);
-        match pnc::walk(protocol, bytes, false, &self.profile) {
+        match pnc::walk(protocol, bytes, bytes.len(), &self.profile) {
             Ok(Some(walk)) => {
                 // A malformed LSA is as if it had never come.
                 for advertisement in walk.in_session(session).filter(|found| !found.ignored) {

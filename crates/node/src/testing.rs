@@ -2,7 +2,7 @@
 
 use crate::reaction_point::telemetry::HopLoad;
 pub use fcn_observe::testing::*;
-use fcn_wire::ioam::{NodeValues, OptType, TraceRepr, TraceType};
+use fcn_wire::ioam::{NodeValues, TraceRepr, TraceType};
 
 /// A hop with an empty queue, its capacity and throughput in 100 Mbit/s.
 pub const fn hop(capacity_100mbps: u16, throughput_100mbps: u16) -> (HopLoad, u32) {
@@ -25,17 +25,11 @@ pub fn trace(hops: &[(HopLoad, u32)]) -> Vec<u8> {
         };
         values.emit(trace_type, place).unwrap();
     }
-    let repr = TraceRepr {
-        opt_type: OptType::Preallocated,
+    let header = TraceRepr {
         namespace_id: 1,
         node_len: 2,
-        flags: 0,
-        remaining_len: 0,
         trace_type,
-        reserved: 0,
-        list: &list,
+        ..TraceRepr::default()
     };
-    let mut bytes = vec![0; repr.buffer_len()];
-    repr.emit(&mut bytes).unwrap();
-    bytes
+    [&header.to_bytes()[..], &list].concat()
 }

@@ -2,7 +2,7 @@
 
 use fcn_wire::finding::Family;
 use fcn_wire::frame::Ip;
-use fcn_wire::{Claim, Findings, Frame, Gist, Message, Origin, Rule, Severity};
+use fcn_wire::{Claim, Findings, Frame, Message, Notification, Origin, Rule, Severity};
 use std::net::IpAddr;
 
 /// A notification that cannot be read.
@@ -44,7 +44,7 @@ impl Broken {
             destination,
             ..
         } = *frame.ip()?;
-        if Gist::of(frame).is_some() {
+        if Notification::of(frame).is_some() {
             return None;
         }
         Some(Self {

@@ -14,7 +14,7 @@
 //!   Fast CNP; and where packets are seen at one place, each mark.
 
 use crate::sightings::{Look, Place};
-use fcn_wire::{Gist, Kind, Origin, Rule};
+use fcn_wire::{Kind, Notification, Origin, Rule};
 use std::collections::VecDeque;
 
 /// How long before a Fast CNP the packet that caused it may have been seen, and how long after one marks are beside it, in
@@ -103,7 +103,7 @@ impl Marks {
     /// Whether a notification is such that its flow must not be marked as well.
     #[inline]
     #[must_use]
-    pub fn counts(gist: &Gist) -> bool {
+    pub fn counts(gist: &Notification) -> bool {
         matches!(gist.kind, Kind::FastCnp1 | Kind::FastCnp2) && gist.origin == Origin::Switch
     }
 

@@ -104,7 +104,7 @@ impl Routing {
             return self.session(ends);
         }
         // What a capture has cut off is read as far as it goes.
-        if let Ok(Some(walk)) = pnc::walk(protocol, bytes, true, profile) {
+        if let Ok(Some(walk)) = pnc::walk(protocol, bytes, usize::MAX, profile) {
             for found in walk {
                 if self.advertised(bytes, &found) {
                     not_kept(found.offset);
@@ -250,7 +250,9 @@ fn is_purged(bytes: &[u8], found: &Advertisement<'_>) -> bool {
     /// RFC 4136: the top bit says that the LSA does not age.
     const AGE: u16 = 0x7FFF;
     match found.protocol() {
-        Protocol::IsIs => isis::Lsp::new_lax(bytes).is_ok_and(|lsp| lsp.lifetime() == 0),
+        Protocol::IsIs => {
+            isis::Lsp::new_checked(bytes, usize::MAX).is_ok_and(|lsp| lsp.lifetime() == 0)
+        }
         _ => {
             let age = bytes.get(found.container..).and_then(<[u8]>::first_chunk);
             age.is_some_and(|age| u16::from_be_bytes(*age) & AGE >= MAX_AGE)

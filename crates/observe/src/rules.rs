@@ -3,7 +3,7 @@
 
 use crate::access;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Gist, Kind, Rule, Subject};
+use fcn_wire::{Kind, Notification, Rule, Subject};
 
 /// Notifiers of one topic whose rates are told apart; those that come later are not judged.
 pub const NOTIFIERS: usize = 4;
@@ -71,7 +71,7 @@ impl Duties {
 
 /// The rule that `notification` breaks where its source is not in `list`; without a list, nobody is suspected.
 #[must_use]
-pub fn untrusted(list: &[Prefix], notification: &Gist) -> Option<Rule> {
+pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
     let suspected = !list.is_empty() && !access::lists(list, notification.notifier);
     Some(Duties::of(notification.kind).filter(|_| suspected)?.source)
 }
@@ -80,7 +80,7 @@ pub fn untrusted(list: &[Prefix], notification: &Gist) -> Option<Rule> {
 /// addresses is in `domain`, the other is not. Without a domain, there is no border.
 #[inline]
 #[must_use]
-pub fn crosses(domain: &[Prefix], notification: &Gist) -> Option<Rule> {
+pub fn crosses(domain: &[Prefix], notification: &Notification) -> Option<Rule> {
     let inside = |address| access::lists(domain, address);
     let crosses = !domain.is_empty() && inside(notification.notifier) != inside(notification.told);
     Some(Duties::of(notification.kind).filter(|_| crosses)?.border)
@@ -253,7 +253,7 @@ mod tests {
         let domain = [prefix("10.1.0.0/16"), prefix("10.2.0.0/16")];
         let crossed = |kind, notifier: &str, told: &str| {
             let told = told.parse().unwrap();
-            let gist = Gist {
+            let gist = Notification {
                 kind,
                 origin: Origin::Switch,
                 notifier: notifier.parse().unwrap(),

@@ -9,7 +9,7 @@
 use crate::data::{DataPacket, words};
 use core::hash::{BuildHasher, Hash, Hasher};
 use fcn_wire::bth::Bth;
-use fcn_wire::{Frame, Gist, LinkType, Qp, Subject};
+use fcn_wire::{Frame, LinkType, Notification, Qp, Subject};
 use foldhash::fast::RandomState;
 use std::net::IpAddr;
 
@@ -141,7 +141,7 @@ impl Sightings {
 
     /// The identity of a notification: addresses, QP or flow, and content.
     #[must_use]
-    pub fn notification(&self, gist: &Gist, frame: &Frame<'_>) -> Identity {
+    pub fn notification(&self, gist: &Notification, frame: &Frame<'_>) -> Identity {
         let (port, payload) = (frame.datagram()).map_or((0, &[][..]), |datagram| {
             (datagram.source_port, datagram.payload)
         });
@@ -150,7 +150,7 @@ impl Sightings {
 
     /// The same, of a message from that UDP port, with that payload.
     #[must_use]
-    pub fn message(&self, gist: &Gist, port: u16, payload: &[u8]) -> Identity {
+    pub fn message(&self, gist: &Notification, port: u16, payload: &[u8]) -> Identity {
         let mut hasher = self.seed.build_hasher();
         hasher.write_u64((gist.kind as u64) << 32 | u64::from(port));
         for address in [

@@ -4,7 +4,7 @@
 use fcn_wire::bth::{BthRepr, Deth};
 use fcn_wire::compose::{self, Part, UdpChecksum};
 use fcn_wire::icrc::Policy;
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
     DisconnectRequestRepr, MessageRepr, ReadyToUseRepr,
@@ -82,8 +82,7 @@ pub fn data(source: IpAddr, destination: IpAddr, opcode: Opcode, qp: Qp) -> Vec<
 
 /// The IP packet with an RDMA CM message.
 pub fn cm(source: IpAddr, destination: IpAddr, message: impl Into<MessageRepr>) -> Vec<u8> {
-    let mut mad = [0; MAD_LEN];
-    CmRepr::new(7, message).emit(&mut mad).unwrap();
+    let mad = CmRepr::new(7, message).to_bytes().unwrap();
     let deth = Deth {
         qkey: GSI_Q_KEY,
         source_qp: Qp::GSI,

@@ -2,7 +2,7 @@
 
 use crate::data::{FlowKey, words};
 use fcn_wire::notification::Side;
-use fcn_wire::{Gist, Kind, Qp, Subject};
+use fcn_wire::{Kind, Notification, Qp, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What makes notifications belong to one row: who is to slow down, which of its QPs or flows, by which kind, and the
@@ -53,7 +53,7 @@ impl RowKey {
     /// The key of a notification; `interface` where interfaces are told apart.
     #[inline]
     #[must_use]
-    pub fn of(notification: &Gist, interface: Option<u32>) -> Self {
+    pub fn of(notification: &Notification, interface: Option<u32>) -> Self {
         let sender = notification.sender.unwrap_or(notification.told);
         let (subject, number, receiver) = match notification.subject {
             Subject::SenderQp(qp) => (SENDER_QP, qp.get(), None),

@@ -15,7 +15,7 @@
 //! receiver's CNP answers all marks before it. What a node was told of other flows, or long ago, says nothing.
 
 use crate::{Bounded, FlowKey};
-use fcn_wire::{Gist, Kind, Origin, Subject};
+use fcn_wire::{Kind, Notification, Origin, Subject};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -30,7 +30,7 @@ const KNOWN_AGAIN: usize = 1 << 12;
 
 /// A notification that is not for the sender, but for a node that is to tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Request {
     /// When it was seen, in nanoseconds since the epoch.
     pub at: u64,
     /// Its frame.
@@ -38,11 +38,11 @@ pub struct Asked {
     /// How it is said.
     pub kind: Kind,
     /// The node that it is sent to.
-    pub told: IpAddr,
+    pub node: IpAddr,
     is_translated: bool,
 }
 
-impl Asked {
+impl Request {
     fn counts_at(&self, at: u64) -> bool {
         counts(self.at, at)
     }
@@ -60,36 +60,36 @@ fn counts(cause: u64, at: u64) -> bool {
     at.checked_sub(cause).is_some_and(|delay| delay <= WITHIN)
 }
 
-/// What is said of a notification's origin.
+/// Where a notification comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Attribution {
     /// Who it comes from.
     pub origin: Origin,
     /// The notification that it translates, where that is known.
-    pub translates: Option<Asked>,
+    pub translates: Option<Request>,
     /// Whether it answers the CE marks of its flow before it.
     pub answers: bool,
 }
 
-/// What was told of one flow.
+/// What is known of one flow.
 #[derive(Debug, Default)]
-struct Told {
+struct FlowState {
     /// Oldest first.
-    asked: VecDeque<Asked>,
+    requests: VecDeque<Request>,
     /// A node that translates under its own address, so not in the receiver's name.
     own: Option<IpAddr>,
     /// Ambiguous CNPs that have used up some of the causes, nobody knows which.
     ambiguous: usize,
 }
 
-/// Who was asked to tell senders, and about which flows.
+/// The requests to tell senders: to whom, and about which flows.
 #[derive(Debug)]
 pub struct Translations {
-    flows: Bounded<FlowKey, Told>,
+    flows: Bounded<FlowKey, FlowState>,
     /// The last notification to a node about a sender, and whether its flow is known.
-    nodes: Bounded<(IpAddr, IpAddr), (Asked, bool)>,
-    /// What was said of CNPs that look otherwise, by frame.
-    said: Bounded<u64, Said>,
+    nodes: Bounded<(IpAddr, IpAddr), (Request, bool)>,
+    /// Of CNPs that look otherwise, by frame.
+    attributions: Bounded<u64, Attribution>,
 }
 
 impl Translations {
@@ -99,50 +99,57 @@ impl Translations {
         Self {
             flows: Bounded::new(limit),
             nodes: Bounded::new(limit),
-            said: Bounded::new(limit.min(KNOWN_AGAIN)),
+            attributions: Bounded::new(limit.min(KNOWN_AGAIN)),
         }
     }
 
-    /// Takes in a notification where it is seen first, and the flow that it is about; CNPs and Fast CNPs ask nobody, and a
+    /// Takes in a notification where it is seen first, and the flow that it is about; CNPs and Fast CNPs request nothing, and a
     /// flow's own receiver translates nothing.
     #[inline]
-    pub fn asked(&mut self, (at, frame): (u64, u32), gist: &Gist, flow: Option<&FlowKey>) {
-        if !matches!(gist.kind, Kind::ProxyCn | Kind::WanFcn) {
+    pub fn request(
+        &mut self,
+        (at, frame): (u64, u32),
+        notification: &Notification,
+        flow: Option<&FlowKey>,
+    ) {
+        if !matches!(notification.kind, Kind::ProxyCn | Kind::WanFcn) {
             return;
         }
-        let receiver = flow.map(|flow| flow.receiver).or(gist.subject.receiver());
-        let sender = flow.map(|flow| flow.sender).or(gist.sender);
-        let Some(sender) = sender.filter(|_| receiver != Some(gist.told)) else {
+        let receiver = flow
+            .map(|flow| flow.receiver)
+            .or(notification.subject.receiver());
+        let sender = flow.map(|flow| flow.sender).or(notification.sender);
+        let Some(sender) = sender.filter(|_| receiver != Some(notification.told)) else {
             return;
         };
-        let asked = Asked {
+        let request = Request {
             at,
             frame,
-            kind: gist.kind,
-            told: gist.told,
+            kind: notification.kind,
+            node: notification.told,
             is_translated: false,
         };
         // A flow that is guessed by its addresses and port is not the very one.
         let names_no_qp = matches!(
-            gist.subject,
+            notification.subject,
             Subject::Flow {
                 receiver_qp: None,
                 ..
             }
         );
         let flow = flow.filter(|_| !names_no_qp);
-        let last = (asked, flow.is_some());
-        *(self.nodes).get_or_insert_with((gist.told, sender), at, || last) = last;
+        let last = (request, flow.is_some());
+        *(self.nodes).get_or_insert_with((notification.told, sender), at, || last) = last;
         if let Some(flow) = flow {
-            let told = self.flows.get_or_insert_with(*flow, at, Told::default);
-            if told.asked.len() == WAITING {
-                told.asked.pop_front();
+            let state = self.flows.get_or_insert_with(*flow, at, FlowState::default);
+            if state.requests.len() == WAITING {
+                state.requests.pop_front();
             }
-            told.asked.push_back(asked);
+            state.requests.push_back(request);
         }
     }
 
-    /// Whether nobody was asked.
+    /// Whether there was no request.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -150,79 +157,83 @@ impl Translations {
 
     /// Who a notification in `frame`, seen at `at`, comes from. `flow` is what it is about, `copy_of` the frame of its first
     /// sighting where this is another, and `marked` when the last unanswered CE mark of the flow was seen.
-    pub fn said(
+    pub fn attribute(
         &mut self,
         (at, frame): (u64, u32),
-        gist: &Gist,
+        notification: &Notification,
         flow: Option<&FlowKey>,
         copy_of: Option<u32>,
         marked: Option<u64>,
-    ) -> Said {
-        let by_bytes = Said {
-            origin: gist.origin,
+    ) -> Attribution {
+        let by_bytes = Attribution {
+            origin: notification.origin,
             translates: None,
             answers: false,
         };
-        if gist.kind != Kind::Cnp {
+        if notification.kind != Kind::Cnp {
             return by_bytes;
         }
         if let Some(first) = copy_of {
-            let first = self.said.get(&u64::from(first)).copied();
-            return first.map_or(by_bytes, |first| Said {
+            let first = self.attributions.get(&u64::from(first)).copied();
+            return first.map_or(by_bytes, |first| Attribution {
                 answers: false,
                 ..first
             });
         }
-        let in_name = flow.filter(|flow| flow.receiver == gist.notifier);
-        let by_bytes = Said {
+        let in_name = flow.filter(|flow| flow.receiver == notification.notifier);
+        let by_bytes = Attribution {
             answers: in_name.is_some(),
             ..by_bytes
         };
         if self.is_empty() {
             return by_bytes;
         }
-        let told = flow.and_then(|flow| self.flows.get_mut(flow));
-        let said = if in_name.is_some() {
+        let state = flow.and_then(|flow| self.flows.get_mut(flow));
+        let attribution = if in_name.is_some() {
             let is_marked = marked.is_some_and(|marked| counts(marked, at));
-            told.and_then(|told| told.in_the_receivers_name(at, is_marked))
+            state.and_then(|state| state.in_the_receivers_name(at, is_marked))
         } else {
-            told.and_then(|told| told.by_address(at, gist.notifier))
+            state
+                .and_then(|state| state.by_address(at, notification.notifier))
                 .or_else(|| {
-                    let (asked, is_of_flow) = self.nodes.get(&(gist.notifier, gist.told))?;
+                    let (request, is_of_flow) = self
+                        .nodes
+                        .get(&(notification.notifier, notification.told))?;
                     let agrees = flow.is_none() || !is_of_flow;
-                    (agrees && asked.counts_at(at)).then(|| Said {
-                        origin: asked.translator(),
+                    (agrees && request.counts_at(at)).then(|| Attribution {
+                        origin: request.translator(),
                         ..by_bytes
                     })
                 })
         };
-        if let Some(said) = said {
-            *(self.said).get_or_insert_with(frame.into(), at, || said) = said;
+        if let Some(attribution) = attribution {
+            *(self.attributions).get_or_insert_with(frame.into(), at, || attribution) = attribution;
         }
-        said.unwrap_or(by_bytes)
+        attribution.unwrap_or(by_bytes)
     }
 }
 
-impl Told {
+impl FlowState {
     /// The newest notification that may have led to a CNP at `at`, and is not translated. Where a node leaves some out, by
     /// its rate limit, it is the older ones.
     fn waiting(
         &mut self,
         at: u64,
-        mut fits: impl FnMut(&Asked) -> bool,
-    ) -> impl Iterator<Item = &mut Asked> {
-        (self.asked.iter_mut().rev())
-            .filter(move |asked| !asked.is_translated && asked.counts_at(at) && fits(asked))
+        mut fits: impl FnMut(&Request) -> bool,
+    ) -> impl Iterator<Item = &mut Request> {
+        (self.requests.iter_mut().rev())
+            .filter(move |request| !request.is_translated && request.counts_at(at) && fits(request))
     }
 
     /// A CNP from another address than the receiver's.
-    fn by_address(&mut self, at: u64, node: IpAddr) -> Option<Said> {
-        let by_node = |asked: &Asked| asked.told == node;
-        let last = (self.asked.iter().rev()).find(|asked| by_node(asked) && asked.counts_at(at))?;
+    fn by_address(&mut self, at: u64, node: IpAddr) -> Option<Attribution> {
+        let by_node = |request: &Request| request.node == node;
+        let last = (self.requests.iter().rev())
+            .find(|request| by_node(request) && request.counts_at(at))?;
         let origin = last.translator();
         self.own = Some(node);
         let translates = self.waiting(at, by_node).next().map(translate);
-        Some(Said {
+        Some(Attribution {
             origin,
             translates,
             answers: false,
@@ -230,23 +241,23 @@ impl Told {
     }
 
     /// A CNP from the receiver's address; `is_marked` says whether it may answer a CE mark.
-    fn in_the_receivers_name(&mut self, at: u64, is_marked: bool) -> Option<Said> {
+    fn in_the_receivers_name(&mut self, at: u64, is_marked: bool) -> Option<Attribution> {
         let own = self.own;
-        let for_others = move |asked: &Asked| own != Some(asked.told);
+        let for_others = move |request: &Request| own != Some(request.node);
         let (count, by_pe) = self
             .waiting(at, for_others)
-            .fold((0, false), |(count, by_pe), asked| {
-                (count + 1, by_pe || asked.kind == Kind::WanFcn)
+            .fold((0, false), |(count, by_pe), request| {
+                (count + 1, by_pe || request.kind == Kind::WanFcn)
             });
         if count == 0 || is_marked && !by_pe {
             self.ambiguous = 0;
             return None;
         }
         if !is_marked {
-            let asked = self.waiting(at, for_others).next().map(translate)?;
-            return Some(Said {
-                origin: asked.translator(),
-                translates: Some(asked),
+            let request = self.waiting(at, for_others).next().map(translate)?;
+            return Some(Attribution {
+                origin: request.translator(),
+                translates: Some(request),
                 answers: false,
             });
         }
@@ -256,9 +267,9 @@ impl Told {
         if used_up {
             self.ambiguous = 0;
             self.waiting(at, for_others)
-                .for_each(|asked| asked.is_translated = true);
+                .for_each(|request| request.is_translated = true);
         }
-        Some(Said {
+        Some(Attribution {
             origin: Origin::Ambiguous,
             translates: None,
             answers: used_up,
@@ -266,9 +277,9 @@ impl Told {
     }
 }
 
-fn translate(asked: &mut Asked) -> Asked {
-    asked.is_translated = true;
-    *asked
+fn translate(request: &mut Request) -> Request {
+    request.is_translated = true;
+    *request
 }
 
 #[cfg(test)]
@@ -286,8 +297,8 @@ mod tests {
     const BYTES: (Origin, Option<u32>) = (Origin::Receiver, None);
     const AMBIGUOUS: (Origin, Option<u32>) = (Origin::Ambiguous, None);
 
-    fn gist(kind: Kind, notifier: IpAddr, told: IpAddr) -> Gist {
-        Gist {
+    fn notification(kind: Kind, notifier: IpAddr, told: IpAddr) -> Notification {
+        Notification {
             kind,
             origin: Origin::Receiver,
             notifier,
@@ -319,15 +330,15 @@ mod tests {
         /// Tells the PE, or whoever; returns the frame.
         fn tell(&mut self, kind: Kind, told: impl Into<IpAddr>, at: u64) -> u32 {
             self.frame += 1;
-            let gist = gist(kind, [10, 8, 0, 1].into(), told.into());
-            self.tables.asked((at, self.frame), &gist, Some(&FLOW));
+            let fcn = notification(kind, [10, 8, 0, 1].into(), told.into());
+            self.tables.request((at, self.frame), &fcn, Some(&FLOW));
             self.frame
         }
 
-        fn say(&mut self, from: impl Into<IpAddr>, at: u64, flow: Option<&FlowKey>) -> Said {
+        fn say(&mut self, from: impl Into<IpAddr>, at: u64, flow: Option<&FlowKey>) -> Attribution {
             self.frame += 1;
-            let cnp = gist(Kind::Cnp, from.into(), FLOW.sender);
-            let said = (self.tables).said((at, self.frame), &cnp, flow, None, self.marked);
+            let cnp = notification(Kind::Cnp, from.into(), FLOW.sender);
+            let said = (self.tables).attribute((at, self.frame), &cnp, flow, None, self.marked);
             if said.answers {
                 self.marked = None;
             }
@@ -336,7 +347,7 @@ mod tests {
 
         fn cnp(&mut self, from: impl Into<IpAddr>, at: u64) -> (Origin, Option<u32>) {
             let said = self.say(from, at, Some(&FLOW));
-            (said.origin, said.translates.map(|asked| asked.frame))
+            (said.origin, said.translates.map(|request| request.frame))
         }
     }
 
@@ -380,8 +391,10 @@ mod tests {
             // A CNP whose flow is not known: address and sender agree.
             assert_eq!(flow.say(PE, 1002, None).origin, by);
             assert_eq!(flow.say(PE, 1001 + WITHIN, None).origin, Origin::Receiver);
-            let elsewhere = gist(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
-            let said = flow.tables.said((1002, 9), &elsewhere, None, None, None);
+            let elsewhere = notification(Kind::Cnp, PE.into(), [10, 0, 1, 7].into());
+            let said = flow
+                .tables
+                .attribute((1002, 9), &elsewhere, None, None, None);
             assert_eq!(said.origin, Origin::Receiver);
             // Told itself, a receiver is one all the same.
             let mut flow = Flow::new();
@@ -391,10 +404,10 @@ mod tests {
         }
         // An FCN about a label that nobody knows.
         let mut tables = Translations::new(4);
-        let fcn = gist(Kind::WanFcn, [10, 8, 0, 1].into(), PE.into());
-        tables.asked((1, 1), &fcn, None);
-        let fast = gist(Kind::FastCnp1, [10, 8, 0, 1].into(), PE.into());
-        tables.asked((1, 1), &fast, Some(&FLOW));
+        let fcn = notification(Kind::WanFcn, [10, 8, 0, 1].into(), PE.into());
+        tables.request((1, 1), &fcn, None);
+        let fast = notification(Kind::FastCnp1, [10, 8, 0, 1].into(), PE.into());
+        tables.request((1, 1), &fast, Some(&FLOW));
         assert!(tables.is_empty());
     }
 
@@ -438,10 +451,10 @@ mod tests {
         let mut flow = Flow::new();
         flow.tell(Kind::WanFcn, PE, 1000);
         let first = flow.say(FLOW.receiver, 1001, Some(&FLOW));
-        let cnp = gist(Kind::Cnp, FLOW.receiver, FLOW.sender);
+        let cnp = notification(Kind::Cnp, FLOW.receiver, FLOW.sender);
         let mut copy = |of| {
             let seen = (1002, 10);
-            (flow.tables).said(seen, &cnp, Some(&FLOW), Some(of), Some(1001))
+            (flow.tables).attribute(seen, &cnp, Some(&FLOW), Some(of), Some(1001))
         };
         assert_eq!(copy(2), first);
         assert_eq!((copy(3).origin, copy(3).answers), (Origin::Receiver, false));
@@ -471,7 +484,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(flow.tables.flows.iter().all(|(_, told)| told.asked.len() <= WAITING));
+            prop_assert!(flow.tables.flows.iter().all(|(_, state)| state.requests.len() <= WAITING));
         }
     }
 }

@@ -252,9 +252,7 @@ fn messages(seeds: &mut Seeds) -> io::Result<()> {
         Opcode::UD_SEND_ONLY_IMM,
     ] {
         let mut bytes = vec![0x11; 48];
-        BthRepr::new(opcode, Qp::GSI, 7)
-            .emit(&mut bytes)
-            .expect("room enough");
+        bytes[..12].copy_from_slice(&BthRepr::new(opcode, Qp::GSI, 7).to_bytes());
         seeds.put("roce", &format!("opcode_{:02x}", opcode.0), &bytes)?;
     }
     seeds.put("pfc", "one_class", &frames::pfc_frame()[14..])?;

@@ -22,19 +22,18 @@
 //! ```
 //!
 //! ```
-//! use fcn_wire::bth::{BTH_LEN, Bth, BthRepr};
+//! use fcn_wire::bth::{Bth, BthRepr};
 //! use fcn_wire::{Opcode, Qp};
 //!
 //! let header = BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(0x12), 7);
-//! let mut bytes = [0; BTH_LEN];
-//! header.emit(&mut bytes)?;
+//! let bytes = header.to_bytes();
 //! assert_eq!(bytes, [0x04, 0, 0xFF, 0xFF, 0, 0, 0, 0x12, 0, 0, 0, 7]);
 //! assert_eq!(BthRepr::parse(&Bth::new_checked(&bytes)?), header);
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Value, Values, bits, described, values};
+use crate::fields::{Bits, Values, bits, described, values};
 use crate::finding::{Findings, Rule};
 use crate::header::ICRC_LEN;
 use crate::layer::Layer;
@@ -118,7 +117,7 @@ pub enum ExtendedHeader {
 impl ExtendedHeader {
     /// Octets.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn octets(self) -> usize {
         match self {
             Self::Deth => Deth::LEN,
             Self::Reth => Reth::LEN,
@@ -127,12 +126,6 @@ impl ExtendedHeader {
             Self::AtomicEth => 28,
             Self::ImmDt | Self::Ieth => 4,
         }
-    }
-
-    /// Never.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        false
     }
 }
 
@@ -242,12 +235,8 @@ impl Opcode {
     /// Octets of the extended headers; `None` where the opcode is not known.
     #[must_use]
     pub fn extended_len(self) -> Option<usize> {
-        Some(
-            self.extended_headers()?
-                .iter()
-                .map(|header| header.len())
-                .sum(),
-        )
+        let headers = self.extended_headers()?.iter();
+        Some(headers.map(|header| header.octets()).sum())
     }
 
     /// The transport service, from the top three bits.
@@ -309,7 +298,7 @@ bits! {
 described! {
     Bth by octets,
     /// The values of a Base Transport Header.
-    BthRepr {
+    BthRepr [BTH_LEN] {
         /// OpCode.
         opcode: Opcode = "OpCode", [(field::OPCODE, 0, 8)];
         /// Solicited event.
@@ -359,37 +348,11 @@ impl BthRepr {
             psn,
         }
     }
-
-    /// The values of `bth`.
-    #[must_use]
-    pub fn parse(bth: &Bth<'_>) -> Self {
-        Self::read_from(bth.0)
-    }
-
-    /// Octets written by [`emit`](Self::emit).
-    #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        BTH_LEN
-    }
-
-    /// Writes the header; values wider than their field are cut to it.
-    ///
-    /// # Errors
-    /// `out` is shorter than 12 octets.
-    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        let have = out.len();
-        let Some(out) = out.first_chunk_mut::<BTH_LEN>() else {
-            return Err(Error::buffer(Layer::Bth, BTH_LEN, have));
-        };
-        *out = [0; BTH_LEN];
-        self.write_to(out);
-        Ok(())
-    }
 }
 
 values! {
     /// RDMA extended transport header.
-    Reth {
+    Reth [16] {
         /// Virtual address.
         address: u64 = "Virtual Address", [(0, 0, 64)];
         /// Remote key.
@@ -401,7 +364,7 @@ values! {
 
 values! {
     /// Acknowledge extended transport header.
-    Aeth {
+    Aeth [4] {
         /// Syndrome: 0x00 to 0x1F acknowledge with credits, 0x20 to 0x3F receiver not ready, 0x60 to 0x7F negative.
         syndrome: u8 = "Syndrome", [(0, 0, 8)];
         /// Message sequence number, 24 bits.
@@ -411,35 +374,12 @@ values! {
 
 values! {
     /// Datagram extended transport header.
-    Deth {
+    Deth [8] {
         /// Queue key.
         qkey: u32 = "Q_Key", [(0, 0, 32)];
         /// QP that sent the datagram.
         source_qp: Qp = "Source QP", [(Self::SOURCE_QP, 0, 24)];
     }
-}
-
-macro_rules! extended {
-    ($($header:ident of $len:literal;)+) => {$(
-        impl $header {
-            /// Octets of the header.
-            pub const LEN: usize = $len;
-
-            /// The header's octets.
-            #[must_use]
-            pub fn to_bytes(self) -> [u8; $len] {
-                let mut out = [0; $len];
-                self.write_to(&mut out);
-                out
-            }
-        }
-    )+};
-}
-
-extended! {
-    Reth of 16;
-    Aeth of 4;
-    Deth of 8;
 }
 
 impl Deth {
@@ -511,7 +451,7 @@ impl<'a> Roce<'a> {
             if *header == which {
                 return Some(at);
             }
-            at += header.len();
+            at += header.octets();
         }
         None
     }
@@ -567,16 +507,12 @@ mod tests {
         #[test]
         fn emit_after_parse_gives_back_the_bytes(bytes: [u8; BTH_LEN]) {
             let repr = BthRepr::parse(&Bth::new_checked(&bytes).unwrap());
-            let mut out = [0; BTH_LEN];
-            repr.emit(&mut out).unwrap();
-            prop_assert_eq!(out, bytes);
+            prop_assert_eq!(repr.to_bytes(), bytes);
         }
 
         #[test]
         fn parse_after_emit_gives_back_the_value(repr in any_bth()) {
-            let mut out = [0xA5; BTH_LEN];
-            repr.emit(&mut out).unwrap();
-            prop_assert_eq!(BthRepr::parse(&Bth::new_checked(&out).unwrap()), repr);
+            prop_assert_eq!(BthRepr::parse(&Bth::new_checked(&repr.to_bytes()).unwrap()), repr);
         }
 
         #[test]
@@ -609,9 +545,8 @@ mod tests {
     #[test]
     fn extended_headers_are_found_behind_each_other() {
         let mut packet = [0u8; BTH_LEN + 20 + 4];
-        BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, Qp::truncate(0x12), 7)
-            .emit(&mut packet)
-            .unwrap();
+        let bth = BthRepr::new(Opcode::RC_WRITE_ONLY_IMM, Qp::truncate(0x12), 7);
+        packet[..BTH_LEN].copy_from_slice(&bth.to_bytes());
         let reth = Reth {
             address: 0x1122_3344_5566_7788,
             rkey: 9,

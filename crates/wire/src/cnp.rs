@@ -14,10 +14,10 @@
 //!
 //! ```
 //! use fcn_wire::Qp;
-//! use fcn_wire::cnp::{CNP_LEN, Cnp, CnpRepr};
+//! use fcn_wire::cnp::{CNP_BODY_LEN, CNP_LEN, Cnp, CnpRepr};
 //!
 //! let mut bytes = [0; CNP_LEN];
-//! CnpRepr::new(Qp::truncate(0x11)).emit(&mut bytes)?;
+//! bytes[..CNP_BODY_LEN].copy_from_slice(&CnpRepr::new(Qp::truncate(0x11)).to_bytes());
 //! let cnp = Cnp::new_checked(&bytes)?;
 //! assert!(cnp.dest_qp() == Qp::truncate(0x11) && cnp.bth().becn());
 //! # Ok::<(), fcn_wire::Error>(())
@@ -141,23 +141,13 @@ impl CnpRepr {
         }
     }
 
-    /// Octets written by [`emit`](Self::emit): a CNP without its ICRC.
+    /// Its octets, without the ICRC.
     #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        CNP_BODY_LEN
-    }
-
-    /// Writes BTH and reserved octets; the ICRC covers the IP header too and is `icrc::fill`'s business.
-    ///
-    /// # Errors
-    /// `out` is shorter than 28 octets.
-    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        if out.len() < CNP_BODY_LEN {
-            return Err(Error::buffer(Layer::Cnp, CNP_BODY_LEN, out.len()));
-        }
-        self.bth.emit(out)?;
-        put(out, BTH_LEN, &self.reserved);
-        Ok(())
+    pub fn to_bytes(self) -> [u8; CNP_BODY_LEN] {
+        let mut out = [0; CNP_BODY_LEN];
+        put(&mut out, 0, &self.bth.to_bytes());
+        put(&mut out, BTH_LEN, &self.reserved);
+        out
     }
 }
 
@@ -166,10 +156,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn new() -> [u8; CNP_LEN] {
+        let mut bytes = [0; CNP_LEN];
+        put(&mut bytes, 0, &CnpRepr::new(Qp::truncate(0x12)).to_bytes());
+        bytes
+    }
+
     #[test]
     fn a_new_cnp_breaks_no_rule() {
-        let mut bytes = [0u8; CNP_LEN];
-        CnpRepr::new(Qp::truncate(0x12)).emit(&mut bytes).unwrap();
+        let bytes = new();
         let mut findings = Findings::new();
         Cnp::new_checked(&bytes).unwrap().check(&mut findings);
         assert!(findings.is_empty(), "{findings:?}");
@@ -187,8 +182,7 @@ mod tests {
             (11, 0x01, Rule::CnpPsn, 9),
             (27, 0x01, Rule::CnpReserved, 12),
         ] {
-            let mut bytes = [0u8; CNP_LEN];
-            CnpRepr::new(Qp::truncate(0x12)).emit(&mut bytes).unwrap();
+            let mut bytes = new();
             bytes[at] = value;
             let mut findings = Findings::new();
             Cnp::new_checked(&bytes).unwrap().check(&mut findings);
@@ -205,11 +199,7 @@ mod tests {
         fn parse_and_emit_are_inverse(mut bytes: [u8; CNP_LEN]) {
             bytes[0] = 0x81;
             let repr = CnpRepr::parse(&Cnp::new_checked(&bytes).unwrap());
-            let mut out = bytes;
-            out[..CNP_BODY_LEN].fill(0);
-            repr.emit(&mut out).unwrap();
-            prop_assert_eq!(out, bytes);
-            prop_assert_eq!(CnpRepr::parse(&Cnp::new_checked(&out).unwrap()), repr);
+            prop_assert!(repr.to_bytes() == bytes[..CNP_BODY_LEN]);
         }
 
         #[test]

@@ -3,9 +3,9 @@
 //! Every header that this crate writes is written here or by its message's module; what changes from packet to packet
 //! is patched in place afterwards (`template.rs`). [`write`](fn@write) fills a buffer and allocates nothing.
 
-use crate::bth::{Aeth, BthRepr, Deth, Reth};
+use crate::bth::{Aeth, BTH_LEN, BthRepr, Deth, Reth};
 use crate::checksum;
-use crate::cnp::CnpRepr;
+use crate::cnp::{CNP_BODY_LEN, CnpRepr};
 use crate::error::{Error, Result};
 use crate::erspan::Erspan;
 use crate::fast_cnp::FastCnpRepr;
@@ -21,7 +21,7 @@ use crate::pfc::{ETHERTYPE_MAC_CONTROL, PfcRepr};
 use crate::profile::Profile;
 use crate::proxy_address::ProxyAddress;
 use crate::proxy_cn::ProxyCnRepr;
-use crate::wan_fcn::WanFcnRepr;
+use crate::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Octets behind the Ethernet header of the shortest frame, without FCS.
@@ -482,13 +482,13 @@ impl Part<'_> {
                 gre::LEN + gre::FIELD_LEN * fields.iter().filter(|there| **there).count()
             }
             Self::Erspan(header) => header.buffer_len(),
-            Self::Bth(repr) => repr.buffer_len(),
+            Self::Bth(_) => BTH_LEN,
             Self::Reth(_) => Reth::LEN,
             Self::Aeth(_) => Aeth::LEN,
             Self::Deth(_) => Deth::LEN,
-            Self::Cnp(repr) => repr.buffer_len(),
+            Self::Cnp(_) => CNP_BODY_LEN,
             Self::ProxyCn(repr) => repr.buffer_len(),
-            Self::WanFcn(repr) => repr.buffer_len(),
+            Self::WanFcn(_) => WAN_FCN_LEN,
             Self::Pfc(_) => SHORTEST,
             Self::Bytes(bytes) | Self::Payload { bytes, .. } | Self::RawExtension(_, bytes) => {
                 bytes.len()
@@ -738,16 +738,16 @@ impl Part<'_> {
                 header.emit(out);
                 Announced::new(header.protocol_type(), next_header::NONE)
             }
-            Self::Bth(repr) => repr.emit(out).map(|()| next)?,
+            Self::Bth(repr) => written(out, &repr.to_bytes(), next),
             Self::Reth(header) => written(out, &header.to_bytes(), next),
             Self::Aeth(header) => written(out, &header.to_bytes(), next),
             Self::Deth(header) => written(out, &header.to_bytes(), next),
-            Self::Cnp(repr) => repr.emit(out).map(|()| next)?,
+            Self::Cnp(repr) => written(out, &repr.to_bytes(), next),
             Self::ProxyCn(repr) => repr.emit(out).map(|()| next)?,
-            Self::WanFcn(repr) => repr.emit(out).map(|()| next)?,
+            Self::WanFcn(repr) => written(out, &repr.to_bytes(), next),
             Self::Pfc(repr) => {
                 out.fill(0);
-                repr.emit(out)?;
+                put(out, 0, &repr.to_bytes());
                 Announced::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
             }
             Self::Bytes(bytes) => written(out, bytes, next),
@@ -836,16 +836,9 @@ fn write_options<'w>(
             OptionPart::FastCnp(repr) => repr.emit(profile, &mut writer)?,
             OptionPart::ProxyAddress(address) => address.emit(profile, &mut writer)?,
             OptionPart::Ioam(ioam) => {
-                writer.option((4, 0), profile.ioam_option, ioam.buffer_len(), |data| {
-                    ioam.emit(data)
-                })?;
+                writer.option((4, 0), profile.ioam_option, &[&ioam.prefix(), ioam.body])?;
             }
-            OptionPart::Raw(kind, align, data) => {
-                writer.option(align, kind, data.len(), |place| {
-                    place.copy_from_slice(data);
-                    Ok(())
-                })?;
-            }
+            OptionPart::Raw(kind, align, data) => writer.option(align, kind, &[data])?,
         }
     }
     Ok(writer)
@@ -887,7 +880,7 @@ mod tests {
     use crate::frame::{End, Frame, LinkType};
     use crate::icrc::{Reading, Verdict};
     use crate::notification::{Kind, Notification, Origin};
-    use crate::{IcrcCheck, Subject};
+    use crate::{Findings, IcrcCheck, Subject};
 
     const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
     const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
@@ -931,6 +924,12 @@ mod tests {
         Frame::parse(bytes, bytes.len(), LinkType::Ethernet, &Profile::DEFAULT)
     }
 
+    fn findings(frame: &Frame<'_>) -> Findings {
+        let mut findings = Findings::new();
+        frame.check(IcrcCheck::On, &mut findings);
+        findings
+    }
+
     #[test]
     fn a_fast_cnp_is_118_octets_and_breaks_no_rule() {
         let bytes = fast_cnp(Reading::Covered);
@@ -938,8 +937,8 @@ mod tests {
         let frame = read(&bytes);
         assert_eq!(frame.end(), End::Complete);
         assert_eq!(frame.verify_icrc(), Verdict::Good(Some(Reading::Covered)));
-        let n = Notification::of(&frame, IcrcCheck::On).unwrap();
-        assert!(n.findings.is_empty(), "{:?}", n.findings);
+        assert_eq!(findings(&frame), Findings::new());
+        let n = Notification::of(&frame).unwrap();
         assert_eq!(
             (n.kind, n.origin, n.sender),
             (Kind::FastCnp1, Origin::Switch, Some(SENDER.into()))
@@ -972,7 +971,7 @@ mod tests {
                 LinkType::Ethernet,
                 &Profile::DEFAULT,
             );
-            let n = Notification::of(&frame, IcrcCheck::On);
+            let n = Notification::of(&frame);
             assert_eq!(n.map(|n| n.kind), known.then_some(Kind::FastCnp1), "{len}");
         }
     }
@@ -1044,8 +1043,8 @@ mod tests {
             let bytes = packet(&parts, &Profile::DEFAULT).unwrap();
             let frame = read(&bytes);
             assert_eq!(frame.end(), End::Complete, "{tunnel:?}");
-            let n = Notification::of(&frame, IcrcCheck::On).unwrap();
-            assert!(n.findings.is_empty(), "{tunnel:?} {:?}", n.findings);
+            assert_eq!(findings(&frame), Findings::new(), "{tunnel:?}");
+            let n = Notification::of(&frame).unwrap();
             assert_eq!((n.kind, n.notifier), (Kind::FastCnp1, SWITCH.into()));
             // Cut at every octet: never malformed, never a panic.
             for len in 0..bytes.len() {
@@ -1060,7 +1059,7 @@ mod tests {
                     "{len} of {tunnel:?}: {:?}",
                     cut.end()
                 );
-                let mut findings = crate::Findings::new();
+                let mut findings = Findings::new();
                 cut.check(IcrcCheck::On, &mut findings);
                 assert!(findings.is_empty(), "{len} of {tunnel:?}: {findings:?}");
                 assert_eq!(cut.verify_icrc(), Verdict::Unchecked);

@@ -9,6 +9,7 @@ use crate::fast_cnp::FastCnpRepr;
 use crate::frame::{Frame, LinkType};
 use crate::header::{ethernet, ipv4, ipv6, udp};
 use crate::icrc::Policy;
+use crate::identified;
 use crate::ipv6_ext::next_header;
 use crate::layer::Layer;
 use crate::octets::u16_at;
@@ -157,39 +158,27 @@ pub fn wan_fcn(
     write(&[carrier.ip()?, udp, Part::WanFcn(*message)], profile, out)
 }
 
-/// In what a mirror carries the frames that it copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encapsulation {
-    /// ERSPAN type I.
-    Erspan1,
-    /// ERSPAN type II.
-    Erspan2,
-    /// ERSPAN type III.
-    Erspan3,
-    /// GRE with a sequence number.
-    Gre,
-    /// NVGRE: GRE with a key.
-    Nvgre,
-    /// Geneve.
-    Geneve,
-    /// VXLAN-GPE.
-    VxlanGpe,
-    /// GTP-U: the IP packet alone.
-    GtpU,
-}
-
-impl Encapsulation {
-    /// All of them, by the names that options give them.
-    pub const ALL: [(&'static str, Self); 8] = [
-        ("erspan1", Self::Erspan1),
-        ("erspan2", Self::Erspan2),
-        ("erspan3", Self::Erspan3),
-        ("gre", Self::Gre),
-        ("nvgre", Self::Nvgre),
-        ("geneve", Self::Geneve),
-        ("vxlan-gpe", Self::VxlanGpe),
-        ("gtpu", Self::GtpU),
-    ];
+identified! {
+    /// In what a mirror carries the frames that it copies, by the names that options give them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Encapsulation {
+        /// ERSPAN type I.
+        Erspan1 = "erspan1",
+        /// ERSPAN type II.
+        Erspan2 = "erspan2",
+        /// ERSPAN type III.
+        Erspan3 = "erspan3",
+        /// GRE with a sequence number.
+        Gre = "gre",
+        /// NVGRE: GRE with a key.
+        Nvgre = "nvgre",
+        /// Geneve.
+        Geneve = "geneve",
+        /// VXLAN-GPE.
+        VxlanGpe = "vxlan-gpe",
+        /// GTP-U: the IP packet alone.
+        GtpU = "gtpu",
+    }
 }
 
 /// A frame's copy on its way from a mirror to whoever looks at it.
@@ -453,8 +442,7 @@ mod tests {
         #[test]
         fn wan_fcns_are_what_compose_builds(carrier in carriers(), flow_label in 0u32..1 << 20, level in 0u8..8) {
             let repr = WanFcnRepr { flow_label, level, reserved: 0 };
-            let mut message = [0; 4];
-            repr.emit(&mut message).unwrap();
+            let message = repr.to_bytes();
             let parts = [ip_part(&carrier), udp_part(&carrier, 1022, UdpChecksum::Compute), Part::Bytes(&message)];
             let mut out = [0xEE; 60];
             let len = wan_fcn(&carrier, &repr, &Profile::DEFAULT, &mut out).unwrap();

@@ -21,8 +21,10 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 
+use crate::error::Result;
+use crate::fields::{Bits, Place, Value, Values, bits, values};
 use crate::header::{erspan as field, gre};
-use crate::octets::{put, u16_at, u32_at};
+use crate::octets::{array, put, u32_at};
 use std::net::IpAddr;
 
 /// A mirror around a frame, and where the frame begins that it has copied.
@@ -47,69 +49,69 @@ pub enum Erspan {
     III(Erspan3),
 }
 
-/// An ERSPAN header of type II; its reserved bits are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Erspan2 {
-    /// VLAN of the copied frame, 12 bits.
-    pub vlan: u16,
-    /// Class of service of the copied frame, 3 bits.
-    pub cos: u8,
-    /// How the frame was tagged, 2 bits: 0 not, 1 ISL, 2 IEEE 802.1Q, 3 with the tag that it still has.
-    pub encapsulation: u8,
-    /// Whether the mirror has cut the frame.
-    pub truncated: bool,
-    /// Session, 10 bits.
-    pub session: u16,
-    /// Port and direction by a number that the platform gives them, 20 bits.
-    pub index: u32,
+values! {
+    /// An ERSPAN header of type II; its reserved bits are 0.
+    Erspan2 {
+        /// VLAN of the copied frame, 12 bits.
+        vlan: u16 = "VLAN", [(0, 4, 12)];
+        /// Class of service of the copied frame, 3 bits.
+        cos: u8 = "COS", [(2, 0, 3)];
+        /// How the frame was tagged, 2 bits: 0 not, 1 ISL, 2 IEEE 802.1Q, 3 with the tag that it still has.
+        encapsulation: u8 = "En", [(2, 3, 2)];
+        /// Whether the mirror has cut the frame.
+        truncated: bool = "T", [(2, 5, 1)];
+        /// Session, 10 bits.
+        session: u16 = "Session ID", [(2, 6, 10)];
+        /// Port and direction by a number that the platform gives them, 20 bits.
+        index: u32 = "Index", [(4, 12, 20)];
+    }
 }
 
-/// An ERSPAN header of type III.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Erspan3 {
-    /// VLAN of the copied frame, 12 bits.
-    pub vlan: u16,
-    /// Class of service of the copied frame, 3 bits.
-    pub cos: u8,
-    /// Integrity of the frame, 2 bits: 0 good or not known, 1 short, 2 too long, 3 CRC or alignment error.
-    pub integrity: u8,
-    /// Whether the mirror has cut the frame.
-    pub truncated: bool,
-    /// Session, 10 bits.
-    pub session: u16,
-    /// Low 32 bits of the time stamp.
-    pub timestamp: u32,
-    /// Security group tag.
-    pub security_group: u16,
-    /// Whether it is an Ethernet protocol frame.
-    pub is_pdu: bool,
-    /// What was copied, 5 bits: 0 an Ethernet frame, 2 an IP packet.
-    pub frame_type: u8,
-    /// Number of the hardware engine within the switch, 6 bits.
-    pub hardware: u8,
-    /// Which way the frame went.
-    pub direction: Direction,
-    /// Unit of the time stamp.
-    pub granularity: Granularity,
-    /// The platform's octets.
-    pub platform: Option<[u8; field::PLATFORM_LEN]>,
+values! {
+    /// An ERSPAN header of type III.
+    Erspan3 {
+        /// VLAN of the copied frame, 12 bits.
+        vlan: u16 = "VLAN", [(0, 4, 12)];
+        /// Class of service of the copied frame, 3 bits.
+        cos: u8 = "COS", [(2, 0, 3)];
+        /// Integrity of the frame, 2 bits: 0 good or not known, 1 short, 2 too long, 3 CRC or alignment error.
+        integrity: u8 = "BSO", [(2, 3, 2)];
+        /// Whether the mirror has cut the frame.
+        truncated: bool = "T", [(2, 5, 1)];
+        /// Session, 10 bits.
+        session: u16 = "Session ID", [(2, 6, 10)];
+        /// Low 32 bits of the time stamp.
+        timestamp: u32 = "Timestamp", [(4, 0, 32)];
+        /// Security group tag.
+        security_group: u16 = "SGT", [(8, 0, 16)];
+        /// Whether it is an Ethernet protocol frame.
+        is_pdu: bool = "P", [(10, 0, 1)];
+        /// What was copied, 5 bits: 0 an Ethernet frame, 2 an IP packet.
+        frame_type: u8 = "FT", [(10, 1, 5)];
+        /// Number of the hardware engine within the switch, 6 bits.
+        hardware: u8 = "Hw ID", [(10, 6, 6)];
+        /// Which way the frame went.
+        direction: Direction = "D", [(10, 12, 1)];
+        /// Unit of the time stamp.
+        granularity: Granularity = "Gra", [(10, 13, 2)];
+        /// The platform's octets.
+        platform: Option<[u8; field::PLATFORM_LEN]> = "Platform Specific SubHeader", [(10, 15, 1)];
+    }
 }
 
 /// Which way a copied frame went through the mirrored port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// Into the switch.
-    #[default]
     Ingress,
     /// Out of it.
     Egress,
 }
 
 /// Unit of a time stamp of type III.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Granularity {
     /// 100 µs.
-    #[default]
     Micros100,
     /// 100 ns.
     Nanos100,
@@ -117,6 +119,36 @@ pub enum Granularity {
     Ieee1588,
     /// Whatever the switch was configured to.
     Custom,
+}
+
+bits! {
+    Direction: |bits| if bits == 0 { Self::Ingress } else { Self::Egress }, |way: Self| way as u128;
+    Granularity: |bits| match bits {
+        0 => Self::Micros100,
+        1 => Self::Nanos100,
+        2 => Self::Ieee1588,
+        _ => Self::Custom,
+    }, |unit: Self| unit as u128;
+}
+
+/// The platform's octets, if the flag at the place says that there are some.
+impl Value for Option<[u8; field::PLATFORM_LEN]> {
+    fn read(data: &[u8], places: &[Place]) -> Self {
+        bool::read(data, places).then(|| array(data, field::LEN_3))
+    }
+
+    fn write(&self, data: &mut [u8], places: &[Place]) {
+        self.is_some().write(data, places);
+        put(
+            data,
+            field::LEN_3,
+            self.as_ref().map_or(&[], |octets| octets),
+        );
+    }
+
+    fn check(&self, _: &'static str, _: &[Place]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A time stamp of type III, of the switch's own clock.
@@ -148,8 +180,6 @@ const VERSION_2: u8 = 1;
 const VERSION_3: u8 = 2;
 /// Type III's frame type of an Ethernet frame.
 const ETHERNET_FRAME: u8 = 0;
-/// What type II says of a frame that still has its tag.
-const TAG_KEPT: u8 = 3;
 
 impl Erspan {
     /// Octets of the header that GRE's protocol type announces, as far as `bytes`, which begin with it, tell.
@@ -164,13 +194,11 @@ impl Erspan {
     /// The header at the start of `bytes` that GRE's protocol type announces. `None` where it is of another version, where the
     /// copied frame is none of Ethernet, or where the octets end before it does.
     pub(crate) fn parse(protocol_type: u16, bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..Self::header_len(protocol_type, bytes))?;
         match (protocol_type, bytes.first()? >> 4) {
-            (gre::ERSPAN, VERSION_2) => Some(Self::II(Erspan2::parse(bytes.first_chunk()?))),
+            (gre::ERSPAN, VERSION_2) => Some(Self::II(Erspan2::read_from(bytes))),
             (gre::ERSPAN_3, VERSION_3) => {
-                let mut header = Erspan3::parse(bytes.first_chunk()?);
-                if Self::header_len(protocol_type, bytes) > field::LEN_3 {
-                    header.platform = Some(*bytes.get(field::LEN_3..)?.first_chunk()?);
-                }
+                let header = Erspan3::read_from(bytes);
                 (header.frame_type == ETHERNET_FRAME).then_some(Self::III(header))
             }
             _ => None,
@@ -202,8 +230,8 @@ impl Erspan {
     pub(crate) fn emit(&self, out: &mut [u8]) {
         match self {
             Self::I => {}
-            Self::II(header) => header.emit(out),
-            Self::III(header) => header.emit(out),
+            Self::II(header) => emit(VERSION_2, header, out),
+            Self::III(header) => emit(VERSION_3, header, out),
         }
     }
 
@@ -237,16 +265,6 @@ impl Erspan {
         }
     }
 
-    /// VLAN and class of service of the copied frame. Where the frame still has its tag, that says it.
-    #[must_use]
-    pub const fn vlan(&self) -> Option<(u16, u8)> {
-        match self {
-            Self::II(header) if header.encapsulation != TAG_KEPT => Some((header.vlan, header.cos)),
-            Self::III(header) => Some((header.vlan, header.cos)),
-            Self::I | Self::II(_) => None,
-        }
-    }
-
     /// When the frame was copied, by the switch's clock.
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
@@ -267,98 +285,13 @@ impl Erspan {
     }
 }
 
-/// The four octets that both types begin with: VLAN, class of service, two bits, T, session.
-fn head(version: u8, vlan: u16, cos: u8, bits: u8, truncated: bool, session: u16) -> [u8; 4] {
-    let first = u16::from(version) << 12 | vlan & 0x0FFF;
-    let second = u16::from(cos & 7) << 13
-        | u16::from(bits & 3) << 11
-        | u16::from(truncated) << 10
-        | session & 0x03FF;
-    (u32::from(first) << 16 | u32::from(second)).to_be_bytes()
-}
-
-impl Erspan2 {
-    fn parse(bytes: &[u8; field::LEN_2]) -> Self {
-        let second = u16_at(bytes, field::SESSION);
-        Self {
-            vlan: u16_at(bytes, field::VLAN) & 0x0FFF,
-            cos: (second >> 13) as u8,
-            encapsulation: (second >> 11 & 3) as u8,
-            truncated: second & 0x0400 != 0,
-            session: second & 0x03FF,
-            index: u32_at(bytes, field::INDEX) & 0x000F_FFFF,
-        }
-    }
-
-    fn emit(&self, out: &mut [u8]) {
-        let head = head(
-            VERSION_2,
-            self.vlan,
-            self.cos,
-            self.encapsulation,
-            self.truncated,
-            self.session,
-        );
-        put(out, field::VLAN, &head);
-        let index = self.index & 0x000F_FFFF;
-        put(out, field::INDEX, &index.to_be_bytes());
-    }
+fn emit(version: u8, header: &impl Values, out: &mut [u8]) {
+    out.fill(0);
+    put(out, 0, &[version << 4]);
+    header.write_to(out);
 }
 
 impl Erspan3 {
-    fn parse(bytes: &[u8; field::LEN_3]) -> Self {
-        let second = u16_at(bytes, field::SESSION);
-        let flags = u16_at(bytes, field::FLAGS);
-        Self {
-            vlan: u16_at(bytes, field::VLAN) & 0x0FFF,
-            cos: (second >> 13) as u8,
-            integrity: (second >> 11 & 3) as u8,
-            truncated: second & 0x0400 != 0,
-            session: second & 0x03FF,
-            timestamp: u32_at(bytes, field::TIMESTAMP),
-            security_group: u16_at(bytes, field::GROUP),
-            is_pdu: flags & 0x8000 != 0,
-            frame_type: (flags >> 10 & 0x1F) as u8,
-            hardware: (flags >> 4 & 0x3F) as u8,
-            direction: if flags & 8 == 0 {
-                Direction::Ingress
-            } else {
-                Direction::Egress
-            },
-            granularity: match flags >> 1 & 3 {
-                0 => Granularity::Micros100,
-                1 => Granularity::Nanos100,
-                2 => Granularity::Ieee1588,
-                _ => Granularity::Custom,
-            },
-            platform: None,
-        }
-    }
-
-    fn emit(&self, out: &mut [u8]) {
-        let head = head(
-            VERSION_3,
-            self.vlan,
-            self.cos,
-            self.integrity,
-            self.truncated,
-            self.session,
-        );
-        put(out, field::VLAN, &head);
-        put(out, field::TIMESTAMP, &self.timestamp.to_be_bytes());
-        put(out, field::GROUP, &self.security_group.to_be_bytes());
-        let flags = u16::from(self.is_pdu) << 15
-            | u16::from(self.frame_type & 0x1F) << 10
-            | u16::from(self.hardware & 0x3F) << 4
-            | u16::from(self.direction == Direction::Egress) << 3
-            | (self.granularity as u16) << 1
-            | u16::from(self.platform.is_some());
-        put(out, field::FLAGS, &flags.to_be_bytes());
-        if let Some(platform) = &self.platform {
-            put(out, field::LEN_3, platform);
-        }
-    }
-
     /// The platform's number and its two words.
     fn platform(&self) -> Option<(u8, u32, u32)> {
         let octets = self.platform.as_ref()?;
@@ -478,7 +411,7 @@ mod tests {
         fn any_octets_are_read_without_a_panic(protocol in prop::sample::select(vec![0x88BEu16, 0x22EB]), octets: [u8; 20]) {
             if let Some(header) = Erspan::parse(protocol, &octets) {
                 prop_assert_eq!(header.buffer_len(), Erspan::header_len(protocol, &octets));
-                let _ = (header.session(), header.direction(), header.port(), header.vlan());
+                let _ = (header.session(), header.direction(), header.port());
                 let _ = header.stamp().map(|stamp| stamp.nanoseconds());
             }
         }

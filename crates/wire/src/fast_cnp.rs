@@ -37,9 +37,8 @@ use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
 use crate::ip::can_be_a_node;
-use crate::ipv6_ext::OptionsWriter;
+use crate::ipv6_ext::{Ipv6Option, OptionsWriter};
 use crate::layer::Layer;
-use crate::octets::put;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
@@ -146,13 +145,12 @@ impl<'a> FastCnpRepr<'a> {
     ///
     /// `data` is the option data. Offsets are counted from the start of that header.
     pub fn check(
-        kind: u8,
-        data: &'a [u8],
+        option: &Ipv6Option<'a>,
         header: Layer,
-        offset: usize,
         profile: &Profile,
         findings: &mut Findings,
     ) {
+        let Ipv6Option { kind, offset, data } = *option;
         let Some(parsed) = Self::parse(kind, data, profile) else {
             return;
         };
@@ -237,7 +235,7 @@ impl<'a> FastCnpRepr<'a> {
     pub const fn data_len(&self) -> usize {
         match self {
             Self::Option1 { .. } => OPTION1_LEN,
-            Self::Option2 { ioam, .. } => ioam.buffer_len() + ADDRESS_LEN,
+            Self::Option2 { ioam, .. } => OPTION_PREFIX_LEN + ioam.body.len() + ADDRESS_LEN,
         }
     }
 
@@ -261,19 +259,14 @@ impl<'a> FastCnpRepr<'a> {
     /// # Errors
     /// The buffer is too small, or the trace is longer than [`MAX_TRACE_LEN`].
     pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
-        let kind = match self {
-            Self::Option1 { .. } => profile.fast_cnp_option1,
-            Self::Option2 { .. } => profile.fast_cnp_option2,
-        };
-        let len = self.data_len();
-        writer.option(self.align(), kind, len, |data| {
-            if let Self::Option2 { ioam, .. } = self {
-                ioam.emit(data)?;
+        let (align, address) = (self.align(), self.original_destination().octets());
+        match self {
+            Self::Option1 { .. } => writer.option(align, profile.fast_cnp_option1, &[&address]),
+            Self::Option2 { ioam, .. } => {
+                let parts = [&ioam.prefix()[..], ioam.body, &address];
+                writer.option(align, profile.fast_cnp_option2, &parts)
             }
-            let address = self.original_destination().octets();
-            put(data, self.address_at(len), &address);
-            Ok(())
-        })
+        }
     }
 }
 
@@ -297,14 +290,7 @@ mod tests {
     fn rules(header: &[u8], layer: Layer) -> Vec<Rule> {
         let mut findings = Findings::new();
         for option in Options::new(layer, header).flatten() {
-            FastCnpRepr::check(
-                option.kind,
-                option.data,
-                layer,
-                option.offset,
-                &Profile::DEFAULT,
-                &mut findings,
-            );
+            FastCnpRepr::check(&option, layer, &Profile::DEFAULT, &mut findings);
         }
         findings.into_iter().map(|f| f.rule).collect()
     }
@@ -386,14 +372,9 @@ mod tests {
         profile.set("force=true").unwrap();
         profile.set("fast_cnp_option1=0x3E").unwrap();
         let mut findings = Findings::new();
-        FastCnpRepr::check(
-            0x3E,
-            &RECEIVER.octets(),
-            Layer::DestinationOptions,
-            2,
-            &profile,
-            &mut findings,
-        );
+        let (kind, offset, data) = (0x3E, 2, &RECEIVER.octets()[..]);
+        let option = Ipv6Option { kind, offset, data };
+        FastCnpRepr::check(&option, Layer::DestinationOptions, &profile, &mut findings);
         assert!(findings.has(Rule::FastCnpAction) && findings.has(Rule::FastCnpChange));
     }
 
@@ -437,7 +418,8 @@ mod tests {
             let parsed = FastCnpRepr::parse(kind, &data, &Profile::DEFAULT).unwrap();
             prop_assert_eq!(parsed.is_ok(), data.len() >= if two { 18 } else { 16 });
             let mut findings = Findings::new();
-            FastCnpRepr::check(kind, &data, Layer::DestinationOptions, offset, &Profile::DEFAULT, &mut findings);
+            let option = Ipv6Option { kind, offset, data: &data };
+            FastCnpRepr::check(&option, Layer::DestinationOptions, &Profile::DEFAULT, &mut findings);
             for finding in &findings {
                 prop_assert!(finding.offset >= offset && finding.offset + finding.len <= offset + 2 + data.len().max(1));
             }

@@ -112,9 +112,9 @@ const fn ones(width: u32) -> u128 {
     u128::MAX.unbounded_shr(128 - width)
 }
 
-/// Values with the places of their fields, by which they are read and written.
+/// Values with the places of their fields, by which they are read and written; where their length is given, on their own.
 macro_rules! values {
-    ($(#[$about:meta])* $repr:ident {
+    ($(#[$about:meta])* $repr:ident $([$len:expr])? {
         $($(#[$doc:meta])* $field:ident: $type:ty = $name:literal, $places:expr;)+
     }) => {
         $(#[$about])*
@@ -123,21 +123,42 @@ macro_rules! values {
             $($(#[$doc])* pub $field: $type,)+
         }
 
+        $(impl $repr {
+            /// How many octets it has.
+            pub const LEN: usize = $len;
+
+            /// Its octets; values wider than their field are cut to it.
+            #[inline]
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; $len] {
+                let mut out = [0; $len];
+                self.write_to(&mut out);
+                out
+            }
+        })?
+
+        /// Every value 0.
+        impl Default for $repr {
+            fn default() -> Self {
+                Self::read_from(&[])
+            }
+        }
+
         impl Values for $repr {
             #[inline]
             fn read_from(data: &[u8]) -> Self {
                 Self {
-                    $($field: Value::read(data, &$places),)+
+                    $($field: $crate::fields::Value::read(data, &$places),)+
                 }
             }
 
             #[inline]
             fn write_to(&self, data: &mut [u8]) {
-                $(self.$field.write(data, &$places);)+
+                $($crate::fields::Value::write(&self.$field, data, &$places);)+
             }
 
             fn check_widths(&self) -> Result<()> {
-                $(self.$field.check($name, &$places)?;)+
+                $($crate::fields::Value::check(&self.$field, $name, &$places)?;)+
                 Ok(())
             }
         }
@@ -147,7 +168,7 @@ macro_rules! values {
 /// A view's accessors for the fields in the octets that its method `$octets` gives, and its values; `and` has values that are
 /// no accessors.
 macro_rules! described {
-    ($view:ident by $octets:ident, $(#[$about:meta])* $repr:ident {
+    ($view:ident by $octets:ident, $(#[$about:meta])* $repr:ident $([$len:expr])? {
         $($(#[$doc:meta])* $field:ident: $type:ty = $name:literal, $places:expr;)+
     } and { $($more:tt)* }) => {
         impl $view<'_> {
@@ -156,16 +177,24 @@ macro_rules! described {
                 #[inline]
                 #[must_use]
                 pub fn $field(&self) -> $type {
-                    Value::read(self.$octets(), &$places)
+                    $crate::fields::Value::read(self.$octets(), &$places)
                 }
             )+
         }
 
         values! {
             $(#[$about])*
-            $repr {
+            $repr $([$len])? {
                 $($(#[$doc])* $field: $type = $name, $places;)+
                 $($more)*
+            }
+        }
+
+        impl $repr {
+            /// The values of what is viewed.
+            #[must_use]
+            pub fn parse(view: &$view<'_>) -> Self {
+                Self::read_from(view.$octets())
             }
         }
     };

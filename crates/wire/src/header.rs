@@ -241,16 +241,6 @@ pub(crate) mod gre {
 
 /// ERSPAN types II and III (draft-foschiano-erspan).
 pub(crate) mod erspan {
-    /// Version (4 bits), VLAN (12 bits).
-    pub const VLAN: usize = 0;
-    /// Class of service (3 bits), two bits, truncated, session (10 bits).
-    pub const SESSION: usize = 2;
-    /// Type II: index (20 bits).
-    pub const INDEX: usize = 4;
-    /// Type III: time stamp.
-    pub const TIMESTAMP: usize = 4;
-    /// Type III: security group tag.
-    pub const GROUP: usize = 8;
     /// Type III: P, frame type (5 bits), hardware (6 bits), direction, granularity (2 bits), O.
     pub const FLAGS: usize = 10;
     /// Octets of type II.

@@ -30,6 +30,7 @@
 
 use crate::bth::{BTH_LEN, field as bth_field};
 use crate::header::{ipv4, ipv6, udp};
+use crate::identified;
 use crate::ipv6_ext::{ExtHeaders, Options, next_header};
 use crate::layer::Layer;
 use crate::octets::u8_at;
@@ -41,44 +42,28 @@ use std::sync::LazyLock;
 
 pub use crate::header::ICRC_LEN;
 
-/// How the ICRC treats IPv6 extension headers between the IPv6 header and UDP. No specification says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
-pub enum Reading {
-    /// "B", the default: covered like the rest of the packet; data of options that may change on the way counts as ones.
-    #[default]
-    #[serde(rename = "B")]
-    Covered,
-    /// "A": skipped, with the IPv6 header as on the wire.
-    #[serde(rename = "A")]
-    Skipped,
-    /// "A2": skipped, with next header and payload length as if there were no extension headers.
-    #[serde(rename = "A2")]
-    Rewritten,
-    /// "C": what Linux soft-RoCE computes: the 8 octets behind the IPv6 header taken for UDP, then the BTH.
-    #[serde(rename = "C")]
-    SoftRoce,
+identified! {
+    /// How the ICRC treats IPv6 extension headers between the IPv6 header and UDP, in the order in which [`verify`] tries
+    /// them. No specification says.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+    Reading {
+        /// The default: covered like the rest of the packet; data of options that may change on the way counts as ones.
+        #[default]
+        #[serde(rename = "B")]
+        Covered = "B",
+        /// Skipped, with next header and payload length as if there were no extension headers.
+        #[serde(rename = "A2")]
+        Rewritten = "A2",
+        /// Skipped, with the IPv6 header as on the wire.
+        #[serde(rename = "A")]
+        Skipped = "A",
+        /// What Linux soft-RoCE computes: the 8 octets behind the IPv6 header taken for UDP, then the BTH.
+        #[serde(rename = "C")]
+        SoftRoce = "C",
+    }
 }
 
 impl Reading {
-    /// Every reading, in the order in which [`verify`] tries them.
-    pub const ALL: [Self; 4] = [
-        Self::Covered,
-        Self::Rewritten,
-        Self::Skipped,
-        Self::SoftRoce,
-    ];
-
-    /// The short name: A, A2, B or C.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Covered => "B",
-            Self::Skipped => "A",
-            Self::Rewritten => "A2",
-            Self::SoftRoce => "C",
-        }
-    }
-
     /// What the reading does, for people.
     #[must_use]
     pub const fn describe(self) -> &'static str {
@@ -95,13 +80,13 @@ impl Reading {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|reading| reading.name().eq_ignore_ascii_case(name))
+            .find(|reading| reading.id().eq_ignore_ascii_case(name))
     }
 }
 
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.id())
     }
 }
 
@@ -385,7 +370,7 @@ mod tests {
             ["B", "A2", "A", "C"]
         );
         for reading in Reading::ALL {
-            let lower = reading.name().to_lowercase();
+            let lower = reading.id().to_lowercase();
             assert_eq!(Reading::from_name(&lower), Some(reading));
             assert!(!reading.describe().is_empty());
         }

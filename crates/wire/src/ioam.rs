@@ -33,17 +33,13 @@
 //!
 //! let trace_type = TraceType::default().with(0).with(6);
 //! let empty = TraceRepr {
-//!     opt_type: OptType::Preallocated,
 //!     namespace_id: 1,
 //!     node_len: trace_type.node_len() as u8,
-//!     flags: 0,
 //!     remaining_len: trace_type.node_len() as u8,
 //!     trace_type,
-//!     reserved: 0,
-//!     list: &vec![0; 4 * trace_type.node_len()],
+//!     ..TraceRepr::default()
 //! };
-//! let mut bytes = vec![0; empty.buffer_len()];
-//! empty.emit(&mut bytes)?;
+//! let mut bytes = [&empty.to_bytes()[..], &vec![0; 4 * trace_type.node_len()]].concat();
 //!
 //! let node = NodeValues { node_id: 0x301, queue_depth: 4000, ..NodeValues::default() };
 //! assert!(fill_preallocated(&mut bytes, &node)?);
@@ -54,9 +50,10 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::fields::{Bits, Values, bits, described, values};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
-use crate::octets::{put, put_u24, u8_at, u16_at, u24_at, u32_at, u64_at};
+use crate::octets::{put, put_u24, u16_at, u32_at, u64_at};
 use core::fmt;
 
 /// Octets of the trace header in front of the node data list.
@@ -67,7 +64,6 @@ pub const OPTION_PREFIX_LEN: usize = 2;
 pub const NOT_AVAILABLE: u32 = u32::MAX;
 
 mod field {
-    pub const NAMESPACE: usize = 0;
     /// NodeLen (5), flags (4), RemainingLen (7).
     pub const LENGTHS: usize = 2;
     pub const TRACE_TYPE: usize = 4;
@@ -184,29 +180,16 @@ impl<'a> IoamOption<'a> {
         }
     }
 
-    /// Octets written by [`emit`](Self::emit).
+    /// The octets in front of the body.
     #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        OPTION_PREFIX_LEN + self.body.len()
+    pub const fn prefix(&self) -> [u8; OPTION_PREFIX_LEN] {
+        [self.reserved, self.opt_type.code()]
     }
 
     /// Octets of a Hop-by-Hop Options header that holds a trace of so many octets alone, at 4n.
     #[must_use]
     pub const fn header_len(trace: usize) -> usize {
         (4 + 2 + OPTION_PREFIX_LEN + trace).next_multiple_of(8)
-    }
-
-    /// Writes the option data.
-    ///
-    /// # Errors
-    /// `out` is too short.
-    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        if out.len() < self.buffer_len() {
-            return Err(Error::buffer(Layer::Ioam, self.buffer_len(), out.len()));
-        }
-        put(out, 0, &[self.reserved, self.opt_type.code()]);
-        put(out, OPTION_PREFIX_LEN, self.body);
-        Ok(())
     }
 }
 
@@ -310,26 +293,8 @@ impl<'a> Trace<'a> {
         self.bytes
     }
 
-    /// Namespace-ID.
-    #[must_use]
-    pub fn namespace_id(&self) -> u16 {
-        u16_at(self.bytes, field::NAMESPACE)
-    }
-
     fn lengths(&self) -> u16 {
         u16_at(self.bytes, field::LENGTHS)
-    }
-
-    /// NodeLen: the data of one node in 4-octet units, without an opaque snapshot; 0 to 31.
-    #[must_use]
-    pub fn node_len(&self) -> usize {
-        usize::from(self.lengths() >> 11)
-    }
-
-    /// The four flags: Overflow (8), Loopback (4) and Active (2, both RFC 9322), undefined (1).
-    #[must_use]
-    pub fn flags(&self) -> u8 {
-        (self.lengths() >> 7 & 0x0F) as u8
     }
 
     /// Overflow: a node that had data to add found too little room.
@@ -338,30 +303,13 @@ impl<'a> Trace<'a> {
         self.flags() & OVERFLOW != 0
     }
 
-    /// RemainingLen: room still free, in 4-octet units; 0 to 127.
-    #[must_use]
-    pub fn remaining_len(&self) -> usize {
-        usize::from(self.lengths() & 0x7F)
-    }
-
-    /// IOAM-Trace-Type.
-    #[must_use]
-    pub fn trace_type(&self) -> TraceType {
-        TraceType::from_bits(u24_at(self.bytes, field::TRACE_TYPE))
-    }
-
-    /// The octet behind the trace type.
-    #[must_use]
-    pub fn reserved(&self) -> u8 {
-        u8_at(self.bytes, field::RESERVED)
-    }
-
     /// Octets of the list that are still free, in front of the first node; 0 in an incremental trace.
     ///
     /// # Errors
     /// RemainingLen is larger than the list.
     pub fn free_len(&self) -> Result<usize> {
-        let (list, remaining) = (self.bytes.len() - TRACE_HEADER_LEN, self.remaining_len());
+        let list = self.bytes.len() - TRACE_HEADER_LEN;
+        let remaining = usize::from(self.remaining_len());
         match self.opt_type {
             OptType::Preallocated if remaining * 4 > list => {
                 Err(lies("RemainingLen", remaining, 0, list / 4))
@@ -374,7 +322,7 @@ impl<'a> Trace<'a> {
     /// The nodes' data, the node passed **last** first; one error where header or list do not tell where they begin.
     #[must_use]
     pub fn nodes(&self) -> Nodes<'a> {
-        let (trace_type, node_len) = (self.trace_type(), self.node_len());
+        let (trace_type, node_len) = (self.trace_type(), self.node_len().into());
         let (end, asked) = (self.bytes.len(), trace_type.node_len());
         let (at, failed) = match self.free_len() {
             Ok(free) if TRACE_HEADER_LEN + free < end && node_len != asked => {
@@ -427,16 +375,14 @@ impl<'a> Trace<'a> {
             findings.push(Rule::IoamRemaining, field::LENGTHS, 2);
             return;
         }
-        if self.node_len() == 0 && trace_type.node_len() != 0 && list > 0 {
+        let node_len = usize::from(self.node_len());
+        if node_len == 0 && trace_type.node_len() != 0 && list > 0 {
             findings.push(Rule::IoamNodeLenZero, field::LENGTHS, 2);
-        } else if self.node_len() != trace_type.node_len() {
+        } else if node_len != trace_type.node_len() {
             findings.push(Rule::IoamNodeLen, field::LENGTHS, 2);
         } else if let Some(e) = self.nodes().find_map(Result::err) {
-            findings.push(
-                Rule::IoamRagged,
-                e.offset,
-                self.bytes.len().saturating_sub(e.offset),
-            );
+            let len = self.bytes.len().saturating_sub(e.offset);
+            findings.push(Rule::IoamRagged, e.offset, len);
         }
     }
 }
@@ -677,74 +623,27 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Header values of a trace, and its node data list as octets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceRepr<'a> {
-    /// Pre-allocated or incremental.
-    pub opt_type: OptType,
-    /// Namespace-ID.
-    pub namespace_id: u16,
-    /// NodeLen in 4-octet units, 0 to 31; [`TraceType::node_len`] gives the right one.
-    pub node_len: u8,
-    /// Overflow (8), Loopback (4), Active (2), undefined (1).
-    pub flags: u8,
-    /// RemainingLen in 4-octet units, 0 to 127.
-    pub remaining_len: u8,
-    /// IOAM-Trace-Type.
-    pub trace_type: TraceType,
-    /// Octet behind the trace type.
-    pub reserved: u8,
-    /// The node data list, free room included.
-    pub list: &'a [u8],
+bits! {
+    TraceType: |bits| Self(bits as u32), |kind: Self| kind.0.into();
 }
 
-impl<'a> TraceRepr<'a> {
-    /// The values of `trace`.
-    #[must_use]
-    pub fn parse(trace: &Trace<'a>) -> Self {
-        Self {
-            opt_type: trace.opt_type,
-            namespace_id: trace.namespace_id(),
-            node_len: trace.node_len() as u8,
-            flags: trace.flags(),
-            remaining_len: trace.remaining_len() as u8,
-            trace_type: trace.trace_type(),
-            reserved: trace.reserved(),
-            list: trace.bytes.get(TRACE_HEADER_LEN..).unwrap_or_default(),
-        }
-    }
-
-    /// Octets written by [`emit`](Self::emit).
-    #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        TRACE_HEADER_LEN + self.list.len()
-    }
-
-    /// Writes header and node data list; values wider than their field are cut to it.
-    ///
-    /// # Errors
-    /// `out` is too short.
-    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        if out.len() < self.buffer_len() {
-            return Err(Error::buffer(Layer::Ioam, self.buffer_len(), out.len()));
-        }
-        put(out, field::NAMESPACE, &self.namespace_id.to_be_bytes());
-        put(
-            out,
-            field::LENGTHS,
-            &lengths(self.node_len, self.flags, self.remaining_len).to_be_bytes(),
-        );
-        put_u24(out, field::TRACE_TYPE, self.trace_type.bits());
-        put(out, field::RESERVED, &[self.reserved]);
-        put(out, TRACE_HEADER_LEN, self.list);
-        Ok(())
-    }
-}
-
-fn lengths(node_len: u8, flags: u8, remaining_len: u8) -> u16 {
-    u16::from(node_len & 0x1F) << 11
-        | u16::from(flags & 0x0F) << 7
-        | u16::from(remaining_len & 0x7F)
+described! {
+    Trace by bytes,
+    /// Header of a trace.
+    TraceRepr [TRACE_HEADER_LEN] {
+        /// Namespace-ID.
+        namespace_id: u16 = "Namespace-ID", [(0, 0, 16)];
+        /// NodeLen: the data of one node in 4-octet units, without an opaque snapshot; 0 to 31.
+        node_len: u8 = "NodeLen", [(field::LENGTHS, 0, 5)];
+        /// The four flags: Overflow (8), Loopback (4) and Active (2, both RFC 9322), undefined (1).
+        flags: u8 = "Flags", [(field::LENGTHS, 5, 4)];
+        /// RemainingLen: room still free, in 4-octet units; 0 to 127.
+        remaining_len: u8 = "RemainingLen", [(field::LENGTHS, 9, 7)];
+        /// IOAM-Trace-Type.
+        trace_type: TraceType = "IOAM-Trace-Type", [(field::TRACE_TYPE, 0, 24)];
+        /// The octet behind the trace type.
+        reserved: u8 = "Reserved", [(field::RESERVED, 0, 8)];
+    } and {}
 }
 
 /// What a node writes into a trace, one value per data field; those the trace type does not ask for are not written.
@@ -840,6 +739,38 @@ impl NodeValues<'_> {
     }
 }
 
+/// The trace type, how many octets are free, and how many the data of one more node have. `None`: there are none, or no room
+/// for them; then Overflow is set.
+fn room_for(
+    values: &NodeValues<'_>,
+    opt_type: OptType,
+    bytes: &mut [u8],
+) -> Result<Option<(TraceType, usize, usize)>> {
+    let trace = Trace::new_checked(opt_type, bytes)?;
+    let free = match opt_type {
+        OptType::Preallocated => trace.free_len()?,
+        _ => usize::from(trace.remaining_len()) * 4,
+    };
+    let (trace_type, lengths) = (trace.trace_type(), trace.lengths());
+    let need = values.buffer_len(trace_type);
+    if need == 0 {
+        return Ok(None);
+    }
+    // RFC 9197: a node does not add data to a trace that has overflowed already.
+    if need > free || trace.overflow() {
+        let full = lengths | u16::from(OVERFLOW) << 7;
+        put(bytes, field::LENGTHS, &full.to_be_bytes());
+        return Ok(None);
+    }
+    Ok(Some((trace_type, free, need)))
+}
+
+/// Takes `need` octets off those that are free.
+fn take_room(bytes: &mut [u8], need: usize) {
+    let left = u16_at(bytes, field::LENGTHS) - (need / 4) as u16;
+    put(bytes, field::LENGTHS, &left.to_be_bytes());
+}
+
 /// Lets a node fill in its data in the pre-allocated trace `bytes`; where it has some and there is no room, sets Overflow.
 ///
 /// Returns whether the data were written (RFC 9197 section 4.4.1).
@@ -847,25 +778,13 @@ impl NodeValues<'_> {
 /// # Errors
 /// Shorter than the header, RemainingLen exceeds the list, or a snapshot that cannot be written.
 pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bool> {
-    let trace = Trace::new_checked(OptType::Preallocated, bytes)?;
-    let (free, trace_type) = (trace.free_len()?, trace.trace_type());
-    let (node_len, flags) = (trace.node_len() as u8, trace.flags());
-    let need = values.buffer_len(trace_type);
-    if need == 0 {
+    let Some((trace_type, free, need)) = room_for(values, OptType::Preallocated, bytes)? else {
         return Ok(false);
-    }
-    // RFC 9197: a node does not add data to a trace that has overflowed already.
-    if need > free || flags & OVERFLOW != 0 {
-        let full = lengths(node_len, flags | OVERFLOW, (free / 4) as u8);
-        put(bytes, field::LENGTHS, &full.to_be_bytes());
-        return Ok(false);
-    }
+    };
     let at = TRACE_HEADER_LEN + free - need;
-    if let Some(room) = bytes.get_mut(at..at + need) {
-        values.emit(trace_type, room).map_err(|e| e.at(at))?;
-    }
-    let left = lengths(node_len, flags, ((free - need) / 4) as u8);
-    put(bytes, field::LENGTHS, &left.to_be_bytes());
+    let room = bytes.get_mut(at..at + need).unwrap_or_default();
+    values.emit(trace_type, room).map_err(|e| e.at(at))?;
+    take_room(bytes, need);
     Ok(true)
 }
 
@@ -877,23 +796,13 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
 /// # Errors
 /// Shorter than the header, or a snapshot that cannot be written.
 pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Result<bool> {
-    let trace = Trace::new_checked(OptType::Incremental, bytes)?;
-    let (free, trace_type) = (trace.remaining_len() * 4, trace.trace_type());
-    let (node_len, flags) = (trace.node_len() as u8, trace.flags());
-    let need = values.buffer_len(trace_type);
-    if need == 0 {
+    let Some((trace_type, _, need)) = room_for(values, OptType::Incremental, bytes)? else {
         return Ok(false);
-    }
-    if need > free || flags & OVERFLOW != 0 {
-        let full = lengths(node_len, flags | OVERFLOW, (free / 4) as u8);
-        put(bytes, field::LENGTHS, &full.to_be_bytes());
-        return Ok(false);
-    }
+    };
     let mut data = vec![0; need];
     values.emit(trace_type, &mut data)?;
     bytes.splice(TRACE_HEADER_LEN..TRACE_HEADER_LEN, data);
-    let left = lengths(node_len, flags, ((free - need) / 4) as u8);
-    put(bytes, field::LENGTHS, &left.to_be_bytes());
+    take_room(bytes, need);
     Ok(true)
 }
 
@@ -902,29 +811,25 @@ pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Resul
 /// # Errors
 /// A snapshot that cannot be written.
 pub fn filled_trace<'n>(
-    opt_type: OptType,
     trace_type: TraceType,
     free: usize,
     nodes: impl DoubleEndedIterator<Item = &'n NodeValues<'n>>,
 ) -> Result<Vec<u8>> {
-    let mut list = vec![0; free];
-    for node in nodes.rev() {
-        let at = list.len();
-        list.resize(at + node.buffer_len(trace_type), 0);
-        node.emit(trace_type, list.get_mut(at..).unwrap_or_default())?;
-    }
-    let repr = TraceRepr {
-        opt_type,
+    let header = TraceRepr {
         namespace_id: 1,
         node_len: trace_type.node_len() as u8,
         flags: 0,
         remaining_len: (free / 4) as u8,
         trace_type,
         reserved: 0,
-        list: &list,
     };
-    let mut out = vec![0; repr.buffer_len()];
-    repr.emit(&mut out)?;
+    let mut out = header.to_bytes().to_vec();
+    out.resize(TRACE_HEADER_LEN + free, 0);
+    for node in nodes.rev() {
+        let at = out.len();
+        out.resize(at + node.buffer_len(trace_type), 0);
+        node.emit(trace_type, out.get_mut(at..).unwrap_or_default())?;
+    }
     Ok(out)
 }
 
@@ -937,7 +842,7 @@ mod tests {
 
     #[test]
     fn incremental_traces_grow_until_their_room_is_used_up() {
-        let mut bytes = empty(OptType::Incremental, HOPS, &[], 8);
+        let mut bytes = empty(HOPS, &[], 8);
         let node = |node_id| NodeValues {
             node_id,
             ..NodeValues::default()
@@ -956,24 +861,23 @@ mod tests {
         assert_eq!((trace.remaining_len(), trace.overflow()), (2, true));
         assert_eq!((bytes.len(), two), (8 + 24, 8 + 24));
         let nodes = [node(1), node(2)];
-        let filled = filled_trace(OptType::Incremental, HOPS, 0, nodes.iter()).unwrap();
+        let filled = filled_trace(HOPS, 0, nodes.iter()).unwrap();
         assert_eq!(filled[8..], bytes[8..]);
     }
 
-    fn empty(opt_type: OptType, trace_type: TraceType, list: &[u8], remaining: u8) -> Vec<u8> {
-        let repr = TraceRepr {
-            opt_type,
+    const fn lengths(node_len: u16, remaining_len: u16) -> u16 {
+        node_len << 11 | remaining_len
+    }
+
+    fn empty(trace_type: TraceType, list: &[u8], remaining: u8) -> Vec<u8> {
+        let header = TraceRepr {
             namespace_id: 7,
             node_len: trace_type.node_len() as u8,
-            flags: 0,
             remaining_len: remaining,
             trace_type,
-            reserved: 0,
-            list,
+            ..TraceRepr::default()
         };
-        let mut out = vec![0; repr.buffer_len()];
-        repr.emit(&mut out).unwrap();
-        out
+        [&header.to_bytes()[..], list].concat()
     }
 
     proptest! {
@@ -1020,7 +924,7 @@ mod tests {
 
     #[test]
     fn nodes_fill_from_the_end_and_are_read_last_first() {
-        let mut bytes = empty(OptType::Preallocated, HOPS, &[0; 24], 6);
+        let mut bytes = empty(HOPS, &[0; 24], 6);
         for (node_id, queue_depth) in [(1, 10), (2, 4000)] {
             let values = NodeValues {
                 hop_limit: 64,
@@ -1052,7 +956,7 @@ mod tests {
             (TraceType::default().with(TraceType::RESERVED), false),
             (HOPS, true),
         ] {
-            let mut bytes = empty(OptType::Preallocated, trace_type, &[], 0);
+            let mut bytes = empty(trace_type, &[], 0);
             assert_eq!(
                 fill_preallocated(&mut bytes, &NodeValues::default()),
                 Ok(false)
@@ -1082,7 +986,7 @@ mod tests {
         };
         let mut list = vec![0; values.buffer_len(all)];
         assert_eq!(values.emit(all, &mut list).unwrap(), 25 * 4 + 12);
-        let bytes = empty(OptType::Incremental, all, &list, 0);
+        let bytes = empty(all, &list, 0);
         let trace = Trace::new_checked(OptType::Incremental, &bytes).unwrap();
         let nodes: Vec<_> = trace.nodes().map(Result::unwrap).collect();
         assert_eq!(nodes.len(), 1);
@@ -1127,25 +1031,25 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_are_named() {
-        let good = empty(OptType::Preallocated, HOPS, &[0; 24], 3);
+        let good = empty(HOPS, &[0; 24], 3);
         assert_eq!(findings_of(OptType::Preallocated, &good), []);
         let mut bad = good.clone();
-        put(&mut bad, 2, &lengths(0, 0, 3).to_be_bytes());
+        put(&mut bad, 2, &lengths(0, 3).to_be_bytes());
         assert_eq!(
             findings_of(OptType::Preallocated, &bad),
             [Rule::IoamNodeLenZero]
         );
-        put(&mut bad, 2, &lengths(4, 0, 3).to_be_bytes());
+        put(&mut bad, 2, &lengths(4, 3).to_be_bytes());
         assert_eq!(
             findings_of(OptType::Preallocated, &bad),
             [Rule::IoamNodeLen]
         );
-        put(&mut bad, 2, &lengths(3, 0, 7).to_be_bytes());
+        put(&mut bad, 2, &lengths(3, 7).to_be_bytes());
         assert_eq!(
             findings_of(OptType::Preallocated, &bad),
             [Rule::IoamRemaining]
         );
-        put(&mut bad, 2, &lengths(3, 0, 2).to_be_bytes());
+        put(&mut bad, 2, &lengths(3, 2).to_be_bytes());
         assert_eq!(findings_of(OptType::Preallocated, &bad), [Rule::IoamRagged]);
         bad = good.clone();
         bad[6] = 0x01;
@@ -1174,11 +1078,7 @@ mod tests {
                 }
             }
             prop_assert!(covered <= bytes.len());
-            let repr = TraceRepr::parse(&trace);
-            let mut out = vec![0; repr.buffer_len()];
-            repr.emit(&mut out).unwrap();
-            prop_assert_eq!(&out, &bytes);
-            prop_assert_eq!(TraceRepr::parse(&Trace::new_checked(opt_type, &out).unwrap()), repr);
+            prop_assert!(TraceRepr::parse(&trace).to_bytes() == bytes[..TRACE_HEADER_LEN]);
         }
 
         #[test]

@@ -19,7 +19,7 @@
 //! let mut header = [0; 8];
 //! let mut writer = OptionsWriter::new(Layer::HopByHop, &mut header);
 //! // Router Alert (RFC 2711), at 2n.
-//! writer.option((2, 0), 5, 2, |data| Ok(data.fill(0)))?;
+//! writer.option((2, 0), 5, &[&[0, 0]])?;
 //! assert_eq!(writer.finish(next_header::UDP)?, 8);
 //! let alert = Options::new(Layer::HopByHop, &header).next().unwrap()?;
 //! assert_eq!((alert.kind, alert.offset, alert.data), (5, 2, &[0, 0][..]));
@@ -220,12 +220,6 @@ impl Ipv6Option<'_> {
         false
     }
 
-    /// What a node does that does not know the option: 0 skip, 1 discard, 2 discard and report, 3 same unless multicast.
-    #[must_use]
-    pub const fn action(&self) -> u8 {
-        self.kind >> 6
-    }
-
     /// Whether the option data may change on the way.
     #[must_use]
     pub const fn may_change(&self) -> bool {
@@ -357,39 +351,31 @@ impl<'a> OptionsWriter<'a> {
         self.at.next_multiple_of(8)
     }
 
-    /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, and lets `fill`
-    /// write its `len` octets of data.
+    /// Adds an option whose type octet lies at `multiple`·n+`rest` octets from the header's start, with the data `parts`.
     ///
     /// # Errors
-    /// The buffer is too small, or `len` exceeds 255.
+    /// The buffer is too small, or the data exceed 255 octets.
     pub fn option(
         &mut self,
         (multiple, rest): (usize, usize),
         kind: u8,
-        len: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+        parts: &[&[u8]],
     ) -> Result<()> {
+        let len = parts.iter().map(|part| part.len()).sum();
         let Ok(octet) = u8::try_from(len) else {
-            return Err(Error::length(
-                Layer::Ipv6Option,
-                self.at + 1,
-                "Opt Data Len",
-                len,
-                0,
-                255,
-            ));
+            let (at, field) = (self.at + 1, "Opt Data Len");
+            return Err(Error::length(Layer::Ipv6Option, at, field, len, 0, 255));
         };
         let multiple = multiple.max(1);
         let pad = (multiple + rest % multiple - self.at % multiple) % multiple;
         self.pad(pad)?;
-        let at = self.at;
-        let end = at + 2 + len;
-        self.room(end)?;
-        put(self.out, at, &[kind, octet]);
-        if let Some(data) = self.out.get_mut(at + 2..end) {
-            fill(data).map_err(|e| e.at(at + 2))?;
+        self.room(self.at + 2 + len)?;
+        put(self.out, self.at, &[kind, octet]);
+        self.at += 2;
+        for part in parts {
+            put(self.out, self.at, part);
+            self.at += part.len();
         }
-        self.at = end;
         Ok(())
     }
 
@@ -439,11 +425,7 @@ mod tests {
     fn options_are_aligned_and_padded() {
         let mut out = [0xEE; 64];
         let mut w = OptionsWriter::new(Layer::DestinationOptions, &mut out);
-        w.option((4, 2), 0x9E, 16, |d| {
-            d.fill(7);
-            Ok(())
-        })
-        .unwrap();
+        w.option((4, 2), 0x9E, &[&[7; 10], &[7; 6]]).unwrap();
         assert_eq!(w.finish(17).unwrap(), 24);
         assert_eq!(out[..4], [17, 2, 0x9E, 16]);
         assert_eq!(out[20..24], [PADN, 2, 0, 0]);
@@ -457,7 +439,7 @@ mod tests {
         );
 
         let mut w = OptionsWriter::new(Layer::HopByHop, &mut out);
-        w.option((4, 0), 0x31, 10, |_| Ok(())).unwrap();
+        w.option((4, 0), 0x31, &[&[0; 10]]).unwrap();
         assert_eq!(w.finish(17).unwrap(), 16);
         assert_eq!(out[2..6], [PADN, 0, 0x31, 10]);
     }
@@ -466,9 +448,9 @@ mod tests {
     fn writers_refuse_what_cannot_be_said() {
         let mut out = [0; 16];
         let mut w = OptionsWriter::new(Layer::DestinationOptions, &mut out);
-        assert!(w.option((1, 0), 9, 256, |_| Ok(())).is_err());
-        assert!(w.option((1, 0), 9, 15, |_| Ok(())).is_err());
-        w.option((1, 0), 9, 12, |_| Ok(())).unwrap();
+        assert!(w.option((1, 0), 9, &[&[0; 256]]).is_err());
+        assert!(w.option((1, 0), 9, &[&[0; 15]]).is_err());
+        w.option((1, 0), 9, &[&[0; 12]]).unwrap();
         assert_eq!(w.finish(6).unwrap(), 16);
     }
 

@@ -2,110 +2,95 @@
 //!
 //! Only names live here; where a layer begins and ends in a packet is `frame.rs`'s business.
 
+use crate::identified;
 use core::fmt;
 
-macro_rules! layers {
-    ($($(#[$doc:meta])* $layer:ident = $name:literal,)+) => {
-        /// A protocol layer or a part of one that is parsed on its own.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Layer {
-            $($(#[$doc])* $layer,)+
-        }
-
-        impl Layer {
-            /// The layer's name as people write it.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$layer => $name,)+
-                }
-            }
-        }
-    };
-}
-
-layers! {
-    /// Ethernet II or IEEE 802.3 header.
-    Ethernet = "Ethernet",
-    /// IEEE 802.2 LLC header (IS-IS rides on it).
-    Llc = "LLC",
-    /// Linux cooked capture header, version 1 or 2.
-    LinuxCooked = "Linux cooked capture",
-    /// IEEE 802.1Q or 802.1ad tag.
-    Vlan = "VLAN tag",
-    /// One MPLS label stack entry (RFC 3032).
-    Mpls = "MPLS label",
-    /// IPv4 header with its options.
-    Ipv4 = "IPv4",
-    /// IPv6 base header.
-    Ipv6 = "IPv6",
-    /// IPv6 Hop-by-Hop Options header.
-    HopByHop = "IPv6 Hop-by-Hop Options",
-    /// IPv6 Destination Options header.
-    DestinationOptions = "IPv6 Destination Options",
-    /// IPv6 Routing header of any type.
-    Routing = "IPv6 Routing header",
-    /// IPv6 Fragment header.
-    Fragment = "IPv6 Fragment header",
-    /// Authentication header (RFC 4302).
-    Authentication = "Authentication header",
-    /// One IPv6 option (RFC 8200 section 4.2).
-    Ipv6Option = "IPv6 option",
-    /// UDP header.
-    Udp = "UDP",
-    /// TCP header.
-    Tcp = "TCP",
-    /// VXLAN header (RFC 7348).
-    Vxlan = "VXLAN",
-    /// VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe).
-    VxlanGpe = "VXLAN-GPE",
-    /// Geneve header with its options (RFC 8926).
-    Geneve = "Geneve",
-    /// GTP-U header with its extension headers (3GPP TS 29.281).
-    GtpU = "GTP-U",
-    /// GRE header with its optional fields (RFC 2784, RFC 2890; RFC 7637 calls it NVGRE).
-    Gre = "GRE",
-    /// ERSPAN header, type II or III.
-    Erspan = "ERSPAN",
-    /// InfiniBand Base Transport Header.
-    Bth = "Base Transport Header",
-    /// InfiniBand extended transport headers behind the BTH.
-    Eth = "extended transport header",
-    /// Invariant CRC.
-    Icrc = "ICRC",
-    /// Congestion Notification Packet.
-    Cnp = "CNP",
-    /// Fast CNP option 1 or 2.
-    FastCnp = "Fast CNP option",
-    /// IOAM trace option data (RFC 9197 section 4.4).
-    Ioam = "IOAM trace",
-    /// Congestion notification to the proxy node.
-    ProxyCn = "proxy notification",
-    /// Proxy Network Node Address option.
-    ProxyAddress = "proxy address option",
-    /// Fast CNP in the WAN.
-    WanFcn = "WAN FCN",
-    /// Priority-based flow control frame.
-    Pfc = "PFC",
-    /// InfiniBand management datagram.
-    Mad = "MAD",
-    /// RDMA communication management message.
-    RdmaCm = "RDMA CM",
-    /// IS-IS PDU.
-    IsIs = "IS-IS",
-    /// OSPFv2 packet.
-    Ospf2 = "OSPFv2",
-    /// OSPFv3 packet.
-    Ospf3 = "OSPFv3",
-    /// BGP message.
-    Bgp = "BGP",
-    /// Anything this crate does not look into.
-    Payload = "payload",
+identified! {
+    /// A protocol layer or a part of one that is parsed on its own, by the name that people write.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    Layer {
+        /// Ethernet II or IEEE 802.3 header.
+        Ethernet = "Ethernet",
+        /// IEEE 802.2 LLC header (IS-IS rides on it).
+        Llc = "LLC",
+        /// Linux cooked capture header, version 1 or 2.
+        LinuxCooked = "Linux cooked capture",
+        /// IEEE 802.1Q or 802.1ad tag.
+        Vlan = "VLAN tag",
+        /// One MPLS label stack entry (RFC 3032).
+        Mpls = "MPLS label",
+        /// IPv4 header with its options.
+        Ipv4 = "IPv4",
+        /// IPv6 base header.
+        Ipv6 = "IPv6",
+        /// IPv6 Hop-by-Hop Options header.
+        HopByHop = "IPv6 Hop-by-Hop Options",
+        /// IPv6 Destination Options header.
+        DestinationOptions = "IPv6 Destination Options",
+        /// IPv6 Routing header of any type.
+        Routing = "IPv6 Routing header",
+        /// IPv6 Fragment header.
+        Fragment = "IPv6 Fragment header",
+        /// Authentication header (RFC 4302).
+        Authentication = "Authentication header",
+        /// One IPv6 option (RFC 8200 section 4.2).
+        Ipv6Option = "IPv6 option",
+        /// UDP header.
+        Udp = "UDP",
+        /// TCP header.
+        Tcp = "TCP",
+        /// VXLAN header (RFC 7348).
+        Vxlan = "VXLAN",
+        /// VXLAN-GPE header (draft-ietf-nvo3-vxlan-gpe).
+        VxlanGpe = "VXLAN-GPE",
+        /// Geneve header with its options (RFC 8926).
+        Geneve = "Geneve",
+        /// GTP-U header with its extension headers (3GPP TS 29.281).
+        GtpU = "GTP-U",
+        /// GRE header with its optional fields (RFC 2784, RFC 2890; RFC 7637 calls it NVGRE).
+        Gre = "GRE",
+        /// ERSPAN header, type II or III.
+        Erspan = "ERSPAN",
+        /// InfiniBand Base Transport Header.
+        Bth = "Base Transport Header",
+        /// InfiniBand extended transport headers behind the BTH.
+        Eth = "extended transport header",
+        /// Invariant CRC.
+        Icrc = "ICRC",
+        /// Congestion Notification Packet.
+        Cnp = "CNP",
+        /// Fast CNP option 1 or 2.
+        FastCnp = "Fast CNP option",
+        /// IOAM trace option data (RFC 9197 section 4.4).
+        Ioam = "IOAM trace",
+        /// Congestion notification to the proxy node.
+        ProxyCn = "proxy notification",
+        /// Proxy Network Node Address option.
+        ProxyAddress = "proxy address option",
+        /// Fast CNP in the WAN.
+        WanFcn = "WAN FCN",
+        /// Priority-based flow control frame.
+        Pfc = "PFC",
+        /// InfiniBand management datagram.
+        Mad = "MAD",
+        /// RDMA communication management message.
+        RdmaCm = "RDMA CM",
+        /// IS-IS PDU.
+        IsIs = "IS-IS",
+        /// OSPFv2 packet.
+        Ospf2 = "OSPFv2",
+        /// OSPFv3 packet.
+        Ospf3 = "OSPFv3",
+        /// BGP message.
+        Bgp = "BGP",
+        /// Anything this crate does not look into.
+        Payload = "payload",
+    }
 }
 
 impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.id())
     }
 }

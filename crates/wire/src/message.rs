@@ -279,7 +279,7 @@ impl<'a> Frame<'a> {
                 let mut options = header.options();
                 for option in options.by_ref() {
                     let Ok(option) = option else { break };
-                    let (kind, data, at) = (option.kind, option.data, option.offset);
+                    let (kind, at) = (option.kind, option.offset);
                     if option.is_padding() {
                         continue;
                     }
@@ -288,14 +288,14 @@ impl<'a> Frame<'a> {
                         if fast == 2 {
                             findings.push(Rule::FastCnpSeveral, at, option.len());
                         }
-                        FastCnpRepr::check(kind, data, header.layer, at, profile, findings);
+                        FastCnpRepr::check(&option, header.layer, profile, findings);
                     } else if kind == profile.proxy_address_option {
                         if core::mem::replace(&mut proxy, true) {
                             findings.push(Rule::ProxyAddressSeveral, at, option.len());
                         }
-                        ProxyAddress::check(kind, data, header.layer, at, profile, findings);
+                        ProxyAddress::check(&option, header.layer, profile, findings);
                     } else if kind == profile.ioam_option && ours {
-                        match IoamOption::parse(data) {
+                        match IoamOption::parse(option.data) {
                             Ok(option) => findings.within(at + 2, |f| option.check(f)),
                             Err(_) => findings.push(Rule::IoamMalformed, at + 1, 1),
                         }

@@ -6,37 +6,12 @@
 use crate::bth::{Bth, Opcode, Qp};
 use crate::cnp::CNP_LEN;
 use crate::fast_cnp::FastCnpRepr;
-use crate::finding::Findings;
 use crate::frame::{Frame, LinkType};
-use crate::message::{IcrcCheck, Message};
+use crate::identified;
+use crate::message::Message;
 use crate::proxy_cn::{FiveTuple, ProxyCn};
 use core::fmt;
-use core::ops::Deref;
 use std::net::IpAddr;
-
-/// Enumerations whose values have names in JSON, filters and reports.
-#[macro_export]
-macro_rules! identified {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $id:literal,)+ }) => {
-        $(#[$about])*
-        pub enum $name {
-            $($(#[$doc])* $value,)+
-        }
-
-        impl $name {
-            /// Every value.
-            pub const ALL: [Self; [$($id),+].len()] = [$(Self::$value),+];
-
-            /// The name in JSON, filters and reports.
-            #[must_use]
-            pub const fn id(self) -> &'static str {
-                match self {
-                    $(Self::$value => $id,)+
-                }
-            }
-        }
-    };
-}
 
 identified! {
     /// How congestion is notified.
@@ -143,47 +118,10 @@ identified! {
     }
 }
 
-/// A congestion notification, and the rules that it breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notification {
-    /// What it says.
-    pub gist: Gist,
-    /// The rules that the packet breaks; offsets from the start of the frame.
-    pub findings: Findings,
-}
-
-impl Notification {
-    /// The notification in `frame`, if it is one that can be read, with the rules that it breaks.
-    ///
-    /// `None` is also what a Fast CNP option without a CNP gives: [`Frame::check`] names the defect.
-    #[must_use]
-    pub fn of(frame: &Frame<'_>, icrc: IcrcCheck) -> Option<Self> {
-        let mut notification = Self::read(frame)?;
-        frame.check(icrc, &mut notification.findings);
-        Some(notification)
-    }
-
-    /// The notification in `frame` without a look at the rules: [`findings`](Self::findings) stays empty.
-    #[must_use]
-    pub fn read(frame: &Frame<'_>) -> Option<Self> {
-        let gist = Gist::of(frame)?;
-        let findings = Findings::new();
-        Some(Self { gist, findings })
-    }
-}
-
-impl Deref for Notification {
-    type Target = Gist;
-
-    fn deref(&self) -> &Gist {
-        &self.gist
-    }
-}
-
-/// What a [`Notification`] says, without findings: small, for who reads millions of them a second and checks each by
+/// A congestion notification: small, for who reads millions of them a second. The rules that it breaks tells
 /// [`Frame::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gist {
+pub struct Notification {
     /// How it is said.
     pub kind: Kind,
     /// Receiver or switch.
@@ -204,7 +142,7 @@ pub struct Gist {
     pub hops: usize,
 }
 
-impl Gist {
+impl Notification {
     /// What the notification in `frame` says, if it is one that can be read.
     #[must_use]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {

@@ -13,13 +13,12 @@
 //! ```
 //!
 //! ```
-//! use fcn_wire::pfc::{PFC_LEN, Pfc, PfcRepr};
+//! use fcn_wire::pfc::{Pfc, PfcRepr};
 //!
 //! let pause = PfcRepr::one(3, 0xFFFF).unwrap();
-//! let mut bytes = [0; PFC_LEN];
-//! pause.emit(&mut bytes)?;
+//! let bytes = pause.to_bytes();
 //! let view = Pfc::new_checked(&bytes)?;
-//! assert!(view.pauses() && view.enabled().eq([(3, 0xFFFF)]));
+//! assert!(view.enabled().eq([(3, 0xFFFF)]));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
@@ -107,12 +106,6 @@ impl<'a> Pfc<'a> {
             .filter_map(move |class| Some((class, view.time(class)?)))
     }
 
-    /// Whether any class is told to stop, as opposed to being let go.
-    #[must_use]
-    pub fn pauses(&self) -> bool {
-        self.enabled().any(|(_, time)| time != 0)
-    }
-
     /// Reports what breaks a rule of clause 36.1; `destination` is the frame's. Offsets count from the opcode.
     ///
     /// [`Rule::PfcDestination`] has no octets here: its offset is 0 and its length 0.
@@ -179,21 +172,16 @@ impl PfcRepr {
         }
     }
 
-    /// Writes the payload from the opcode on and returns its 20 octets; padding the frame is the caller's business.
-    ///
-    /// # Errors
-    /// `out` is too small.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let have = out.len();
-        let Some(out) = out.get_mut(..PFC_LEN) else {
-            return Err(Error::buffer(Layer::Pfc, PFC_LEN, have));
-        };
-        put(out, field::OPCODE, &OPCODE_PFC.to_be_bytes());
-        put(out, field::VECTOR, &self.vector.to_be_bytes());
+    /// Its octets behind the EtherType.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; PFC_LEN] {
+        let mut out = [0; PFC_LEN];
+        put(&mut out, field::OPCODE, &OPCODE_PFC.to_be_bytes());
+        put(&mut out, field::VECTOR, &self.vector.to_be_bytes());
         for (class, time) in self.times.iter().enumerate() {
-            put(out, field::TIMES + 2 * class, &time.to_be_bytes());
+            put(&mut out, field::TIMES + 2 * class, &time.to_be_bytes());
         }
-        Ok(PFC_LEN)
+        out
     }
 }
 
@@ -214,12 +202,11 @@ mod tests {
             vector: 0b1000_0001,
             times: [1, 2, 3, 4, 5, 6, 7, 0xFFFF],
         };
-        let mut out = [0xEE; PFC_LEN + 1];
-        assert_eq!(pfc.emit(&mut out).unwrap(), PFC_LEN);
+        let out = pfc.to_bytes();
         assert_eq!(
             out,
             [
-                1, 1, 0, 0x81, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0xFF, 0xFF, 0xEE
+                1, 1, 0, 0x81, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0xFF, 0xFF
             ]
         );
         let view = Pfc::new_checked(&out).unwrap();
@@ -228,7 +215,6 @@ mod tests {
             [(0, 1), (7, u16::MAX)],
             "only enabled classes count"
         );
-        assert!(view.pauses());
         assert_eq!(
             Pfc::new_checked(&out).map(|view| PfcRepr::parse(&view)),
             Ok(pfc)
@@ -241,9 +227,8 @@ mod tests {
     fn one_class_is_paused_and_let_go() {
         let pause = PfcRepr::one(3, 500).unwrap();
         assert_eq!((pause.vector, pause.times[3]), (8, 500));
-        let mut out = [0; PFC_LEN];
-        PfcRepr::one(7, 0).unwrap().emit(&mut out).unwrap();
-        assert!(!Pfc::new_checked(&out).unwrap().pauses());
+        let out = PfcRepr::one(7, 0).unwrap().to_bytes();
+        assert!(Pfc::new_checked(&out).unwrap().enabled().eq([(7, 0)]));
         for class in [8, 15, 16, 1 << 40] {
             assert_eq!(PfcRepr::one(class, 1), None);
         }
@@ -264,13 +249,11 @@ mod tests {
 
     #[test]
     fn broken_rules_are_found_where_they_are() {
-        let mut out = [0; PFC_LEN];
-        PfcRepr {
+        let wide = PfcRepr {
             vector: 0x0100,
             ..PfcRepr::default()
-        }
-        .emit(&mut out)
-        .unwrap();
+        };
+        let mut out = wide.to_bytes();
         let mut findings = Findings::new();
         Pfc::new_checked(&out)
             .unwrap()
@@ -286,8 +269,7 @@ mod tests {
 
     #[test]
     fn every_truncation_is_said_and_other_opcodes_are_let_alone() {
-        let mut out = [0; PFC_LEN];
-        PfcRepr::one(0, 1).unwrap().emit(&mut out).unwrap();
+        let out = PfcRepr::one(0, 1).unwrap().to_bytes();
         for len in 0..PFC_LEN {
             let bytes = &out[..len];
             assert_eq!(
@@ -300,10 +282,6 @@ mod tests {
             let mut findings = Findings::new();
             assert_eq!(inspect(bytes, true, PFC_DESTINATION, &mut findings), None);
             assert!(findings.is_empty());
-            assert_eq!(
-                PfcRepr::default().emit(&mut vec![0; len]),
-                Err(Error::buffer(Layer::Pfc, PFC_LEN, len))
-            );
         }
         // Plain PAUSE.
         let pause = [0, 1, 0xFF, 0xFF];

@@ -37,47 +37,64 @@ const ASSIGNED_OPTIONS: [(u8, &str); 12] = [
     (0x8C, "Line-Identification"),
 ];
 
-/// Code points in use, one value per name.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Profile {
+macro_rules! code_points {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr,)+) => {
+        /// Code points in use, one value per name.
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Profile {
+            $($(#[$doc])* pub $name: $type,)+
+        }
+
+        impl Profile {
+            /// The project's defaults.
+            pub const DEFAULT: Self = Self { $($name: $default,)+ };
+
+            /// The names a profile has.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name),)+];
+
+            /// Gives the code point `name` the value that `text` stands for, or says why not.
+            fn assign(&mut self, name: &str, text: &str) -> Result<(), String> {
+                match name {
+                    $(_ if name == stringify!($name) => {
+                        let value = CodePoint::parse(text);
+                        self.$name = value.map_err(|e| format!("{name}: `{text}` is not {e}"))?;
+                    })+
+                    _ => {
+                        let names = Self::NAMES.join(", ");
+                        return Err(format!("`{name}` is not a code point; names: {names}"));
+                    }
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+code_points! {
     /// IPv6 option type of Fast CNP option 1 (TBD1 of the Fast CNP draft).
-    pub fast_cnp_option1: u8,
+    fast_cnp_option1: u8 = 0x9E,
     /// IPv6 option type of Fast CNP option 2 (TBD2 of the Fast CNP draft).
-    pub fast_cnp_option2: u8,
+    fast_cnp_option2: u8 = 0x9F,
     /// IPv6 option type of the Proxy Network Node Address option.
-    pub proxy_address_option: u8,
+    proxy_address_option: u8 = 0x1E,
     /// UDP destination port of the notification to the proxy node (TBD1 of the proxy draft).
-    pub proxy_cn_port: u16,
+    proxy_cn_port: u16 = 1021,
     /// UDP destination port of the FCN in the WAN (TBD1 of the WAN draft).
-    pub wan_fcn_port: u16,
+    wan_fcn_port: u16 = 1022,
     /// Characteristic code of PNC in BGP path attribute 39 (TBD2 of the proxy draft).
-    pub bgp_pnc_characteristic: u16,
+    bgp_pnc_characteristic: u16 = 65280,
     /// UDP destination port of RoCEv2.
-    pub rocev2_port: u16,
+    rocev2_port: u16 = ROCEV2_PORT,
     /// IPv6 option type of IOAM.
-    pub ioam_option: u8,
+    ioam_option: u8 = IOAM_OPTION_MUTABLE,
     /// How the ICRC treats IPv6 extension headers when we emit.
-    pub icrc_reading: Reading,
+    icrc_reading: Reading = Reading::Covered,
     /// Whether values that the drafts forbid, and such as fall together, are taken as they are: for negative testing.
-    pub force: bool,
+    force: bool = false,
 }
 
 impl Profile {
-    /// The project's defaults.
-    pub const DEFAULT: Self = Self {
-        fast_cnp_option1: 0x9E,
-        fast_cnp_option2: 0x9F,
-        proxy_address_option: 0x1E,
-        proxy_cn_port: 1021,
-        wan_fcn_port: 1022,
-        bgp_pnc_characteristic: 65280,
-        rocev2_port: ROCEV2_PORT,
-        ioam_option: IOAM_OPTION_MUTABLE,
-        icrc_reading: Reading::Covered,
-        force: false,
-    };
-
     /// Reads a profile from TOML text; names that are absent keep their defaults.
     ///
     /// # Errors
@@ -104,61 +121,12 @@ impl Profile {
                 Self::NAMES.join(", ")
             ))
         })?;
-        let (name, value) = (name.trim(), value.trim());
-        let next = self.with(name, value)?;
+        let mut next = self.clone();
+        next.assign(name.trim(), value.trim())
+            .map_err(ProfileError::of_text)?;
         next.validate()?;
         *self = next;
         Ok(())
-    }
-
-    /// The names a profile has.
-    pub const NAMES: &'static [&'static str] = &[
-        "fast_cnp_option1",
-        "fast_cnp_option2",
-        "proxy_address_option",
-        "proxy_cn_port",
-        "wan_fcn_port",
-        "bgp_pnc_characteristic",
-        "rocev2_port",
-        "ioam_option",
-        "icrc_reading",
-        "force",
-    ];
-
-    fn with(&self, name: &str, value: &str) -> Result<Self, ProfileError> {
-        let mut next = self.clone();
-        let octet = || -> Result<u8, ProfileError> { number(name, value, 0xFF).map(|n| n as u8) };
-        let short =
-            || -> Result<u16, ProfileError> { number(name, value, 0xFFFF).map(|n| n as u16) };
-        match name {
-            "fast_cnp_option1" => next.fast_cnp_option1 = octet()?,
-            "fast_cnp_option2" => next.fast_cnp_option2 = octet()?,
-            "proxy_address_option" => next.proxy_address_option = octet()?,
-            "proxy_cn_port" => next.proxy_cn_port = short()?,
-            "wan_fcn_port" => next.wan_fcn_port = short()?,
-            "bgp_pnc_characteristic" => next.bgp_pnc_characteristic = short()?,
-            "rocev2_port" => next.rocev2_port = short()?,
-            "ioam_option" => next.ioam_option = octet()?,
-            "icrc_reading" => {
-                next.icrc_reading = Reading::from_name(value).ok_or_else(|| {
-                    ProfileError::of_text(format!(
-                        "icrc_reading: `{value}` is not one of A, A2, B, C"
-                    ))
-                })?;
-            }
-            "force" => {
-                next.force = value.parse().map_err(|_| {
-                    ProfileError::of_text(format!("force: `{value}` is not true or false"))
-                })?;
-            }
-            _ => {
-                return Err(ProfileError::of_text(format!(
-                    "`{name}` is not a code point; names: {}",
-                    Self::NAMES.join(", ")
-                )));
-            }
-        }
-        Ok(next)
     }
 
     /// Checks every value against what its draft allows, against each other, and against what is assigned to others; nothing
@@ -289,17 +257,43 @@ fn refuse(name: &'static str, value: &dyn fmt::Display, why: &str) -> Result<(),
     })
 }
 
-fn number(name: &str, value: &str, max: u32) -> Result<u32, ProfileError> {
-    let digits = value
-        .strip_prefix("0x")
-        .or_else(|| value.strip_prefix("0X"));
-    let parsed = match digits {
+/// A value that an override can give.
+trait CodePoint: Sized {
+    /// The value that a text stands for, or what the text is not.
+    fn parse(text: &str) -> Result<Self, &'static str>;
+}
+
+impl CodePoint for u8 {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        number(text).ok_or("a number from 0 to 255")
+    }
+}
+
+impl CodePoint for u16 {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        number(text).ok_or("a number from 0 to 65535")
+    }
+}
+
+impl CodePoint for Reading {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        Self::from_name(text).ok_or("one of A, A2, B, C")
+    }
+}
+
+impl CodePoint for bool {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        text.parse().map_err(|_| "true or false")
+    }
+}
+
+fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = match digits {
         Some(hex) => u32::from_str_radix(hex, 16),
-        None => value.parse(),
+        None => text.parse(),
     };
-    parsed.ok().filter(|n| *n <= max).ok_or_else(|| {
-        ProfileError::of_text(format!("{name}: `{value}` is not a number from 0 to {max}"))
-    })
+    T::try_from(number.ok()?).ok()
 }
 
 /// Why a profile or an override was refused; the text is meant for people.

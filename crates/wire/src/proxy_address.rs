@@ -30,9 +30,8 @@
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::ip::can_be_a_node;
-use crate::ipv6_ext::OptionsWriter;
+use crate::ipv6_ext::{Ipv6Option, OptionsWriter};
 use crate::layer::Layer;
-use crate::octets::put;
 use crate::profile::Profile;
 use std::net::Ipv6Addr;
 
@@ -55,31 +54,23 @@ impl ProxyAddress {
     /// `data` is shorter than an address.
     pub fn parse(kind: u8, data: &[u8], profile: &Profile) -> Option<Result<Self>> {
         (kind == profile.proxy_address_option).then(|| {
-            let (field, len) = ("Opt Data Len", data.len());
-            match data.first_chunk::<OPTION_LEN>() {
-                Some(address) => Ok(Self(Ipv6Addr::from(*address))),
-                None => Err(Error::length(
-                    Layer::ProxyAddress,
-                    0,
-                    field,
-                    len,
-                    OPTION_LEN,
-                    OPTION_LEN,
-                )),
-            }
+            let (layer, field, len) = (Layer::ProxyAddress, "Opt Data Len", data.len());
+            let address = data.first_chunk::<OPTION_LEN>();
+            address
+                .map(|address| Self(Ipv6Addr::from(*address)))
+                .ok_or_else(|| Error::length(layer, 0, field, len, OPTION_LEN, OPTION_LEN))
         })
     }
 
     /// Adds the rules that an option of type `kind` at `offset` of a header of kind `header` breaks; offsets from the
     /// start of that header.
     pub fn check(
-        kind: u8,
-        data: &[u8],
+        option: &Ipv6Option<'_>,
         header: Layer,
-        offset: usize,
         profile: &Profile,
         findings: &mut Findings,
     ) {
+        let Ipv6Option { kind, offset, data } = *option;
         let Some(parsed) = Self::parse(kind, data, profile) else {
             return;
         };
@@ -102,15 +93,8 @@ impl ProxyAddress {
     /// # Errors
     /// The buffer is too small.
     pub fn emit(&self, profile: &Profile, writer: &mut OptionsWriter<'_>) -> Result<()> {
-        writer.option(
-            OPTION_ALIGN,
-            profile.proxy_address_option,
-            OPTION_LEN,
-            |data| {
-                put(data, 0, &self.0.octets());
-                Ok(())
-            },
-        )
+        let kind = profile.proxy_address_option;
+        writer.option(OPTION_ALIGN, kind, &[&self.0.octets()])
     }
 }
 
@@ -128,7 +112,12 @@ mod tests {
             let mut profile = Profile::DEFAULT;
             profile.proxy_address_option = kind;
             let mut findings = Findings::new();
-            ProxyAddress::check(kind, data, layer, 2, &profile, &mut findings);
+            let option = Ipv6Option {
+                kind,
+                offset: 2,
+                data,
+            };
+            ProxyAddress::check(&option, layer, &profile, &mut findings);
             findings.into_iter().map(|f| f.rule).collect::<Vec<_>>()
         };
         let dst = Layer::DestinationOptions;

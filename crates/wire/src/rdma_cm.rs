@@ -56,7 +56,6 @@
 //! ```
 //!
 //! ```
-//! use fcn_wire::mad::MAD_LEN;
 //! use fcn_wire::rdma_cm::{Cm, CmRepr, ConnectRequestRepr};
 //! use std::net::IpAddr;
 //!
@@ -65,8 +64,7 @@
 //!     local_qpn: 0x11,
 //!     ..ConnectRequestRepr::roce((client, 40_000), (server, 18_515))?
 //! };
-//! let mut mad = [0; MAD_LEN];
-//! CmRepr::new(1, request).emit(&mut mad)?;
+//! let mad = CmRepr::new(1, request).to_bytes()?;
 //!
 //! let Cm::ConnectRequest(view) = Cm::new_checked(&mad)? else {
 //!     panic!("what was written is a ConnectRequest");
@@ -85,66 +83,17 @@ use crate::mad::{
 };
 use crate::octets::{ipv4_at, ipv6_at, put, u8_at, u16_at, u32_at};
 use core::fmt;
-use core::ops::Deref;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Version of the communication management class that this module reads and writes.
 const CM_CLASS_VERSION: u8 = 2;
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $id:literal,)+) => {
-        /// Which message a communication management MAD is (section 12.6, attribute IDs of section 16.7.2).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Kind {
-            $($(#[$doc])* $kind,)+
-            /// Any other attribute.
-            Other(u16),
-        }
-
-        impl Kind {
-            /// The message with that attribute ID.
-            #[must_use]
-            pub const fn from_attribute(id: u16) -> Self {
-                match id {
-                    $($id => Self::$kind,)+
-                    other => Self::Other(other),
-                }
-            }
-
-            /// The message's attribute ID.
-            #[must_use]
-            pub const fn attribute(self) -> u16 {
-                match self {
-                    $(Self::$kind => $id,)+
-                    Self::Other(id) => id,
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// REQ, 0x10: the active side asks for a connection.
-    ConnectRequest = 0x10,
-    /// MRA, 0x11: the answer will take longer.
-    MessageReceiptAcknowledgement = 0x11,
-    /// REJ, 0x12: no.
-    ConnectReject = 0x12,
-    /// REP, 0x13: the passive side agrees.
-    ConnectReply = 0x13,
-    /// RTU, 0x14: the active side is ready.
-    ReadyToUse = 0x14,
-    /// DREQ, 0x15: one side takes the connection down.
-    DisconnectRequest = 0x15,
-    /// DREP, 0x16: the other agrees.
-    DisconnectReply = 0x16,
-}
-
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // MRA: the answer will take longer.
+            Self::Other(0x11) => f.write_str("MsgRcptAck"),
             Self::Other(id) => write!(f, "CM attribute {id:#06x}"),
-            Self::MessageReceiptAcknowledgement => f.write_str("MsgRcptAck"),
             known => write!(f, "{known:?}"),
         }
     }
@@ -164,54 +113,15 @@ pub enum Transport {
     Extended,
 }
 
-/// Path MTU as its four-bit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PathMtu {
-    /// 256 octets, code 1.
-    Mtu256,
-    /// 512 octets, code 2.
-    Mtu512,
-    /// 1024 octets, code 3.
-    Mtu1024,
-    /// 2048 octets, code 4.
-    Mtu2048,
-    /// 4096 octets, code 5.
-    Mtu4096,
-    /// A code without a meaning (0, 6 to 15).
-    Unknown(u8),
-}
+/// Path MTU as its four-bit code: 1 is 256 octets, each one more twice as many, up to 5.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PathMtu(pub u8);
 
 impl PathMtu {
-    /// The MTU of a code.
-    #[must_use]
-    pub const fn from_code(code: u8) -> Self {
-        match code {
-            1 => Self::Mtu256,
-            2 => Self::Mtu512,
-            3 => Self::Mtu1024,
-            4 => Self::Mtu2048,
-            5 => Self::Mtu4096,
-            other => Self::Unknown(other),
-        }
-    }
-
-    /// The code on the wire.
-    #[must_use]
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Mtu256 => 1,
-            Self::Mtu512 => 2,
-            Self::Mtu1024 => 3,
-            Self::Mtu2048 => 4,
-            Self::Mtu4096 => 5,
-            Self::Unknown(code) => code,
-        }
-    }
-
     /// Octets of payload a packet may have.
     #[must_use]
     pub const fn octets(self) -> Option<u16> {
-        match self.code() {
+        match self.0 {
             code @ 1..=5 => Some(128 << code),
             _ => None,
         }
@@ -349,52 +259,9 @@ fn wrong(at: usize, field: &'static str, value: u8, expected: &'static str) -> E
     Error::value(Layer::RdmaCm, at, field, value.into(), expected)
 }
 
-/// The consumer's private data of a message: always as long as the message has room for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PrivateData<const N: usize>([u8; N]);
-
-impl<const N: usize> PrivateData<N> {
-    /// `data`, filled up with zeros; `None` where it is longer than the message has room for.
-    #[must_use]
-    pub fn new(data: &[u8]) -> Option<Self> {
-        let mut octets = [0; N];
-        octets.get_mut(..data.len())?.copy_from_slice(data);
-        Some(Self(octets))
-    }
-}
-
-impl<const N: usize> Default for PrivateData<N> {
-    fn default() -> Self {
-        Self([0; N])
-    }
-}
-
-impl<const N: usize> From<[u8; N]> for PrivateData<N> {
-    fn from(octets: [u8; N]) -> Self {
-        Self(octets)
-    }
-}
-
-impl<const N: usize> Deref for PrivateData<N> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl<const N: usize> fmt::Debug for PrivateData<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for octet in self.iter() {
-            write!(f, "{octet:02x}")?;
-        }
-        Ok(())
-    }
-}
-
 bits! {
     ServiceId: |bits| Self(bits as u64), |id: Self| id.0.into();
-    PathMtu: |bits| Self::from_code(bits as u8), |mtu: Self| mtu.code().into();
+    PathMtu: |bits| Self(bits as u8), |mtu: Self| mtu.0.into();
     Transport: |bits| match bits {
         0 => Self::Rc,
         1 => Self::Uc,
@@ -403,14 +270,15 @@ bits! {
     }, |transport: Self| transport as u128;
 }
 
-impl<const N: usize> Value for PrivateData<N> {
+/// Private data, and what else is octets and no number.
+impl<const N: usize> Value for [u8; N] {
     fn read(data: &[u8], places: &[Place]) -> Self {
         let mut rest = places.iter().flat_map(|(at, ..)| data.iter().skip(*at));
-        Self(core::array::from_fn(|_| rest.next().copied().unwrap_or(0)))
+        core::array::from_fn(|_| rest.next().copied().unwrap_or(0))
     }
 
     fn write(&self, data: &mut [u8], places: &[Place]) {
-        places.iter().for_each(|(at, ..)| put(data, *at, &self.0));
+        places.iter().for_each(|(at, ..)| put(data, *at, self));
     }
 
     fn check(&self, _: &'static str, _: &[Place]) -> Result<()> {
@@ -439,7 +307,7 @@ fn start(places: &[Place]) -> usize {
 
 /// A message: its view, and its values.
 macro_rules! message {
-    ($(#[$about:meta])* $view:ident, $(#[$derive:meta])* $repr:ident {
+    ($(#[$about:meta])* $view:ident, $repr:ident {
         $($(#[$doc:meta])* $field:ident: $type:ty = $name:literal, $places:expr;)+
     } private data of $len:ident at $private:expr) => {
         $(#[$about])*
@@ -473,12 +341,11 @@ macro_rules! message {
         described! {
             $view by data,
             #[doc = concat!("Values of a ", stringify!($view), ".")]
-            $(#[$derive])*
             $repr {
                 $($(#[$doc])* $field: $type = $name, $places;)+
             } and {
                 /// The consumer's private data.
-                private_data: PrivateData<$len> = "Private Data", [($private, 0, 0)];
+                private_data: [u8; $len] = "Private Data", [($private, 0, 0)];
             }
         }
     };
@@ -544,7 +411,6 @@ message! {
 message! {
     /// View of a ConnectReply (section 12.6.8).
     ConnectReply,
-    #[derive(Default)]
     ConnectReplyRepr {
         /// The sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
@@ -583,7 +449,6 @@ message! {
 message! {
     /// View of a ConnectReject (section 12.6.7): of a request, of a reply, or of either in good time.
     ConnectReject,
-    #[derive(Default)]
     ConnectRejectRepr {
         /// The sender's communication ID; 0 where it refuses a request that it gave none.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
@@ -596,14 +461,13 @@ message! {
         /// Octets of `information` that count (7 bits).
         information_len: u8 = "Reject Info Length", [(9, 0, 7)];
         /// Additional information, by the reason.
-        information: PrivateData<REJ_INFORMATION_LEN> = "Information", [(field::rej::INFORMATION, 0, 0)];
+        information: [u8; REJ_INFORMATION_LEN] = "Information", [(field::rej::INFORMATION, 0, 0)];
     } private data of REJ_PRIVATE_LEN at field::rej::PRIVATE
 }
 
 message! {
     /// View of a ReadyToUse (section 12.6.9).
     ReadyToUse,
-    #[derive(Default)]
     ReadyToUseRepr {
         /// The sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
@@ -615,7 +479,6 @@ message! {
 message! {
     /// View of a DisconnectRequest (section 12.6.10).
     DisconnectRequest,
-    #[derive(Default)]
     DisconnectRequestRepr {
         /// The sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
@@ -629,7 +492,6 @@ message! {
 message! {
     /// View of a DisconnectReply (section 12.6.11).
     DisconnectReply,
-    #[derive(Default)]
     DisconnectReplyRepr {
         /// The sender's communication ID.
         local_comm_id: u32 = "Local Communication ID", [(0, 0, 32)];
@@ -639,7 +501,35 @@ message! {
 }
 
 macro_rules! messages {
-    ($($(#[$about:meta])* $name:ident $repr:ident,)+) => {
+    ($($(#[$about:meta])* $name:ident $repr:ident = $id:literal,)+) => {
+        /// Which message a communication management MAD is (section 12.6, attribute IDs of section 16.7.2).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$about])* $name,)+
+            /// Any other attribute.
+            Other(u16),
+        }
+
+        impl Kind {
+            /// The message with that attribute ID.
+            #[must_use]
+            pub const fn from_attribute(id: u16) -> Self {
+                match id {
+                    $($id => Self::$name,)+
+                    other => Self::Other(other),
+                }
+            }
+
+            /// The message's attribute ID.
+            #[must_use]
+            pub const fn attribute(self) -> u16 {
+                match self {
+                    $(Self::$name => $id,)+
+                    Self::Other(id) => id,
+                }
+            }
+        }
+
         /// One communication management message, of whichever kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Cm<'a> {
@@ -652,7 +542,7 @@ macro_rules! messages {
             fn of(mad: Mad<'a>) -> Result<Self> {
                 match Kind::from_attribute(mad.attribute_id()) {
                     $(Kind::$name => $name::new(mad).map(Self::$name),)+
-                    Kind::MessageReceiptAcknowledgement | Kind::Other(_) => Ok(Self::Other(mad)),
+                    Kind::Other(_) => Ok(Self::Other(mad)),
                 }
             }
 
@@ -686,7 +576,7 @@ macro_rules! messages {
             /// The values of a message that is one of the six.
             fn read(view: &Cm<'_>) -> Option<Self> {
                 Some(match view {
-                    $(Cm::$name(view) => Self::$name($repr::read_from(view.mad.data())),)+
+                    $(Cm::$name(view) => Self::$name($repr::parse(view)),)+
                     Cm::Other(_) => return None,
                 })
             }
@@ -714,18 +604,18 @@ macro_rules! messages {
 }
 
 messages! {
-    /// REQ.
-    ConnectRequest ConnectRequestRepr,
-    /// REP.
-    ConnectReply ConnectReplyRepr,
-    /// REJ.
-    ConnectReject ConnectRejectRepr,
-    /// RTU.
-    ReadyToUse ReadyToUseRepr,
-    /// DREQ.
-    DisconnectRequest DisconnectRequestRepr,
-    /// DREP.
-    DisconnectReply DisconnectReplyRepr,
+    /// REQ: the active side asks for a connection.
+    ConnectRequest ConnectRequestRepr = 0x10,
+    /// REJ: no.
+    ConnectReject ConnectRejectRepr = 0x12,
+    /// REP: the passive side agrees.
+    ConnectReply ConnectReplyRepr = 0x13,
+    /// RTU: the active side is ready.
+    ReadyToUse ReadyToUseRepr = 0x14,
+    /// DREQ: one side takes the connection down.
+    DisconnectRequest DisconnectRequestRepr = 0x15,
+    /// DREP: the other agrees.
+    DisconnectReply DisconnectReplyRepr = 0x16,
 }
 
 impl<'a> Cm<'a> {
@@ -844,21 +734,6 @@ values! {
 }
 
 impl Path {
-    /// All zeros: how a ConnectRequest says that there is no alternate path.
-    pub const NONE: Self = Self {
-        local_lid: 0,
-        remote_lid: 0,
-        local_gid: Ipv6Addr::UNSPECIFIED,
-        remote_gid: Ipv6Addr::UNSPECIFIED,
-        flow_label: 0,
-        packet_rate: 0,
-        traffic_class: 0,
-        hop_limit: 0,
-        sl: 0,
-        subnet_local: false,
-        local_ack_timeout: 0,
-    };
-
     /// A RoCEv2 path between two addresses, with the permissive LIDs and hop limit that Linux sends.
     #[must_use]
     pub fn roce(local: IpAddr, remote: IpAddr) -> Self {
@@ -868,7 +743,7 @@ impl Path {
             local_gid: gid_from_ip(local),
             remote_gid: gid_from_ip(remote),
             hop_limit: 64,
-            ..Self::NONE
+            ..Self::default()
         }
     }
 }
@@ -917,38 +792,34 @@ impl IpCm {
         })
     }
 
-    /// Writes the header to the beginning of `out` and returns its length of 36 octets.
+    /// Its octets.
     ///
     /// # Errors
-    /// `out` is too small, a version exceeds 4 bits, or the addresses are of two families.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
+    /// Addresses of two families, or a version of more than 4 bits.
+    pub fn to_bytes(self) -> Result<[u8; IP_CM_LEN]> {
         use field::ip_cm::{
             DESTINATION, IP_VERSION, IPV4_IN_ADDRESS, SOURCE, SOURCE_PORT, VERSION,
-        };
-        let have = out.len();
-        let Some(out) = out.get_mut(..IP_CM_LEN) else {
-            return Err(Error::buffer(Layer::RdmaCm, IP_CM_LEN, have));
         };
         let family = if self.source.is_ipv4() { 4 } else { 6 };
         if self.source.is_ipv4() != self.destination.is_ipv4() {
             let (name, other) = ("Destination IP's version", 10 - family);
             return Err(wrong(DESTINATION, name, other, "that of the source IP"));
         }
-        out.fill(0);
+        let mut out = [0; IP_CM_LEN];
         let (major, minor) = ([(VERSION, 0, 4)], [(VERSION, 4, 4)]);
         self.major.check("Major Version", &major)?;
         self.minor.check("Minor Version", &minor)?;
-        self.major.write(out, &major);
-        self.minor.write(out, &minor);
-        put(out, IP_VERSION, &[family << 4]);
-        put(out, SOURCE_PORT, &self.source_port.to_be_bytes());
+        self.major.write(&mut out, &major);
+        self.minor.write(&mut out, &minor);
+        put(&mut out, IP_VERSION, &[family << 4]);
+        put(&mut out, SOURCE_PORT, &self.source_port.to_be_bytes());
         for (at, address) in [(SOURCE, self.source), (DESTINATION, self.destination)] {
             match address {
-                IpAddr::V4(v4) => put(out, at + IPV4_IN_ADDRESS, &v4.octets()),
-                IpAddr::V6(v6) => put(out, at, &v6.octets()),
+                IpAddr::V4(v4) => put(&mut out, at + IPV4_IN_ADDRESS, &v4.octets()),
+                IpAddr::V6(v6) => put(&mut out, at, &v6.octets()),
             }
         }
-        Ok(IP_CM_LEN)
+        Ok(out)
     }
 }
 
@@ -970,20 +841,20 @@ impl ConnectRequestRepr {
             local_cm_response_timeout: 20,
             retry_count: 7,
             partition_key: 0xFFFF,
-            path_mtu: PathMtu::Mtu1024,
+            path_mtu: PathMtu(3),
             rnr_retry_count: 7,
             max_cm_retries: 15,
             primary: Path::roce(source, destination),
-            ..Self::read_from(&[0; MAD_DATA_LEN])
+            ..Self::default()
         };
-        IpCm {
+        let ip_cm = IpCm {
             major: 0,
             minor: 0,
             source_port,
             source,
             destination,
-        }
-        .emit(&mut request.private_data.0)?;
+        };
+        put(&mut request.private_data, 0, &ip_cm.to_bytes()?);
         Ok(request)
     }
 }
@@ -1013,45 +884,23 @@ impl CmRepr {
         }
     }
 
-    /// Reads a whole MAD of 256 octets.
-    ///
-    /// # Errors
-    /// As [`Cm::new_checked`], and where the message is none of the six.
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let view = Cm::new_checked(bytes)?;
+    /// The values of a message that is one of the six.
+    #[must_use]
+    pub fn parse(view: &Cm<'_>) -> Option<Self> {
         let mad = view.mad();
-        let Some(message) = MessageRepr::read(&view) else {
-            let (method, id) = (mad.method(), mad.attribute_id().into());
-            if method != METHOD_SEND {
-                return Err(wrong(3, "Method", method, "3 (Send)"));
-            }
-            let expected = "0x10 or 0x12 to 0x16";
-            return Err(Error::value(
-                Layer::RdmaCm,
-                16,
-                "Attribute ID",
-                id,
-                expected,
-            ));
-        };
-        Ok(Self {
+        Some(Self {
             transaction_id: mad.transaction_id(),
             attribute_modifier: mad.attribute_modifier(),
-            message,
+            message: MessageRepr::read(view)?,
         })
     }
 
-    /// Writes the whole MAD to the beginning of `out` and returns its 256 octets. It is the payload of a UD SEND-ONLY
-    /// to [`Qp::GSI`](crate::Qp::GSI) with [`GSI_Q_KEY`](crate::mad::GSI_Q_KEY).
+    /// The octets of the MAD.
     ///
     /// # Errors
-    /// `out` is too small, or a value exceeds its field (then of `out` only the MAD header is written).
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let have = out.len();
-        let Some(out) = out.get_mut(..MAD_LEN) else {
-            return Err(Error::buffer(Layer::Mad, MAD_LEN, have));
-        };
-        MadRepr {
+    /// A value that is wider than its field.
+    pub fn to_bytes(&self) -> Result<[u8; MAD_LEN]> {
+        let header = MadRepr {
             base_version: BASE_VERSION,
             class: CLASS_COMMUNICATION,
             class_version: CM_CLASS_VERSION,
@@ -1061,11 +910,11 @@ impl CmRepr {
             transaction_id: self.transaction_id,
             attribute_id: self.message.kind().attribute(),
             attribute_modifier: self.attribute_modifier,
-        }
-        .emit(out)?;
-        let data = out.get_mut(MAD_HEADER_LEN..).unwrap_or_default();
-        data.fill(0);
+        };
+        let mut out = [0; MAD_LEN];
+        let (head, data) = out.split_at_mut(MAD_HEADER_LEN);
+        head.copy_from_slice(&header.to_bytes());
         self.message.write(data).map_err(|e| e.at(MAD_HEADER_LEN))?;
-        Ok(MAD_LEN)
+        Ok(out)
     }
 }

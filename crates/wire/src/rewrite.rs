@@ -71,8 +71,6 @@ pub struct Outcome {
     pub link: LinkType,
     /// The ICRC of the innermost packet.
     pub icrc: IcrcWas,
-    /// There are rules about MAC addresses or VLAN tags, and no Ethernet header for them.
-    pub link_rules_skipped: bool,
 }
 
 impl Outcome {
@@ -113,7 +111,6 @@ impl Rules {
             wire_len: frame.wire_len() - head.before + head.after,
             link: head.link,
             icrc,
-            link_rules_skipped: head.skipped,
         })
     }
 }

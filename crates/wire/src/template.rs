@@ -170,17 +170,8 @@ impl Template {
         Edit::new(&self.layout, &mut self.bytes).set(change)
     }
 
-    /// Makes `change` in `out`, which begins with a frame of this template: one that [`copy_into`](Self::copy_into)
-    /// wrote, whatever was stamped into it since.
-    ///
-    /// # Errors
-    /// As for [`set`](Self::set), or `out` is shorter than the frame.
-    #[inline(always)]
-    pub fn stamp(&self, out: &mut [u8], change: Change) -> Result<(), TemplateError> {
-        self.edit(out)?.set(change)
-    }
-
-    /// As [`stamp`](Self::stamp), for several changes of one frame: its ICRC is read and written once.
+    /// For changes in `out`, which begins with a frame of this template, whatever was changed in it since: its ICRC is read
+    /// and written once.
     ///
     /// # Errors
     /// `out` is shorter than the frame.
@@ -191,19 +182,6 @@ impl Template {
             .get_mut(..need)
             .ok_or(TemplateError::Buffer { need, have })?;
         Ok(Edit::new(&self.layout, frame))
-    }
-
-    /// Copies the whole frame to the start of `out`; returns its length.
-    ///
-    /// # Errors
-    /// `out` is shorter than the frame.
-    #[inline]
-    pub fn copy_into(&self, out: &mut [u8]) -> Result<usize, TemplateError> {
-        let (need, have) = (self.bytes.len(), out.len());
-        out.get_mut(..need)
-            .ok_or(TemplateError::Buffer { need, have })?
-            .copy_from_slice(&self.bytes);
-        Ok(need)
     }
 }
 
@@ -435,18 +413,12 @@ mod tests {
         let t = template(v4.clone(), &[Field::Psn]).unwrap();
         let (need, have) = (v4.len(), v4.len() - 1);
         let mut short = vec![0xEE; have];
-        assert_eq!(
-            t.copy_into(&mut short),
-            Err(TemplateError::Buffer { need, have })
-        );
-        assert_eq!(
-            t.stamp(&mut short, Change::Psn(2)),
-            Err(TemplateError::Buffer { need, have })
-        );
+        let error = t.edit(&mut short).unwrap_err();
+        assert_eq!(error, TemplateError::Buffer { need, have });
         assert_eq!(short, [0xEE; 75]);
         let mut long = vec![0xEE; need + 3];
-        assert_eq!(t.copy_into(&mut long), Ok(need));
-        t.stamp(&mut long, Change::Psn(1)).unwrap();
+        long[..need].copy_from_slice(t.bytes());
+        t.edit(&mut long).unwrap().set(Change::Psn(1)).unwrap();
         assert_eq!(long[..need], v4);
         assert_eq!(long[need..], [0xEE; 3]);
     }

@@ -11,18 +11,17 @@
 //! ```
 //!
 //! ```
-//! use fcn_wire::wan_fcn::{WAN_FCN_LEN, WanFcn, WanFcnRepr};
+//! use fcn_wire::wan_fcn::{WanFcn, WanFcnRepr};
 //!
 //! let message = WanFcnRepr { flow_label: 0xABCDE, level: 5, reserved: 0 };
-//! let mut bytes = [0; WAN_FCN_LEN];
-//! message.emit(&mut bytes)?;
+//! let bytes = message.to_bytes();
 //! assert_eq!(bytes, [0xAB, 0xCD, 0xEA, 0x00]);
 //! assert_eq!(WanFcnRepr::parse(&WanFcn::new_checked(&bytes)?), message);
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Value, Values, described, values};
+use crate::fields::{Values, described, values};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 
@@ -73,7 +72,7 @@ impl<'a> WanFcn<'a> {
 described! {
     WanFcn by octets,
     /// The values of the message.
-    WanFcnRepr {
+    WanFcnRepr [WAN_FCN_LEN] {
         /// Flow label of the outer IPv6 header of the packet that met congestion; 20 bits.
         flow_label: u32 = "Flow Label", [(0, 0, 20)];
         /// Congestion level, 3 bits: 1 lowest to 7 highest, 0 not used.
@@ -83,34 +82,6 @@ described! {
     } and {}
 }
 
-impl WanFcnRepr {
-    /// The values of `message`.
-    #[must_use]
-    pub fn parse(message: &WanFcn<'_>) -> Self {
-        Self::read_from(message.0)
-    }
-
-    /// Octets written by [`emit`](Self::emit).
-    #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        WAN_FCN_LEN
-    }
-
-    /// Writes the message; values wider than their field are cut to it.
-    ///
-    /// # Errors
-    /// `out` is shorter than 4 octets.
-    pub fn emit(&self, out: &mut [u8]) -> Result<()> {
-        let have = out.len();
-        let Some(out) = out.first_chunk_mut::<WAN_FCN_LEN>() else {
-            return Err(Error::buffer(Layer::WanFcn, WAN_FCN_LEN, have));
-        };
-        *out = [0; WAN_FCN_LEN];
-        self.write_to(out);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,15 +89,12 @@ mod tests {
 
     #[test]
     fn fields_lie_where_the_figure_draws_them() {
-        let mut out = [0; 4];
-        WanFcnRepr {
+        let message = WanFcnRepr {
             flow_label: 0xABCDE,
             level: 5,
             reserved: 0,
-        }
-        .emit(&mut out)
-        .unwrap();
-        assert_eq!(out, [0xAB, 0xCD, 0xEA, 0x00]);
+        };
+        assert_eq!(message.to_bytes(), [0xAB, 0xCD, 0xEA, 0x00]);
     }
 
     #[test]
@@ -146,10 +114,7 @@ mod tests {
         #[test]
         fn parse_and_emit_are_inverse(bytes: [u8; 4]) {
             let repr = WanFcnRepr::parse(&WanFcn::new_checked(&bytes).unwrap());
-            let mut out = [0; 4];
-            repr.emit(&mut out).unwrap();
-            prop_assert_eq!(out, bytes);
-            prop_assert_eq!(WanFcnRepr::parse(&WanFcn::new_checked(&out).unwrap()), repr);
+            prop_assert_eq!(repr.to_bytes(), bytes);
         }
     }
 }

@@ -69,7 +69,7 @@ fn check(path: &Path) -> Counts {
         match verify(bytes, udp) {
             Verdict::Good(None) => counts.plain += 1,
             Verdict::Good(Some(reading)) => {
-                *counts.by_reading.entry(reading.name()).or_default() += 1;
+                *counts.by_reading.entry(reading.id()).or_default() += 1;
             }
             other => panic!("{} packet {number}: {other:?}", path.display()),
         }
@@ -99,7 +99,7 @@ fn every_captured_icrc_is_good() {
         inserted,
         Counts {
             plain: 0,
-            by_reading: BTreeMap::from([(Reading::Rewritten.name(), 16)]),
+            by_reading: BTreeMap::from([(Reading::Rewritten.id(), 16)]),
         }
     );
 }

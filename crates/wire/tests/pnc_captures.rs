@@ -55,7 +55,7 @@ fn prefixes(name: &str) -> Option<Vec<(usize, String, String, bool)>> {
             continue;
         };
         messages += 1;
-        let walked = walk(protocol, bytes, false, &Profile::DEFAULT)
+        let walked = walk(protocol, bytes, bytes.len(), &Profile::DEFAULT)
             .unwrap_or_else(|e| panic!("{name} frame {}: {e}", i + 1));
         let Some(mut walked) = walked else { continue };
         let mut findings = Findings::new();

@@ -23,30 +23,15 @@ fn prefix(text: &str) -> Prefix {
 fn read(protocol: Protocol, bytes: &[u8]) -> (Vec<Advertisement<'_>>, Findings) {
     let mut findings = Findings::new();
     let mut ads = Vec::new();
-    let mut w = walk(protocol, bytes, false, &PROFILE).unwrap().unwrap();
+    let mut w = walk(protocol, bytes, bytes.len(), &PROFILE)
+        .unwrap()
+        .unwrap();
     let plain: Vec<_> = w.clone().collect();
     while let Some(ad) = w.next_checked(&mut findings) {
         ads.push(ad);
     }
     assert_eq!(plain, ads, "with and without findings the same is read");
     (ads, findings)
-}
-
-fn emit(len: usize, f: impl Fn(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
-    let mut out = vec![0xEE; len];
-    assert_eq!(f(&mut out), Ok(len));
-    if len > 0 {
-        let mut small = vec![0; len - 1];
-        assert!(f(&mut small).is_err(), "a buffer too small by one");
-    }
-    let mut roomy = vec![0xEE; len + 3];
-    assert_eq!(f(&mut roomy), Ok(len));
-    assert_eq!(
-        (&roomy[..len], &roomy[len..]),
-        (&out[..], &[0xEE; 3][..]),
-        "no octet behind the message is touched"
-    );
-    out
 }
 
 fn lsp(prefixes: &[ReachRepr<'_>]) -> Vec<u8> {
@@ -59,7 +44,7 @@ fn lsp(prefixes: &[ReachRepr<'_>]) -> Vec<u8> {
         hostname: "proxy7",
         prefixes,
     };
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+    repr.to_bytes().unwrap()
 }
 
 fn reach<'a>(kind: ReachKind, text: &str, flags: Option<&'a [u8]>) -> ReachRepr<'a> {
@@ -96,7 +81,7 @@ fn lsu2(lsas: &[ospf2::LsaRepr<'_>]) -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas,
     };
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(out))
+    repr.to_bytes().unwrap()
 }
 
 fn sample_lsu2() -> Vec<u8> {
@@ -136,7 +121,7 @@ fn lsu3(instance: u8, lsas: &[ospf3::LsaRepr<'_>]) -> Vec<u8> {
         "fe80::7".parse().unwrap(),
         Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5),
     );
-    emit(repr.buffer_len().unwrap(), |out| repr.emit(from, to, out))
+    repr.to_bytes(from, to).unwrap()
 }
 
 fn sample_lsu3() -> Vec<u8> {
@@ -278,7 +263,7 @@ fn an_lsp_gives_every_prefix_of_every_tlv_with_its_flags() {
         );
         assert_eq!(ad.pnc, bytes[at] & isis::FLAG_PNC != 0);
     }
-    let l = isis::Lsp::new_checked(&bytes).unwrap();
+    let l = isis::Lsp::new_checked(&bytes, bytes.len()).unwrap();
     assert_eq!(
         (l.level(), l.lifetime(), &bytes[20..24]),
         (Level::L2, 1199, &[0, 0, 0, 3][..])
@@ -402,7 +387,11 @@ fn ospf3_instances_from_64_on_carry_ipv4() {
         instance: 0,
         lsas: &lsa,
     };
-    assert!(wrong.buffer_len().is_err());
+    assert!(
+        wrong
+            .to_bytes(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+            .is_err()
+    );
 }
 
 #[test]
@@ -485,16 +474,26 @@ fn headers_that_are_not_ours_are_refused_with_their_offset() {
     for (at, value) in [(0, 0x82), (1, 26), (3, 5), (4, 24), (8, 0xFF)] {
         let mut bytes = good.clone();
         bytes[at] = value;
-        let e = isis::Lsp::new_checked(&bytes).unwrap_err();
+        let e = isis::Lsp::new_checked(&bytes, bytes.len()).unwrap_err();
         assert_eq!((e.layer, e.offset), (fcn_wire::Layer::IsIs, at), "{e}");
     }
     for (at, value) in [(0, 9), (1, 1), (2, 0xFF)] {
         let mut bytes = sample_lsu2();
         bytes[at] = value;
-        assert_eq!(ospf2::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
+        assert_eq!(
+            ospf2::LsUpdate::new_checked(&bytes, bytes.len())
+                .unwrap_err()
+                .offset,
+            at
+        );
         let mut bytes = sample_lsu3();
         bytes[at] = value;
-        assert_eq!(ospf3::LsUpdate::new_checked(&bytes).unwrap_err().offset, at);
+        assert_eq!(
+            ospf3::LsUpdate::new_checked(&bytes, bytes.len())
+                .unwrap_err()
+                .offset,
+            at
+        );
     }
 }
 
@@ -664,7 +663,7 @@ fn a_link_local_next_hop_alone_takes_the_bgp_identifier() {
             ..bgp::Session::default()
         };
         let walk = || {
-            walk(Protocol::Bgp, &bytes, false, &PROFILE)
+            walk(Protocol::Bgp, &bytes, bytes.len(), &PROFILE)
                 .unwrap()
                 .unwrap()
         };
@@ -942,7 +941,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
         let (all, _) = read(protocol, &bytes);
         for len in 0..bytes.len() {
             let part = &bytes[..len];
-            let strict = walk(protocol, part, false, &PROFILE);
+            let strict = walk(protocol, part, len, &PROFILE);
             if protocol != Protocol::Bgp
                 && let Ok(Some(_)) = strict
             {
@@ -952,7 +951,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
                 assert_eq!(e.layer, protocol.layer());
                 assert!(e.offset <= len, "{e}");
             }
-            let Ok(Some(mut lax)) = walk(protocol, part, true, &PROFILE) else {
+            let Ok(Some(mut lax)) = walk(protocol, part, usize::MAX, &PROFILE) else {
                 continue;
             };
             let mut findings = Findings::new();
@@ -968,7 +967,7 @@ fn a_truncated_message_is_an_error_or_read_as_far_as_it_goes() {
                 "{protocol} cut to {len}: a cut is no rule broken: {findings:?}"
             );
         }
-        let lax: Vec<_> = walk(protocol, &bytes, true, &PROFILE)
+        let lax: Vec<_> = walk(protocol, &bytes, usize::MAX, &PROFILE)
             .unwrap()
             .unwrap()
             .collect();
@@ -981,7 +980,8 @@ fn survives(protocol: Protocol, bytes: &[u8]) -> (usize, bool) {
     let mut complained = false;
     let mut count = 0;
     for cut in [true, false] {
-        match walk(protocol, bytes, cut, &PROFILE) {
+        let wire_len = if cut { usize::MAX } else { bytes.len() };
+        match walk(protocol, bytes, wire_len, &PROFILE) {
             Err(e) => {
                 assert!(e.offset <= bytes.len(), "{e}");
                 complained |= !cut;
@@ -1127,7 +1127,7 @@ fn flags_stand_as_the_rfcs_draw_them() {
         hostname: "",
         prefixes: &wide,
     };
-    assert!(lsp.emit(&mut [0; 500]).is_err());
+    assert!(lsp.to_bytes().is_err());
     for (flags, want) in [
         (&[0x20, 0, 0, 0][..], [0, 11, 0, 4, 0x20, 0, 0, 0]),
         (&[0x20], [0, 11, 0, 1, 0x20, 0, 0, 0]),
@@ -1149,7 +1149,7 @@ fn flags_stand_as_the_rfcs_draw_them() {
         characteristics: &ONE_PNC[1..],
     };
     let want = [0xC0, 39, 12, 0, 1, 1, 4, 192, 0, 2, 7, 0xFF, 0, 0, 0];
-    assert_eq!(emit(nhc.buffer_len().unwrap(), |out| nhc.emit(out)), want);
+    assert_eq!(nhc.to_bytes().unwrap(), want);
 }
 
 #[test]
@@ -1168,7 +1168,7 @@ fn what_cannot_be_said_is_refused() {
         hostname: "",
         prefixes: &[],
     };
-    assert!(base.buffer_len().is_ok());
+    assert!(base.to_bytes().is_ok());
     let v4 = [reach(locator, "10.0.0.0/8", None)];
     let wide = [reach(ReachKind::Plain, "10.0.0.0/8", Some(&[0; 250]))];
     for bad in [
@@ -1185,7 +1185,7 @@ fn what_cannot_be_said_is_refused() {
             ..base
         },
     ] {
-        assert!(bad.buffer_len().is_err());
+        assert!(bad.to_bytes().is_err());
     }
     let v6 = [prefix("2001:db8::7/128")];
     assert!(bgp_update(V4.into(), &v6, None).is_err());
@@ -1273,7 +1273,7 @@ proptest! {
         let repr = LspRepr {
             level, lsp_id, sequence: 9, lifetime: 7, area: &[0x49], hostname: "h", prefixes: &prefixes,
         };
-        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        let bytes = repr.to_bytes().unwrap();
         prop_assert!(fletcher_holds(&bytes[12..]));
         let (ads, findings) = read(Protocol::IsIs, &bytes);
         prop_assert!(findings.into_iter().all(|f| matches!(f.rule, Rule::PncNotHost | Rule::PncFlagsExcess)));
@@ -1322,7 +1322,7 @@ proptest! {
             prefixes,
         }).collect();
         let repr = ospf2::LsUpdateRepr { router_id: V4, area: area.into(), lsas: &reprs };
-        let bytes = emit(repr.buffer_len().unwrap(), |out| repr.emit(out));
+        let bytes = repr.to_bytes().unwrap();
         let (ads, findings) = read(Protocol::Ospf2, &bytes);
         prop_assert!(findings.into_iter().all(|f| matches!(f.rule, Rule::PncNotHost | Rule::PncFlagsExcess)));
         let want: Vec<_> = reprs.iter().flat_map(|l| l.prefixes.iter().map(move |p| (l, p))).collect();

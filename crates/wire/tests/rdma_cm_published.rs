@@ -7,8 +7,8 @@ mod icrc_support;
 
 use fcn_wire::Qp;
 use fcn_wire::icrc::{Policy, Verdict, fill, verify};
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
-use fcn_wire::rdma_cm::{CmRepr, ConnectRequestRepr, DisconnectRequestRepr, ReadyToUseRepr};
+use fcn_wire::mad::GSI_Q_KEY;
+use fcn_wire::rdma_cm::{Cm, CmRepr, ConnectRequestRepr, DisconnectRequestRepr, ReadyToUseRepr};
 use icrc_support::V4;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -55,9 +55,8 @@ fn icrc(headers: &Headers, cm: &CmRepr) -> [u8; 4] {
     bth[10..].copy_from_slice(&headers.psn.to_be_bytes());
     let mut payload = GSI_Q_KEY.to_be_bytes().to_vec();
     payload.extend(Qp::GSI.get().to_be_bytes());
-    let mut mad = [0xEE; MAD_LEN];
-    assert_eq!(cm.emit(&mut mad).unwrap(), MAD_LEN);
-    assert_eq!(CmRepr::parse(&mad).unwrap(), *cm);
+    let mad = cm.to_bytes().unwrap();
+    assert_eq!(CmRepr::parse(&Cm::new_checked(&mad).unwrap()), Some(*cm));
     payload.extend(mad);
     let mut packet = ip.packet(headers.source_port, bth, &payload);
     assert!(fill(&mut packet.bytes, packet.udp, Policy::default()));

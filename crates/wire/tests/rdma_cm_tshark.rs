@@ -7,10 +7,10 @@ mod icrc_support;
 
 use fcn_wire::Qp;
 use fcn_wire::icrc::{Policy, fill};
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
-    MessageRepr, Path, PathMtu, PrivateData, ReadyToUseRepr, ServiceId, Transport, gid_to_ip,
+    MessageRepr, Path, PathMtu, ReadyToUseRepr, ServiceId, Transport, gid_to_ip,
 };
 use icrc_support::{V4, V6};
 use std::net::{IpAddr, Ipv6Addr};
@@ -36,8 +36,8 @@ fn octets(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn private<const N: usize>(first: u8) -> PrivateData<N> {
-    PrivateData::from(core::array::from_fn(|i| first.wrapping_add(i as u8)))
+fn private<const N: usize>(first: u8) -> [u8; N] {
+    core::array::from_fn(|i| first.wrapping_add(i as u8))
 }
 
 fn path(first: u8, local: IpAddr, remote: IpAddr) -> Path {
@@ -73,7 +73,7 @@ fn request(local: IpAddr, remote: IpAddr) -> (MessageRepr, Shown) {
         local_cm_response_timeout: 0x0A,
         retry_count: 5,
         partition_key: 0xA1A2,
-        path_mtu: PathMtu::Mtu4096,
+        path_mtu: PathMtu(5),
         rdc_exists: true,
         rnr_retry_count: 6,
         max_cm_retries: 9,
@@ -83,9 +83,7 @@ fn request(local: IpAddr, remote: IpAddr) -> (MessageRepr, Shown) {
         alternate: path(0xC0, remote, local),
         ..ConnectRequestRepr::roce((local, 0xD1D2), (remote, 0xE1E2)).unwrap()
     };
-    let mut private_data = request.private_data.to_vec();
-    private_data[36..].fill(0x77);
-    request.private_data = PrivateData::new(&private_data).unwrap();
+    request.private_data[36..].fill(0x77);
     let mut fields = shown(&[
         ("mad.attributeid", 0x10),
         ("cm.req", 0x1112_1314),
@@ -299,13 +297,11 @@ fn frame(message: MessageRepr) -> Vec<u8> {
     ];
     let mut payload = GSI_Q_KEY.to_be_bytes().to_vec();
     payload.extend(Qp::GSI.get().to_be_bytes());
-    let mut mad = [0; MAD_LEN];
     let cm = CmRepr {
         attribute_modifier: 0x0910_1112,
         ..CmRepr::new(TRANSACTION, message)
     };
-    cm.emit(&mut mad).unwrap();
-    payload.extend(mad);
+    payload.extend(cm.to_bytes().unwrap());
     let is_v6 = matches!(&message, MessageRepr::ConnectRequest(m) if gid_to_ip(m.primary.local_gid).is_ipv6());
     let (mut packet, ether_type) = if is_v6 {
         let ip = V6 {
@@ -407,7 +403,7 @@ fn wireshark_shows_what_was_written() {
         assert_eq!(values.len(), fields.len(), "{line}");
         for ((name, expected), value) in fields.into_iter().zip(values) {
             let expected = expected.replace(':', "");
-            assert_eq!(plain(value), expected, "{name} of {}", message.kind());
+            assert_eq!(plain(value), expected, "{name} of {:?}", message.kind());
         }
     }
 }

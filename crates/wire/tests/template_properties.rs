@@ -145,7 +145,7 @@ impl Shape {
                 0xFF_FFFE,
             )));
             for header in self.opcode.extended_headers().unwrap() {
-                parts.push(Part::Bytes(&reth[..header.len()]));
+                parts.push(Part::Bytes(&reth[..header.octets()]));
             }
             parts.push(Part::Bytes(&self.payload));
         }
@@ -306,7 +306,7 @@ proptest! {
             Template::new(bytes.clone(), LinkType::Ethernet, &Profile::DEFAULT, &fields).unwrap();
         let shared = template.clone();
         let mut out = vec![0xEE; bytes.len() + 8];
-        prop_assert_eq!(shared.copy_into(&mut out), Ok(bytes.len()));
+        out[..bytes.len()].copy_from_slice(shared.bytes());
         for (index, seed) in changes {
             let change = change(*index.get(&fields), seed, shape.v4);
             let before: Vec<_> = fields.iter().map(|f| read(&parse(template.bytes()), *f)).collect();
@@ -321,7 +321,7 @@ proptest! {
                     prop_assert_eq!(read(&frame, *field), before);
                 }
             }
-            shared.stamp(&mut out, change).unwrap();
+            shared.edit(&mut out).unwrap().set(change).unwrap();
             prop_assert_eq!(&out[..bytes.len()], template.bytes());
             prop_assert_eq!(&out[bytes.len()..], [0xEE; 8]);
         }

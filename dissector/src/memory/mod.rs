@@ -25,7 +25,7 @@ use fcn_observe::translation::Translations;
 use fcn_observe::{Bounded, Labels, Resolved, Resolver, RowKey, Verdict};
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Frame, Gist, Kind, Message, Origin, Qp, Rule, Subject};
+use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
 use flows::{Data, Flow, Flows};
 use std::net::IpAddr;
 
@@ -178,7 +178,7 @@ struct Topic {
 
 impl Topic {
     /// Counts one; returns whether its notifier is faster than `limit` a second, 0 for none.
-    fn exceeds(&mut self, at: u64, gist: &Gist, limit: u32) -> bool {
+    fn exceeds(&mut self, at: u64, gist: &Notification, limit: u32) -> bool {
         let who = (gist.notifier, gist.origin);
         let known = self.notifiers.iter().any(|(known, _)| *known == who);
         if !known && self.notifiers.len() < NOTIFIERS {
@@ -395,7 +395,7 @@ impl Memory {
     }
 
     /// Takes in a notification from that UDP port with that payload, once, in the order of the file.
-    pub fn notified(&mut self, seen: Seen, gist: &Gist, port: u16, payload: &[u8]) {
+    pub fn notified(&mut self, seen: Seen, gist: &Notification, port: u16, payload: &[u8]) {
         let moment = self.moment(&seen);
         let Moment { at, frame } = moment;
         let key = RowKey::of(gist, None);
@@ -434,12 +434,12 @@ impl Memory {
             broken,
         };
         if earlier.is_none() {
-            (self.translations).asked((at, frame), gist, flow.as_ref());
+            (self.translations).request((at, frame), gist, flow.as_ref());
         }
         let known = flow.and_then(|key| self.flows.get(&key));
         let marked = known.and_then(Flow::unanswered);
         let copy_of = notice.copy_of;
-        let said = (self.translations).said((at, frame), gist, flow.as_ref(), copy_of, marked);
+        let said = (self.translations).attribute((at, frame), gist, flow.as_ref(), copy_of, marked);
         notice.origin = said.origin;
         notice.translates = said.translates.map(|asked| Moment {
             at: asked.at,
@@ -476,7 +476,7 @@ impl Memory {
         &mut self,
         moment: Moment,
         place: Place,
-        gist: &Gist,
+        gist: &Notification,
         key: &FlowKey,
         notice: &mut Notice,
     ) {
@@ -520,7 +520,7 @@ impl Memory {
     }
 
     /// The flow that a notification of that key is about, by what is known now.
-    pub fn flow_of(&self, key: &RowKey, gist: &Gist) -> Option<FlowKey> {
+    pub fn flow_of(&self, key: &RowKey, gist: &Notification) -> Option<FlowKey> {
         if let Subject::Flow {
             tuple,
             receiver_qp: None,
@@ -535,7 +535,7 @@ impl Memory {
         )
     }
 
-    fn sender_qp(&self, gist: &Gist, flow: Option<&FlowKey>) -> Option<(Qp, Resolved)> {
+    fn sender_qp(&self, gist: &Notification, flow: Option<&FlowKey>) -> Option<(Qp, Resolved)> {
         match gist.subject {
             Subject::SenderQp(qp) => Some((qp, Resolved::Packet)),
             _ => self.resolver.sender_qp(flow?),

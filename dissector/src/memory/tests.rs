@@ -20,8 +20,8 @@ fn data(qp: u8, ce: bool) -> Vec<u8> {
 }
 
 /// What SWITCH says about the flow to `qp`.
-fn gist(kind: Kind, qp: u8) -> Gist {
-    Gist {
+fn gist(kind: Kind, qp: u8) -> Notification {
+    Notification {
         kind,
         origin: Origin::Switch,
         notifier: IpAddr::from(SWITCH),
@@ -52,7 +52,7 @@ fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
 }
 
 /// A notification without anything in it that tells it from others.
-fn notify(memory: &mut Memory, seen: Seen, gist: &Gist) {
+fn notify(memory: &mut Memory, seen: Seen, gist: &Notification) {
     memory.notified(seen, gist, 0, &[]);
 }
 
@@ -181,12 +181,12 @@ fn what_is_seen_at_several_places_counts_once() {
 #[test]
 fn who_translates_is_no_receiver_for_a_while() {
     let mut memory = memory(Settings::default());
-    let told = Gist {
+    let told = Notification {
         told: IpAddr::from(SWITCH),
         ..gist(Kind::ProxyCn, 5)
     };
     notify(&mut memory, seen(1, 0), &told);
-    let cnp = Gist {
+    let cnp = Notification {
         origin: Origin::Receiver,
         ..gist(Kind::Cnp, 5)
     };
@@ -316,11 +316,11 @@ proptest! {
             let seen = Seen { frame, at, place: Place::new(u32::from(what % 2)) };
             match what {
                 0 => notify(&mut memory, seen, &gist(Kind::FastCnp1, qp)),
-                1 => notify(&mut memory, seen, &Gist {
+                1 => notify(&mut memory, seen, &Notification {
                     subject: Subject::SenderQp(Qp::truncate(qp.into())),
                     ..gist(Kind::Cnp, qp)
                 }),
-                2 => notify(&mut memory, seen, &Gist {
+                2 => notify(&mut memory, seen, &Notification {
                     subject: Subject::FlowLabel(qp.into()),
                     sender: None,
                     ..gist(Kind::WanFcn, qp)

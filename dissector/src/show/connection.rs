@@ -4,7 +4,7 @@ use core::fmt;
 use fcn_observe::FlowKey;
 use fcn_observe::broken::Broken;
 use fcn_wire::Qp;
-use fcn_wire::notification::{Gist, Side, Subject};
+use fcn_wire::notification::{Notification, Side, Subject};
 use std::net::IpAddr;
 
 /// One end of a connection.
@@ -37,7 +37,7 @@ pub enum Record {
 #[derive(Clone, Copy, Debug)]
 pub struct Notified {
     /// What it says.
-    pub gist: Gist,
+    pub gist: Notification,
     /// The flow that it is about, where that is known.
     pub flow: Option<FlowKey>,
     /// The QP at the sender, where that is known.
@@ -46,7 +46,7 @@ pub struct Notified {
 
 impl Notified {
     /// A notification of which nothing is known but what it says.
-    pub const fn alone(gist: Gist) -> Self {
+    pub const fn alone(gist: Notification) -> Self {
         let sender_qp = match gist.subject {
             Subject::SenderQp(qp) => Some(qp),
             _ => None,
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
     use fcn_wire::notification::{Kind, Origin};
 
-    fn gist(sender: Option<&str>, subject: Subject) -> Gist {
-        Gist {
+    fn gist(sender: Option<&str>, subject: Subject) -> Notification {
+        Notification {
             kind: Kind::Cnp,
             origin: Origin::Switch,
             notifier: "203.0.113.3".parse().unwrap(),

@@ -20,7 +20,7 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     plan.add(F::TraceNamespace, at(base, 2), trace.namespace_id());
 
     let flags = u32::from(trace.flags()) << 7;
-    let lengths = (trace.node_len() as u32) << 11 | flags | trace.remaining_len() as u32;
+    let lengths = u32::from(trace.node_len()) << 11 | flags | u32::from(trace.remaining_len());
     let word = at(base + 2, 2);
     plan.add(F::TraceNodeLen, word, lengths);
     plan.open_word(F::TraceFlags, word, lengths);

@@ -139,12 +139,12 @@ impl core::fmt::Display for Slower<'_> {
 mod tests {
     use super::*;
     use fcn_wire::Qp;
-    use fcn_wire::notification::{Gist, Kind};
+    use fcn_wire::notification::{Kind, Notification};
     use std::collections::BTreeMap;
     use std::net::Ipv6Addr;
 
-    fn gist(kind: Kind, notifier: u128, subject: Subject) -> Gist {
-        Gist {
+    fn gist(kind: Kind, notifier: u128, subject: Subject) -> Notification {
+        Notification {
             kind,
             origin: match subject {
                 Subject::SenderQp(_) => Origin::Receiver,
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn texts(known: &mut Listed, gist: &Gist) -> Vec<String> {
+    fn texts(known: &mut Listed, gist: &Notification) -> Vec<String> {
         known
             .lines(&Record::Notification(Notified::alone(*gist)))
             .iter()

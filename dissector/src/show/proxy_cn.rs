@@ -114,7 +114,7 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
         || claim(ports, payload, place, profile),
         |datagram| datagram.claim(profile),
     );
-    let notification = frame.as_ref().and_then(|frame| Notification::read(frame));
+    let notification = frame.as_ref().and_then(|frame| Notification::of(frame));
     let info = match notification {
         Some(notification) => ColumnText::new(format_args!("{notification}")),
         None if claim != Claim::Ours && place.is_whole() => malformed(

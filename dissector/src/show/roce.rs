@@ -217,7 +217,7 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
         Verdict::Good(reading) => {
             plan.push(Op::Icrc(here.start, carried, true));
             if let Some(reading) = reading {
-                plan.text(F::RoceIcrcMatches, here, format_args!("{}", reading.name()));
+                plan.text(F::RoceIcrcMatches, here, format_args!("{reading}"));
                 plan.append(format_args!(" ({})", reading.describe()));
             }
         }
@@ -301,7 +301,7 @@ fn line<'a>(
     bth: Option<Bth<'a>>,
 ) -> Option<Line<'a>> {
     let bth = bth?;
-    let notification = frame.and_then(|frame| Notification::read(frame));
+    let notification = frame.and_then(|frame| Notification::of(frame));
     let (fast, option) = match (&notification, frame) {
         (Some(notification), _) => (notification.kind != Kind::Cnp, None),
         (None, Some(frame)) => match frame.message() {

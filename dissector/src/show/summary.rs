@@ -4,14 +4,14 @@ use super::{Notified, PayloadAt, Scene};
 use crate::names::{F, P};
 use crate::plan::{At, Mark, Plan};
 use fcn_wire::frame::{Frame, LinkType};
-use fcn_wire::notification::{Gist, Subject};
+use fcn_wire::notification::{Notification, Subject};
 use std::net::IpAddr;
 
 /// What the notification at `place` says; `None` where there is none that can be read. `options` is the options header with a
 /// Fast CNP option that came with it, wherever that lies.
-pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Gist> {
+pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Notification> {
     match scene.frame_of_payload(place) {
-        Some((_, frame)) => Gist::of(&frame),
+        Some((_, frame)) => Notification::of(&frame),
         None => reassembled(scene, place, options.unwrap_or_default()),
     }
 }
@@ -25,7 +25,7 @@ const ENOUGH: usize = 512;
 const LONGEST_OPTIONS: usize = 2048;
 
 /// Reads a message whose IP header stayed with its first fragment: puts one in front of it that says the same.
-fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<Gist> {
+fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<Notification> {
     let datagram = scene.slice(
         place.start.checked_sub(UDP_HEADER_LEN)?,
         place.captured.min(ENOUGH) + UDP_HEADER_LEN,
@@ -74,7 +74,7 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<G
         LinkType::RawIp,
         scene.profile,
     );
-    Gist::of(&frame)
+    Notification::of(&frame)
 }
 
 /// Plans the subtree that is the same for every kind of notification, and leaves it open for what else is known.
@@ -122,7 +122,7 @@ pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
 }
 
 /// A notification in one line that has the same order for every kind.
-struct Line<'a>(&'a Gist);
+struct Line<'a>(&'a Notification);
 
 impl core::fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

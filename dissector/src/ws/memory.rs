@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_observe::rules::FLOW_RATE;
 use fcn_observe::sightings::Place;
 use fcn_observe::{FlowKey, RowKey, access};
-use fcn_wire::notification::Gist;
+use fcn_wire::notification::Notification;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, LinkType};
 
@@ -55,7 +55,7 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
 }
 
 /// Takes in a notification.
-pub fn notified(seen: Seen, gist: &Gist, port: u16, payload: &[u8]) {
+pub fn notified(seen: Seen, gist: &Notification, port: u16, payload: &[u8]) {
     with(|memory| memory.notified(seen, gist, port, payload));
 }
 
@@ -80,7 +80,7 @@ pub fn context(frame: u32) -> Option<Context> {
 }
 
 /// The flow that a notification is about, by what is known now. Calls no C: for use within [`guard`].
-pub fn flow_of(gist: &Gist) -> Option<FlowKey> {
+pub fn flow_of(gist: &Notification) -> Option<FlowKey> {
     MEMORY
         .locked()
         .as_ref()?

@@ -16,7 +16,7 @@ use core::ffi::c_int;
 use fcn_observe::broken::Broken;
 use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
-use fcn_wire::notification::Gist;
+use fcn_wire::notification::Notification;
 
 /// Octets of a UDP header.
 const UDP_HEADER_LEN: usize = 8;
@@ -122,7 +122,7 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
 }
 
 /// What a note says, where it is a notification and not the quotation of one.
-fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Gist> {
+fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Notification> {
     let is_notification = match seen.kind {
         NoteKind::Roce => seen.is_cnp(),
         NoteKind::Proxy | NoteKind::Wan => true,

@@ -400,7 +400,6 @@ pub enum One {
     Pfc(PfcRepr),
     /// An IOAM trace: what nodes of [`PATH`] wrote, in the order passed.
     Trace {
-        kind: u8,
         fields: u32,
         /// Room left, in octets.
         #[serde(default)]
@@ -605,9 +604,8 @@ impl<'a> Composer<'a> {
                     source_qp: Qp::GSI,
                 };
                 parts.extend([Part::Bth(bth), Part::Deth(deth)]);
-                let mut mad = [0; CmRepr::LEN];
                 let message = rdma_cm(*connection, *message)?;
-                CmRepr::new(0x0000_1234_5678_9ABC, message).emit(&mut mad)?;
+                let mad = CmRepr::new(0x0000_1234_5678_9ABC, message).to_bytes()?;
                 Part::Bytes(self.hold(&mad))
             }
             One::ProxyCn {
@@ -638,14 +636,13 @@ impl<'a> Composer<'a> {
             }),
             One::Pfc(repr) => Part::Pfc(*repr),
             One::Trace {
-                kind,
                 fields,
                 free,
                 nodes,
             } => {
                 let nodes = nodes.iter().filter_map(|node| PATH.get(*node));
                 let fields = TraceType::from_bits(*fields);
-                let trace = filled_trace((*kind).into(), fields, *free, nodes)?;
+                let trace = filled_trace(fields, *free, nodes)?;
                 Part::Bytes(self.hold(&trace))
             }
             One::Lsp {
@@ -688,9 +685,7 @@ impl<'a> Composer<'a> {
                     next_hop: of.0,
                     characteristics: &self.characteristics(list)?,
                 };
-                let mut out = vec![0; repr.buffer_len()?];
-                repr.emit(&mut out)?;
-                Part::Bytes(self.hold(&out))
+                Part::Bytes(self.hold(&repr.to_bytes()?))
             }
             One::Octets(octets) => Part::Bytes(self.hold(&octets.0)),
             One::Text(text) => Part::Bytes(self.hold(text.as_bytes())),

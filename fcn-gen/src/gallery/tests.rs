@@ -167,7 +167,7 @@ fn code_points_are_those_of_the_profile() {
         assert_eq!(warned(after, &other), 0, "{}", after.comment);
         let notification = |packet: &Packet, profile| {
             let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
-            fcn_wire::Notification::read(&frame).map(|n| (n.kind, n.told, n.level))
+            fcn_wire::Notification::of(&frame).map(|n| (n.kind, n.told, n.level))
         };
         assert_eq!(
             notification(before, &Profile::DEFAULT),
@@ -193,7 +193,7 @@ fn connections_are_read_through_their_tunnels() {
             assert!(!expected, "{}", packet.comment);
             continue;
         };
-        assert!(packet.comment.starts_with(&message.kind().to_string()));
+        assert!(packet.comment.starts_with(&format!("{:?}", message.kind())));
         if let Some(qp) = message.local_qpn() {
             let text = format!("QP is {qp:#x}");
             assert!(packet.comment.ends_with(&text), "{}", packet.comment);

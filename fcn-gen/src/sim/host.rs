@@ -213,32 +213,24 @@ impl World<'_> {
     fn empty_trace(&mut self, ioam: IoamTrace) -> u32 {
         let node_len = IoamTrace::TYPE.node_len();
         let units = node_len * usize::from(ioam.nodes);
-        let list = [0; 255];
         let room = if ioam.incremental { 0 } else { units * 4 };
-        let repr = TraceRepr {
-            opt_type: if ioam.incremental {
-                OptType::Incremental
-            } else {
-                OptType::Preallocated
-            },
+        let header = TraceRepr {
             namespace_id: ioam.namespace,
             node_len: node_len as u8,
             flags: 0,
             remaining_len: units as u8,
             trace_type: IoamTrace::TYPE,
             reserved: 0,
-            list: list.get(..room).unwrap_or_default(),
         };
         let place = self.traces.take();
-        if let Some(trace) = self.traces.at_mut(place) {
-            let Trace { opt_type, bytes } = trace;
-            *opt_type = repr.opt_type;
+        if let Some(Trace { opt_type, bytes }) = self.traces.at_mut(place) {
+            *opt_type = match ioam.incremental {
+                true => OptType::Incremental,
+                false => OptType::Preallocated,
+            };
             bytes.clear();
-            bytes.resize(TRACE_HEADER_LEN + repr.list.len(), 0);
-            // Large enough by construction; a trace that failed to be written would be empty, not wrong.
-            if repr.emit(bytes).is_err() {
-                bytes.clear();
-            }
+            bytes.extend(header.to_bytes());
+            bytes.resize(TRACE_HEADER_LEN + room, 0);
         }
         place
     }
@@ -340,7 +332,7 @@ impl World<'_> {
         if self.manage(node, frame) {
             return;
         }
-        let Some(notification) = Notification::read(frame) else {
+        let Some(notification) = Notification::of(frame) else {
             return;
         };
         let now: Time = self.now.into();
@@ -481,7 +473,7 @@ impl World<'_> {
         };
         let mut octets = Octets::ip(bytes);
         let frame = raw(&octets, &self.simulation.profile);
-        let Some(read) = Notification::read(&frame) else {
+        let Some(read) = Notification::of(&frame) else {
             return;
         };
         let destination = read.told;

@@ -235,8 +235,7 @@ impl World<'_> {
         message: MessageRepr,
     ) -> fcn_wire::Result<Vec<u8>> {
         let profile = &self.simulation.profile;
-        let mut mad = [0; CmRepr::LEN];
-        CmRepr::new(u64::from(flow) + 1, message).emit(&mut mad)?;
+        let mad = CmRepr::new(u64::from(flow) + 1, message).to_bytes()?;
         let carrier = Carrier {
             traffic_class: 0,
             ..Carrier::new(source, destination)
@@ -265,13 +264,13 @@ const fn guid(node: usize) -> u64 {
 
 /// The path MTU's code.
 const fn path_mtu(octets: u16) -> PathMtu {
-    match octets {
-        256 => PathMtu::Mtu256,
-        512 => PathMtu::Mtu512,
-        1_024 => PathMtu::Mtu1024,
-        2_048 => PathMtu::Mtu2048,
-        _ => PathMtu::Mtu4096,
-    }
+    PathMtu(match octets {
+        256 => 1,
+        512 => 2,
+        1_024 => 3,
+        2_048 => 4,
+        _ => 5,
+    })
 }
 
 /// ICMPv6 Parameter Problem, code 2, about the first Destination Options option of `octets`, an IPv6 packet.

@@ -564,10 +564,8 @@ impl World<'_> {
         let Some(repr) = PfcRepr::one(usize::from(class), quanta) else {
             return;
         };
-        let mut bytes = vec![0; PFC_ROOM];
-        if repr.emit(&mut bytes).is_err() {
-            return;
-        }
+        let mut bytes = repr.to_bytes().to_vec();
+        bytes.resize(PFC_ROOM, 0);
         let octets = Octets {
             bytes,
             ether_type: ETHERTYPE_MAC_CONTROL,

@@ -251,8 +251,7 @@ impl Stress {
             ..NodeValues::default()
         };
         let nodes: Vec<_> = (1..=self.trace_nodes as u32).map(node).collect();
-        let (opt_type, trace_type) = (OptType::Preallocated, IoamTrace::TYPE);
-        Ok(filled_trace(opt_type, trace_type, 0, nodes.iter())?)
+        Ok(filled_trace(IoamTrace::TYPE, 0, nodes.iter())?)
     }
 
     /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.

@@ -306,10 +306,7 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
         ip::set_flow_label(packet, message.flow_label);
         put(packet, ipv6::SOURCE, &source);
         put(out, frame.udp, &port.to_be_bytes());
-        let fits = message
-            .emit(out.get_mut(frame.message..).unwrap_or_default())
-            .is_ok();
-        debug_assert!(fits, "there is room for it");
+        put(out, frame.message, &message.to_bytes());
     });
 }
 
@@ -317,9 +314,9 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
 #[inline]
 fn pause(out: &mut [u8], made: u32) {
     let pause = PfcRepr::one(made as usize % 8, (made / 8 % 0xFFFF) as u16 + 1);
-    let payload = out.get_mut(ethernet::LEN..).unwrap_or_default();
-    let fits = pause.is_some_and(|pause| pause.emit(payload).is_ok());
-    debug_assert!(fits, "there is room for it");
+    if let Some(pause) = pause {
+        put(out, ethernet::LEN, &pause.to_bytes());
+    }
 }
 
 #[inline]

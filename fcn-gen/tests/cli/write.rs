@@ -29,7 +29,7 @@ fn read(capture: &[u8]) -> (Vec<(u64, u64)>, BTreeMap<String, u64>) {
                 let wire_len = packet.original_len as usize;
                 let frame =
                     Frame::parse(&packet.data, wire_len, links[interface], &Profile::DEFAULT);
-                if let Some(notification) = Notification::read(&frame) {
+                if let Some(notification) = Notification::of(&frame) {
                     *kinds.entry(notification.kind.id().to_owned()).or_default() += 1;
                 }
             }

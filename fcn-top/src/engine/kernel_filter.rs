@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use fcn_link::capture_file::CaptureReader;
     use fcn_wire::emit::{Copied, Encapsulation};
-    use fcn_wire::{Frame, IcrcCheck, Message, Notification};
+    use fcn_wire::{Frame, Message, Notification};
     use rustc_hash::FxHashMap;
     use std::net::{Ipv4Addr, Ipv6Addr};
     use std::path::Path;
@@ -292,7 +292,7 @@ mod tests {
                 });
                 let frame = Frame::parse(packet.bytes, packet.wire_len as usize, link, &profile);
                 let is_ours = !matches!(frame.message(), Message::Other)
-                    || Notification::of(&frame, IcrcCheck::Off).is_some();
+                    || Notification::of(&frame).is_some();
                 let passes = program.filter(packet.bytes);
                 assert!(passes || !is_ours, "{} frame {number}", path.display());
                 if is_ours && link == LinkType::Ethernet {
@@ -312,7 +312,8 @@ mod tests {
     fn copies_pass(frame: &[u8], wire_len: usize, program: &BpfProgram) -> u64 {
         let mut out = vec![0; frame.len() + Copied::MAX_HEADERS];
         let mut copies = 0;
-        for (name, encapsulation) in Encapsulation::ALL {
+        for encapsulation in Encapsulation::ALL {
+            let name = encapsulation.id();
             for (source, destination) in [
                 (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()),
                 (Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()),

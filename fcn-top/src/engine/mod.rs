@@ -543,7 +543,7 @@ mod tests {
             let packet = reader.next().unwrap().unwrap();
             let (bytes, link) = (packet.bytes.to_vec(), packet.link.unwrap());
             let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
-            if fcn_wire::Gist::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp) {
+            if fcn_wire::Notification::of(&frame).is_some_and(|gist| gist.kind == Kind::Cnp) {
                 break (bytes, link);
             }
         };

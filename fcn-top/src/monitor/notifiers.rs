@@ -6,7 +6,7 @@ use crate::record::PointRecord;
 use crate::tables::Detail;
 use fcn_observe::Aim;
 use fcn_observe::bounded::{Bounded, Slot};
-use fcn_wire::{Gist, Kind, Origin};
+use fcn_wire::{Kind, Notification, Origin};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ impl Notifier {
 
     /// Counts a notification of it at `at`.
     #[inline]
-    pub fn count(&mut self, at: u64, notification: &Gist) {
+    pub fn count(&mut self, at: u64, notification: &Notification) {
         self.windows.add(at);
         self.series.add(at, 1);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {

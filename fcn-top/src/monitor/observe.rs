@@ -13,13 +13,13 @@ use fcn_observe::data::acknowledges;
 use fcn_observe::marks::Marks;
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{Identity, Look, Place, is_unclear};
-use fcn_observe::translation::Said;
+use fcn_observe::translation::Attribution;
 use fcn_observe::{DataPacket, Ecn, FlowKey, access};
 use fcn_wire::bth::Bth;
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
 use fcn_wire::{
-    Claim, End, Findings, Frame, Gist, IcrcCheck, Kind, LinkType, Message, Profile, Rule,
+    Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Notification, Profile, Rule,
 };
 use std::net::IpAddr;
 
@@ -80,7 +80,7 @@ impl Monitor {
         // Asked for only where there is something to say: it is large.
         let end = (!frame.is_complete()).then(|| frame.end());
         let copies = self.totals.copies;
-        let (sort, observed) = if let Some(gist) = Gist::of(frame) {
+        let (sort, observed) = if let Some(gist) = Notification::of(frame) {
             let observed = self.notified(packet, frame, &gist, icrc, &mut findings);
             (Sort::Notification, observed)
         } else if let Some(data) = DataPacket::of(frame) {
@@ -168,7 +168,7 @@ impl Monitor {
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
-        notification: &Gist,
+        notification: &Notification,
         icrc: IcrcCheck,
         findings: &mut Findings,
     ) -> Observed {
@@ -194,7 +194,7 @@ impl Monitor {
         let notification = if said.origin == notification.origin {
             notification
         } else {
-            translating = Gist {
+            translating = Notification {
                 origin: said.origin,
                 ..*notification
             };
@@ -285,19 +285,19 @@ impl Monitor {
     fn said(
         &mut self,
         packet: &Packet<'_>,
-        notification: &Gist,
+        notification: &Notification,
         flow: Option<&FlowKey>,
         earlier: Option<Look>,
-    ) -> Said {
+    ) -> Attribution {
         let seen = (packet.at, packet.number as u32);
         if earlier.is_none() {
-            self.translations.asked(seen, notification, flow);
+            self.translations.request(seen, notification, flow);
         }
         // Where nobody was asked, no flow need be looked for.
         let flow_of = flow.filter(|_| !self.translations.is_empty());
         let marked = flow_of.and_then(|flow| self.flows.get(flow).and_then(Flow::unanswered));
         let copy_of = earlier.map(|earlier| earlier.frame);
-        (self.translations).said(seen, notification, flow, copy_of, marked)
+        (self.translations).attribute(seen, notification, flow, copy_of, marked)
     }
 
     /// What was meant as a notification and cannot be read.

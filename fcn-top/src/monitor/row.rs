@@ -8,7 +8,7 @@ use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::RowKey;
 pub use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
-use fcn_wire::{Gist, Kind, Origin, Qp};
+use fcn_wire::{Kind, Notification, Origin, Qp};
 use std::net::IpAddr;
 
 /// Gaps are told where no more than one in so many notifications came behind a later one.
@@ -29,7 +29,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    const fn of(notification: &Gist) -> Self {
+    const fn of(notification: &Notification) -> Self {
         Self {
             address: notification.notifier,
             origin: notification.origin,
@@ -40,7 +40,7 @@ impl Notifier {
     }
 
     #[inline]
-    fn is(&self, notification: &Gist) -> bool {
+    fn is(&self, notification: &Notification) -> bool {
         self.address == notification.notifier && self.origin == notification.origin
     }
 }
@@ -97,7 +97,7 @@ struct Rare {
 
 impl Row {
     /// A row for `notification`, not counted yet; the `serial`th of all.
-    pub fn new(notification: &Gist, serial: u32) -> Self {
+    pub fn new(notification: &Notification, serial: u32) -> Self {
         Self {
             total: 0,
             last_seen: 0,
@@ -120,7 +120,7 @@ impl Row {
 
     /// Counts a notification about this row at `at`; the limit on one notifier's is `rate` a second, 0 for none.
     #[inline]
-    pub fn count(&mut self, at: u64, notification: &Gist, rate: u32) -> Counted<'_> {
+    pub fn count(&mut self, at: u64, notification: &Notification, rate: u32) -> Counted<'_> {
         if self.total > 0 {
             match at.checked_sub(self.last_seen) {
                 Some(gap) => self.gaps.add(gap),
@@ -280,7 +280,7 @@ impl Row {
 impl Rare {
     /// The entry of who sent `notification`, new where there is room for it.
     #[cold]
-    fn notifier(&mut self, notification: &Gist) -> Option<&mut Notifier> {
+    fn notifier(&mut self, notification: &Notification) -> Option<&mut Notifier> {
         let others = &mut self.others;
         let place = match others.iter().position(|other| other.is(notification)) {
             Some(place) => place,

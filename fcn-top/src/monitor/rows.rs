@@ -3,7 +3,7 @@
 use super::row::Row;
 use crate::record::RowId;
 use fcn_observe::{Bounded, RowKey, Slot};
-use fcn_wire::Gist;
+use fcn_wire::Notification;
 
 /// Rows by key. Past the limit the least recently notified ones leave.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Rows {
 
     /// The row of `key`, a new one where there is none.
     #[inline]
-    pub fn entry(&mut self, key: RowKey, notification: &Gist) -> (RowId, &mut Row) {
+    pub fn entry(&mut self, key: RowKey, notification: &Notification) -> (RowId, &mut Row) {
         let Self { table, ticks, ever } = self;
         *ticks += 1;
         let make = || {
@@ -78,9 +78,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn gist(qp: u32) -> Gist {
+    fn gist(qp: u32) -> Notification {
         let sender = [10, 0, 0, 1].into();
-        Gist {
+        Notification {
             kind: Kind::Cnp,
             origin: Origin::Receiver,
             notifier: [10, 0, 0, 2].into(),

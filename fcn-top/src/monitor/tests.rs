@@ -569,13 +569,12 @@ fn frame_of_wan() -> Vec<u8> {
         destination: Profile::DEFAULT.wan_fcn_port,
         checksum: UdpChecksum::Compute,
     };
-    let mut message = [0; 4];
     let values = WanFcnRepr {
         flow_label: 5,
         level: 3,
         reserved: 0,
     };
-    values.emit(&mut message).unwrap();
+    let message = values.to_bytes();
     packet(&[ipv6, udp, Part::Bytes(&message)], &Profile::DEFAULT).unwrap()
 }
 
@@ -702,7 +701,7 @@ proptest! {
     #[test]
     fn keys_give_back_what_they_were_made_of(qp in 0u32..1 << 24, sender: [u8; 16], v4: bool, interface: u32) {
         let address: IpAddr = if v4 { IpAddr::from([sender[0], sender[1], sender[2], sender[3]]) } else { IpAddr::from(sender) };
-        let gist = fcn_wire::Gist {
+        let gist = fcn_wire::Notification {
             kind: Kind::FastCnp2,
             origin: Origin::Switch,
             notifier: SWITCH.into(),

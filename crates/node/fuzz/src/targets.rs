@@ -18,7 +18,7 @@ use fcn_wire::bth::{BthRepr, Deth};
 use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::rdma_cm::{
@@ -178,8 +178,7 @@ fn cm(octets: &mut Octets<'_>) -> Option<Vec<u8>> {
         }
         .into(),
     };
-    let mut mad = [0; MAD_LEN];
-    CmRepr::new(7, message).emit(&mut mad).ok()?;
+    let mut mad = CmRepr::new(7, message).to_bytes().ok()?;
     if kind % 6 == 5 {
         let len = usize::from(octets.one()?);
         let some = octets.some(len);

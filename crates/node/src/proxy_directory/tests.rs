@@ -54,9 +54,7 @@ fn isis(system: u8, prefixes: &[(&str, Flag)]) -> Vec<u8> {
         prefixes: &reach,
     };
     let mut pdu = vec![0xFE, 0xFE, 0x03];
-    let at = pdu.len();
-    pdu.resize(at + lsp.buffer_len().unwrap(), 0);
-    lsp.emit(&mut pdu[at..]).unwrap();
+    pdu.extend(lsp.to_bytes().unwrap());
     let ethernet = Part::Ethernet {
         source: [2, 0, 0, 0, 0, 1],
         destination: [1, 0x80, 0xC2, 0, 0, 0x15],
@@ -93,8 +91,7 @@ fn ospf2(router: u8, prefixes: &[(&str, u8, bool)]) -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &[lsa],
     };
-    let mut bytes = vec![0; update.buffer_len().unwrap()];
-    update.emit(&mut bytes).unwrap();
+    let bytes = update.to_bytes().unwrap();
     let payload = Part::Payload {
         ether_type: 0,
         protocol: 89,
@@ -130,8 +127,7 @@ fn ospf3(kind: ospf3::LsaKind, prefixes: &[(&str, bool)]) -> Vec<u8> {
     };
     let (source, destination): (Ipv6Addr, Ipv6Addr) =
         ("fe80::1".parse().unwrap(), "ff02::5".parse().unwrap());
-    let mut bytes = vec![0; update.buffer_len().unwrap()];
-    update.emit(source, destination, &mut bytes).unwrap();
+    let bytes = update.to_bytes(source, destination).unwrap();
     let payload = Part::Payload {
         ether_type: 0,
         protocol: 89,

@@ -50,9 +50,7 @@ fn lsp(level: Level, system: u8, lifetime: u16, prefixes: &[(Prefix, How)]) -> (
         hostname: "",
         prefixes: &prefixes,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    (Protocol::IsIs, out)
+    (Protocol::IsIs, repr.to_bytes().unwrap())
 }
 
 fn isis(level: Level, system: u8, prefixes: &[(Prefix, How)]) -> (Protocol, Vec<u8>) {
@@ -80,9 +78,7 @@ fn ospf2_of(area: u8, router: u8, route_type: u8, pnc: bool, age: u16) -> (Proto
         area: Ipv4Addr::new(0, 0, 0, area),
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    (Protocol::Ospf2, out)
+    (Protocol::Ospf2, repr.to_bytes().unwrap())
 }
 
 fn intra(area: u8, router: u8, pnc: bool) -> (Protocol, Vec<u8>) {
@@ -114,10 +110,8 @@ fn ospf3_of(area: u8, kind: ospf3::LsaKind, pnc: bool) -> (Protocol, Vec<u8>) {
         instance: 0,
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
     let any = Ipv6Addr::LOCALHOST;
-    repr.emit(any, any, &mut out).unwrap();
-    (Protocol::Ospf3, out)
+    (Protocol::Ospf3, repr.to_bytes(any, any).unwrap())
 }
 
 /// Which of the messages, by number, show a PNC that was not kept.
@@ -274,7 +268,7 @@ fn opens_settle_path_identifiers_and_who_speaks() {
             path_ids: [ids, None],
             ..Session::default()
         };
-        let walk = pnc::walk(Protocol::Bgp, &bytes, false, &Profile::DEFAULT);
+        let walk = pnc::walk(Protocol::Bgp, &bytes, bytes.len(), &Profile::DEFAULT);
         let walk = walk.unwrap().unwrap().in_session(session);
         walk.filter_map(|found| Some(found.prefix?.to_string()))
             .collect::<Vec<_>>()

@@ -40,8 +40,7 @@
 //!     next_hop: IpAddr::V4(proxy),
 //!     characteristics: &[CharacteristicRepr { code: profile.bgp_pnc_characteristic, value: &[] }],
 //! };
-//! let mut attribute = vec![0; nhc.buffer_len()?];
-//! nhc.emit(&mut attribute)?;
+//! let attribute = nhc.to_bytes()?;
 //!
 //! // Marker, length and type, no withdrawn routes; NEXT_HOP and the attribute; the proxy's host prefix.
 //! let next_hop = [&[0x40, 3, 4][..], &proxy.octets()].concat();
@@ -50,7 +49,7 @@
 //! let head = [&[0xFF; 16][..], &[0, 23 + total + nlri.len() as u8, 2, 0, 0, 0, total]].concat();
 //! let segment = [head, next_hop, attribute, nlri].concat();
 //!
-//! let found = walk(Protocol::Bgp, &segment, false, &profile)?.unwrap().next().unwrap();
+//! let found = walk(Protocol::Bgp, &segment, segment.len(), &profile)?.unwrap().next().unwrap();
 //! assert!(found.pnc);
 //! let update = Update::new_checked(&Messages::new(&segment).next().unwrap())?;
 //! assert_eq!(update.nhc().unwrap()?.next_hop, proxy.octets());
@@ -73,7 +72,7 @@ pub const HEADER: usize = 19;
 /// Message type of an OPEN.
 const OPEN: u8 = 1;
 /// Message type of an UPDATE.
-const UPDATE: u8 = 2;
+pub(super) const UPDATE: u8 = 2;
 /// Address family IPv4.
 pub const AFI_IPV4: u16 = 1;
 /// Address family IPv6.
@@ -91,8 +90,6 @@ pub mod attribute {
     pub const NHC: u8 = 39;
     /// Attribute flags: optional and transitive, as that of NHC is.
     pub const FLAGS_NHC: u8 = 0xC0;
-    /// Attribute flag: the length has two octets.
-    pub const FLAG_EXTENDED: u8 = crate::pnc::tlv::EXTENDED_LENGTH;
 }
 
 /// Code of the BGP Identifier characteristic (draft-ietf-idr-nhc section 3): BGP Identifier and AS number of whom the next
@@ -111,7 +108,7 @@ pub const fn characteristic_name(code: u16) -> Option<&'static str> {
 }
 
 const LAYER: Layer = Layer::Bgp;
-const MARKER: usize = 16;
+pub(super) const MARKER: usize = 16;
 /// Longest message without RFC 8654; OPEN and KEEPALIVE never exceed it.
 const LONGEST_PLAIN: usize = 4096;
 /// Octets before an NHC's next hop: AFI, SAFI, its length.
@@ -880,40 +877,24 @@ pub struct NhcRepr<'a> {
 }
 
 impl NhcRepr<'_> {
-    /// Octets of the attribute, with flags, type and length.
+    /// The attribute with flags, type and length.
     ///
     /// # Errors
-    /// What cannot be written, see [`emit`](Self::emit).
-    pub fn buffer_len(&self) -> Result<usize> {
-        Writer::count(LAYER, |w| self.write(w))
-    }
-
-    /// Writes the attribute with flags, type and length, and returns its length.
-    ///
-    /// # Errors
-    /// A value too long for its length field, or `out` too small.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        Writer::emit(LAYER, out, |w| self.write(w))
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
-        let value = |w: &mut Writer<'_>| {
-            w.u16(self.afi);
-            w.put(&[self.safi]);
-            match self.next_hop {
-                IpAddr::V4(v4) => w.counted_octets(1, "Next Hop Length", &v4.octets())?,
-                IpAddr::V6(v6) => w.counted_octets(1, "Next Hop Length", &v6.octets())?,
-            }
-            self.characteristics.iter().try_for_each(|one| {
-                w.u16(one.code);
-                w.counted_octets(2, "Characteristic Length", one.value)
-            })
-        };
-        let (extended, width) = match Writer::count(LAYER, value)? {
-            0..=0xFF => (0, 1),
-            _ => (attribute::FLAG_EXTENDED, 2),
-        };
-        w.put(&[attribute::FLAGS_NHC | extended, attribute::NHC]);
-        w.counted(width, "attribute length", value)
+    /// A value too long for its length field.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut value = Writer::new(LAYER);
+        value.u16(self.afi);
+        value.put(&[self.safi]);
+        match self.next_hop {
+            IpAddr::V4(v4) => value.counted_octets(1, "Next Hop Length", &v4.octets())?,
+            IpAddr::V6(v6) => value.counted_octets(1, "Next Hop Length", &v6.octets())?,
+        }
+        for one in self.characteristics {
+            value.u16(one.code);
+            value.counted_octets(2, "Characteristic Length", one.value)?;
+        }
+        let mut w = Writer::new(LAYER);
+        w.attribute(attribute::FLAGS_NHC, attribute::NHC, &value.finish())?;
+        Ok(w.finish())
     }
 }

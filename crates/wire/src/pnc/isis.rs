@@ -51,10 +51,9 @@
 //!     hostname: "proxy",
 //!     prefixes: &prefixes,
 //! };
-//! let mut pdu = vec![0; lsp.buffer_len()?];
-//! lsp.emit(&mut pdu)?;
+//! let pdu = lsp.to_bytes()?;
 //!
-//! let found = Lsp::new_checked(&pdu)?.advertisements().next().unwrap();
+//! let found = Lsp::new_checked(&pdu, pdu.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
@@ -140,30 +139,17 @@ pub struct Lsp<'a> {
 }
 
 impl<'a> Lsp<'a> {
-    /// Reads the header of an LSP that is there as a whole.
-    ///
-    /// # Errors
-    /// Not an LSP with 6-octet system IDs, or `bytes` end before it does.
-    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, bytes.len())
-    }
-
-    /// The same for an LSP of which a capture may have cut off the end.
-    ///
-    /// # Errors
-    /// Not an LSP with 6-octet system IDs, or the header is not whole.
-    pub fn new_lax(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, usize::MAX)
-    }
-
     /// All octets behind the header, whatever the lengths in it say.
     pub(super) fn all_of(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.len();
         (is_lsp(bytes) && end >= HEADER).then_some(Self { bytes, end })
     }
 
-    /// The same for an LSP of which there were `wire_len` octets on the wire.
-    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+    /// Reads the header of an LSP of which there were `wire_len` octets on the wire; a capture may have cut off the end.
+    ///
+    /// # Errors
+    /// Not an LSP with 6-octet system IDs, one that is longer than `wire_len`, or the header is not whole.
+    pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         if bytes.len() < HEADER {
             return Err(Error::short(LAYER, HEADER, bytes.len()));
         }
@@ -373,7 +359,7 @@ impl ReachRepr<'_> {
         })
     }
 
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
+    fn write(&self, w: &mut Writer) -> Result<()> {
         let bits = self.prefix.bits();
         let down = if self.down { DOWN } else { 0 };
         let sub_tlvs = |bit: u8| if self.flags.is_some() { bit } else { 0 };
@@ -412,23 +398,12 @@ pub struct LspRepr<'a> {
 }
 
 impl LspRepr<'_> {
-    /// Octets of the LSP.
+    /// The LSP with its lengths and checksum.
     ///
     /// # Errors
-    /// What cannot be written, see [`emit`](Self::emit).
-    pub fn buffer_len(&self) -> Result<usize> {
-        Writer::count(LAYER, |w| self.write(w))
-    }
-
-    /// Writes the LSP with its lengths and checksum, and returns its length.
-    ///
-    /// # Errors
-    /// A TLV or the LSP too long for its length field, a locator that is not IPv6, or `out` too small.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        Writer::emit(LAYER, out, |w| self.write(w))
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
+    /// A TLV or the LSP too long for its length field, or a locator that is not IPv6.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut w = Writer::new(LAYER);
         // IS type: 1 for level 1, 3 for level 2.
         let (kind, is_type) = match self.level {
             Level::L1 => (PDU_L1_LSP, 1),
@@ -455,26 +430,27 @@ impl LspRepr<'_> {
             let (tlv, topology) = first.tlv()?;
             w.put(&[tlv]);
             w.counted(1, "TLV length", |w| {
-                let start = w.at();
+                let start = w.len();
                 topology.inspect(|id| w.u16(*id));
-                let entries = w.at();
+                let entries = w.len();
                 while let Some((next, behind)) = rest.split_first()
                     && next.tlv()? == (tlv, topology)
                 {
-                    let len = Writer::count(LAYER, |w| next.write(w))?;
-                    if w.at() > entries && w.at() - start + len > 0xFF {
+                    let before = w.len();
+                    next.write(w)?;
+                    if before > entries && w.len() - start > 0xFF {
+                        w.truncate(before);
                         break;
                     }
-                    next.write(w)?;
                     rest = behind;
                 }
                 Ok(())
             })?;
         }
-        w.patch_len(field::PDU_LENGTH, 2, "PDU Length", w.at())?;
+        w.patch_len(field::PDU_LENGTH, 2, "PDU Length", w.len())?;
         // ISO 10589 section 7.3.11: from the LSP ID to the end.
         let sum = checksum::fletcher(w.written(field::LSP_ID), field::CHECKSUM - field::LSP_ID);
         w.patch(field::CHECKSUM, &sum.to_be_bytes());
-        Ok(())
+        Ok(w.finish())
     }
 }

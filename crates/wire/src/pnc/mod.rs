@@ -55,7 +55,7 @@ impl Protocol {
 
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.layer().name())
+        f.write_str(self.layer().id())
     }
 }
 
@@ -375,27 +375,13 @@ impl<'a> Iterator for Walk<'a> {
 /// Walks `bytes`: an IS-IS PDU from its discriminator 0x83 on, an OSPF packet from its version octet on, or the
 /// payload of a TCP segment of a BGP session. Octets behind the message's own length are left alone.
 ///
-/// With `cut`, the capture ended before the message did: what is there is walked, and the missing rest is no finding.
-/// `None`: a message of another kind, which advertises no prefixes.
-///
-/// # Errors
-/// The message's header cannot be read, or (unless `cut`) the message is longer than `bytes`.
-pub fn walk<'a>(
-    protocol: Protocol,
-    bytes: &'a [u8],
-    cut: bool,
-    profile: &Profile,
-) -> Result<Option<Walk<'a>>> {
-    let wire_len = if cut { usize::MAX } else { bytes.len() };
-    walk_within(protocol, bytes, wire_len, profile)
-}
-
-/// The same for `bytes` of which there were `wire_len` octets on the wire: a message that claims more is no less wrong
-/// where the capture was cut.
+/// There were `wire_len` octets on the wire: where the capture has cut some off, what is there is walked, and the missing rest
+/// is no finding; a message that claims more is no less wrong. `None`: a message of another kind, which advertises no
+/// prefixes.
 ///
 /// # Errors
 /// The message's header cannot be read, or the message is longer than `wire_len`.
-pub fn walk_within<'a>(
+pub fn walk<'a>(
     protocol: Protocol,
     bytes: &'a [u8],
     wire_len: usize,
@@ -405,10 +391,10 @@ pub fn walk_within<'a>(
     use ospf3::LsUpdate as V3;
     let walk = match protocol {
         Protocol::IsIs if isis::is_lsp(bytes) => {
-            isis::Lsp::within(bytes, wire_len)?.advertisements()
+            isis::Lsp::new_checked(bytes, wire_len)?.advertisements()
         }
-        Protocol::Ospf2 if V2::is_at(bytes) => V2::within(bytes, wire_len)?.advertisements(),
-        Protocol::Ospf3 if V3::is_at(bytes) => V3::within(bytes, wire_len)?.advertisements(),
+        Protocol::Ospf2 if V2::is_at(bytes) => V2::new_checked(bytes, wire_len)?.advertisements(),
+        Protocol::Ospf3 if V3::is_at(bytes) => V3::new_checked(bytes, wire_len)?.advertisements(),
         Protocol::Bgp => bgp::advertisements(bytes, profile.bgp_pnc_characteristic),
         _ => return Ok(None),
     };
@@ -428,7 +414,7 @@ pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
     walk.is_some_and(|mut walk| walk.any(|found| found.carrier.is_some()))
 }
 
-/// The same as [`walk_within`] for a message that [`is_met`]; what breaks a rule before the first advertisement goes to
+/// The same as [`walk`] for a message that [`is_met`]; what breaks a rule before the first advertisement goes to
 /// `findings`: `None` also where the header cannot be read. One that the capture has cut off is nobody's fault.
 pub fn walk_checked<'a>(
     protocol: Protocol,
@@ -440,7 +426,7 @@ pub fn walk_checked<'a>(
     if !is_met(protocol, bytes) {
         return None;
     }
-    match walk_within(protocol, bytes, wire_len, profile) {
+    match walk(protocol, bytes, wire_len, profile) {
         Ok(walk) => walk,
         Err(e) if bytes.len() < wire_len && matches!(e.kind, ErrorKind::Short { .. }) => None,
         Err(e) => {
@@ -502,11 +488,11 @@ mod tests {
             (Protocol::Ospf3, &[3, 1, 0, 36]),
         ] {
             assert!(
-                walk(protocol, bytes, false, &Profile::DEFAULT)
+                walk(protocol, bytes, bytes.len(), &Profile::DEFAULT)
                     .unwrap()
                     .is_none()
             );
         }
-        assert!(walk(Protocol::Ospf2, &[2, 4, 0, 44], false, &Profile::DEFAULT).is_err());
+        assert!(walk(Protocol::Ospf2, &[2, 4, 0, 44], 4, &Profile::DEFAULT).is_err());
     }
 }

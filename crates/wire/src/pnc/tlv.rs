@@ -249,7 +249,7 @@ impl FlagsSubTlv {
     }
 
     /// Writes the sub-TLV with `flags`, where there are some.
-    pub(crate) fn write(self, w: &mut Writer<'_>, flags: Option<&[u8]>) -> Result<()> {
+    pub(crate) fn write(self, w: &mut Writer, flags: Option<&[u8]>) -> Result<()> {
         let Some(flags) = flags else { return Ok(()) };
         match self.shape {
             Shape::Narrow => w.put(&[self.kind as u8]),
@@ -263,47 +263,28 @@ impl FlagsSubTlv {
     }
 }
 
-/// Writes what fits and counts all, so that one function serves for lengths and for octets.
-pub(crate) struct Writer<'b> {
+/// Writes a message, the length fields once what they count is there.
+pub(crate) struct Writer {
     layer: Layer,
-    out: &'b mut [u8],
-    at: usize,
+    out: Vec<u8>,
 }
 
-impl<'b> Writer<'b> {
-    /// What `write` writes into `out`: its length, or how much the buffer lacks.
-    pub(crate) fn emit(
-        layer: Layer,
-        out: &'b mut [u8],
-        write: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<usize> {
-        let have = out.len();
-        let mut w = Self { layer, out, at: 0 };
-        write(&mut w)?;
-        if w.at > have {
-            return Err(Error::buffer(layer, w.at, have));
-        }
-        Ok(w.at)
+impl Writer {
+    pub(crate) const fn new(layer: Layer) -> Self {
+        let out = Vec::new();
+        Self { layer, out }
     }
 
-    /// Octets of what `write` writes.
-    pub(crate) fn count(
-        layer: Layer,
-        write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
-    ) -> Result<usize> {
-        let out = &mut [];
-        let mut w = Writer { layer, out, at: 0 };
-        write(&mut w)?;
-        Ok(w.at)
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.out
     }
 
-    pub(crate) const fn at(&self) -> usize {
-        self.at
+    pub(crate) const fn len(&self) -> usize {
+        self.out.len()
     }
 
     pub(crate) fn put(&mut self, octets: &[u8]) {
-        put(self.out, self.at, octets);
-        self.at += octets.len();
+        self.out.extend_from_slice(octets);
     }
 
     pub(crate) fn u16(&mut self, value: u16) {
@@ -320,7 +301,11 @@ impl<'b> Writer<'b> {
     }
 
     pub(crate) fn patch(&mut self, at: usize, octets: &[u8]) {
-        put(self.out, at, octets);
+        put(&mut self.out, at, octets);
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
     }
 
     /// Sets the length field `field`, of one or two octets, at `at`.
@@ -349,10 +334,10 @@ impl<'b> Writer<'b> {
         field: &'static str,
         write: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        let at = self.at;
-        self.at += width;
+        let at = self.len();
+        self.out.resize(at + width, 0);
         write(self)?;
-        self.patch_len(at, width, field, self.at - at - width)
+        self.patch_len(at, width, field, self.len() - at - width)
     }
 
     /// Writes a length field of one or two octets, and behind it `octets`.
@@ -368,8 +353,18 @@ impl<'b> Writer<'b> {
         })
     }
 
-    /// What was written so far from `from` on; empty while only counting.
+    /// Writes a path attribute, with a length of two octets where its value needs it.
+    pub(crate) fn attribute(&mut self, flags: u8, kind: u8, value: &[u8]) -> Result<()> {
+        let (extended, width) = match value.len() {
+            0..=0xFF => (0, 1),
+            _ => (EXTENDED_LENGTH, 2),
+        };
+        self.put(&[flags | extended, kind]);
+        self.counted_octets(width, "attribute length", value)
+    }
+
+    /// What was written from `from` on.
     pub(crate) fn written(&self, from: usize) -> &[u8] {
-        self.out.get(from..self.at).unwrap_or(&[])
+        self.out.get(from..).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! Makes `Rules`, and refuses those that cannot be.
 
 use super::address::Addresses;
-use super::rules::{Base, FlowLabel, MAX_VLAN, Macs, Port, QPS, Turn, VlanTag};
+use super::rules::{Base, MAX_VLAN, Macs, Port, QPS, Turn, VlanTag};
 use super::{Rules, RulesError};
 use crate::bth::{MAX_24, Qp};
 use crate::pnc::Prefix;
@@ -216,14 +216,8 @@ impl RulesBuilder {
     /// More than 20 bits.
     pub fn set_flow_label(mut self, label: u32) -> Result<Self, RulesError> {
         within("flow label", label.into(), MAX_FLOW_LABEL.into())?;
-        self.base.flow_label = FlowLabel::Set(label);
+        self.base.flow_label = Some(label);
         Ok(self)
-    }
-
-    /// Adds `by` to every IPv6 flow label, modulo 2^20, also to that which a WAN FCN names.
-    pub const fn add_flow_label(mut self, by: u32) -> Self {
-        self.base.flow_label = FlowLabel::Add(by);
-        self
     }
 
     /// Computes all checksums and the ICRC anew, so that what was wrong becomes right. A UDP checksum of 0 stays, as do

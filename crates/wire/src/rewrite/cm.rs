@@ -4,36 +4,9 @@ use super::walk::Walk;
 use crate::error::ErrorKind;
 use crate::mad::{MAD_HEADER_LEN, Mad};
 use crate::octets::{ipv6_at, u8_at};
-use crate::rdma_cm::field::ip_cm::IPV4_IN_ADDRESS;
+use crate::rdma_cm::field::{dreq, ip_cm, path, rep, req};
 use crate::rdma_cm::{Cm, Kind, gid_to_ip};
 use std::net::IpAddr;
-
-/// Places from the start of the MAD.
-mod place {
-    use super::MAD_HEADER_LEN;
-    use crate::rdma_cm::field::{dreq, ip_cm, path, rep, req};
-
-    pub const REQ_LOCAL_QPN: usize = MAD_HEADER_LEN + req::LOCAL_QPN;
-    pub const REQ_STARTING_PSN: usize = MAD_HEADER_LEN + req::STARTING_PSN;
-    /// GIDs of the primary path, then of the alternate one: local, remote.
-    pub const REQ_GIDS: [usize; 4] = [
-        MAD_HEADER_LEN + req::PRIMARY + path::LOCAL_GID,
-        MAD_HEADER_LEN + req::PRIMARY + path::REMOTE_GID,
-        MAD_HEADER_LEN + req::ALTERNATE + path::LOCAL_GID,
-        MAD_HEADER_LEN + req::ALTERNATE + path::REMOTE_GID,
-    ];
-    pub const REQ_PRIVATE: usize = MAD_HEADER_LEN + req::PRIVATE;
-    /// In the private data: IP version (4 bits).
-    pub const IP_CM_VERSION: usize = REQ_PRIVATE + ip_cm::IP_VERSION;
-    /// In the private data: source and destination address.
-    pub const IP_CM_ADDRESSES: [usize; 2] = [
-        REQ_PRIVATE + ip_cm::SOURCE,
-        REQ_PRIVATE + ip_cm::DESTINATION,
-    ];
-    pub const REP_LOCAL_QPN: usize = MAD_HEADER_LEN + rep::LOCAL_QPN;
-    pub const REP_STARTING_PSN: usize = MAD_HEADER_LEN + rep::STARTING_PSN;
-    pub const DREQ_REMOTE_QPN: usize = MAD_HEADER_LEN + dreq::REMOTE_QPN;
-}
 
 /// Rewrites the message in `mad`, which begins at `at` and may be cut.
 pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
@@ -50,11 +23,15 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
         },
         Err(_) => return,
     };
-    let has = |place: usize, len: usize| mad.len() >= place + len;
+    let (at, data) = (
+        at + MAD_HEADER_LEN,
+        mad.get(MAD_HEADER_LEN..).unwrap_or_default(),
+    );
+    let has = |place: usize, len: usize| data.len() >= place + len;
     let (qp, psn) = match kind {
-        Kind::ConnectRequest => (place::REQ_LOCAL_QPN, Some(place::REQ_STARTING_PSN)),
-        Kind::ConnectReply => (place::REP_LOCAL_QPN, Some(place::REP_STARTING_PSN)),
-        Kind::DisconnectRequest => (place::DREQ_REMOTE_QPN, None),
+        Kind::ConnectRequest => (req::LOCAL_QPN, Some(req::STARTING_PSN)),
+        Kind::ConnectReply => (rep::LOCAL_QPN, Some(rep::STARTING_PSN)),
+        Kind::DisconnectRequest => (dreq::REMOTE_QPN, None),
         _ => return,
     };
     if has(qp, 3) {
@@ -66,19 +43,22 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
     if kind != Kind::ConnectRequest {
         return;
     }
-    for gid in place::REQ_GIDS.into_iter().filter(|gid| has(*gid, 16)) {
-        match gid_to_ip(ipv6_at(mad, gid)) {
-            IpAddr::V4(_) => walk.ipv4(at + gid + IPV4_IN_ADDRESS),
+    let gids = [req::PRIMARY, req::ALTERNATE]
+        .map(|path| [path + path::LOCAL_GID, path + path::REMOTE_GID]);
+    for gid in gids.into_iter().flatten().filter(|gid| has(*gid, 16)) {
+        match gid_to_ip(ipv6_at(data, gid)) {
+            IpAddr::V4(_) => walk.ipv4(at + gid + ip_cm::IPV4_IN_ADDRESS),
             IpAddr::V6(_) => walk.ipv6(at + gid),
         }
     }
     if !has_ip_cm {
         return;
     }
-    let version = u8_at(mad, place::IP_CM_VERSION) >> 4;
-    for address in place::IP_CM_ADDRESSES.into_iter().filter(|a| has(*a, 16)) {
+    let version = u8_at(data, req::PRIVATE + ip_cm::IP_VERSION) >> 4;
+    let addresses = [ip_cm::SOURCE, ip_cm::DESTINATION].map(|at| req::PRIVATE + at);
+    for address in addresses.into_iter().filter(|a| has(*a, 16)) {
         match version {
-            4 => walk.ipv4(at + address + IPV4_IN_ADDRESS),
+            4 => walk.ipv4(at + address + ip_cm::IPV4_IN_ADDRESS),
             6 => walk.ipv6(at + address),
             _ => {}
         }

@@ -25,8 +25,6 @@ pub(super) struct Head {
     pub(super) after: usize,
     /// What the output begins with.
     pub(super) link: LinkType,
-    /// Whether there are link rules that could not apply.
-    pub(super) skipped: bool,
 }
 
 /// Writes `packet` to `out` by the link rules; what is behind the link header is copied.
@@ -47,7 +45,6 @@ pub(super) fn write(
         before: 0,
         after: 0,
         link,
-        skipped: false,
     };
     if begins_with_ethernet && base.has_link_rules() {
         let tags = frame.spans().iter().skip(1);
@@ -81,8 +78,6 @@ pub(super) fn write(
             add(&tag.octets());
         }
         add(&number.to_be_bytes());
-    } else {
-        result.skipped = base.has_link_rules();
     }
     result.after = head.len();
     let rest = packet.get(result.before..).unwrap_or_default();

@@ -3,7 +3,6 @@
 
 use super::address::Addresses;
 use crate::bth::{MAX_24, Qp};
-use crate::wan_fcn::MAX_FLOW_LABEL;
 use core::ops::RangeInclusive;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -42,14 +41,6 @@ pub(super) enum Port {
     Map(Vec<(u16, u16)>),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum FlowLabel {
-    #[default]
-    Keep,
-    Set(u32),
-    Add(u32),
-}
-
 /// What does not change from loop to loop. By default nothing changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Base {
@@ -67,7 +58,7 @@ pub(super) struct Base {
     /// Within which ports move on; all of them where there is none.
     pub(super) ports: Option<RangeInclusive<u16>>,
     pub(super) qps: Vec<(Qp, Qp)>,
-    pub(super) flow_label: FlowLabel,
+    pub(super) flow_label: Option<u32>,
     pub(super) repair: bool,
     pub(super) verify: bool,
 }
@@ -141,7 +132,7 @@ impl Rules {
             || self.maps_addresses()
             || base.port != Port::Keep
             || !base.qps.is_empty()
-            || base.flow_label != FlowLabel::Keep
+            || base.flow_label.is_some()
             || self.turn.psn != 0
             || self.turn.port != 0
             || self.turn.qp != 0
@@ -213,10 +204,6 @@ impl Rules {
     /// The new IPv6 flow label for `label` (20 bits).
     #[must_use]
     pub fn flow_label(&self, label: u32) -> u32 {
-        match self.base.flow_label {
-            FlowLabel::Keep => label,
-            FlowLabel::Set(label) => label,
-            FlowLabel::Add(by) => label.wrapping_add(by) & MAX_FLOW_LABEL,
-        }
+        self.base.flow_label.unwrap_or(label)
     }
 }

@@ -11,14 +11,14 @@ use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{
     IoamOption, NodeValues, OptType, TRACE_HEADER_LEN, TraceRepr, TraceType, fill_preallocated,
 };
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::pnc::bgp::{CharacteristicRepr, NhcRepr};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp_update, ospf2, ospf3};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
-use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr, PrivateData};
+use fcn_wire::rdma_cm::{CmRepr, DisconnectRequestRepr};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Kind, Profile};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -80,18 +80,14 @@ pub fn trace(opt_type: OptType) -> Vec<u8> {
     let node_len = trace_type.node_len();
     let incremental = opt_type == OptType::Incremental;
     let list = vec![0; if incremental { 2 } else { 3 } * node_len * 4];
-    let mut repr = TraceRepr {
-        opt_type,
+    let mut header = TraceRepr {
         namespace_id: 1,
         node_len: node_len as u8,
-        flags: 0,
         remaining_len: (list.len() / 4) as u8,
         trace_type,
-        reserved: 0,
-        list: &list,
+        ..TraceRepr::default()
     };
-    let mut bytes = vec![0; repr.buffer_len()];
-    repr.emit(&mut bytes).unwrap();
+    let mut bytes = [&header.to_bytes()[..], &list].concat();
     for (node_id, queue_depth) in [(0xA1, 100), (0xA2, 9000)] {
         let values = NodeValues {
             hop_limit: 62,
@@ -104,9 +100,8 @@ pub fn trace(opt_type: OptType) -> Vec<u8> {
         assert!(fill_preallocated(&mut bytes, &values).unwrap());
     }
     if incremental {
-        let list = bytes[TRACE_HEADER_LEN..].to_vec();
-        (repr.list, repr.remaining_len) = (&list, 0);
-        repr.emit(&mut bytes).unwrap();
+        header.remaining_len = 0;
+        bytes[..TRACE_HEADER_LEN].copy_from_slice(&header.to_bytes());
     }
     bytes
 }
@@ -227,14 +222,12 @@ fn proxy_cn(source: IpAddr, destination: IpAddr, invoking: &[u8]) -> Vec<u8> {
 }
 
 pub fn wan_fcn() -> [u8; 4] {
-    let mut out = [0; 4];
     let repr = WanFcnRepr {
         flow_label: 0x12345,
         level: 3,
         reserved: 0,
     };
-    repr.emit(&mut out).unwrap();
-    out
+    repr.to_bytes()
 }
 
 pub fn mad() -> Vec<u8> {
@@ -242,11 +235,9 @@ pub fn mad() -> Vec<u8> {
         local_comm_id: 1,
         remote_comm_id: 2,
         remote_qpn: 0x12,
-        private_data: PrivateData::default(),
+        ..DisconnectRequestRepr::default()
     };
-    let mut out = vec![0; MAD_LEN];
-    CmRepr::new(9, message).emit(&mut out).unwrap();
-    out
+    CmRepr::new(9, message).to_bytes().unwrap().to_vec()
 }
 
 const PNC_OSPF: [u8; 4] = [0x20, 0, 0, 0];
@@ -273,9 +264,7 @@ pub fn lsp() -> Vec<u8> {
         hostname: "leaf",
         prefixes: &prefixes,
     };
-    let mut out = vec![0; lsp.buffer_len().unwrap()];
-    lsp.emit(&mut out).unwrap();
-    out
+    lsp.to_bytes().unwrap()
 }
 
 pub fn ospf2() -> Vec<u8> {
@@ -298,9 +287,7 @@ pub fn ospf2() -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut out = vec![0; update.buffer_len().unwrap()];
-    update.emit(&mut out).unwrap();
-    out
+    update.to_bytes().unwrap()
 }
 
 pub fn ospf3() -> Vec<u8> {
@@ -324,9 +311,7 @@ pub fn ospf3() -> Vec<u8> {
         instance: 0,
         lsas: &lsas,
     };
-    let mut out = vec![0; update.buffer_len().unwrap()];
-    update.emit(SWITCH, SENDER, &mut out).unwrap();
-    out
+    update.to_bytes(SWITCH, SENDER).unwrap()
 }
 
 pub fn bgp() -> Vec<u8> {
@@ -593,7 +578,7 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
 /// A PFC frame, padded to Ethernet's minimum.
 pub fn pfc_frame() -> Vec<u8> {
     let mut payload = [0; 46];
-    PfcRepr::one(3, 0xFFFF).unwrap().emit(&mut payload).unwrap();
+    payload[..20].copy_from_slice(&PfcRepr::one(3, 0xFFFF).unwrap().to_bytes());
     build(&[
         Part::Ethernet {
             source: [2, 0, 0, 0, 0, 1],

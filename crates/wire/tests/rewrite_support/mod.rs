@@ -8,12 +8,11 @@ use fcn_wire::erspan::{Erspan, Erspan2};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
-use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
+use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::proxy_cn::{FiveTuple, ProxyCnRepr};
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectRequestRepr, MessageRepr, Path,
-    PrivateData,
 };
 use fcn_wire::wan_fcn::WanFcnRepr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -285,8 +284,7 @@ impl Values {
     }
 
     fn cm(&self, over_v4: bool, message: impl Into<MessageRepr>) -> Vec<u8> {
-        let mut mad = [0; MAD_LEN];
-        CmRepr::new(9, message).emit(&mut mad).unwrap();
+        let mad = CmRepr::new(9, message).to_bytes().unwrap();
         let deth = Deth {
             qkey: GSI_Q_KEY,
             source_qp: Qp::GSI,
@@ -382,8 +380,7 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
         level: 3,
         reserved: 0x155,
     };
-    let mut fcn = [0; 4];
-    label.emit(&mut fcn).unwrap();
+    let fcn = label.to_bytes();
     let ends4: [IpAddr; 2] = [v.v4[0].into(), v.v4[1].into()];
     let ends6: [IpAddr; 2] = [v.v6[0].into(), v.v6[1].into()];
     let reply = ConnectReplyRepr {
@@ -402,13 +399,13 @@ pub fn packets(v: &Values) -> Vec<(String, Vec<u8>)> {
         rnr_retry_count: 7,
         srq: false,
         local_ca_guid: 1,
-        private_data: PrivateData::default(),
+        ..ConnectReplyRepr::default()
     };
     let down = DisconnectRequestRepr {
         local_comm_id: 1,
         remote_comm_id: 2,
         remote_qpn: v.qp,
-        private_data: PrivateData::default(),
+        ..DisconnectRequestRepr::default()
     };
     let mut tcp = vec![0; 20];
     tcp[..4].copy_from_slice(&[0, 179, 0xC0, 0]);

@@ -12,7 +12,7 @@ use crate::names::{F, Node, P};
 use crate::plan::{At, Mark, Plan, at};
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::bgp::Session;
-use fcn_wire::pnc::{Advertisement, Protocol, Walk, walk_checked, walk_within};
+use fcn_wire::pnc::{self, Advertisement, Protocol, Walk, walk_checked};
 use fcn_wire::{Profile, Rule};
 use std::net::IpAddr;
 
@@ -73,7 +73,7 @@ impl<'a> Prefixes<'a> {
         let met = walk.is_some();
         let lacking = || {
             let any = !message.not_kept.is_empty() && findings.is_empty();
-            let walk = any.then(|| walk_within(protocol, bytes, wire_len, profile).ok());
+            let walk = any.then(|| pnc::walk(protocol, bytes, wire_len, profile).ok());
             walk.flatten().flatten()
         };
         let walk = walk.or_else(lacking)?.in_session(message.session);

@@ -49,9 +49,7 @@ fn lsp(count: u32, flags: &[u8]) -> Vec<u8> {
         hostname: "",
         prefixes: &prefixes,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    out
+    repr.to_bytes().unwrap()
 }
 
 fn lsu2(count: u32, flags: &[u8]) -> Vec<u8> {
@@ -80,9 +78,7 @@ fn lsu2(count: u32, flags: &[u8]) -> Vec<u8> {
         area: Ipv4Addr::UNSPECIFIED,
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
-    repr.emit(&mut out).unwrap();
-    out
+    repr.to_bytes().unwrap()
 }
 
 fn lsu3(count: u32, flags: &[u8]) -> Vec<u8> {
@@ -111,10 +107,8 @@ fn lsu3(count: u32, flags: &[u8]) -> Vec<u8> {
         instance: 0,
         lsas: &lsas,
     };
-    let mut out = vec![0; repr.buffer_len().unwrap()];
     let any = Ipv6Addr::LOCALHOST;
-    repr.emit(any, any, &mut out).unwrap();
-    out
+    repr.to_bytes(any, any).unwrap()
 }
 
 /// An UPDATE with `count` prefixes, and as many characteristics before PNC.

@@ -10,26 +10,21 @@ fn bits(bits: &[u8]) -> TraceType {
 }
 
 /// A trace of these nodes, the one passed first given first, with so many units of free room (pre-allocated only).
-fn trace(kind: OptType, trace_type: TraceType, nodes: &[NodeValues<'_>], free: u8) -> Vec<u8> {
+fn trace(trace_type: TraceType, nodes: &[NodeValues<'_>], free: u8) -> Vec<u8> {
     let mut list = vec![0; usize::from(free) * 4];
     for node in nodes.iter().rev() {
         let mut room = [0; 256];
         let len = node.emit(trace_type, &mut room).unwrap();
         list.extend_from_slice(&room[..len]);
     }
-    let repr = TraceRepr {
-        opt_type: kind,
+    let header = TraceRepr {
         namespace_id: 5,
         node_len: trace_type.node_len() as u8,
-        flags: 0,
         remaining_len: free,
         trace_type,
-        reserved: 0,
-        list: &list,
+        ..TraceRepr::default()
     };
-    let mut bytes = vec![0; repr.buffer_len()];
-    repr.emit(&mut bytes).unwrap();
-    bytes
+    [&header.to_bytes()[..], &list].concat()
 }
 
 fn observe(paths: &mut Paths, at: u64, kind: OptType, bytes: &[u8]) {
@@ -58,13 +53,13 @@ fn hops_are_told_in_the_order_passed_in_both_kinds_of_trace() {
             &mut paths,
             100,
             kind,
-            &trace(kind, all, &[node(11, 20), node(12, 30)], free),
+            &trace(all, &[node(11, 20), node(12, 30)], free),
         );
         observe(
             &mut paths,
             200,
             kind,
-            &trace(kind, all, &[node(11, 40), node(12, 10)], free),
+            &trace(all, &[node(11, 40), node(12, 10)], free),
         );
         let hops: Vec<_> = paths.hops().collect();
         let first = HopRecord {
@@ -112,7 +107,7 @@ fn time_between_hops_is_of_either_format() {
     let kind = OptType::Incremental;
     let mut paths = Paths::new(10);
     let mut between = |nodes: [NodeValues<'_>; 2]| {
-        observe(&mut paths, 1, kind, &trace(kind, stamps, &nodes, 0));
+        observe(&mut paths, 1, kind, &trace(stamps, &nodes, 0));
         paths.hops().last().unwrap().between
     };
     // Nanoseconds: 999,999,000 to 1 s and 500 ns.
@@ -148,7 +143,7 @@ fn what_a_node_could_not_give_is_nothing() {
         ..NodeValues::default()
     };
     let mut paths = Paths::new(10);
-    observe(&mut paths, 1, kind, &trace(kind, all, &[nothing], 0));
+    observe(&mut paths, 1, kind, &trace(all, &[nothing], 0));
     let hop = paths.hops().next().unwrap();
     assert_eq!((hop.node, hop.ingress, hop.egress), (None, None, None));
     assert_eq!(
@@ -162,19 +157,14 @@ fn what_a_node_could_not_give_is_nothing() {
         &mut paths,
         1,
         kind,
-        &trace(kind, bits(&[0, 4, 6]), &[node(3, 50)], 0),
+        &trace(bits(&[0, 4, 6]), &[node(3, 50)], 0),
     );
     let silent = NodeValues {
         queue_depth: u32::MAX,
         transit_delay: 0x8000_0007,
         ..node(3, 0)
     };
-    observe(
-        &mut paths,
-        2,
-        kind,
-        &trace(kind, bits(&[0, 4, 6]), &[silent], 0),
-    );
+    observe(&mut paths, 2, kind, &trace(bits(&[0, 4, 6]), &[silent], 0));
     let hop = paths.hops().next().unwrap();
     assert_eq!(
         (hop.queue, hop.queue_mean, hop.queue_max),
@@ -188,7 +178,7 @@ fn a_path_is_known_by_nodes_or_else_by_interfaces() {
     let kind = OptType::Preallocated;
     let mut paths = Paths::new(10);
     let mut number_of = |trace_type, nodes: &[NodeValues<'_>]| {
-        observe(&mut paths, 1, kind, &trace(kind, trace_type, nodes, 0));
+        observe(&mut paths, 1, kind, &trace(trace_type, nodes, 0));
         paths.paths.len()
     };
     let ids = bits(&[0, 1, 6]);
@@ -234,7 +224,7 @@ fn the_path_used_longest_ago_leaves() {
             &mut paths,
             at,
             kind,
-            &trace(kind, bits(&[0, 6]), &[node(id, 0)], 0),
+            &trace(bits(&[0, 6]), &[node(id, 0)], 0),
         );
     }
     let left: Vec<_> = paths
@@ -249,8 +239,8 @@ fn the_path_used_longest_ago_leaves() {
 fn traces_that_tell_nothing_leave_nothing() {
     let kind = OptType::Preallocated;
     let mut paths = Paths::new(2);
-    observe(&mut paths, 1, kind, &trace(kind, bits(&[0, 6]), &[], 10));
-    let mut ragged = trace(kind, bits(&[0, 6]), &[node(1, 0), node(2, 0)], 0);
+    observe(&mut paths, 1, kind, &trace(bits(&[0, 6]), &[], 10));
+    let mut ragged = trace(bits(&[0, 6]), &[node(1, 0), node(2, 0)], 0);
     ragged.pop();
     observe(&mut paths, 1, kind, &ragged);
     assert!(paths.paths.is_empty());
@@ -261,7 +251,7 @@ fn of_a_long_trace_the_first_hops_count() {
     let nodes: Vec<_> = (1..=100).map(|id| node(id, 0)).collect();
     let kind = OptType::Incremental;
     let mut paths = Paths::new(2);
-    observe(&mut paths, 1, kind, &trace(kind, bits(&[0]), &nodes, 0));
+    observe(&mut paths, 1, kind, &trace(bits(&[0]), &nodes, 0));
     let ids: Vec<_> = paths.hops().filter_map(|hop| hop.node).collect();
     assert_eq!(ids, (1..=32).collect::<Vec<_>>());
 }

@@ -54,16 +54,11 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         bytes.starts_with(&[V, LS_UPDATE])
     }
 
-    /// Reads the header of a packet that is there as a whole.
+    /// Reads the header of an LS Update of which there were `wire_len` octets on the wire; a capture may have cut off the end.
     ///
     /// # Errors
-    /// Not an LS Update of that version, or `bytes` end before it does.
-    pub fn new_checked(bytes: &'a [u8]) -> Result<Self> {
-        Self::within(bytes, bytes.len())
-    }
-
-    /// The same for a packet of which there were `wire_len` octets on the wire.
-    pub(super) fn within(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
+    /// Not an LS Update of this version, one that is longer than `wire_len`, or the header is not whole.
+    pub fn new_checked(bytes: &'a [u8], wire_len: usize) -> Result<Self> {
         let (layer, least) = (Self::LAYER, Self::HEADER + 4);
         if bytes.len() < least {
             return Err(Error::short(layer, least, bytes.len()));
@@ -115,21 +110,22 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
 
     /// Writes the packet but for its checksum; `tail` are the octets of the header behind the area, `lsa` writes one LSA.
     pub(super) fn write<T>(
-        w: &mut Writer<'_>,
         (router, area): (Ipv4Addr, Ipv4Addr),
         tail: &[u8],
         lsas: &[T],
-        lsa: impl Fn(&mut Writer<'_>, &T) -> Result<()>,
-    ) -> Result<()> {
+        lsa: impl Fn(&mut Writer, &T) -> Result<()>,
+    ) -> Result<Writer> {
+        let mut w = Writer::new(Self::LAYER);
         w.put(&[V, LS_UPDATE, 0, 0]);
-        debug_assert_eq!(w.at(), field::ROUTER);
+        debug_assert_eq!(w.len(), field::ROUTER);
         w.put(&router.octets());
         w.put(&area.octets());
         w.put(tail);
-        debug_assert_eq!(w.at(), Self::HEADER);
+        debug_assert_eq!(w.len(), Self::HEADER);
         w.u32(lsas.len() as u32);
-        lsas.iter().try_for_each(|one| lsa(w, one))?;
-        w.patch_len(field::LENGTH, 2, "Packet Length", w.at())
+        lsas.iter().try_for_each(|one| lsa(&mut w, one))?;
+        w.patch_len(field::LENGTH, 2, "Packet Length", w.len())?;
+        Ok(w)
     }
 }
 
@@ -355,10 +351,10 @@ impl LsaHeader {
     /// Writes an LSA: the header, then what `body` writes, then length and checksum.
     pub(super) fn write(
         &self,
-        w: &mut Writer<'_>,
-        body: impl FnOnce(&mut Writer<'_>) -> Result<()>,
+        w: &mut Writer,
+        body: impl FnOnce(&mut Writer) -> Result<()>,
     ) -> Result<()> {
-        let start = w.at();
+        let start = w.len();
         w.u16(self.age);
         w.u16(self.options_and_type);
         w.u32(self.link_state_id);
@@ -366,7 +362,7 @@ impl LsaHeader {
         w.u32(self.sequence);
         w.u32(0);
         body(w)?;
-        w.patch_len(start + lsa_field::LENGTH, 2, "LSA length", w.at() - start)?;
+        w.patch_len(start + lsa_field::LENGTH, 2, "LSA length", w.len() - start)?;
         // RFC 2328 section 12.1.7: without the age.
         let covered = lsa_field::OPTIONS;
         let sum = checksum::fletcher(w.written(start + covered), lsa_field::CHECKSUM - covered);

@@ -50,10 +50,9 @@
 //!     prefixes: &prefixes,
 //! }];
 //! let update = LsUpdateRepr { router_id: router, area: Ipv4Addr::UNSPECIFIED, lsas: &lsas };
-//! let mut packet = vec![0; update.buffer_len()?];
-//! update.emit(&mut packet)?;
+//! let packet = update.to_bytes()?;
 //!
-//! let found = LsUpdate::new_checked(&packet)?.advertisements().next().unwrap();
+//! let found = LsUpdate::new_checked(&packet, packet.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
@@ -161,63 +160,45 @@ pub struct LsUpdateRepr<'a> {
 }
 
 impl LsUpdateRepr<'_> {
-    /// Octets of the packet.
+    /// The packet with its lengths and checksums.
     ///
     /// # Errors
-    /// What cannot be written, see [`emit`](Self::emit).
-    pub fn buffer_len(&self) -> Result<usize> {
-        Writer::count(LAYER, |w| self.write(w))
-    }
-
-    /// Writes the packet with its lengths and checksums, and returns its length.
-    ///
-    /// # Errors
-    /// A prefix that is not IPv4, a scope that OSPFv2 does not have, lengths too large for their fields, or `out` too small.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        Writer::emit(LAYER, out, |w| self.write(w))
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
+    /// A prefix that is not IPv4, a scope that OSPFv2 does not have, or lengths too large for their fields.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         // Behind the area: checksum, no authentication.
-        LsUpdate::write(
-            w,
-            (self.router_id, self.area),
-            &[0; 12],
-            self.lsas,
-            |w, lsa| {
-                let kind = match lsa.flooding {
-                    Flooding::Link => 9,
-                    Flooding::Area => 10,
-                    Flooding::Domain => 11,
-                    Flooding::Reserved => {
-                        let (at, expected) =
-                            (w.at() + lsa_field::TYPE, "link, area or domain scope");
-                        return Err(Error::value(LAYER, at, "LS Type", 0, expected));
-                    }
-                };
-                let header = LsaHeader {
-                    age: lsa.age,
-                    // Options: O, opaque LSAs are understood (RFC 5250).
-                    options_and_type: 0x4000 | kind,
-                    link_state_id: u32::from(OPAQUE_EXTENDED_PREFIX) << 24
-                        | (lsa.opaque_id & 0x00FF_FFFF),
-                    advertising_router: lsa.advertising_router,
-                    sequence: lsa.sequence,
-                };
-                header.write(w, |w| lsa.prefixes.iter().try_for_each(|p| p.write(w)))
-            },
-        )?;
+        let ids = (self.router_id, self.area);
+        let mut w = LsUpdate::write(ids, &[0; 12], self.lsas, |w, lsa| {
+            let kind = match lsa.flooding {
+                Flooding::Link => 9,
+                Flooding::Area => 10,
+                Flooding::Domain => 11,
+                Flooding::Reserved => {
+                    let (at, expected) = (w.len() + lsa_field::TYPE, "link, area or domain scope");
+                    return Err(Error::value(LAYER, at, "LS Type", 0, expected));
+                }
+            };
+            let header = LsaHeader {
+                age: lsa.age,
+                // Options: O, opaque LSAs are understood (RFC 5250).
+                options_and_type: 0x4000 | kind,
+                link_state_id: u32::from(OPAQUE_EXTENDED_PREFIX) << 24
+                    | (lsa.opaque_id & 0x00FF_FFFF),
+                advertising_router: lsa.advertising_router,
+                sequence: lsa.sequence,
+            };
+            header.write(w, |w| lsa.prefixes.iter().try_for_each(|p| p.write(w)))
+        })?;
         // RFC 2328 section A.3.1: without the authentication field, which is 0 here.
         let sum = checksum::of(&[w.written(0)]);
         w.patch(CHECKSUM, &sum.to_be_bytes());
-        Ok(())
+        Ok(w.finish())
     }
 }
 
 impl ExtendedPrefixRepr<'_> {
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
+    fn write(&self, w: &mut Writer) -> Result<()> {
         if self.prefix.address().is_ipv6() {
-            return Err(Error::value(LAYER, w.at(), "prefix", 6, "an IPv4 prefix"));
+            return Err(Error::value(LAYER, w.len(), "prefix", 6, "an IPv4 prefix"));
         }
         w.u16(EXTENDED_PREFIX_TLV);
         w.counted(2, "TLV length", |w| {

@@ -54,10 +54,9 @@
 //! }];
 //! let area = Ipv4Addr::UNSPECIFIED;
 //! let update = LsUpdateRepr { router_id: router, area, instance: 0, lsas: &lsas };
-//! let mut packet = vec![0; update.buffer_len()?];
-//! update.emit("fe80::f".parse()?, "ff02::5".parse()?, &mut packet)?;
+//! let packet = update.to_bytes("fe80::f".parse()?, "ff02::5".parse()?)?;
 //!
-//! let found = LsUpdate::new_checked(&packet)?.advertisements().next().unwrap();
+//! let found = LsUpdate::new_checked(&packet, packet.len())?.advertisements().next().unwrap();
 //! assert!(found.pnc && found.prefix == Some(prefixes[0].prefix));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -269,77 +268,58 @@ pub struct LsUpdateRepr<'a> {
 }
 
 impl LsUpdateRepr<'_> {
-    /// Octets of the packet.
+    /// The packet with its lengths and checksums (that of the packet for the IPv6 addresses `source` and
+    /// `destination`).
     ///
     /// # Errors
-    /// What cannot be written, see [`emit`](Self::emit).
-    pub fn buffer_len(&self) -> Result<usize> {
-        Writer::count(LAYER, |w| self.write(w))
-    }
-
-    /// Writes the packet with its lengths and checksums (that of the packet for the IPv6 addresses `source` and
-    /// `destination`), and returns its length.
-    ///
-    /// # Errors
-    /// A prefix of the family that the instance does not carry, lengths too large for their fields, or `out` too small.
-    pub fn emit(&self, source: Ipv6Addr, destination: Ipv6Addr, out: &mut [u8]) -> Result<usize> {
-        Writer::emit(LAYER, out, |w| {
-            self.write(w)?;
-            // RFC 5340 section A.3.1, RFC 8200 section 8.1.
-            let addresses = [&source.octets()[..], &destination.octets()];
-            let (len, parts) = (w.at(), [w.written(0)]);
-            let sum = checksum::of_transport(addresses, next_header::OSPF, len, &parts);
-            w.patch(CHECKSUM, &sum.to_be_bytes());
-            Ok(())
-        })
-    }
-
-    fn write(&self, w: &mut Writer<'_>) -> Result<()> {
+    /// A prefix of the family that the instance does not carry, or lengths too large for their fields.
+    pub fn to_bytes(&self, source: Ipv6Addr, destination: Ipv6Addr) -> Result<Vec<u8>> {
         // LS type of the E-Router-LSA.
         const E_ROUTER_LSA: u16 = 0xA021;
         let tail = [0, 0, self.instance, 0];
-        LsUpdate::write(
-            w,
-            (self.router_id, self.area),
-            &tail,
-            self.lsas,
-            |w, lsa| {
-                let intra = lsa.kind == LsaKind::IntraAreaPrefix;
-                if !intra && lsa.prefixes.len() != 1 {
-                    let (at, count) = (w.at() + LSA_HEADER, lsa.prefixes.len() as u64);
-                    return Err(Error::value(LAYER, at, "prefixes", count, "1 in this LSA"));
+        let ids = (self.router_id, self.area);
+        let mut w = LsUpdate::write(ids, &tail, self.lsas, |w, lsa| {
+            let intra = lsa.kind == LsaKind::IntraAreaPrefix;
+            if !intra && lsa.prefixes.len() != 1 {
+                let (at, count) = (w.len() + LSA_HEADER, lsa.prefixes.len() as u64);
+                return Err(Error::value(LAYER, at, "prefixes", count, "1 in this LSA"));
+            }
+            let header = LsaHeader {
+                age: lsa.age,
+                options_and_type: lsa.kind.ls_type(),
+                link_state_id: lsa.link_state_id,
+                advertising_router: lsa.advertising_router,
+                sequence: lsa.sequence,
+            };
+            header.write(w, |w| {
+                if intra {
+                    w.u16(0);
+                    w.u16(E_ROUTER_LSA);
+                    w.u32(0);
+                    w.put(&lsa.advertising_router.octets());
                 }
-                let header = LsaHeader {
-                    age: lsa.age,
-                    options_and_type: lsa.kind.ls_type(),
-                    link_state_id: lsa.link_state_id,
-                    advertising_router: lsa.advertising_router,
-                    sequence: lsa.sequence,
-                };
-                header.write(w, |w| {
-                    if intra {
-                        w.u16(0);
-                        w.u16(E_ROUTER_LSA);
-                        w.u32(0);
-                        w.put(&lsa.advertising_router.octets());
-                    }
-                    lsa.prefixes
-                        .iter()
-                        .try_for_each(|p| p.write(w, lsa.kind, is_v6(self.instance)))
-                })
-            },
-        )
+                lsa.prefixes
+                    .iter()
+                    .try_for_each(|p| p.write(w, lsa.kind, is_v6(self.instance)))
+            })
+        })?;
+        // RFC 5340 section A.3.1, RFC 8200 section 8.1.
+        let addresses = [&source.octets()[..], &destination.octets()];
+        let (len, parts) = (w.len(), [w.written(0)]);
+        let sum = checksum::of_transport(addresses, next_header::OSPF, len, &parts);
+        w.patch(CHECKSUM, &sum.to_be_bytes());
+        Ok(w.finish())
     }
 }
 
 impl PrefixRepr<'_> {
-    fn write(&self, w: &mut Writer<'_>, kind: LsaKind, v6: bool) -> Result<()> {
+    fn write(&self, w: &mut Writer, kind: LsaKind, v6: bool) -> Result<()> {
         /// Metric type 2 (E bit).
         const EXTERNAL_2: u32 = 0x0400_0000;
         let prefix = self.prefix;
         if prefix.address().is_ipv6() != v6 {
             let (family, expected) = (if v6 { 4 } else { 6 }, "a prefix of the instance's family");
-            return Err(Error::value(LAYER, w.at(), "prefix", family, expected));
+            return Err(Error::value(LAYER, w.len(), "prefix", family, expected));
         }
         let external = if kind == LsaKind::AsExternal {
             EXTERNAL_2
