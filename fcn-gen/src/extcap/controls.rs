@@ -136,8 +136,7 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
                 PACE_DEFAULT,
                 Kind::OneOf(pairs(PACES)),
             ));
-            let points = simulation.vantage_points.iter();
-            let points: Vec<_> = points.map(|point| simulation.vantage_name(point)).collect();
+            let points = simulation.vantage_names();
             controls.push(Control::own(
                 VANTAGE,
                 "where packets are captured (node:peer); none: at all of these",

@@ -2,12 +2,12 @@
 
 use super::file::{Play, Scenario};
 use super::model::{
-    Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel,
+    Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel, stem,
 };
 use super::stress;
 use fcn_node::reaction_point::Control;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Widest line, in characters.
 const COLUMNS: usize = 100;
@@ -45,7 +45,6 @@ fn cut(line: &str) -> String {
 
 struct Drawing<'a> {
     simulation: &'a Simulation,
-    links_of: BTreeMap<NodeId, Vec<LinkId>>,
     domains: bool,
 }
 
@@ -59,16 +58,10 @@ struct Row {
 
 impl<'a> Drawing<'a> {
     fn new(simulation: &'a Simulation) -> Self {
-        let mut links_of: BTreeMap<NodeId, Vec<LinkId>> = BTreeMap::new();
-        for (id, link) in simulation.links.iter().enumerate() {
-            links_of.entry(link.a).or_default().push(id);
-            links_of.entry(link.b).or_default().push(id);
-        }
         let first = simulation.nodes.first().map_or(0, |node| node.domain);
         let domains = simulation.nodes.iter().any(|node| node.domain != first);
         Self {
             simulation,
-            links_of,
             domains,
         }
     }
@@ -109,11 +102,10 @@ impl<'a> Drawing<'a> {
     }
 
     fn links(&self, id: NodeId) -> impl Iterator<Item = (NodeId, LinkId, Link)> + '_ {
-        let links = self.links_of.get(&id).map_or(&[][..], Vec::as_slice);
-        links.iter().map(move |id_of_link| {
-            let link = self.simulation.links[*id_of_link];
-            (link.other_end(id), *id_of_link, link)
-        })
+        let links = self.simulation.links.iter().enumerate();
+        links
+            .filter(move |(_, link)| [link.a, link.b].contains(&id))
+            .map(move |(link_id, link)| (link.other_end(id), link_id, *link))
     }
 
     fn switch_roles(&self, switch: &Switch, domain: u16) -> String {
@@ -259,10 +251,10 @@ impl<'a> Drawing<'a> {
     }
 
     fn vantage_points(&self) -> Option<String> {
-        let points = self.simulation.vantage_points.iter().enumerate();
-        let points = points
-            .map(|(index, point)| format!("◉{index} {}", self.simulation.vantage_name(point)));
-        let points: Vec<_> = points.collect();
+        let names = self.simulation.vantage_names().into_iter().enumerate();
+        let points: Vec<_> = names
+            .map(|(index, name)| format!("◉{index} {name}"))
+            .collect();
         (!points.is_empty()).then(|| format!("captured: {}", points.join("  ")))
     }
 }
@@ -270,11 +262,6 @@ impl<'a> Drawing<'a> {
 /// The texts that apply.
 fn joined<T: Borrow<str>>(by: &str, texts: impl IntoIterator<Item = Option<T>>) -> String {
     texts.into_iter().flatten().collect::<Vec<_>>().join(by)
-}
-
-/// A name without the number at its end.
-fn stem(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fn lines_of(rows: &[Row]) -> impl Iterator<Item = String> {
