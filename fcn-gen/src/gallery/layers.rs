@@ -26,7 +26,7 @@ use fcn_wire::rdma_cm::{
     MessageRepr, ReadyToUseRepr,
 };
 use fcn_wire::wan_fcn::WanFcnRepr;
-use fcn_wire::{Error, Profile, Result};
+use fcn_wire::{Profile, Result};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -467,16 +467,8 @@ impl<'a> Composer<'a> {
     }
 
     fn stack(self, name: &str) -> Result<Vec<Part<'a>>> {
-        let unknown = || {
-            Error::value(
-                fcn_wire::Layer::Payload,
-                0,
-                "stack",
-                0,
-                "one of stacks.toml",
-            )
-        };
-        self.parts(STACKS.get(name).ok_or_else(unknown)?)
+        let layers = STACKS.get(name);
+        self.parts(layers.unwrap_or_else(|| panic!("stacks.toml has no {name}")))
     }
 
     fn held(self, layers: &[Layer]) -> Result<&'a [u8]> {

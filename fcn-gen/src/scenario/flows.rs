@@ -28,13 +28,9 @@ const PRIORITY: u8 = 3;
 /// IPv6 unless the file says otherwise, or the proxies can only be known for IPv4.
 fn default_family(file: &File) -> u8 {
     let mut known_by = file.switch.iter().map(|switch| switch.known_by);
-    let ospf2 = known_by.any(|by| by == Some(ProxyKnownBy::Ospf2));
-    let by_proxies = if file.mechanism == Mechanism::Proxy && ospf2 {
-        4
-    } else {
-        6
-    };
-    file.ip.map_or(by_proxies, |ip| ip.0)
+    let ospf2 =
+        file.mechanism == Mechanism::Proxy && known_by.any(|by| by == Some(ProxyKnownBy::Ospf2));
+    file.ip.map_or(if ospf2 { 4 } else { 6 }, |ip| ip.0)
 }
 
 /// Every flow, complete.
@@ -210,14 +206,12 @@ impl Builder<'_> {
             );
         }
         // Opt Data Len is an octet.
-        let most = (1..=u8::MAX)
-            .rev()
-            .find(|nodes| IoamTrace::option_len(usize::from(*nodes)) <= 255)
-            .unwrap_or(1);
+        let room = 255 - IoamTrace::option_len(0);
+        let most = (room / (IoamTrace::option_len(1) - IoamTrace::option_len(0))) as u32;
         let on_way = pair.path.iter().filter(|id| self.roles.writes_ioam(**id));
         let on_way = on_way.count() as u32;
-        let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, u32::from(most)));
-        if !(1..=u32::from(most)).contains(&nodes) {
+        let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, most));
+        if !(1..=most).contains(&nodes) {
             let len = IoamTrace::option_len(nodes as usize);
             refuse!(
                 pair.key("trace_nodes"),

@@ -53,13 +53,10 @@ impl World<'_> {
             ProxyKnownBy::Ospf2 => ospf2_update(router, proxy, round),
             _ => ospf3_update(node, router, proxy, round),
         };
-        let Some(octets) = self.built("a proxy node's advertisement", built) else {
+        let Some(mut octets) = self.built("a proxy node's advertisement", built) else {
             return;
         };
-        let octets = Octets {
-            flooded: Some((node, round)),
-            ..octets
-        };
+        octets.flooded = Some((node, round));
         let flooded = &mut self.nodes[node as usize].switch().flooded;
         flooded.insert(node, round);
         self.pass_on(node, NONE, &octets);

@@ -243,10 +243,7 @@ impl<'s> Frames<'s> {
         let Some(path) = path else {
             return put(&[ethernet, inner]);
         };
-        let address = |node: usize| {
-            let node = self.simulation.nodes.get(node);
-            node.map_or(Ipv6Addr::UNSPECIFIED, |node| node.ipv6)
-        };
+        let address = |node: usize| self.simulation.nodes[node].ipv6;
         let outer = Part::Ipv6 {
             source: address(path.ingress),
             destination: address(path.egress),
@@ -271,14 +268,12 @@ impl<'s> Frames<'s> {
                 put(&[ethernet, outer, udp, Part::Vxlan { vni }, inside, inner])
             }
             Tunnel::SrMpls { transport, service } => {
-                let [a, b, c, d] =
-                    [transport, ENTROPY_LABEL_INDICATOR, packet.label, service].map(|label| {
-                        Part::Mpls {
-                            label,
-                            traffic_class: 0,
-                            ttl: packet.outer_hops,
-                        }
-                    });
+                let labels = [transport, ENTROPY_LABEL_INDICATOR, packet.label, service];
+                let [a, b, c, d] = labels.map(|label| Part::Mpls {
+                    label,
+                    traffic_class: 0,
+                    ttl: packet.outer_hops,
+                });
                 put(&[ethernet, a, b, c, d, inner])
             }
         }

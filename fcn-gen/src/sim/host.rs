@@ -226,8 +226,7 @@ impl World<'_> {
         if packet.to == node && packet.tunnel == NONE {
             match packet.kind {
                 PacketKind::Data => self.receive_data(node, &packet),
-                PacketKind::Ack => self.receive_ack(&packet),
-                PacketKind::Nak => self.receive_nak(&packet),
+                PacketKind::Ack | PacketKind::Nak => self.receive_answer(&packet),
                 PacketKind::Frame => self.receive_frame(node, &packet),
             }
         }
@@ -276,25 +275,22 @@ impl World<'_> {
         }
     }
 
-    fn receive_ack(&mut self, packet: &Packet) {
+    /// An acknowledgement, or one that asks for a packet again.
+    fn receive_answer(&mut self, packet: &Packet) {
         let values = &self.simulation.flows[packet.flow as usize];
         let connection = &mut self.connections[packet.flow as usize];
-        if connection.acknowledge(packet.index) {
-            connection.deadline = self.now + values.retransmit_timeout;
-            if connection.is_done() {
-                self.recorder.last_finished = self.now;
-                self.finish(packet.flow);
-            } else {
-                self.make_ready(packet.flow);
-            }
+        let is_news = match packet.kind {
+            PacketKind::Nak => connection.go_back(packet.index),
+            _ => connection.acknowledge(packet.index),
+        };
+        if !is_news {
+            return;
         }
-    }
-
-    fn receive_nak(&mut self, packet: &Packet) {
-        let values = &self.simulation.flows[packet.flow as usize];
-        let connection = &mut self.connections[packet.flow as usize];
-        if connection.go_back(packet.index) {
-            connection.deadline = self.now + values.retransmit_timeout;
+        connection.deadline = self.now + values.retransmit_timeout;
+        if connection.is_done() {
+            self.recorder.last_finished = self.now;
+            self.finish(packet.flow);
+        } else {
             self.make_ready(packet.flow);
         }
     }
