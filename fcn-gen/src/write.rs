@@ -5,7 +5,7 @@
 use crate::gallery::{self, EPOCH, Selection};
 use crate::mirror::Mirrors;
 use crate::pace::{Pacer, Turn};
-use crate::pending::Pending;
+use crate::pending::{Pending, folder_of};
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
@@ -171,10 +171,7 @@ pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
 /// Whether two paths name one file, which need not exist yet; devices may well serve for both.
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok();
+        let folder = fs::canonicalize(folder_of(path)).ok();
         let named = || Some(folder?.join(path.file_name()?));
         fs::canonicalize(path).ok().or_else(named)
     };

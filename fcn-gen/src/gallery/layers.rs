@@ -27,7 +27,6 @@ use fcn_wire::rdma_cm::{
 };
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{Profile, Result};
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -104,20 +103,17 @@ const fn hop(
 }
 
 /// An address, or the name of one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String", bound(deserialize = "T: FromStr<Err: Display>"))]
 pub struct Host<T>(T);
 
-impl<T: FromStr<Err: Display>> Host<T> {
-    fn named(name: &str) -> core::result::Result<Self, T::Err> {
-        let known = HOSTS.iter().find(|(known, _)| *known == name);
-        known.map_or(name, |(_, address)| address).parse().map(Self)
-    }
-}
+impl<T: FromStr<Err: Display>> TryFrom<String> for Host<T> {
+    type Error = String;
 
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Host<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::named(&name).map_err(|error| D::Error::custom(format!("{name}: {error}")))
+    fn try_from(name: String) -> core::result::Result<Self, String> {
+        let known = HOSTS.iter().find(|(known, _)| *known == name);
+        let address = known.map_or(&*name, |(_, address)| address).parse();
+        (address.map(Self)).map_err(|error| format!("{name}: {error}"))
     }
 }
 

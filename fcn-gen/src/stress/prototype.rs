@@ -10,7 +10,7 @@ use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
 use fcn_wire::icrc::{ICRC_LEN, Policy};
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
+use fcn_wire::ioam::{NodeValues, OptType, Trace, filled_trace};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
 use fcn_wire::template::{Field, Template};
@@ -80,19 +80,12 @@ impl Prototypes {
     /// # Errors
     /// The wire crate refuses to write one of them, because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
-        let of = |(kind, _): &(Kind, u32)| match stress.prototype(*kind) {
-            Ok(prototype) => Ok((*kind, prototype)),
-            Err(error) => Err(format!(
-                "a frame of kind {} cannot be made: {error}",
-                kind.id()
-            )),
+        let of = |&(kind, _): &(Kind, u32)| {
+            let failed = |error| format!("a frame of kind {} cannot be made: {error}", kind.id());
+            Ok((kind, stress.prototype(kind).map_err(failed)?))
         };
-        stress
-            .mix
-            .iter()
-            .map(of)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let all: Result<_, String> = stress.mix.iter().map(of).collect();
+        all.map(Self)
     }
 
     /// Octets of the longest frame, without FCS.
@@ -137,22 +130,12 @@ impl Stress {
                 roce(self.cnp(&[ip], &fields)?)
             }
             Kind::FastCnp1 | Kind::FastCnp2 => {
-                let original_destination = self.receivers.v6(0);
                 let trace = self.trace()?;
-                let option = if kind == Kind::FastCnp1 {
-                    FastCnpRepr::Option1 {
-                        original_destination,
-                    }
-                } else {
-                    FastCnpRepr::Option2 {
-                        ioam: IoamOption {
-                            reserved: 0,
-                            opt_type: OptType::Preallocated,
-                            body: &trace,
-                        },
-                        original_destination,
-                    }
-                };
+                let trace = (kind == Kind::FastCnp2)
+                    .then(|| Trace::new_checked(OptType::Preallocated, &trace));
+                let original_destination = self.receivers.v6(0);
+                let (option, _) =
+                    FastCnpRepr::for_data_packet(original_destination, trace.transpose()?);
                 let options = [OptionPart::FastCnp(option)];
                 let ip = Part::v6(SWITCH, self.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
                 fields.push(Field::FastCnpOriginalDestination);

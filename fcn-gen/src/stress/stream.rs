@@ -154,24 +154,19 @@ impl Stream {
         }
         let connection = self.flows.at(self.walk.step());
         self.made = self.made.wrapping_add(1);
+        let flows = (&self.flows, self.kind.family());
         let done = match &self.prototype {
             Prototype::Roce(template) if self.kind.is_data() => {
                 self.due += self.marked;
                 let ce = self.due >> SHARE_BITS != 0;
                 self.due &= (1 << SHARE_BITS) - 1;
                 let ecn = Change::Ecn(if ce { 0b11 } else { 0b10 });
-                data(
-                    template,
-                    out,
-                    &connection,
-                    (&self.flows, self.kind.family()),
-                )
-                .and_then(|mut edit| edit.set(ecn))
+                let edit = data(template, out, &connection, flows);
+                edit.and_then(|mut edit| edit.set(ecn))
             }
             Prototype::Roce(template) => cnp(template, out, &connection, (&self.flows, self.kind)),
             Prototype::ProxyCn(frame, quoted) => {
-                let of = (&self.flows, self.kind.family());
-                proxy_cn((frame, quoted), out, &connection, of, self.level())
+                proxy_cn((frame, quoted), out, &connection, flows, self.level())
             }
             Prototype::WanFcn(frame) => {
                 wan_fcn(frame, out, &connection.step, self.level());
