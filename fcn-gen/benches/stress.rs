@@ -2,8 +2,9 @@
 //!
 //! `cargo bench -p fcn-gen --bench stress`. Prints figures, judges none: machines differ. Nothing is sent.
 
+use fcn_gen::macs::Rewrite;
 use fcn_gen::scenario::{self, Play, Source};
-use fcn_gen::stress::{Kind, Macs, Prototypes, Stress, StressSource};
+use fcn_gen::stress::{Kind, Prototypes, Stress, StressSource};
 use fcn_link::sender::{Next, Source as _};
 use std::error::Error;
 use std::hint::black_box;
@@ -55,9 +56,9 @@ fn stress(sets: &[String]) -> Result<Stress, Box<dyn Error>> {
 fn measure(name: &str, stress: &Stress) -> Result<(), Box<dyn Error>> {
     let prototypes = Prototypes::new(stress)?;
     let slots = stress.pattern.slots(SLOTS);
-    let macs = Macs {
-        source: [2; 6],
-        destination: [2; 6],
+    let macs = Rewrite {
+        source: Some([2; 6]),
+        destination: Some([2; 6]),
     };
     let mut source = StressSource::new(stress, &prototypes, (0, 1), slots, macs)?;
     let mut memory = vec![0_u8; slots * SLOT];

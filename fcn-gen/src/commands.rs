@@ -34,12 +34,8 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
 
 fn list(options: &cli::List, console: &mut Console<'_>) -> Result {
     if options.json {
-        say_json(
-            console.out,
-            &describe::list_json(
-                builtin::list().map(|(name, about)| (name, about, builtin::kind(name))),
-            ),
-        )
+        let all = builtin::list().map(|(name, about)| (name, about, builtin::kind(name)));
+        say_json(console.out, &describe::list_json(all))
     } else {
         say(console.out, &describe::list(builtin::list()))
     }
@@ -51,10 +47,9 @@ fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
         sets,
     } = &options.chosen;
     let source = Source::named(name);
-    let scenario = scenario::load(&source, sets).map_err(|error| Failure::bad_scenario(&error))?;
+    let scenario = scenario::load(&source, sets)?;
     if options.toml {
-        let text = scenario::text_of(&source).map_err(|error| Failure::bad_scenario(&error))?;
-        return say(console.out, &text.2);
+        return say(console.out, &scenario::text_of(&source)?.2);
     }
     if options.json {
         say_json(console.out, &describe::show_json(&scenario, (name, sets)))

@@ -122,15 +122,6 @@ fn quoted(word: &str) -> String {
 /// All about a scenario, for programs.
 #[must_use]
 pub fn show_json(scenario: &Scenario, arguments: (&str, &[String])) -> Value {
-    let parameters = scenario.parameters.iter().map(|parameter| {
-        json!({
-            "name": parameter.name,
-            "about": parameter.about,
-            "default": parameter.default,
-            "values": parameter.values,
-            "sets": parameter.sets,
-        })
-    });
     json!({
         "schema": SHOW_SCHEMA,
         "version": DESCRIBE_VERSION,
@@ -138,7 +129,7 @@ pub fn show_json(scenario: &Scenario, arguments: (&str, &[String])) -> Value {
         "about": scenario.about,
         "demonstrates": scenario.demonstrates,
         "topology": draw(scenario),
-        "parameters": parameters.collect::<Vec<_>>(),
+        "parameters": scenario.parameters,
         "play": play(&scenario.play),
         "command": command(scenario, arguments),
     })

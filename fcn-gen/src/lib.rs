@@ -9,6 +9,7 @@ pub mod extcap;
 pub mod gallery;
 mod json_lines;
 pub mod live;
+pub mod macs;
 pub mod mirror;
 pub mod pace;
 pub mod pending;

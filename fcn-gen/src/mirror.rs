@@ -2,6 +2,7 @@
 
 use fcn_wire::Profile;
 use fcn_wire::emit::{Copied, Encapsulation};
+use rustc_hash::FxHashMap;
 use std::net::Ipv4Addr;
 
 /// Where the copies go.
@@ -12,7 +13,7 @@ pub struct Mirrors {
     encapsulation: Encapsulation,
     profile: Profile,
     /// Copies so far of each.
-    copies: Vec<u32>,
+    copies: FxHashMap<u32, u32>,
 }
 
 impl Mirrors {
@@ -23,7 +24,7 @@ impl Mirrors {
             encapsulation,
             // Which messages are ours makes no difference.
             profile: Profile::DEFAULT,
-            copies: Vec::new(),
+            copies: FxHashMap::default(),
         }
     }
 
@@ -36,15 +37,8 @@ impl Mirrors {
         wire_len: u32,
         out: &mut Vec<u8>,
     ) -> u32 {
-        let number = place as usize;
-        if self.copies.len() <= number {
-            self.copies.resize(number + 1, 0);
-        }
-        let sequence = self.copies.get_mut(number);
-        let sequence = sequence.map_or(0, |copies| {
-            *copies = copies.wrapping_add(1);
-            *copies
-        });
+        let sequence = self.copies.entry(place).or_default();
+        *sequence = sequence.wrapping_add(1);
         let copied = Copied {
             encapsulation: self.encapsulation,
             source: Ipv4Addr::new(198, 51, 100, (place % 250) as u8 + 1).into(),
@@ -52,7 +46,7 @@ impl Mirrors {
             // Of ten bits.
             session: (place % 1023) as u16 + 1,
             port: (place % 1023) as u16 + 1,
-            sequence,
+            sequence: *sequence,
             at,
         };
         out.clear();

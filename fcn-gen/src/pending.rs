@@ -1,4 +1,4 @@
-//! A file that is there whole or not at all: result beside its place, renamed into it at the end.
+//! A file that is there whole or not at all: written beside its place, renamed into it at the end.
 
 use fcn_tool::failure::{Failure, Result};
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use tempfile::{Builder, NamedTempFile};
 /// A file to be. Dropped before [`finish`](Self::finish), it leaves nothing.
 #[derive(Debug)]
 pub struct Pending {
-    path: PathBuf,
+    target: PathBuf,
     place: Place,
 }
 
@@ -22,39 +22,30 @@ enum Place {
 }
 
 impl Pending {
-    /// Makes sure that `path` can be result, before the work that fills it.
+    /// Makes sure that `path` can be written, before the work that fills it.
     ///
     /// # Errors
     /// It cannot.
     pub fn create(path: &Path) -> Result<Self> {
-        let place = Self::place(path).map_err(|error| Failure::io("write", path, &error))?;
         // A symbolic link stays one: what it leads to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Self {
-            path: target,
-            place,
-        })
+        let place = Self::place(path, &target);
+        let place = place.map_err(|error| Failure::io("write", path, &error))?;
+        Ok(Self { target, place })
     }
 
-    fn place(path: &Path) -> io::Result<Place> {
+    fn place(path: &Path, target: &Path) -> io::Result<Place> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(found) if !found.is_file() => {
                 OpenOptions::new().write(true).open(path).map(Place::Direct)
             }
             _ => {
-                let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-                let folder = target
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
                 let mut builder = Builder::new();
                 builder.prefix(".fcn-gen-");
                 // With the permissions of any new file, and an error that does not name this one.
-                builder
-                    .make_in(folder.unwrap_or(Path::new(".")), |path| {
-                        File::create_new(path)
-                    })
-                    .map(Place::Temporary)
+                let file = builder.make_in(folder_of(target), |path| File::create_new(path));
+                file.map(Place::Temporary)
             }
         }
     }
@@ -62,17 +53,23 @@ impl Pending {
     /// Writes it.
     ///
     /// # Errors
-    /// It cannot be result; nothing is left of it.
+    /// It cannot be written; nothing is left of it.
     pub fn finish(self, text: &[u8]) -> Result {
-        let Self { path, place } = self;
+        let Self { target, place } = self;
         let result = match place {
             Place::Direct(mut file) => file.write_all(text),
             Place::Temporary(mut file) => file
                 .write_all(text)
-                .and_then(|()| file.persist(&path).map(drop).map_err(|error| error.error)),
+                .and_then(|()| file.persist(&target).map(drop).map_err(|error| error.error)),
         };
-        result.map_err(|error| Failure::io("write", &path, &error))
+        result.map_err(|error| Failure::io("write", &target, &error))
     }
+}
+
+/// The folder that a path's last name is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

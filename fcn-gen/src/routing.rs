@@ -15,7 +15,7 @@ pub const ALL_L2: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15];
 const ALL_SPF4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 5);
 const ALL_SPF6: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 5);
 /// First sequence number of OSPF (RFC 2328 section 12.1.6).
-pub const FIRST_SEQUENCE: u32 = 0x8000_0001;
+const FIRST_SEQUENCE: u32 = 0x8000_0001;
 /// Metric of every prefix.
 pub const METRIC: u32 = 10;
 /// LLC of IS-IS.
@@ -54,10 +54,10 @@ pub fn lsp(
     Ok([&LLC[..], &repr.to_bytes()?].concat())
 }
 
-/// An OSPFv2 LS Update of a router in an area.
+/// An OSPFv2 LS Update of a router in an area; `number` counts its updates from 0.
 pub fn ospf2_update(
     (router, area): (Ipv4Addr, Ipv4Addr),
-    sequence: u32,
+    number: u32,
     prefixes: &[ospf2::ExtendedPrefixRepr<'_>],
 ) -> Result<Vec<u8>> {
     let lsas = [ospf2::LsaRepr {
@@ -65,7 +65,7 @@ pub fn ospf2_update(
         flooding: Flooding::Area,
         opaque_id: 1,
         advertising_router: router,
-        sequence,
+        sequence: FIRST_SEQUENCE + number,
         prefixes,
     }];
     let repr = ospf2::LsUpdateRepr {
@@ -89,12 +89,12 @@ pub const fn ospf2(source: Ipv4Addr, bytes: &[u8]) -> [Part<'_>; 2] {
     [ip, carried(next_header::OSPF, bytes)]
 }
 
-/// An OSPFv3 LS Update of a router in an area, from its link-local address.
+/// An OSPFv3 LS Update of a router in an area, from its link-local address; `number` counts its updates from 0.
 pub fn ospf3_update(
     (router, area): (Ipv4Addr, Ipv4Addr),
     source: Ipv6Addr,
     kind: ospf3::LsaKind,
-    sequence: u32,
+    number: u32,
     prefixes: &[ospf3::PrefixRepr<'_>],
 ) -> Result<Vec<u8>> {
     let lsas = [ospf3::LsaRepr {
@@ -102,7 +102,7 @@ pub fn ospf3_update(
         age: 1,
         link_state_id: 1,
         advertising_router: router,
-        sequence,
+        sequence: FIRST_SEQUENCE + number,
         prefixes,
     }];
     let repr = ospf3::LsUpdateRepr {

@@ -279,10 +279,10 @@ pub fn of_gallery(scenario: &str, capture: &Capture, profile: &Profile) -> Truth
     for (number, packet) in (1..).zip(&capture.packets) {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, profile);
         if let Some(notification) = Notification::of(&frame) {
-            let vantage_point = links.iter().position(|link| *link == packet.link);
+            let vantage_point = capture.interface_of(packet);
             let second = (EPOCH + packet.at) / 1_000_000_000;
             let note = Note::of(&notification, NONE);
-            notifications.count(vantage_point.unwrap_or(0), second, &note, None);
+            notifications.count(vantage_point, second, &note, None);
         }
         if !packet.breaks.is_empty() {
             let rules = packet.breaks.iter().map(|rule| rule.info().id.to_owned());

@@ -5,7 +5,7 @@
 use crate::gallery::{self, EPOCH, Selection};
 use crate::mirror::Mirrors;
 use crate::pace::{Pacer, Turn};
-use crate::pending::Pending;
+use crate::pending::{Pending, folder_of};
 use crate::report::{REPORT_SCHEMA, REPORT_VERSION, Report};
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario, Source};
@@ -113,7 +113,7 @@ fn finish(
     truth: &Truth,
 ) -> Result {
     let document = pending.as_ref().map(|_| truth.document()).transpose()?;
-    writer.finish().map_err(|error| capture_failure(&error))?;
+    writer.finish().map_err(capture_failure)?;
     let written = match (pending, document) {
         (Some(pending), Some(document)) => pending.finish(&document),
         _ => Ok(()),
@@ -128,10 +128,7 @@ fn finish(
 
 /// Loads the scenario with everything that the request changes.
 pub(crate) fn load(request: &Request) -> Result<Scenario> {
-    let load = |sets: &[String]| {
-        scenario::load(&request.source, sets).map_err(|error| Failure::bad_scenario(&error))
-    };
-    let scenario = load(&request.sets)?;
+    let scenario = scenario::load(&request.source, &request.sets)?;
     if let Play::Gallery(_) = scenario.play {
         if request.seed.is_none() {
             return Ok(scenario);
@@ -146,7 +143,7 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
     ];
     let mut sets = request.sets.clone();
     sets.extend(changes.into_iter().flatten());
-    load(&sets)
+    Ok(scenario::load(&request.source, &sets)?)
 }
 
 /// Refuses a truth that would go to standard output, or where the capture goes.
@@ -174,10 +171,7 @@ pub(crate) fn no_stdout(option: &str, path: &Path) -> Result {
 /// Whether two paths name one file, which need not exist yet; devices may well serve for both.
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok();
+        let folder = fs::canonicalize(folder_of(path)).ok();
         let named = || Some(folder?.join(path.file_name()?));
         fs::canonicalize(path).ok().or_else(named)
     };
@@ -186,26 +180,34 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// The capture file's writer.
-fn open<'w>(
+fn open<'w, 'i>(
     output: Output<'w>,
     comment: &str,
-    interfaces: &[Interface<'_>],
+    interfaces: impl IntoIterator<Item = (&'i str, LinkType)>,
+    snap_len: u32,
 ) -> Result<CaptureWriter<'w>> {
+    let interfaces = interfaces.into_iter().map(|(name, link)| Interface {
+        name,
+        description: "",
+        link,
+        snap_len,
+    });
+    let interfaces: Vec<_> = interfaces.collect();
     let options = Options {
         comment,
         application: concat!("fcn-gen ", env!("CARGO_PKG_VERSION")),
         ..Options::default()
     };
     match output {
-        Output::File(path) => CaptureWriter::create(&path, &options, interfaces),
+        Output::File(path) => CaptureWriter::create(&path, &options, &interfaces),
         Output::Writer(writer) | Output::Paced(writer, _) => {
-            CaptureWriter::to(writer, &options, interfaces)
+            CaptureWriter::to(writer, &options, &interfaces)
         }
     }
-    .map_err(|error| capture_failure(&error))
+    .map_err(capture_failure)
 }
 
-fn capture_failure(error: &fcn_link::capture_file::Error) -> Failure {
+fn capture_failure(error: fcn_link::capture_file::Error) -> Failure {
     if error.is_broken_pipe() {
         Failure::closed_pipe()
     } else {
@@ -232,9 +234,7 @@ impl FileSink<'_, '_> {
         };
         let turn = pacer.before(at.saturating_sub(self.epoch));
         if turn != Turn::Now {
-            self.writer
-                .flush()
-                .map_err(|error| capture_failure(&error))?;
+            self.writer.flush().map_err(capture_failure)?;
         }
         match turn {
             Turn::FlushAndWait(until) if !pacer.wait(until) => Err(Failure::closed_pipe()),
@@ -265,11 +265,11 @@ impl Sink for FileSink<'_, '_> {
             fill(frame);
             let wire_len = mirrors.copy((interface, at), frame, wire_len, copy);
             let written = self.writer.packet(interface, at, copy, wire_len);
-            return written.map_err(|error| capture_failure(&error).into());
+            return written.map_err(|error| capture_failure(error).into());
         }
         self.writer
             .packet_with(interface, at, len, wire_len, fill)
-            .map_err(|error| capture_failure(&error).into())
+            .map_err(|error| capture_failure(error).into())
     }
 }
 
@@ -280,25 +280,13 @@ fn play_simulation<'w>(
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
-    let names: Vec<String> = simulation
-        .vantage_points
-        .iter()
-        .map(|point| simulation.vantage_name(point))
-        .collect();
-    let interfaces: Vec<Interface<'_>> = names
-        .iter()
-        .map(|name| Interface {
-            name,
-            description: "",
-            link: LinkType::Ethernet,
-            snap_len: simulation.snap_len,
-        })
-        .collect();
+    let names = simulation.vantage_names();
+    let interfaces = names.iter().map(|name| (&**name, LinkType::Ethernet));
     let (output, pacer) = match output {
         Output::Paced(writer, pacer) => (Output::Writer(writer), Some(pacer)),
         output => (output, None),
     };
-    let mut writer = open(output, &scenario.about, &interfaces)?;
+    let mut writer = open(output, &scenario.about, interfaces, simulation.snap_len)?;
     let mut sink = FileSink {
         writer: &mut writer,
         pacer,
@@ -332,46 +320,33 @@ fn play_gallery<'w>(
     let mut capture = selection
         .play()
         .map_err(|error| Failure::bad_scenario(&error))?;
-    let snap_len = request.snap_len;
-    if let Some(snap_len @ 1..) = snap_len {
+    let snap_len = request.snap_len.unwrap_or(0);
+    if snap_len > 0 {
         for packet in &mut capture.packets {
             packet.bytes.truncate(snap_len as usize);
         }
     }
     let links = capture.links();
-    let interfaces: Vec<Interface<'_>> = links
-        .iter()
-        .map(|&link| Interface {
-            name: gallery::interface_name(link),
-            description: "",
-            link,
-            snap_len: snap_len.unwrap_or(0),
-        })
-        .collect();
-    let mut writer = open(output, capture.about, &interfaces)?;
+    let interfaces = (links.iter()).map(|link| (gallery::interface_name(*link), *link));
+    let mut writer = open(output, capture.about, interfaces, snap_len)?;
     let mut mirrors = request.mirror.map(Mirrors::new);
     let mut copy = Vec::new();
     for packet in &capture.packets {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let interface = links
-            .iter()
-            .position(|link| *link == packet.link)
-            .unwrap_or(0);
         let at = EPOCH + packet.at;
-        let interface = interface as u32;
+        let interface = capture.interface_of(packet) as u32;
         let (mut bytes, mut wire_len) = (&packet.bytes, packet.wire_len as u32);
-        if let Some(mirrors) = mirrors
-            .as_mut()
-            .filter(|_| packet.link == LinkType::Ethernet)
+        if packet.link == LinkType::Ethernet
+            && let Some(mirrors) = &mut mirrors
         {
             wire_len = mirrors.copy((interface, at), bytes, wire_len, &mut copy);
             bytes = &copy;
         }
         writer
             .packet_commented(interface, at, bytes, wire_len, &packet.comment)
-            .map_err(|error| capture_failure(&error))?;
+            .map_err(capture_failure)?;
     }
     let truth = truth::of_gallery(&scenario.name, &capture, &selection.profile);
     Ok((writer, truth))

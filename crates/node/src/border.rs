@@ -113,14 +113,12 @@ mod tests {
             destination: SENDER,
             original_destination: RECEIVER,
             qp: Qp::truncate(5),
-            udp_source: 0,
         };
         let proxy = Outgoing::ProxyCn {
             source: SWITCH.into(),
             proxy: SENDER.into(),
             tuple: FiveTuple::of(&data).unwrap(),
             level: 0,
-            udp_source: 0,
         };
         let wan = Outgoing::WanFcn {
             source: SWITCH,
@@ -128,7 +126,6 @@ mod tests {
             flow_label: 7,
             level: 1,
             copy_flow_label: false,
-            udp_source: 0,
         };
         let cnp = Outgoing::Cnp {
             source: RECEIVER.into(),

@@ -6,7 +6,6 @@ use crate::outgoing::Outgoing;
 use crate::prefix_map::is_allowed;
 use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
-use fcn_observe::connections::Connections;
 use fcn_observe::data::FlowKey;
 use fcn_observe::table::Table;
 use fcn_observe::time::Time;
@@ -92,7 +91,8 @@ reasons! {
 #[derive(Debug)]
 pub struct IngressPe {
     config: Config,
-    qps: SenderQps,
+    /// The QPs at senders, learnt from what passes by.
+    pub qps: SenderQps,
     labels: Labels,
     read: Bucket,
     interval: Interval,
@@ -112,21 +112,6 @@ impl IngressPe {
             counters: Counters::default(),
             config,
         }
-    }
-
-    /// Learns QPs at senders from a frame that passes by: RDMA CM, data and acknowledgements.
-    pub fn on_transit(&mut self, now: Time, frame: &Frame<'_>) {
-        self.qps.learn(now, frame);
-    }
-
-    /// The same of a data packet that passes by, told by its values.
-    pub fn on_transit_data(&mut self, now: Time, flow: FlowKey, psn: u32) {
-        self.qps.data(now, flow, psn);
-    }
-
-    /// The same of an acknowledgement, from the receiver `from` to the QP `qp` at the sender `to`.
-    pub fn on_transit_ack(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
-        self.qps.acknowledged(from, to, qp, psn);
     }
 
     /// The outer flow label for packets of a flow: 20 bits, not 0, and no other live flow's.
@@ -192,12 +177,6 @@ impl IngressPe {
             destination: flow.sender,
             qp,
         })
-    }
-
-    /// The connections seen so far.
-    #[must_use]
-    pub const fn connections(&self) -> &Connections {
-        self.qps.connections()
     }
 
     /// What it has done so far.

@@ -20,8 +20,6 @@
 #![forbid(unsafe_code)]
 
 pub mod border;
-#[cfg(test)]
-mod chain_tests;
 pub mod congestion_point;
 pub mod ingress_pe;
 pub mod limiter;
@@ -35,6 +33,8 @@ mod reasons;
 mod sender_qps;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use border::Border;
 pub use congestion_point::CongestionPoint;
@@ -45,4 +45,4 @@ pub use outgoing::{About, Outgoing};
 pub use proxy::Proxy;
 pub use proxy_directory::ProxyDirectory;
 pub use reaction_point::ReactionPoint;
-pub use sender_qps::KnownBy;
+pub use sender_qps::{KnownBy, SenderQps};

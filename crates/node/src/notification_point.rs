@@ -7,7 +7,6 @@ use core::time::Duration;
 use fcn_observe::data::{DataPacket, Ecn};
 use fcn_observe::time::Time;
 use fcn_wire::Qp;
-use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
 use std::net::IpAddr;
 
 /// The settings.
@@ -97,7 +96,6 @@ impl NotificationPoint {
                 destination: sender,
                 original_destination: receiver,
                 qp: packet.dest_qp,
-                udp_source: DEFAULT_UDP_SOURCE,
             });
         }
         Some(Outgoing::Cnp {
@@ -190,7 +188,6 @@ mod tests {
             destination: SENDER,
             original_destination: RECEIVER,
             qp: Qp::truncate(1),
-            udp_source: DEFAULT_UDP_SOURCE,
         };
         let sender_qp = Qp::truncate(0x101);
         let at = |nanos| Time::from_nanos(nanos);

@@ -32,8 +32,6 @@ pub enum Outgoing {
         original_destination: Ipv6Addr,
         /// The data packet's DestQP.
         qp: Qp,
-        /// UDP source port.
-        udp_source: u16,
     },
     /// A notification to the proxy node (draft-xiao-rtgwg-proxy-congestion-notification section 4).
     ProxyCn {
@@ -45,8 +43,6 @@ pub enum Outgoing {
         tuple: FiveTuple,
         /// Congestion level, 0 to 7.
         level: u8,
-        /// UDP source port.
-        udp_source: u16,
     },
     /// A Fast CNP in the WAN (draft-he-rtgwg-wan-fcn section 4.2).
     WanFcn {
@@ -60,8 +56,6 @@ pub enum Outgoing {
         level: u8,
         /// Whether the label also goes into the message's own IPv6 header.
         copy_flow_label: bool,
-        /// UDP source port.
-        udp_source: u16,
     },
 }
 
@@ -160,13 +154,8 @@ impl Outgoing {
             Self::FastCnp {
                 original_destination,
                 qp,
-                udp_source,
                 ..
             } => {
-                let carrier = Carrier {
-                    udp_source,
-                    ..carrier
-                };
                 let option = about.option(original_destination);
                 let len = emit::fast_cnp(&carrier, &option, &CnpRepr::new(qp), profile, out)?;
                 let kind = match option {
@@ -175,21 +164,12 @@ impl Outgoing {
                 };
                 return Ok((len, kind));
             }
-            Self::ProxyCn {
-                tuple,
-                level,
-                udp_source,
-                ..
-            } => {
+            Self::ProxyCn { tuple, level, .. } => {
                 let message = ProxyCnRepr {
                     five_tuple: tuple,
                     level,
                     reserved: 0,
                     invoking: about.invoking,
-                };
-                let carrier = Carrier {
-                    udp_source,
-                    ..carrier
                 };
                 emit::proxy_cn(&carrier, &message, profile, out)?
             }
@@ -197,7 +177,6 @@ impl Outgoing {
                 flow_label,
                 level,
                 copy_flow_label,
-                udp_source,
                 ..
             } => {
                 let message = WanFcnRepr {
@@ -206,7 +185,6 @@ impl Outgoing {
                     reserved: 0,
                 };
                 let carrier = Carrier {
-                    udp_source,
                     flow_label: if copy_flow_label { flow_label } else { 0 },
                     ..carrier
                 };
@@ -235,7 +213,6 @@ mod tests {
         destination: SENDER,
         original_destination: RECEIVER,
         qp: Qp::truncate(0x123),
-        udp_source: 77,
     };
 
     #[test]
@@ -317,7 +294,7 @@ mod tests {
             },
             Part::DestinationOptions(&[OptionPart::FastCnp(option)]),
             Part::Udp {
-                source: 77,
+                source: fcn_wire::cnp::DEFAULT_UDP_SOURCE,
                 destination: 4791,
                 checksum: UdpChecksum::Zero,
             },
@@ -350,7 +327,6 @@ mod tests {
             flow_label: 0xBEEF1,
             level: 6,
             copy_flow_label,
-            udp_source: 5,
         };
         for copy in [false, true] {
             let (bytes, kind) = emitted(wan(copy), &About::default());
@@ -405,7 +381,6 @@ mod tests {
                 proxy,
                 tuple,
                 level: 3,
-                udp_source: 0,
             };
             let (bytes, kind) = emitted(outgoing, &about);
             assert_eq!((bytes.len(), kind), (len, Kind::ProxyCn));

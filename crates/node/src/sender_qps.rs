@@ -1,7 +1,6 @@
 //! The QP at the sender, which whoever translates a notification into a CNP has to know: configured, read from RDMA CM, or
 //! inferred from acknowledgements where the hosts exchanged QPs by other means \[choice: the drafts do not say how\].
 
-use fcn_observe::connections::Connections;
 use fcn_observe::data::acknowledges;
 use fcn_observe::data::{DataPacket, FlowKey};
 use fcn_observe::resolve::SeenFlows;
@@ -24,7 +23,7 @@ pub enum KnownBy {
 
 /// The QPs at senders.
 #[derive(Debug)]
-pub(crate) struct SenderQps {
+pub struct SenderQps {
     configured: HashMap<FlowKey, Qp>,
     resolver: Resolver,
     seen: Seen,
@@ -41,7 +40,7 @@ impl SenderQps {
     }
 
     /// Learns from a frame that passes by: RDMA CM, data, acknowledgements.
-    pub(crate) fn learn(&mut self, now: Time, frame: &Frame<'_>) {
+    pub fn learn(&mut self, now: Time, frame: &Frame<'_>) {
         match frame.message() {
             Message::RdmaCm(..) => self.resolver.learn(now.as_nanos(), frame),
             Message::Roce(bth, _) if acknowledges(bth.opcode()) => {
@@ -59,7 +58,7 @@ impl SenderQps {
     }
 
     /// A data packet of `flow` passes by.
-    pub(crate) fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
+    pub fn data(&mut self, now: Time, flow: FlowKey, psn: u32) {
         let exchanged = self.resolver.connections().sender_qp(&flow);
         // What is known needs no guess.
         if exchanged.is_none() && !self.configured.contains_key(&flow) {
@@ -68,7 +67,7 @@ impl SenderQps {
     }
 
     /// An acknowledgement from the receiver `from` to the QP `qp` at the sender `to` passes by.
-    pub(crate) fn acknowledged(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
+    pub fn acknowledged(&mut self, from: IpAddr, to: IpAddr, qp: Qp, psn: u32) {
         self.resolver.acknowledged(from, to, qp, psn, &self.seen);
     }
 
@@ -83,10 +82,6 @@ impl SenderQps {
             Resolved::Cm | Resolved::Packet => KnownBy::Cm,
         };
         Some((qp, by))
-    }
-
-    pub(crate) const fn connections(&self) -> &Connections {
-        self.resolver.connections()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One list serves the table and the JSON report.
 
+use crate::scenario::model::stem;
 use crate::sim::outcome::Metrics;
 use crate::units::{Ps, Rate};
 use Unit::{BitsPerSecond, Change, Count, Nanoseconds, Octets, Ratio, Share};
@@ -244,7 +245,7 @@ pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
 pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
     let mut entries: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, (name, _)) in run.by_flow.iter().enumerate() {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let stem = stem(name);
         match entries.iter_mut().find(|(known, _)| *known == stem) {
             Some((_, flows)) => flows.push(index),
             None => entries.push((stem, vec![index])),

@@ -2,7 +2,7 @@
 
 use super::{Comparison, Group, MECHANISM, Question, Row};
 use crate::scenario::model::{Mechanism, Simulation};
-use crate::scenario::{self, Play, Scenario};
+use crate::scenario::{self, Parameter, Play};
 use crate::sim;
 use crate::sim::outcome::Metrics;
 use crate::units::Ps;
@@ -59,15 +59,21 @@ pub fn compare(
             .and(&over.key)
             .and("each of its values outranks the one of --set; leave that out"));
     }
-    let base = load(question, &question.sets)?;
-    let question = &with_its_duration(question, &base);
+    let base = scenario::load(&question.source, &question.sets)?;
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
             .and("it is no simulation: no mechanism is at work in it"));
     };
+    let question = &with_its_duration(question, &base.parameters, simulation);
     let first_seed = simulation.seed;
-    let loaded = load_groups(question, first_seed)?;
+    let values: Vec<Option<&String>> = match &question.over {
+        Some(over) => over.values.iter().map(Some).collect(),
+        None => vec![None],
+    };
+    let groups = values.into_iter();
+    let groups = groups.map(|value| load_group(question, first_seed, value));
+    let loaded = groups.collect::<Result<Vec<_>>>()?;
     let rows = loaded.iter().flat_map(|group| &group.rows);
     let simulations: Vec<_> = rows.flat_map(|(_, loaded)| loaded).flatten().collect();
     let mut results = play_all(&base.name, &simulations, stop, progress)?.into_iter();
@@ -89,21 +95,19 @@ pub fn compare(
 }
 
 /// The question with the duration that the scenario has for comparisons, unless one is given.
-fn with_its_duration(question: &Question, base: &Scenario) -> Question {
+fn with_its_duration(
+    question: &Question,
+    parameters: &[Parameter],
+    simulation: &Simulation,
+) -> Question {
     let mut question = question.clone();
-    let Play::Simulation(simulation) = &base.play else {
-        return question;
-    };
     let sets_duration = |key: &str| {
-        let parameter = base.parameters.iter().find(|p| p.name == key);
+        let parameter = parameters.iter().find(|p| p.name == key);
         key == DURATION || parameter.is_some_and(|p| p.sets.iter().any(|set| set == DURATION))
     };
-    let mut keys = question.sets.iter().map(|set| key(set));
-    let given = keys.any(sets_duration)
-        || question
-            .over
-            .as_ref()
-            .is_some_and(|over| sets_duration(&over.key));
+    let over = question.over.iter().map(|over| &*over.key);
+    let mut keys = question.sets.iter().map(|set| key(set)).chain(over);
+    let given = keys.any(sets_duration);
     if let Some(duration) = simulation.compare_for.filter(|_| !given) {
         question.sets.push(format!("{DURATION}={}ps", duration.0));
     }
@@ -116,21 +120,6 @@ const DURATION: &str = "duration";
 /// The key of `key=value`.
 fn key(set: &str) -> &str {
     set.split('=').next().unwrap_or_default().trim()
-}
-
-fn load(question: &Question, sets: &[String]) -> Result<Scenario> {
-    scenario::load(&question.source, sets).map_err(|error| Failure::bad_scenario(&error))
-}
-
-fn load_groups(question: &Question, first_seed: u64) -> Result<Vec<Loaded>> {
-    let values = question.over.as_ref().map(|over| &over.values);
-    let Some(values) = values else {
-        return Ok(vec![load_group(question, first_seed, None)?]);
-    };
-    let values = values.iter();
-    values
-        .map(|value| load_group(question, first_seed, Some(value)))
-        .collect()
 }
 
 fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> Result<Loaded> {
@@ -148,15 +137,13 @@ fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> R
     let rows: Vec<_> = question.mechanisms.iter().map(of).collect();
     if rows.iter().all(|(_, loaded)| loaded.is_err()) {
         // A value that the scenario refuses whatever the mechanism has one reason, with its place.
-        load(question, &sets)?;
+        scenario::load(&question.source, &sets)?;
         let reason = |(mechanism, loaded): &(Mechanism, Rows)| {
             Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
         };
         let reasons: Vec<String> = rows.iter().filter_map(reason).collect();
-        return Err(
-            Failure::usage("the scenario can be played under none of these mechanisms")
-                .and(reasons.join("; ")),
-        );
+        let what = "the scenario can be played under none of these mechanisms";
+        return Err(Failure::usage(what).and(reasons.join("; ")));
     }
     Ok(Loaded {
         value: value.cloned(),
@@ -253,8 +240,11 @@ mod tests {
                 seeds: 1,
                 over: over.map(|over| Over::read(over).unwrap()),
             };
-            let base = load(&question, &question.sets).unwrap();
-            with_its_duration(&question, &base).sets
+            let base = scenario::load(&question.source, &question.sets).unwrap();
+            let Play::Simulation(simulation) = &base.play else {
+                panic!("no simulation");
+            };
+            with_its_duration(&question, &base.parameters, simulation).sets
         };
         assert_eq!(sets(None, None), ["duration=100000000000ps"]);
         assert_eq!(sets(Some("senders=4"), None).len(), 2);

@@ -131,26 +131,24 @@ impl Choices<'_> {
 
     /// The arguments of `fcn-gen run` that send such a stress into `fifo`.
     fn stress(&self, fifo: &Path) -> Vec<OsString> {
-        let mut words: Vec<String> = [
+        // Wireshark shows them as they come.
+        let words = [
             "fcn-gen",
             "run",
             self.interface.scenario,
             "--quiet",
-            // Wireshark shows them as they come.
             "--live",
-        ]
-        .map(str::to_owned)
-        .into();
-        words.extend(self.sets().into_iter().map(|set| format!("--set={set}")));
-        words.extend(self.changed(SEED).map(|seed| format!("--seed={seed}")));
-        words.extend(self.value(RATE).map(|rate| format!("--rate={rate}")));
+        ];
+        let mut words: Vec<OsString> = words.map(OsString::from).into();
+        words.extend(self.sets().iter().map(|set| format!("--set={set}").into()));
+        let seed = self.changed(SEED).map(|seed| format!("--seed={seed}"));
+        let rate = self.value(RATE).map(|rate| format!("--rate={rate}"));
+        words.extend(seed.into_iter().chain(rate).map(OsString::from));
         words.push(match self.value(COUNT) {
-            Some(count) if count != UNTIL_STOPPED => format!("--count={count}"),
-            _ => "--forever".to_owned(),
+            Some(count) if count != UNTIL_STOPPED => format!("--count={count}").into(),
+            _ => "--forever".into(),
         });
-        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        words.push("--output".into());
-        words.push(fifo.into());
+        words.extend(["--output".into(), fifo.into()]);
         words
     }
 }

@@ -130,36 +130,21 @@ pub fn of(scenario: &Scenario) -> Vec<Control> {
     let mut controls = Vec::new();
     match &scenario.play {
         Play::Simulation(simulation) => {
-            controls.push(Control::own(
-                PACE,
-                "how fast packets come",
-                PACE_DEFAULT,
-                Kind::OneOf(pairs(PACES)),
-            ));
-            let points = simulation.vantage_points.iter();
-            let points: Vec<_> = points.map(|point| simulation.vantage_name(point)).collect();
-            controls.push(Control::own(
-                VANTAGE,
-                "where packets are captured (node:peer); none: at all of these",
-                &points.join(","),
-                Kind::AnyOf(points),
-            ));
+            let (about, paces) = ("how fast packets come", Kind::OneOf(pairs(PACES)));
+            controls.push(Control::own(PACE, about, PACE_DEFAULT, paces));
+            let points = simulation.vantage_names();
+            let about = "where packets are captured (node:peer); none: at all of these";
+            let all = points.join(",");
+            controls.push(Control::own(VANTAGE, about, &all, Kind::AnyOf(points)));
             controls.push(seed(simulation.seed));
         }
         Play::Gallery(_) => {}
         Play::Stress(stress) => {
-            controls.push(Control::own(
-                RATE,
-                "how fast packets come: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1",
-                RATE_DEFAULT,
-                Kind::Value("string"),
-            ));
-            controls.push(Control::own(
-                COUNT,
-                "how many packets come",
-                COUNT_DEFAULT,
-                Kind::OneOf(pairs(COUNTS)),
-            ));
+            let about = "how fast packets come: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1";
+            let rate = Kind::Value("string");
+            controls.push(Control::own(RATE, about, RATE_DEFAULT, rate));
+            let (about, counts) = ("how many packets come", Kind::OneOf(pairs(COUNTS)));
+            controls.push(Control::own(COUNT, about, COUNT_DEFAULT, counts));
             controls.push(seed(stress.seed));
         }
     }

@@ -90,12 +90,10 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
     let controls = interface
         .as_ref()
         .map_or(&[][..], |interface| &interface.controls);
-    let matches = match command(controls).try_get_matches_from(args) {
-        Ok(matches) => matches,
-        Err(error) => return usage(&error, console),
-    };
-    let options = match Options::from_arg_matches(&matches) {
-        Ok(options) => options,
+    let read = command(controls).try_get_matches_from(args);
+    let read = read.and_then(|matches| Ok((Options::from_arg_matches(&matches)?, matches)));
+    let (options, matches) = match read {
+        Ok(read) => read,
         Err(error) => return usage(&error, console),
     };
     match (&options.step, interface) {
@@ -110,17 +108,13 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
             capture::capture(&interface, &chosen, &fifo, console)
         }
         // Wireshark takes what is written for what is wrong with the filter.
-        _ if options
-            .filter
-            .as_ref()
-            .is_some_and(|filter| !filter.trim().is_empty()) =>
-        {
-            say(console.out, &format!("{NO_FILTER}\n"))
-        }
-        _ if options.filter.is_some() => Ok(()),
-        _ => Err(Failure::usage("nothing was asked")
-            .and("options of Wireshark's extcap protocol")
-            .and("see fcn-gen help for what fcn-gen does by itself")),
+        _ => match options.filter.as_deref().map(str::trim) {
+            Some("") => Ok(()),
+            Some(_) => say(console.out, &format!("{NO_FILTER}\n")),
+            None => Err(Failure::usage("nothing was asked")
+                .and("options of Wireshark's extcap protocol")
+                .and("see fcn-gen help for what fcn-gen does by itself")),
+        },
     }
 }
 
@@ -149,7 +143,7 @@ impl Interface {
                 .and(format!("there are {}", names())));
         };
         let source = Source::Builtin(scenario.to_owned());
-        let loaded = scenario::load(&source, &[]).map_err(|error| Failure::bad_scenario(&error))?;
+        let loaded = scenario::load(&source, &[])?;
         Ok(Self {
             scenario,
             controls: controls::of(&loaded),

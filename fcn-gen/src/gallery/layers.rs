@@ -2,12 +2,13 @@
 //! packets share; a file names them.
 
 use super::EPOCH;
-use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC, carried, update};
+use crate::routing::{self, ALL_L2, METRIC, carried, update};
 use bumpalo::Bump;
 use fcn_tool::quantity;
 use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
 use fcn_wire::compose::{DEFAULT_HOP_LIMIT, OptionPart, Part, UdpChecksum, packet};
+use fcn_wire::emit::Carrier;
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, NodeValues, TraceType, filled_trace};
@@ -25,8 +26,7 @@ use fcn_wire::rdma_cm::{
     MessageRepr, ReadyToUseRepr,
 };
 use fcn_wire::wan_fcn::WanFcnRepr;
-use fcn_wire::{Error, Profile, Result};
-use serde::de::Error as _;
+use fcn_wire::{Profile, Result};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -103,20 +103,17 @@ const fn hop(
 }
 
 /// An address, or the name of one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String", bound(deserialize = "T: FromStr<Err: Display>"))]
 pub struct Host<T>(T);
 
-impl<T: FromStr<Err: Display>> Host<T> {
-    fn named(name: &str) -> core::result::Result<Self, T::Err> {
-        let known = HOSTS.iter().find(|(known, _)| *known == name);
-        known.map_or(name, |(_, address)| address).parse().map(Self)
-    }
-}
+impl<T: FromStr<Err: Display>> TryFrom<String> for Host<T> {
+    type Error = String;
 
-impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Host<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::named(&name).map_err(|error| D::Error::custom(format!("{name}: {error}")))
+    fn try_from(name: String) -> core::result::Result<Self, String> {
+        let known = HOSTS.iter().find(|(known, _)| *known == name);
+        let address = known.map_or(&*name, |(_, address)| address).parse();
+        (address.map(Self)).map_err(|error| format!("{name}: {error}"))
     }
 }
 
@@ -144,29 +141,18 @@ fn prefix<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Pr
 /// The traffic class of an IP header: DSCP and ECN.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[repr(u8)]
 pub enum Class {
     #[default]
-    Default,
+    Default = 0,
     /// DSCP 26, ECT(0).
-    Data,
+    Data = 26 << 2 | 0b10,
     /// Data that met congestion: DSCP 26, CE.
-    Ce,
+    Ce = 26 << 2 | 0b11,
     /// A notification.
-    Cnp,
+    Cnp = DEFAULT_TRAFFIC_CLASS,
     /// Tunnels around notifications, and routing: DSCP 48, not ECN-capable.
-    Control,
-}
-
-impl Class {
-    const fn octet(self) -> u8 {
-        match self {
-            Self::Default => 0,
-            Self::Data => 26 << 2 | 0b10,
-            Self::Ce => 26 << 2 | 0b11,
-            Self::Cnp => DEFAULT_TRAFFIC_CLASS,
-            Self::Control => 48 << 2,
-        }
-    }
+    Control = 48 << 2,
 }
 
 /// A UDP destination port.
@@ -329,23 +315,18 @@ pub enum One {
         class: u8,
         ttl: u8,
     },
-    Ipv4 {
-        source: Host<Ipv4Addr>,
-        destination: Host<Ipv4Addr>,
-        #[serde(default)]
-        class: Class,
-        #[serde(default)]
-        options: Hex,
-    },
-    Ipv6 {
-        source: Host<Ipv6Addr>,
-        destination: Host<Ipv6Addr>,
+    Ip {
+        source: Host<IpAddr>,
+        destination: Host<IpAddr>,
         #[serde(default)]
         class: Class,
         #[serde(default)]
         flow_label: u32,
         #[serde(default = "hop_limit")]
         hop_limit: u8,
+        /// Of IPv4.
+        #[serde(default)]
+        options: Hex,
     },
     HopByHop(Vec<Ipv6Option>),
     DestinationOptions(Vec<Ipv6Option>),
@@ -481,16 +462,8 @@ impl<'a> Composer<'a> {
     }
 
     fn stack(self, name: &str) -> Result<Vec<Part<'a>>> {
-        let unknown = || {
-            Error::value(
-                fcn_wire::Layer::Payload,
-                0,
-                "stack",
-                0,
-                "one of stacks.toml",
-            )
-        };
-        self.parts(STACKS.get(name).ok_or_else(unknown)?)
+        let layers = STACKS.get(name);
+        self.parts(layers.unwrap_or_else(|| panic!("stacks.toml has no {name}")))
     }
 
     fn held(self, layers: &[Layer]) -> Result<&'a [u8]> {
@@ -518,32 +491,26 @@ impl<'a> Composer<'a> {
                 traffic_class: *class,
                 ttl: *ttl,
             },
-            One::Ipv4 {
-                source,
-                destination,
-                class,
-                options,
-            } => Part::Ipv4 {
-                source: source.0,
-                destination: destination.0,
-                tos: class.octet(),
-                ttl: DEFAULT_HOP_LIMIT,
-                id: 0,
-                options: self.hold(&options.0),
-            },
-            One::Ipv6 {
+            One::Ip {
                 source,
                 destination,
                 class,
                 flow_label,
                 hop_limit,
-            } => Part::Ipv6 {
-                source: source.0,
-                destination: destination.0,
-                traffic_class: class.octet(),
-                flow_label: *flow_label,
-                hop_limit: *hop_limit,
-            },
+                options: own,
+            } => {
+                let carrier = Carrier {
+                    traffic_class: *class as u8,
+                    flow_label: *flow_label,
+                    hop_limit: *hop_limit,
+                    ..Carrier::new(source.0, destination.0)
+                };
+                let mut ip = carrier.ip()?;
+                if let Part::Ipv4 { options, .. } = &mut ip {
+                    *options = self.hold(&own.0);
+                }
+                ip
+            }
             One::HopByHop(options) => Part::HopByHop(self.options(options)?),
             One::DestinationOptions(options) => Part::DestinationOptions(self.options(options)?),
             One::SegmentRouting(segments) => Part::SegmentRouting {
@@ -820,7 +787,7 @@ impl Ospf {
             tlv_flags: 0x40,
             flags: self.flags(),
         };
-        routing::ospf2_update((self.router, self.area), FIRST_SEQUENCE, &[prefix])
+        routing::ospf2_update((self.router, self.area), 0, &[prefix])
     }
 
     fn update3(&self) -> Result<Vec<u8>> {
@@ -836,7 +803,7 @@ impl Ospf {
             Scope::External => ospf3::LsaKind::AsExternal,
         };
         let router = (self.router, self.area);
-        routing::ospf3_update(router, LINK_LOCAL, kind, FIRST_SEQUENCE, &[prefix])
+        routing::ospf3_update(router, LINK_LOCAL, kind, 0, &[prefix])
     }
 }
 

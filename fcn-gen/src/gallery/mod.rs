@@ -75,6 +75,16 @@ impl Capture {
         }
         links
     }
+
+    /// The interface of a packet: the place of its link type among [`links`](Self::links).
+    #[must_use]
+    pub fn interface_of(&self, packet: &Packet) -> usize {
+        let links = self.links();
+        links
+            .iter()
+            .position(|link| *link == packet.link)
+            .unwrap_or(0)
+    }
 }
 
 /// The name of the interface for packets of this link type.
@@ -198,14 +208,10 @@ impl Selection {
     /// # Errors
     /// The wire crate refuses to write a packet, because of an unusual code point.
     pub fn play(&self) -> Result<Capture, String> {
-        let Gallery {
-            name,
-            about,
-            families,
-        } = self.gallery;
+        let all = self.gallery;
         let (about, families) = match self.family {
             Some(family) => (&family.about, std::slice::from_ref(family)),
-            None => (about, &families[..]),
+            None => (&all.about, &all.families[..]),
         };
         let mut packets: Vec<Packet> = Vec::new();
         let mut now = 0;
@@ -214,8 +220,8 @@ impl Selection {
                 now += file.wait;
                 let packet = file.packet(now, &self.profile).map_err(|cause| {
                     format!(
-                        "gallery `{name}`, family `{}`: the packet \"{}\" cannot be written with this profile: {cause}",
-                        family.name, file.comment
+                        "gallery `{}`, family `{}`: the packet \"{}\" cannot be written with this profile: {cause}",
+                        all.name, family.name, file.comment
                     )
                 })?;
                 packets.push(packet);

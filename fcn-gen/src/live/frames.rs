@@ -1,40 +1,30 @@
 //! Frames that are all there: a gallery's.
 
 use fcn_link::sender::{Next, Source};
+use std::collections::VecDeque;
 
 /// Sends frames that are at hand, once or again and again.
 pub struct FrameList {
-    frames: Vec<Vec<u8>>,
-    at: usize,
+    frames: VecDeque<Vec<u8>>,
     forever: bool,
 }
 
 impl FrameList {
     /// The `frames`, once, or `forever`.
-    pub const fn new(frames: Vec<Vec<u8>>, forever: bool) -> Self {
-        Self {
-            frames,
-            at: 0,
-            forever,
-        }
+    pub fn new(frames: Vec<Vec<u8>>, forever: bool) -> Self {
+        let frames = frames.into();
+        Self { frames, forever }
     }
 }
 
 impl Source for FrameList {
     fn peek(&mut self) -> Next {
-        if self.at == self.frames.len() && self.forever {
-            self.at = 0;
-        }
-        self.frames
-            .get(self.at)
-            .map_or(Next::End, |frame| Next::Frame {
-                at: 0,
-                len: frame.len(),
-            })
+        let next = self.frames.front().map(Vec::len);
+        next.map_or(Next::End, |len| Next::Frame { at: 0, len })
     }
 
     fn fill(&mut self, _: usize, out: &mut [u8]) {
-        if let Some(frame) = self.frames.get(self.at)
+        if let Some(frame) = self.frames.front()
             && let Some(out) = out.get_mut(..frame.len())
         {
             out.copy_from_slice(frame);
@@ -43,7 +33,8 @@ impl Source for FrameList {
     }
 
     fn skip(&mut self) {
-        self.at += 1;
+        let frame = self.frames.pop_front();
+        self.frames.extend(frame.filter(|_| self.forever));
     }
 }
 

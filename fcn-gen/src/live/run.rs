@@ -1,16 +1,16 @@
 //! The command: sends a scenario, and reports before, during and after.
 
 use super::frames::FrameList;
-use super::macs::{Link, Rewrite};
-use super::schedule::{Schedule, until};
+use super::schedule::{Schedule, refuse_given, until};
 use super::simulation::{Plan, Played, pair};
 use crate::cli::Run;
 use crate::gallery::{EPOCH, Packet, Selection};
+use crate::macs::{Link, Rewrite};
 use crate::mirror::Mirrors;
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use crate::scenario::{self, Play, Scenario};
-use crate::stress::{Kind, Macs, Prototypes, Stress, StressSource};
+use crate::stress::{Kind, Prototypes, Stress, StressSource};
 use crate::write;
 use fcn_link::backend::{Queue, SlotCount};
 use fcn_link::file_transmit::SeenAt;
@@ -96,12 +96,8 @@ fn only_simulations(options: &Run) -> Result {
         ("--vantage", options.vantage.is_some()),
         ("--truth", options.truth.is_some()),
     ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::usage(*option)
-            .and("only a simulation has that")
-            .and("leave it out, or name another scenario")),
-        None => Ok(()),
-    }
+    let instead = "leave it out, or name another scenario";
+    refuse_given(&given, "only a simulation has that", instead)
 }
 
 /// One run.
@@ -251,9 +247,11 @@ impl Act {
                 .and("set a smaller payload, or a larger MTU (ip link set dev IF mtu N)"));
         }
         let own = self.source_mac(opened.interface.as_ref());
-        let macs = Macs {
-            source: own.unwrap_or(FILE_SOURCE),
-            destination: options.peer_mac.unwrap_or(NOBODY),
+        let source = own.unwrap_or(FILE_SOURCE);
+        let destination = options.peer_mac.unwrap_or(NOBODY);
+        let macs = Rewrite {
+            source: Some(source),
+            destination: Some(destination),
         };
         let schedule = self.schedule(&opened, Schedule::Top)?;
         let queues = opened.queues.len() as u32;
@@ -261,19 +259,15 @@ impl Act {
         let shares = stress.shares();
         let mix = shares.map(|(kind, share)| format!("{} {share:.1} %", kind.id()));
         let (flows, qps) = (grouped(stress.flows.into()), stress.connections.into());
+        let frames = format!("{average} octets on an average, {longest} at most");
         let mac = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
+        let from_to = format!("{} to {}", mac(source), mac(destination));
         let announcement = vec![
             ("what", format!("{}: {}", self.name, self.about)),
             ("mix", mix.collect::<Vec<_>>().join(", ")),
             ("flows", format!("{flows}, {}", counted(qps, "QP"))),
-            (
-                "frames",
-                format!("{average} octets on an average, {longest} at most"),
-            ),
-            (
-                "macs",
-                format!("{} to {}", mac(macs.source), mac(macs.destination)),
-            ),
+            ("frames", frames),
+            ("macs", from_to),
             ("pace", schedule.describe(options)),
             ("until", until(options, None)),
         ];
@@ -327,10 +321,8 @@ impl Act {
             ("packets", format!("{} of {all}", frames.len())),
         ];
         if left_out > 0 {
-            announcement.push((
-                "without",
-                format!("{left_out} that are no whole Ethernet frames, or too long for the link"),
-            ));
+            let what = "that are no whole Ethernet frames, or too long for the link";
+            announcement.push(("without", format!("{left_out} {what}")));
         }
         announcement.push(("pace", schedule.describe(options)));
         announcement.push(("until", until(options, end)));
@@ -364,12 +356,32 @@ impl Act {
         };
         let average = average_of(&plan.simulation);
         let settings = schedule.settings(options, (1, average, plan.simulation.epoch))?;
-        let mut announcement = self.announcement_of(&plan, names.join(", "), &opened, &schedule);
+        let (mechanism, seed) = (plan.simulation.mechanism.id(), plan.simulation.seed);
+        let (name, about) = (&self.name, &self.about);
+        let end = (!options.forever).then_some("the simulation's end");
+        let mut announcement = vec![
+            (
+                "what",
+                format!("{name}: {about} ({mechanism}, seed {seed})"),
+            ),
+            ("vantage", names.join(", ")),
+            ("pace", schedule.describe(options)),
+            ("until", until(options, end)),
+        ];
+        if let Some(mtu) = plan.link.mtu
+            && let Some((flow, len)) = too_long(&plan.simulation, mtu)
+        {
+            let link = opened
+                .interface
+                .as_ref()
+                .map_or("the link", Interface::name);
+            let takes = format!("{link} takes {}: they are left out (--set mtu=…)", mtu + 14);
+            let packets = format!("data packets of flow {flow} have {len} octets");
+            announcement.push(("too long", format!("{packets}, and {takes}")));
+        }
         if options.truth.is_some() {
-            announcement.push((
-                "truth",
-                "of all vantage points, in the simulation's own time".to_owned(),
-            ));
+            let which = "of all vantage points, in the simulation's own time";
+            announcement.push(("truth", which.to_owned()));
         }
         for queue in &mut opened.queues {
             if let Queue::File(file) = queue {
@@ -386,10 +398,8 @@ impl Act {
             // Without its frames' receiver, the player ends.
             let sent = self.send(opened, vec![frames], &settings, stop, console);
             let outcome = player.join();
-            (
-                sent,
-                outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            )
+            let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (sent, outcome)
         });
         let truth = truth.map_err(|error| {
             Failure::failed("the simulation failed")
@@ -408,17 +418,17 @@ impl Act {
         let complete = truth.is_some() && options.truth.is_some();
         match (truth_file, truth) {
             (Some(pending), Some((truth, _))) => pending.finish(&truth.document()?)?,
-            (Some(_), None) => lines.push((
-                "truth",
-                "not written: the simulation was not sent to its end".to_owned(),
-            )),
+            (Some(_), None) => {
+                let why = "not written: the simulation was not sent to its end";
+                lines.push(("truth", why.to_owned()));
+            }
             (None, _) => {}
         }
         let file = options.truth.as_ref().filter(|_| complete);
         let more = json!({
             "kind": "simulation",
-            "mechanism": plan.simulation.mechanism.id(),
-            "seed": plan.simulation.seed,
+            "mechanism": mechanism,
+            "seed": seed,
             "left_out": too_long,
             "truth": file.map(|path| path.display().to_string()),
         });
@@ -427,11 +437,7 @@ impl Act {
 
     /// The vantage point meant (none: all), and the names of what is sent.
     fn vantage(&self, simulation: &Simulation) -> Result<(Option<usize>, Vec<String>)> {
-        let points = &simulation.vantage_points;
-        let names: Vec<String> = points
-            .iter()
-            .map(|point| simulation.vantage_name(point))
-            .collect();
+        let names = simulation.vantage_names();
         let Some(first) = names.first() else {
             return Err(Failure::usage("the scenario has no vantage point")
                 .and(&self.name)
@@ -456,59 +462,16 @@ impl Act {
     /// Which frames the link takes, and with which addresses.
     fn link(&self, opened: &Opened) -> Link {
         let interface = opened.interface.as_ref();
-        let rewrite = Rewrite {
+        let rewrite = (!self.options.keep_macs).then(|| Rewrite {
             source: self.source_mac(interface),
             destination: self.options.peer_mac,
-        };
+        });
         let slots = opened.queues.iter().map(Queue::slot_len);
         Link {
-            rewrite: if self.options.keep_macs {
-                Rewrite::default()
-            } else {
-                rewrite
-            },
+            rewrite: rewrite.unwrap_or_default(),
             mtu: interface.map(|interface| interface.mtu() as usize),
             longest: slots.min().unwrap_or(0),
         }
-    }
-
-    fn announcement_of(
-        &self,
-        plan: &Plan,
-        vantage: String,
-        opened: &Opened,
-        schedule: &Schedule,
-    ) -> Lines {
-        let options = &self.options;
-        let end = (!options.forever).then_some("the simulation's end");
-        let mut announcement = vec![
-            (
-                "what",
-                format!(
-                    "{}: {} ({}, seed {})",
-                    self.name,
-                    self.about,
-                    plan.simulation.mechanism.id(),
-                    plan.simulation.seed
-                ),
-            ),
-            ("vantage", vantage),
-            ("pace", schedule.describe(options)),
-            ("until", until(options, end)),
-        ];
-        if let Some(mtu) = plan.link.mtu
-            && let Some((name, len)) = too_long(&plan.simulation, mtu)
-        {
-            announcement.push((
-                "too long",
-                format!(
-                    "data packets of flow {name} have {len} octets, and {} takes {}: they are left out (--set mtu=…)",
-                    opened.interface.as_ref().map_or("the link", Interface::name),
-                    mtu + 14
-                ),
-            ));
-        }
-        announcement
     }
 }
 

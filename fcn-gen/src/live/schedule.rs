@@ -121,10 +121,14 @@ fn check_top(options: &Run) -> Result {
             link.output.is_some() && options.duration.is_some(),
         ),
     ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::usage(*option)
-            .and("at top speed no frame has a time of its own")
-            .and("leave it out, or say how fast with --rate")),
+    let why = "at top speed no frame has a time of its own";
+    refuse_given(&given, why, "leave it out, or say how fast with --rate")
+}
+
+/// Refuses the first option that is given, with the reason and what to do instead.
+pub fn refuse_given(options: &[(&str, bool)], why: &str, instead: &str) -> Result {
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::usage(*option).and(why).and(instead)),
         None => Ok(()),
     }
 }

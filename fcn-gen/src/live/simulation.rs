@@ -1,7 +1,7 @@
 //! A simulation played ahead of its time: one thread plays, another sends. Frames go from one to the other in batches, of
 //! which there are a fixed number, filled, emptied, and filled again.
 
-use super::macs::Link;
+use crate::macs::Link;
 use crate::scenario::model::Simulation;
 use crate::sim::{self, Captured, Sink};
 use crate::truth::Truth;
@@ -311,8 +311,8 @@ impl Source for Frames {
 
 #[cfg(test)]
 mod tests {
-    use super::super::macs::Rewrite;
     use super::*;
+    use crate::macs::Rewrite;
     use crate::scenario::{Play, Source as From, load};
 
     fn plan(sets: &[&str]) -> Plan {

@@ -7,14 +7,14 @@ use super::error::{Error, Place, Refusal, refuse};
 use super::limits;
 use super::schema::{ParameterKeys, list};
 use core::ops::Range;
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 /// A named knob of a scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// Its short name, for `--set`.
     pub name: String,

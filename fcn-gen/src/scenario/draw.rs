@@ -2,12 +2,12 @@
 
 use super::file::{Play, Scenario};
 use super::model::{
-    Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel,
+    Flow, Host, Link, LinkId, NodeId, NodeKind, ProxyKnownBy, Simulation, Switch, Tunnel, stem,
 };
 use super::stress;
 use fcn_node::reaction_point::Control;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Widest line, in characters.
 const COLUMNS: usize = 100;
@@ -45,7 +45,6 @@ fn cut(line: &str) -> String {
 
 struct Drawing<'a> {
     simulation: &'a Simulation,
-    links_of: BTreeMap<NodeId, Vec<LinkId>>,
     domains: bool,
 }
 
@@ -57,18 +56,15 @@ struct Row {
     to_switch: bool,
 }
 
+/// The other end of a node's link, the link, and notes on both.
+type End = (NodeId, Link, String);
+
 impl<'a> Drawing<'a> {
     fn new(simulation: &'a Simulation) -> Self {
-        let mut links_of: BTreeMap<NodeId, Vec<LinkId>> = BTreeMap::new();
-        for (id, link) in simulation.links.iter().enumerate() {
-            links_of.entry(link.a).or_default().push(id);
-            links_of.entry(link.b).or_default().push(id);
-        }
         let first = simulation.nodes.first().map_or(0, |node| node.domain);
         let domains = simulation.nodes.iter().any(|node| node.domain != first);
         Self {
             simulation,
-            links_of,
             domains,
         }
     }
@@ -109,47 +105,38 @@ impl<'a> Drawing<'a> {
     }
 
     fn links(&self, id: NodeId) -> impl Iterator<Item = (NodeId, LinkId, Link)> + '_ {
-        let links = self.links_of.get(&id).map_or(&[][..], Vec::as_slice);
-        links.iter().map(move |id_of_link| {
-            let link = self.simulation.links[*id_of_link];
-            (link.other_end(id), *id_of_link, link)
-        })
+        let links = self.simulation.links.iter().enumerate();
+        links
+            .filter(move |(_, link)| [link.a, link.b].contains(&id))
+            .map(move |(link_id, link)| (link.other_end(id), link_id, *link))
     }
 
     fn switch_roles(&self, switch: &Switch, domain: u16) -> String {
         let point = &switch.congestion;
-        let notifies = joined(
-            ", ",
-            [
-                point.ecn.then_some("ECN"),
-                point.fast_cnp.then_some("Fast CNP"),
-                point.proxy.then_some("to proxy"),
-                point.wan_fcn.then_some("FCN to ingress PE"),
-            ],
-        );
+        let notifies = [
+            point.ecn.then_some("ECN"),
+            point.fast_cnp.then_some("Fast CNP"),
+            point.proxy.then_some("to proxy"),
+            point.wan_fcn.then_some("FCN to ingress PE"),
+        ];
+        let notifies = joined(", ", notifies);
         let pauses = switch.ports.values().any(|port| port.pfc.is_some());
         let edge = switch.edge.as_ref().map(|edge| {
             let ingress = if edge.config.enabled { "ingress " } else { "" };
             format!("{ingress}PE, {}", tunnel(edge.tunnel))
         });
         let proxy = switch.proxy.as_ref().map(|proxy| proxy.known_by);
-        let roles = joined(
-            "; ",
-            [
-                (!notifies.is_empty()).then(|| format!("congestion point: {notifies}")),
-                pauses.then(|| "PFC".to_owned()),
-                proxy.map(|by| format!("proxy, known by {}", known_by(by))),
-                edge,
-                switch.ioam_node.map(|number| format!("IOAM node {number}")),
-                switch.border_filter.then(|| "border".to_owned()),
-                self.domains.then(|| format!("domain {domain}")),
-            ],
-        );
-        if roles.is_empty() {
-            "switch".to_owned()
-        } else {
-            roles
-        }
+        let roles = [
+            (!notifies.is_empty()).then(|| format!("congestion point: {notifies}")),
+            pauses.then(|| "PFC".to_owned()),
+            proxy.map(|by| format!("proxy, known by {}", known_by(by))),
+            edge,
+            switch.ioam_node.map(|number| format!("IOAM node {number}")),
+            switch.border_filter.then(|| "border".to_owned()),
+            self.domains.then(|| format!("domain {domain}")),
+        ];
+        let roles = Some(joined("; ", roles)).filter(|roles| !roles.is_empty());
+        roles.unwrap_or_else(|| "switch".to_owned())
     }
 
     fn host_notes(&self, id: NodeId) -> String {
@@ -159,18 +146,14 @@ impl<'a> Drawing<'a> {
         let domain = format!("domain {}", self.simulation.nodes[id].domain);
         let mut injections = self.simulation.injections.iter();
         let answers_fast = host.notification.is_some_and(|point| point.fast_cnp);
-        let (telemetry, fixed) = match host.reaction.control {
-            Control::Telemetry(_) => (true, false),
-            Control::Fixed => (false, true),
-            Control::Dcqcn(_) => (false, false),
-        };
+        let control = &host.reaction.control;
         let notes = [
             (host.reaction.fast_cnp, "Fast CNP"),
             (host.answers_unknown_options, "no Fast CNP"),
             (host.reaction.detour.is_some(), "detours"),
             (answers_fast, "answers CE by Fast CNP"),
-            (telemetry, "telemetry"),
-            (fixed, "fixed rate"),
+            (matches!(control, Control::Telemetry(_)), "telemetry"),
+            (matches!(control, Control::Fixed), "fixed rate"),
             (injections.any(|injection| injection.node == id), "injects"),
             (self.domains, &domain),
         ];
@@ -192,47 +175,36 @@ impl<'a> Drawing<'a> {
 
     /// The links of a node, hosts that are alike as one; links between switches stand at the end that comes first.
     fn rows(&self, id: NodeId) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
-        let mut group: Vec<NodeId> = Vec::new();
-        for (other, link_id, link) in self.links(id) {
-            let is_host = self.host(other).is_some();
-            if other < id && !is_host {
-                continue;
+        let is_host = |id: NodeId| self.host(id).is_some();
+        let links = self.links(id);
+        let links = links.filter(|(other, ..)| *other >= id || is_host(*other));
+        let ends: Vec<End> = links
+            .map(|(other, link_id, link)| {
+                let notes = format!("{}{}", self.host_notes(other), self.marks(link_id));
+                (other, link, notes)
+            })
+            .collect();
+        let alike = |a: &End, b: &End| {
+            is_host(a.0)
+                && is_host(b.0)
+                && stem(self.name(a.0)) == stem(self.name(b.0))
+                && (a.1.rate, a.1.delay, &a.2) == (b.1.rate, b.1.delay, &b.2)
+        };
+        let row = |group: &[End]| {
+            let (first, link, notes) = group.first().cloned()?;
+            let mut name = span(group.iter().map(|(id, ..)| self.name(*id)));
+            if group.len() > 1 {
+                name += &format!(" ({})", group.len());
             }
-            let notes = format!("{}{}", self.host_notes(other), self.marks(link_id));
-            let alike = |row: &Row| {
-                is_host
-                    && !row.to_switch
-                    && row.notes == notes
-                    && row.link.rate == link.rate
-                    && row.link.delay == link.delay
-            };
-            let is_of_stem = |last: &NodeId| stem(self.name(*last)) == stem(self.name(other));
-            let follows = group.last().is_some_and(is_of_stem);
-            match rows.last_mut() {
-                Some(row) if follows && alike(row) => {
-                    group.push(other);
-                    let (first, last) = (group.first().copied().unwrap_or(other), other);
-                    let dots = if group.len() == 2 { ", " } else { " … " };
-                    row.name = format!(
-                        "{}{dots}{} ({})",
-                        self.name(first),
-                        self.name(last),
-                        group.len()
-                    );
-                }
-                _ => {
-                    group = vec![other];
-                    rows.push(Row {
-                        name: self.name(other).to_owned(),
-                        link,
-                        notes,
-                        to_switch: !is_host,
-                    });
-                }
-            }
-        }
-        rows
+            let to_switch = !is_host(first);
+            Some(Row {
+                name,
+                link,
+                notes,
+                to_switch,
+            })
+        };
+        ends.chunk_by(alike).filter_map(row).collect()
     }
 
     fn flows(&self) -> Vec<String> {
@@ -259,10 +231,10 @@ impl<'a> Drawing<'a> {
     }
 
     fn vantage_points(&self) -> Option<String> {
-        let points = self.simulation.vantage_points.iter().enumerate();
-        let points = points
-            .map(|(index, point)| format!("◉{index} {}", self.simulation.vantage_name(point)));
-        let points: Vec<_> = points.collect();
+        let names = self.simulation.vantage_names().into_iter().enumerate();
+        let points: Vec<_> = names
+            .map(|(index, name)| format!("◉{index} {name}"))
+            .collect();
         (!points.is_empty()).then(|| format!("captured: {}", points.join("  ")))
     }
 }
@@ -270,11 +242,6 @@ impl<'a> Drawing<'a> {
 /// The texts that apply.
 fn joined<T: Borrow<str>>(by: &str, texts: impl IntoIterator<Item = Option<T>>) -> String {
     texts.into_iter().flatten().collect::<Vec<_>>().join(by)
-}
-
-/// A name without the number at its end.
-fn stem(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fn lines_of(rows: &[Row]) -> impl Iterator<Item = String> {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use fcn_tool::failure::Failure;
 
 /// Why a scenario is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::bad_scenario(&error)
+    }
+}
 
 impl Error {
     /// What is wrong at a place, where no key is to blame.

@@ -77,17 +77,11 @@ fn ports(
 
 /// The faults.
 pub(super) fn faults(file: &File, topology: &Topology<'_>) -> Result<Vec<Fault>, Refusal> {
-    let mut all = Vec::new();
+    let (mut all, end) = (Vec::new(), file.duration.0);
     for (index, keys) in file.fault.iter().enumerate() {
         let path = |key: &str| format!("fault.{index}.{key}");
         let start = keys.start.unwrap_or_default();
-        let stop = keys.stop.unwrap_or(start.max(file.duration.0));
-        if keys.stop.is_some() && stop <= start {
-            refuse!(
-                path("stop"),
-                "the fault would stop at {stop} and start at {start}"
-            );
-        }
+        let stop = limits::stop((start, keys.stop), end, "the fault", || path("stop"))?;
         let kind = fault_kind(keys, path)?;
         for (_, link) in ports(&keys.link, topology, &path("link"))? {
             let ends = [topology.links[link].a, topology.links[link].b];

@@ -85,18 +85,13 @@ pub fn load(source: &Source, sets: &[String]) -> Result<Scenario, Error> {
     let document = Document::read(&file, &text, sets)?;
     let (about, demonstrates, play) = if document.has("gallery") {
         let keys: GalleryFile = document.keys()?;
-        let head = (keys.about.clone(), keys.demonstrates.clone());
-        let play = check(&keys.profile).and_then(|()| gallery(keys));
-        (head.0, head.1, play)
+        let play = check(&keys.profile).and_then(|()| gallery(&keys));
+        (keys.about, keys.demonstrates, play)
     } else if document.has("stress") {
         let keys: StressFile = document.keys()?;
-        let head = (keys.about.clone(), keys.demonstrates.clone());
-        let stress = check(&keys.profile).and_then(|()| stress::stress(keys, &document));
-        (
-            head.0,
-            head.1,
-            stress.map(|stress| Play::Stress(Box::new(stress))),
-        )
+        let stress = check(&keys.profile).and_then(|()| stress::stress(&keys, &document));
+        let play = stress.map(|stress| Play::Stress(Box::new(stress)));
+        (keys.about, keys.demonstrates, play)
     } else {
         let keys: File = document.keys()?;
         let simulation = check(&keys.profile).and_then(|()| build::simulation(&keys));
@@ -121,9 +116,10 @@ fn check(profile: &Profile) -> Result<(), Refusal> {
     })
 }
 
-fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
-    let (name, family) = (keys.gallery, keys.family.as_deref().unwrap_or(ALL_FAMILIES));
-    let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == name) else {
+fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
+    let name = &keys.gallery;
+    let family = keys.family.as_deref().unwrap_or(ALL_FAMILIES);
+    let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == *name) else {
         let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
         refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
@@ -138,7 +134,7 @@ fn gallery(keys: GalleryFile) -> Result<Play, Refusal> {
     Ok(Play::Gallery(Selection {
         gallery,
         family: chosen,
-        profile: keys.profile,
+        profile: keys.profile.clone(),
     }))
 }
 

@@ -1,11 +1,12 @@
 //! Flows: who sends to whom, and the numbers of each connection, drawn from the seed where the file says none.
 
 use super::error::{Refusal, refuse};
+use super::limits;
 use super::model::{Flow, IoamTrace, Mechanism, NodeId, ProxyKnownBy};
 use super::pairs::Pair;
 use super::roles::Roles;
 use super::schema::{File, TraceKind, WIDEST};
-use crate::units::{Ps, Rate};
+use crate::units::Ps;
 use core::num::NonZeroU64;
 use fcn_wire::Qp;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,13 +28,9 @@ const PRIORITY: u8 = 3;
 /// IPv6 unless the file says otherwise, or the proxies can only be known for IPv4.
 fn default_family(file: &File) -> u8 {
     let mut known_by = file.switch.iter().map(|switch| switch.known_by);
-    let ospf2 = known_by.any(|by| by == Some(ProxyKnownBy::Ospf2));
-    let by_proxies = if file.mechanism == Mechanism::Proxy && ospf2 {
-        4
-    } else {
-        6
-    };
-    file.ip.map_or(by_proxies, |ip| ip.0)
+    let ospf2 =
+        file.mechanism == Mechanism::Proxy && known_by.any(|by| by == Some(ProxyKnownBy::Ospf2));
+    file.ip.map_or(if ospf2 { 4 } else { 6 }, |ip| ip.0)
 }
 
 /// Every flow, complete.
@@ -115,10 +112,8 @@ impl Builder<'_> {
         let [source, destination] = [pair.from, pair.to].map(|id| self.roles.addresses[id].of(ip));
         let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
         let (start, stop) = self.times(pair)?;
-        let way = self.way(pair, mtu);
-        let window = keys
-            .window
-            .map_or_else(|| way.window(mtu), |window| window.0);
+        let (round, window) = self.round_and_window(pair, mtu);
+        let window = keys.window.map_or(window, |window| window.0);
         let ack_every = keys.ack_every.unwrap_or(16.min(window));
         if !(1..=window).contains(&ack_every) {
             refuse!(
@@ -126,10 +121,9 @@ impl Builder<'_> {
                 "{ack_every} is out of range; 1 to {window}, the window, are allowed"
             );
         }
-        let usual = Ps(way.round.0.saturating_mul(8)).max(LEAST_TIMEOUT);
+        let usual = Ps(round.0.saturating_mul(8)).max(LEAST_TIMEOUT);
         let timeout = keys.retransmit_timeout.unwrap_or(usual);
-        if timeout < way.round {
-            let round = way.round;
+        if timeout < round {
             refuse!(
                 pair.key("retransmit_timeout"),
                 "{timeout} is shorter than the way there and back, {round}"
@@ -176,28 +170,22 @@ impl Builder<'_> {
         let keys = pair.keys;
         let stagger = keys.stagger.unwrap_or_default();
         let start = keys.start.unwrap_or_default() + Ps(stagger.0.saturating_mul(pair.index));
-        let stop = keys.stop.unwrap_or(start.max(self.file.duration.0));
-        if keys.stop.is_some() && stop <= start {
-            let name = &pair.name;
-            refuse!(
-                pair.key("stop"),
-                "`{name}` would stop at {stop} and start at {start}"
-            );
-        }
+        let (end, what) = (self.file.duration.0, format!("`{}`", pair.name));
+        let stop = limits::stop((start, keys.stop), end, &what, || pair.key("stop"))?;
         Ok((start, stop))
     }
 
-    /// The way there and back, for packets of `mtu` octets.
-    fn way(&self, pair: &Pair<'_>, mtu: u16) -> Way {
-        let mut way = Way {
-            round: Ps(0),
-            slowest: u64::MAX,
-        };
+    /// How long packets of `mtu` octets take there and back; and four times what is then under way when the slowest link is
+    /// full, so that windows do not hide congestion.
+    fn round_and_window(&self, pair: &Pair<'_>, mtu: u16) -> (Ps, u32) {
+        let (mut round, mut packet) = (Ps(0), Ps(1));
         for link in self.roles.topology.links_on(&pair.path) {
-            way.round = way.round + link.delay + link.delay + link.rate.time(u64::from(mtu) + 100);
-            way.slowest = way.slowest.min(link.rate.bits_per_second());
+            round = round + link.delay + link.delay + link.rate.time(u64::from(mtu) + 100);
+            packet = packet.max(link.rate.time(mtu.into()));
         }
-        way
+        let packets = (round.0 / packet.0).saturating_mul(4).max(WINDOW);
+        let window = u32::try_from(packets).unwrap_or(WIDEST);
+        (round, window.min(WIDEST))
     }
 
     fn trace(&self, pair: &Pair<'_>, ip: u8) -> Result<Option<IoamTrace>, Refusal> {
@@ -218,14 +206,12 @@ impl Builder<'_> {
             );
         }
         // Opt Data Len is an octet.
-        let most = (1..=u8::MAX)
-            .rev()
-            .find(|nodes| IoamTrace::option_len(usize::from(*nodes)) <= 255)
-            .unwrap_or(1);
+        let room = 255 - IoamTrace::option_len(0);
+        let most = (room / (IoamTrace::option_len(1) - IoamTrace::option_len(0))) as u32;
         let on_way = pair.path.iter().filter(|id| self.roles.writes_ioam(**id));
         let on_way = on_way.count() as u32;
-        let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, u32::from(most)));
-        if !(1..=u32::from(most)).contains(&nodes) {
+        let nodes = keys.trace_nodes.unwrap_or(on_way.clamp(1, most));
+        if !(1..=most).contains(&nodes) {
             let len = IoamTrace::option_len(nodes as usize);
             refuse!(
                 pair.key("trace_nodes"),
@@ -264,23 +250,6 @@ impl Builder<'_> {
             );
         }
         Ok((known_by == ProxyKnownBy::Option).then_some(proxy.ipv6))
-    }
-}
-
-/// A flow's way.
-struct Way {
-    round: Ps,
-    slowest: u64,
-}
-
-impl Way {
-    /// Four times what is under way when the slowest link is full, so that windows do not hide congestion.
-    fn window(&self, mtu: u16) -> u32 {
-        let packet = Rate::new(self.slowest).map_or(Ps(0), |rate| rate.time(u64::from(mtu)));
-        let packets = self.round.0 / packet.0.max(1);
-        u32::try_from(packets.saturating_mul(4).max(WINDOW))
-            .unwrap_or(WIDEST)
-            .min(WIDEST)
     }
 }
 

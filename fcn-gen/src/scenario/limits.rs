@@ -1,6 +1,7 @@
 //! Limits of scenarios, and the checks that several of their parts share.
 
 use super::error::{Refusal, refuse};
+use crate::units::Ps;
 
 /// Most hosts.
 pub(super) const HOSTS: usize = 100_000;
@@ -43,6 +44,21 @@ pub(super) fn at_most(
         );
     }
     Ok(())
+}
+
+/// When something that starts then stops: at the simulation's end, where nothing else is given.
+pub(super) fn stop(
+    (start, stop): (Ps, Option<Ps>),
+    end: Ps,
+    what: &str,
+    path: impl FnOnce() -> String,
+) -> Result<Ps, Refusal> {
+    match stop {
+        Some(stop) if stop <= start => {
+            refuse!(path(), "{what} would stop at {stop} and start at {start}");
+        }
+        stop => Ok(stop.unwrap_or(start.max(end))),
+    }
 }
 
 /// A name that can stand in paths, patterns and file names.

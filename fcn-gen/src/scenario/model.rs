@@ -5,7 +5,7 @@
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::Marking;
 use fcn_node::proxy_directory::Reading;
-use fcn_node::{congestion_point, ingress_pe, notification_point, proxy, reaction_point};
+use fcn_node::{FlowKey, congestion_point, ingress_pe, notification_point, proxy, reaction_point};
 use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Profile, Qp};
@@ -56,13 +56,21 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// `node:peer`: the name of a vantage point.
+    /// `node:peer`: the names of the vantage points.
     #[must_use]
-    pub fn vantage_name(&self, point: &VantagePoint) -> String {
-        let name = |node: NodeId| &self.nodes[node].name;
-        let peer = self.links[point.link].other_end(point.node);
-        format!("{}:{}", name(point.node), name(peer))
+    pub fn vantage_names(&self) -> Vec<String> {
+        let name = |point: &VantagePoint| {
+            let peer = self.links[point.link].other_end(point.node);
+            format!("{}:{}", self.nodes[point.node].name, self.nodes[peer].name)
+        };
+        self.vantage_points.iter().map(name).collect()
     }
+}
+
+/// A name without the number at its end: what those of one entry of a file share.
+#[must_use]
+pub fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fcn_wire::identified! {
@@ -313,6 +321,18 @@ pub struct Flow {
     pub rdma_cm: bool,
     /// The most it sends, in bits per second of Ethernet frames; `None`: the link's rate.
     pub rate_limit: Option<Rate>,
+}
+
+impl Flow {
+    /// What roles know it by.
+    #[must_use]
+    pub const fn key(&self) -> FlowKey {
+        FlowKey {
+            sender: self.source,
+            receiver: self.destination,
+            receiver_qp: self.receiver_qp,
+        }
+    }
 }
 
 /// IOAM trace that a flow's data packets carry.

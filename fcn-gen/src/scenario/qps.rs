@@ -24,14 +24,7 @@ pub(super) fn configure(
             let path = || named.path(&format!("qps.{index}"));
             let before = qps.len();
             let found = flows.iter().filter(|flow| fits(pattern, &flow.name));
-            qps.extend(found.map(|flow| {
-                let key = FlowKey {
-                    sender: flow.source,
-                    receiver: flow.destination,
-                    receiver_qp: flow.receiver_qp,
-                };
-                (key, flow.sender_qp)
-            }));
+            qps.extend(found.map(|flow| (flow.key(), flow.sender_qp)));
             if qps.len() == before {
                 refuse!(path(), "there is no flow `{pattern}`");
             }

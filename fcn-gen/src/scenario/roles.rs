@@ -307,15 +307,12 @@ impl<'t, 'a> Roles<'t, 'a> {
             Some(list) => self.access(list, 0, |_| String::new())?,
             None => trusted.get(&self.domains[id]).cloned().unwrap_or_default(),
         };
-        let by_mechanism = if self.mechanism == Mechanism::FastCnpIoam {
-            ControlKind::Telemetry
-        } else {
-            ControlKind::Dcqcn
-        };
-        let control = match host.control.unwrap_or(by_mechanism) {
-            ControlKind::Dcqcn => Control::Dcqcn(host.dcqcn),
-            ControlKind::Telemetry => Control::Telemetry(host.telemetry),
-            ControlKind::Fixed => Control::Fixed,
+        let by_ioam = self.mechanism == Mechanism::FastCnpIoam;
+        let control = match host.control {
+            Some(ControlKind::Fixed) => Control::Fixed,
+            Some(ControlKind::Telemetry) => Control::Telemetry(host.telemetry),
+            None if by_ioam => Control::Telemetry(host.telemetry),
+            None | Some(ControlKind::Dcqcn) => Control::Dcqcn(host.dcqcn),
         };
         let defaults = Detour::default();
         let detour = (host.detours > 0).then(|| Detour {
@@ -445,11 +442,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             .ioam_node
             .map_or(1 + before.count() as u32, |node| node.0);
         if !taken.insert(number) {
-            let key = if switch.ioam_node.is_some() {
-                "ioam_node"
-            } else {
-                "name"
-            };
+            let key = switch.ioam_node.map_or("name", |_| "ioam_node");
             refuse!(
                 self.topology.path(id, key),
                 "two switches have the IOAM node identifier {number}; they must differ"

@@ -11,13 +11,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const FLOWS: u32 = 1_000;
 
 /// The stress of a file.
-pub(super) fn stress(file: StressFile, document: &Document<'_>) -> Result<Stress, Refusal> {
-    let keys = file.stress;
-    let mix: Vec<(Kind, u32)> = keys
-        .mix
-        .into_iter()
-        .filter(|(_, weight)| *weight > 0)
-        .collect();
+pub(super) fn stress(file: &StressFile, document: &Document<'_>) -> Result<Stress, Refusal> {
+    let keys = &file.stress;
+    let mix = keys.mix.iter().map(|(kind, weight)| (*kind, *weight));
+    let mix: Vec<_> = mix.filter(|(_, weight)| *weight > 0).collect();
     if mix.is_empty() {
         let names = list(Kind::ALL.map(|kind| format!("`{}`", kind.id())));
         refuse!(
@@ -41,7 +38,7 @@ pub(super) fn stress(file: StressFile, document: &Document<'_>) -> Result<Stress
             "{qps} QPs are too few for {flows} flows: each has at least one"
         );
     }
-    let levels: Vec<u8> = match keys.levels {
+    let levels: Vec<u8> = match &keys.levels {
         Some(levels) => levels.iter().map(|level| level.0).collect(),
         None => (1..=7).collect(),
     };
@@ -59,7 +56,7 @@ pub(super) fn stress(file: StressFile, document: &Document<'_>) -> Result<Stress
     };
     Ok(Stress {
         seed: file.seed,
-        profile: file.profile,
+        profile: file.profile.clone(),
         pattern,
         mix,
         flows,

@@ -54,11 +54,7 @@ pub(super) fn thresholds(
         );
     }
     if kmin >= queue {
-        let own = if marking.kmin.is_some() {
-            "marking.kmin"
-        } else {
-            "queue"
-        };
+        let own = marking.kmin.map_or("queue", |_| "marking.kmin");
         refuse!(
             path(own),
             "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"

@@ -4,7 +4,7 @@
 use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
-use crate::routing::{self, ALL_L2, FIRST_SEQUENCE, METRIC};
+use crate::routing::{self, ALL_L2, METRIC};
 use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
 use fcn_node::proxy_directory::Reading;
 use fcn_wire::compose::{self, Part, UdpChecksum};
@@ -53,16 +53,12 @@ impl World<'_> {
             ProxyKnownBy::Ospf2 => ospf2_update(router, proxy, round),
             _ => ospf3_update(node, router, proxy, round),
         };
-        let Some(octets) = self.built("a proxy node's advertisement", built) else {
+        let Some(mut octets) = self.built("a proxy node's advertisement", built) else {
             return;
         };
-        let octets = Octets {
-            flooded: Some((node, round)),
-            ..octets
-        };
-        if let State::Switch(state) = &mut self.nodes[node as usize] {
-            state.flooded.insert(node, round);
-        }
+        octets.flooded = Some((node, round));
+        let flooded = &mut self.nodes[node as usize].switch().flooded;
+        flooded.insert(node, round);
         self.pass_on(node, NONE, &octets);
     }
 
@@ -70,17 +66,14 @@ impl World<'_> {
     pub(super) fn flood(&mut self, node: u32, came_by: u32, packet: Packet, origin: (u32, u32)) {
         let octets = self.octets.at(packet.extra).cloned();
         self.discard(&packet);
-        let (Some(octets), State::Switch(state)) = (octets, &mut self.nodes[node as usize]) else {
-            return;
-        };
-        if state
-            .flooded
-            .get(&origin.0)
-            .is_some_and(|&round| round >= origin.1)
-        {
+        let Some(octets) = octets else { return };
+        let state = self.nodes[node as usize].switch();
+        // Rounds count from 1.
+        let known = state.flooded.entry(origin.0).or_default();
+        if *known >= origin.1 {
             return;
         }
-        state.flooded.insert(origin.0, origin.1);
+        *known = origin.1;
         let header = Part::Ethernet {
             source: [0; 6],
             destination: octets.multicast.unwrap_or_default(),
@@ -93,18 +86,14 @@ impl World<'_> {
         let profile = &self.simulation.profile;
         if let Ok(whole) = compose::packet(&[header, payload], profile) {
             let frame = Frame::parse(&whole, whole.len(), LinkType::Ethernet, profile);
-            state.learn(&frame);
+            state.congestion.on_transit(&frame);
         }
         self.pass_on(node, came_by, &octets);
     }
 
     /// Sends a flooded message to every neighbouring switch but the one that it came from.
     fn pass_on(&mut self, node: u32, came_by: u32, octets: &Octets) {
-        let ports = match &self.nodes[node as usize] {
-            State::Switch(state) => state.ports.clone(),
-            State::Host(_) => return,
-        };
-        for port in ports {
+        for port in self.nodes[node as usize].switch().ports.clone() {
             let peer = self.ports[port as usize].peer;
             if port == came_by || !matches!(self.nodes[peer as usize], State::Switch(_)) {
                 continue;
@@ -191,8 +180,7 @@ fn ospf2_update(router: Ipv4Addr, proxy: &Proxying, round: u32) -> fcn_wire::Res
             flags,
         })
         .collect();
-    let sequence = FIRST_SEQUENCE + round - 1;
-    let update = routing::ospf2_update((router, AREA), sequence, &prefixes)?;
+    let update = routing::ospf2_update((router, AREA), round - 1, &prefixes)?;
     let source = proxy.config.address4.unwrap_or(router);
     ospf(&routing::ospf2(source, &update), ALL_SPF4_MAC)
 }
@@ -212,10 +200,9 @@ fn ospf3_update(
             flags,
         })
         .collect();
-    let sequence = FIRST_SEQUENCE + round - 1;
     let source = Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, node as u16 + 1);
     let kind = ospf3::LsaKind::IntraAreaPrefix;
-    let update = routing::ospf3_update((router, AREA), source, kind, sequence, &prefixes)?;
+    let update = routing::ospf3_update((router, AREA), source, kind, round - 1, &prefixes)?;
     ospf(&routing::ospf3(source, &update), ALL_SPF6_MAC)
 }
 

@@ -130,18 +130,17 @@ impl Connection {
         self.total = self.total.min(begun);
     }
 
-    /// The next packet: its number, whether it asks for an acknowledgement, whether it was sent before.
-    pub fn send(&mut self, flow: &Flow) -> (u64, bool, bool) {
+    /// The next packet: its number, and whether it asks for an acknowledgement.
+    pub fn send(&mut self, flow: &Flow) -> (u64, bool) {
         let index = self.next;
         self.next += 1;
-        let again = index < self.sent;
+        self.counts.again += u64::from(index < self.sent);
         self.sent = self.sent.max(self.next);
         self.counts.packets += 1;
-        self.counts.again += u64::from(again);
         let last = self.next.is_multiple_of(self.packets_a_message);
         let at_window = self.next - self.acknowledged >= u64::from(flow.window.max(1));
         let every = self.next.is_multiple_of(u64::from(flow.ack_every.max(1)));
-        (index, last || every || at_window, again)
+        (index, last || every || at_window)
     }
 
     /// What the receiver does about packet `index` with `payload` octets.
@@ -321,14 +320,10 @@ pub(super) mod tests {
             std::iter::from_fn(|| c.may_send(&flow).then(|| c.send(&flow))).collect();
         assert_eq!(
             asks,
-            [
-                (0, false, false),
-                (1, false, false),
-                (2, true, false),
-                (3, true, false)
-            ],
+            [(0, false), (1, false), (2, true), (3, true)],
             "at a message's end and at the window"
         );
+        assert_eq!(c.counts.again, 0);
         assert!(c.acknowledge(2));
         assert!(!c.acknowledge(1), "old");
         assert!(!c.acknowledge(9), "never sent");
@@ -345,10 +340,12 @@ pub(super) mod tests {
         assert_eq!(c.receive(2, 452, true), Answer::Nak(1));
         assert_eq!(c.receive(3, 1_024, true), Answer::Nothing);
         assert!(c.go_back(1));
-        assert_eq!(c.send(&flow), (1, false, true));
+        assert_eq!(c.send(&flow), (1, false));
+        assert_eq!(c.counts.again, 1);
         assert_eq!(c.receive(1, 1_024, false), Answer::Nothing);
         assert_eq!(c.receive(1, 1_024, true), Answer::Ack(1), "a duplicate");
-        assert_eq!(c.send(&flow), (2, true, true));
+        assert_eq!(c.send(&flow), (2, true));
+        assert_eq!(c.counts.again, 2);
         assert_eq!(c.receive(2, 452, true), Answer::Ack(2));
         assert_eq!(
             (c.counts.packets, c.counts.again, c.counts.delivered),

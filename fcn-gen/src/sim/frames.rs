@@ -38,9 +38,9 @@ const REGION: u64 = 0x7F00_0000_0000;
 /// Octets of that region; behind them, messages start over.
 const REGION_LEN: u64 = 1 << 30;
 /// AETH syndrome: acknowledgement, credits not limited (InfiniBand volume 1, table 43).
-const SYNDROME_ACK: u8 = 0x1F;
+const ACK: u8 = 0x1F;
 /// AETH syndrome: PSN sequence error.
-const SYNDROME_SEQUENCE: u8 = 0x60;
+const NAK_SEQUENCE: u8 = 0x60;
 /// Entropy label indicator (RFC 6790).
 const ENTROPY_LABEL_INDICATOR: u32 = 7;
 /// Octets of the longest headers in front of a packet's own: Ethernet, IPv6, UDP, VXLAN, Ethernet.
@@ -243,10 +243,7 @@ impl<'s> Frames<'s> {
         let Some(path) = path else {
             return put(&[ethernet, inner]);
         };
-        let address = |node: usize| {
-            let node = self.simulation.nodes.get(node);
-            node.map_or(Ipv6Addr::UNSPECIFIED, |node| node.ipv6)
-        };
+        let address = |node: usize| self.simulation.nodes[node].ipv6;
         let outer = Part::Ipv6 {
             source: address(path.ingress),
             destination: address(path.egress),
@@ -271,14 +268,12 @@ impl<'s> Frames<'s> {
                 put(&[ethernet, outer, udp, Part::Vxlan { vni }, inside, inner])
             }
             Tunnel::SrMpls { transport, service } => {
-                let [a, b, c, d] =
-                    [transport, ENTROPY_LABEL_INDICATOR, packet.label, service].map(|label| {
-                        Part::Mpls {
-                            label,
-                            traffic_class: 0,
-                            ttl: packet.outer_hops,
-                        }
-                    });
+                let labels = [transport, ENTROPY_LABEL_INDICATOR, packet.label, service];
+                let [a, b, c, d] = labels.map(|label| Part::Mpls {
+                    label,
+                    traffic_class: 0,
+                    ttl: packet.outer_hops,
+                });
                 put(&[ethernet, a, b, c, d, inner])
             }
         }
@@ -371,31 +366,23 @@ fn address(flow: &Flow, connection: &Connection, index: u64) -> u64 {
 /// What a packet of `flow` says.
 fn describe(packet: &Packet, flow: &Flow, connection: &Connection) -> (Layout, Values) {
     let is_data = packet.kind == PacketKind::Data;
-    let (source, destination, qp) = if is_data {
-        (flow.source, flow.destination, flow.receiver_qp)
+    let (from_to, qp, opcode, payload) = if is_data {
+        let opcode = connection.opcode(packet.index);
+        let payload = connection.payload(flow, packet.index);
+        let from_to = (flow.source, flow.destination);
+        (from_to, flow.receiver_qp, opcode, payload)
     } else {
-        (flow.destination, flow.source, flow.sender_qp)
+        let from_to = (flow.destination, flow.source);
+        (from_to, flow.sender_qp, Opcode::RC_ACKNOWLEDGE, 0)
     };
-    let opcode = if is_data {
-        connection.opcode(packet.index)
-    } else {
-        Opcode::RC_ACKNOWLEDGE
-    };
+    let (source, destination) = from_to;
     let is_nak = packet.kind == PacketKind::Nak;
     let layout = Layout {
         opcode,
         is_v6: source.is_ipv6(),
-        payload: if is_data {
-            connection.payload(flow, packet.index)
-        } else {
-            0
-        },
+        payload,
         message: flow.message,
-        syndrome: if is_nak {
-            SYNDROME_SEQUENCE
-        } else {
-            SYNDROME_ACK
-        },
+        syndrome: if is_nak { NAK_SEQUENCE } else { ACK },
         proxy_option: flow.proxy_option.filter(|_| is_data),
     };
     let (udp_source, flow_label) = entropy(flow, if is_data { packet.path } else { 0 });

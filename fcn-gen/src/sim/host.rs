@@ -10,11 +10,11 @@ use super::{State, World};
 use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::truth::Note;
 use crate::units::Ps;
-use fcn_node::reaction_point::{FlowId, Reaction};
+use fcn_node::reaction_point::{FlowId, Ignored, Reaction};
 use fcn_node::{NotificationPoint, Outgoing, ReactionPoint, Time};
 use fcn_wire::bth::Opcode;
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
-use fcn_wire::{Frame, Kind, Notification};
+use fcn_wire::{Frame, Notification};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -24,7 +24,6 @@ pub struct HostState {
     pub port: u32,
     pub reaction: ReactionPoint,
     notification: Option<NotificationPoint>,
-    handles_fast_cnp: bool,
     answers_unknown_options: bool,
     ready: VecDeque<u32>,
     paused_flows: [Vec<u32>; 8],
@@ -38,7 +37,6 @@ impl HostState {
             port,
             reaction: ReactionPoint::new(host.reaction.clone()),
             notification: host.notification.map(NotificationPoint::new),
-            handles_fast_cnp: host.reaction.fast_cnp,
             answers_unknown_options: host.answers_unknown_options,
             ready: VecDeque::new(),
             paused_flows: Default::default(),
@@ -48,14 +46,11 @@ impl HostState {
 }
 
 impl World<'_> {
-    pub(super) fn host(&mut self, node: u32) -> Option<&mut HostState> {
-        match self.nodes.get_mut(node as usize)? {
-            State::Host(host) => Some(host),
-            State::Switch(_) => None,
-        }
+    pub(super) fn host(&mut self, node: u32) -> &mut HostState {
+        self.nodes[node as usize].host()
     }
 
-    /// Whether a flow of this host waits for the NIC.
+    /// Whether a flow of this node waits for the NIC.
     pub(super) fn has_ready_flow(&self, node: u32) -> bool {
         match &self.nodes[node as usize] {
             State::Host(host) => !host.ready.is_empty(),
@@ -73,16 +68,12 @@ impl World<'_> {
             return 0.0;
         }
         let (node, now): (u32, Time) = (self.simulation.flows[flow].from as u32, self.now.into());
-        self.host(node)
-            .map_or(0.0, |host| host.reaction.rate(now, id))
+        self.host(node).reaction.rate(now, id)
     }
 
     /// Puts a packet of the host's own on its link, as soon as that is free.
     pub(super) fn host_sends(&mut self, node: u32, packet: Packet) {
-        let Some(port) = self.host(node).map(|host| host.port) else {
-            self.discard(&packet);
-            return;
-        };
+        let port = self.host(node).port;
         self.ports[port as usize].enqueue(packet);
         self.kick(port);
     }
@@ -101,26 +92,20 @@ impl World<'_> {
             self.events.plan(at, Event::Due(flow));
             return;
         }
-        if let Some(host) = self.host(values.from as u32) {
-            host.ready.push_back(flow);
-            let port = host.port;
-            self.kick(port);
-        }
+        let host = self.host(values.from as u32);
+        host.ready.push_back(flow);
+        let port = host.port;
+        self.kick(port);
     }
 
     /// The NIC is free: the next flow in line sends a packet.
     pub(super) fn send_data(&mut self, node: u32, port: u32) {
         let simulation = self.simulation;
-        loop {
-            let Some(flow) = self.host(node).and_then(|host| host.ready.pop_front()) else {
-                return;
-            };
+        while let Some(flow) = self.host(node).ready.pop_front() {
             let values = &simulation.flows[flow as usize];
             let class = values.priority;
             if self.ports[port as usize].is_paused(class) {
-                if let Some(host) = self.host(node) {
-                    host.paused_flows[usize::from(class & 7)].push(flow);
-                }
+                self.host(node).paused_flows[usize::from(class & 7)].push(flow);
                 continue;
             }
             let connection = &mut self.connections[flow as usize];
@@ -141,15 +126,12 @@ impl World<'_> {
         let (simulation, now) = (self.simulation, self.now);
         let values = &simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
-        let (index, ack_request, _) = connection.send(values);
+        let (index, ack_request) = connection.send(values);
         let payload = connection.payload(values, index);
         let opcode = connection.opcode(index);
         let (control, path) = (connection.control, connection.path);
         connection.deadline = now + values.retransmit_timeout;
-        if !connection.timer {
-            connection.timer = true;
-            self.events.plan(connection.deadline, Event::Timeout(flow));
-        }
+        self.plan_timeout(flow, now + values.retransmit_timeout);
         let extra = match values.ioam {
             Some(ioam) => self.empty_trace(ioam),
             None => NONE,
@@ -170,13 +152,11 @@ impl World<'_> {
         let link = self.ports[port as usize].rate.bits_per_second() as f64;
         // What the wire carries for this packet, as the rate counts it.
         let octets = (took.0 as f64 * link / 8e12) as u32;
-        let rate = match (control, self.host(node)) {
-            (Some(id), Some(host)) => {
-                host.reaction.on_sent(id, octets);
-                host.reaction.rate(now.into(), id)
-            }
-            _ => link,
-        };
+        let reaction = &mut self.host(node).reaction;
+        let rate = control.map_or(link, |id| {
+            reaction.on_sent(id, octets);
+            reaction.rate(now.into(), id)
+        });
         let gap = if rate >= link {
             took
         } else {
@@ -196,9 +176,7 @@ impl World<'_> {
         if connection.may_send(&simulation.flows[flow as usize]) {
             connection.queued = true;
             if connection.due <= free {
-                if let Some(host) = self.host(node) {
-                    host.ready.push_back(flow);
-                }
+                self.host(node).ready.push_back(flow);
             } else {
                 let due = connection.due;
                 self.events.plan(due, Event::Due(flow));
@@ -240,8 +218,7 @@ impl World<'_> {
         if packet.to == node && packet.tunnel == NONE {
             match packet.kind {
                 PacketKind::Data => self.receive_data(node, &packet),
-                PacketKind::Ack => self.receive_ack(&packet),
-                PacketKind::Nak => self.receive_nak(&packet),
+                PacketKind::Ack | PacketKind::Nak => self.receive_answer(&packet),
                 PacketKind::Frame => self.receive_frame(node, &packet),
             }
         }
@@ -283,34 +260,29 @@ impl World<'_> {
         // A Fast CNP gets the trace with the packet.
         let view = data_packet(values, packet.path, CE, &simulation.profile);
         let now = self.now.into();
-        let cnp = self
-            .host(node)
-            .and_then(|host| host.notification.as_mut())
-            .and_then(|point| point.on_data(now, &view, values.sender_qp));
+        let point = self.host(node).notification.as_mut();
+        let cnp = point.and_then(|point| point.on_data(now, &view, values.sender_qp));
         if let Some(outgoing) = cnp {
             self.notify(node, &outgoing, Some(packet), packet.flow);
         }
     }
 
-    fn receive_ack(&mut self, packet: &Packet) {
+    /// An acknowledgement, or one that asks for a packet again.
+    fn receive_answer(&mut self, packet: &Packet) {
         let values = &self.simulation.flows[packet.flow as usize];
         let connection = &mut self.connections[packet.flow as usize];
-        if connection.acknowledge(packet.index) {
-            connection.deadline = self.now + values.retransmit_timeout;
-            if connection.is_done() {
-                self.recorder.last_finished = self.now;
-                self.finish(packet.flow);
-            } else {
-                self.make_ready(packet.flow);
-            }
+        let is_news = match packet.kind {
+            PacketKind::Nak => connection.go_back(packet.index),
+            _ => connection.acknowledge(packet.index),
+        };
+        if !is_news {
+            return;
         }
-    }
-
-    fn receive_nak(&mut self, packet: &Packet) {
-        let values = &self.simulation.flows[packet.flow as usize];
-        let connection = &mut self.connections[packet.flow as usize];
-        if connection.go_back(packet.index) {
-            connection.deadline = self.now + values.retransmit_timeout;
+        connection.deadline = self.now + values.retransmit_timeout;
+        if connection.is_done() {
+            self.recorder.last_finished = self.now;
+            self.finish(packet.flow);
+        } else {
             self.make_ready(packet.flow);
         }
     }
@@ -336,16 +308,7 @@ impl World<'_> {
             return;
         };
         let now: Time = self.now.into();
-        let Some(host) = self.host(node) else { return };
-        let fast = matches!(notification.kind, Kind::FastCnp1 | Kind::FastCnp2);
-        if fast && !host.handles_fast_cnp {
-            // Counted as one that came while the feature is off.
-            let _: Reaction = host.reaction.on_frame(now, frame);
-            if host.answers_unknown_options {
-                self.answer_unknown_option(node, octets, notification.notifier);
-            }
-            return;
-        }
+        let host = self.host(node);
         match host.reaction.on_frame(now, frame) {
             Reaction::Slowed { flow, .. } => {
                 let Some(&flow) = host.flows.get(&flow) else {
@@ -364,6 +327,9 @@ impl World<'_> {
                     connection.path = path as u8;
                     connection.counts.detours += 1;
                 }
+            }
+            Reaction::Ignored(Ignored::FeatureOff) if host.answers_unknown_options => {
+                self.answer_unknown_option(node, octets, notification.notifier);
             }
             Reaction::Ignored(_) => {}
         }
@@ -385,7 +351,9 @@ impl World<'_> {
 
     /// Flows that waited for a class to be let go.
     pub(super) fn resume_flows(&mut self, node: u32, class: u8) {
-        let Some(host) = self.host(node) else { return };
+        let State::Host(host) = &mut self.nodes[node as usize] else {
+            return;
+        };
         let paused_flows = std::mem::take(&mut host.paused_flows[usize::from(class & 7)]);
         for flow in paused_flows {
             self.connections[flow as usize].queued = false;
@@ -406,14 +374,17 @@ impl World<'_> {
                     connection.deadline = self.now + values.retransmit_timeout;
                     self.make_ready(flow);
                 }
-                let connection = &mut self.connections[flow as usize];
-                if !connection.timer {
-                    connection.timer = true;
-                    let at = connection.deadline;
-                    self.events.plan(at, Event::Timeout(flow));
-                }
+                self.plan_timeout(flow, self.connections[flow as usize].deadline);
             }
             _ => {}
+        }
+    }
+
+    /// Plans a flow's timeout, where none is planned.
+    pub(super) fn plan_timeout(&mut self, flow: u32, at: Ps) {
+        let timer = &mut self.connections[flow as usize].timer;
+        if !std::mem::replace(timer, true) {
+            self.events.plan(at, Event::Timeout(flow));
         }
     }
 
@@ -430,17 +401,15 @@ impl World<'_> {
         let outgoing = match injection.what {
             Injected::SpoofedFastCnp { flow, source } => {
                 let values = &simulation.flows[flow];
-                match (values.source, values.destination) {
-                    (IpAddr::V6(destination), IpAddr::V6(original_destination)) => {
-                        Outgoing::FastCnp {
-                            source,
-                            destination,
-                            original_destination,
-                            qp: values.receiver_qp,
-                            udp_source: fcn_wire::cnp::DEFAULT_UDP_SOURCE,
-                        }
-                    }
-                    _ => return,
+                let ends = (values.source, values.destination);
+                let (IpAddr::V6(destination), IpAddr::V6(original_destination)) = ends else {
+                    return;
+                };
+                Outgoing::FastCnp {
+                    source,
+                    destination,
+                    original_destination,
+                    qp: values.receiver_qp,
                 }
             }
             Injected::SpoofedCnp { flow } => {
@@ -454,9 +423,7 @@ impl World<'_> {
             Injected::ReplayedFastCnp { flow } => return self.replay(node, flow as u32),
             Injected::Tcp { flow } => return self.inject_tcp(node, flow, done),
             Injected::Pause { class, quanta } => {
-                let Some(port) = self.host(node).map(|host| host.port) else {
-                    return;
-                };
+                let port = self.host(node).port;
                 return self.send_pause(port, class, quanta);
             }
         };

@@ -140,6 +140,24 @@ enum State {
     Switch(Box<SwitchState>),
 }
 
+impl State {
+    /// That of a node which sends or receives a flow's packets.
+    fn host(&mut self) -> &mut HostState {
+        match self {
+            Self::Host(host) => host,
+            Self::Switch(_) => unreachable!("flows begin and end at hosts"),
+        }
+    }
+
+    /// That of a node which forwards packets.
+    fn switch(&mut self) -> &mut SwitchState {
+        match self {
+            Self::Switch(switch) => switch,
+            Self::Host(_) => unreachable!("hosts forward nothing"),
+        }
+    }
+}
+
 /// Everything there is.
 struct World<'s> {
     simulation: &'s Simulation,
@@ -372,16 +390,15 @@ impl<'s> World<'s> {
             }
             match kind {
                 FaultKind::Down => return None,
-                FaultKind::Loss(probability) => {
-                    if below(self.rng.next_u64(), probability) {
-                        return None;
-                    }
+                FaultKind::Loss(probability) if below(self.rng.next_u64(), probability) => {
+                    return None;
                 }
-                FaultKind::Reorder { probability, by } => {
-                    if below(self.rng.next_u64(), probability) {
-                        later = later + by;
-                    }
+                FaultKind::Reorder { probability, by }
+                    if below(self.rng.next_u64(), probability) =>
+                {
+                    later = later + by;
                 }
+                FaultKind::Loss(_) | FaultKind::Reorder { .. } => {}
             }
         }
         Some(later)
@@ -426,7 +443,7 @@ impl<'s> World<'s> {
             if self.ports[index as usize].has_ready() || self.has_ready_flow(node) {
                 self.plan_free(index);
             }
-        } else {
+        } else if self.has_ready_flow(node) {
             self.send_data(node, index);
         }
     }
@@ -553,37 +570,36 @@ impl<'s> World<'s> {
 
     /// What the ground truth says about a notification.
     fn note(&self, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
-        let (notifier, destination) = outgoing.addresses();
-        let mut note = Note {
-            kind,
-            notifier,
-            told: destination,
-            sender: Some(destination),
-            qp: None,
-            flow_label: None,
-            level: None,
-            flow,
-        };
-        match *outgoing {
-            Outgoing::Cnp { qp, .. } => note.qp = Some((qp.get(), Side::Sender)),
-            Outgoing::FastCnp { qp, .. } => note.qp = Some((qp.get(), Side::Receiver)),
+        let (notifier, told) = outgoing.addresses();
+        // The packet that a proxy notification quotes names the QP.
+        let about = self.simulation.flows.get(flow as usize);
+        let (sender, qp, flow_label, level) = match *outgoing {
+            Outgoing::Cnp { qp, .. } => (Some(told), Some((qp, Side::Sender)), None, None),
+            Outgoing::FastCnp { qp, .. } => (Some(told), Some((qp, Side::Receiver)), None, None),
             Outgoing::ProxyCn { tuple, level, .. } => {
-                note.sender = Some(tuple.source);
-                // The packet that it quotes names the QP.
-                let about = self.simulation.flows.get(flow as usize);
-                note.qp = about.map(|flow| (flow.receiver_qp.get(), Side::Receiver));
-                note.level = Some(level);
+                let qp = about.map(|flow| (flow.receiver_qp, Side::Receiver));
+                (Some(tuple.source), qp, None, Some(level))
             }
+            // Level 0 says that there is none.
             Outgoing::WanFcn {
                 flow_label, level, ..
-            } => {
-                note.sender = None;
-                note.flow_label = Some(flow_label);
-                // 0 says that there is none.
-                note.level = (level != 0).then_some(level);
-            }
+            } => (
+                None,
+                None,
+                Some(flow_label),
+                Some(level).filter(|level| *level != 0),
+            ),
+        };
+        Note {
+            kind,
+            notifier,
+            told,
+            sender,
+            qp: qp.map(|(qp, side)| (qp.get(), side)),
+            flow_label,
+            level,
+            flow,
         }
-        note
     }
 
     /// The flow about which a notification is.

@@ -87,13 +87,10 @@ impl Metrics {
     /// share of the greater; below 0 where it fell.
     #[must_use]
     pub fn drift(&self, what: fn(&Half) -> f64) -> f64 {
-        let Some([before, after]) = self
-            .halves
-            .as_ref()
-            .map(|halves| halves.each_ref().map(what))
-        else {
+        let Some(halves) = &self.halves else {
             return 0.0;
         };
+        let [before, after] = halves.each_ref().map(what);
         match before.max(after) {
             0.0 => 0.0,
             greater => (after - before) / greater,

@@ -3,7 +3,6 @@
 
 use super::World;
 use super::connection::Stage;
-use super::event::Event;
 use super::packet::Octets;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
@@ -58,23 +57,13 @@ impl World<'_> {
     /// Data may flow.
     fn open(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
-        let port = self.host(values.from as u32).map(|host| host.port);
-        let line = port
-            .and_then(|port| self.ports.get(port as usize))
-            .map_or(0, |port| port.rate.bits_per_second());
-        let line = values
-            .rate_limit
-            .map_or(line, |limit| line.min(limit.bits_per_second()));
-        let id = self.host(values.from as u32).and_then(|host| {
-            let id = host.reaction.open(
-                values.sender_qp,
-                values.destination,
-                values.receiver_qp,
-                line as f64,
-            )?;
-            host.flows.insert(id, flow);
-            Some(id)
-        });
+        let host = self.nodes[values.from].host();
+        let line = self.ports[host.port as usize].rate;
+        let line = values.rate_limit.map_or(line, |limit| line.min(limit));
+        let (own, peer) = (values.sender_qp, values.receiver_qp);
+        let line = line.bits_per_second() as f64;
+        let id = host.reaction.open(own, values.destination, peer, line);
+        host.flows.extend(id.map(|id| (id, flow)));
         let connection = &mut self.connections[flow as usize];
         connection.control = id;
         connection.stage = Stage::Open;
@@ -90,70 +79,46 @@ impl World<'_> {
     pub(super) fn finish(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
         let connection = &mut self.connections[flow as usize];
-        if let Some(id) = connection.control.take()
-            && let Some(host) = self.host(values.from as u32)
-        {
+        if let Some(id) = connection.control.take() {
+            let host = self.nodes[values.from].host();
             host.reaction.close(id);
             host.flows.remove(&id);
         }
         if values.rdma_cm {
-            self.connections[flow as usize].stage = Stage::Disconnecting(0);
+            connection.stage = Stage::Disconnecting(0);
             self.send_request(flow);
         } else {
-            self.connections[flow as usize].stage = Stage::Closed;
+            connection.stage = Stage::Closed;
         }
     }
 
     /// Sends the request that a connection waits to have answered, a few times at most.
     pub(super) fn send_request(&mut self, flow: u32) {
         let values = &self.simulation.flows[flow as usize];
-        let stage = self.connections[flow as usize].stage;
-        let message: MessageRepr = match stage {
-            Stage::Connecting(tries) if tries < TRIES => {
-                self.connections[flow as usize].stage = Stage::Connecting(tries + 1);
-                match self.request(flow, values) {
-                    Some(request) => request.into(),
-                    None => return,
-                }
+        let connection = &mut self.connections[flow as usize];
+        let message: Option<MessageRepr> = match &mut connection.stage {
+            Stage::Connecting(tries) if *tries < TRIES => {
+                *tries += 1;
+                request(flow, values).map(MessageRepr::from)
             }
-            Stage::Disconnecting(tries) if tries < TRIES => {
-                self.connections[flow as usize].stage = Stage::Disconnecting(tries + 1);
-                DisconnectRequestRepr {
+            Stage::Disconnecting(tries) if *tries < TRIES => {
+                *tries += 1;
+                let request = DisconnectRequestRepr {
                     local_comm_id: SENDER_ID | flow,
                     remote_comm_id: RECEIVER_ID | flow,
                     remote_qpn: values.receiver_qp.get(),
                     ..DisconnectRequestRepr::default()
-                }
-                .into()
+                };
+                Some(request.into())
             }
-            _ => {
-                self.connections[flow as usize].stage = Stage::Closed;
-                return;
+            stage => {
+                *stage = Stage::Closed;
+                None
             }
         };
-        let connection = &mut self.connections[flow as usize];
-        if !connection.timer {
-            connection.timer = true;
-            let at = self.now + RESPONSE_TIMEOUT;
-            self.events.plan(at, Event::Timeout(flow));
-        }
+        let Some(message) = message else { return };
+        self.plan_timeout(flow, self.now + RESPONSE_TIMEOUT);
         self.send_mad(flow, true, message);
-    }
-
-    fn request(&self, flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
-        Some(ConnectRequestRepr {
-            local_comm_id: SENDER_ID | flow,
-            local_qpn: values.sender_qp.get(),
-            local_ca_guid: guid(values.from),
-            // What the sender wants from the receiver's send queue; nothing is sent on it.
-            starting_psn: values.first_psn,
-            path_mtu: path_mtu(values.mtu),
-            ..ConnectRequestRepr::roce(
-                (values.source, values.source_port),
-                (values.destination, SERVICE_PORT),
-            )
-            .ok()?
-        })
     }
 
     /// Reads connection management; says whether the frame was that.
@@ -255,6 +220,22 @@ impl World<'_> {
         ];
         compose::packet(&parts, profile)
     }
+}
+
+fn request(flow: u32, values: &Flow) -> Option<ConnectRequestRepr> {
+    Some(ConnectRequestRepr {
+        local_comm_id: SENDER_ID | flow,
+        local_qpn: values.sender_qp.get(),
+        local_ca_guid: guid(values.from),
+        // What the sender wants from the receiver's send queue; nothing is sent on it.
+        starting_psn: values.first_psn,
+        path_mtu: path_mtu(values.mtu),
+        ..ConnectRequestRepr::roce(
+            (values.source, values.source_port),
+            (values.destination, SERVICE_PORT),
+        )
+        .ok()?
+    })
 }
 
 /// GUID of a host's channel adapter: locally administered, so nobody's.

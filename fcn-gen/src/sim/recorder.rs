@@ -77,10 +77,10 @@ pub struct Recorder<'s> {
 impl<'s> Recorder<'s> {
     /// Nothing counted yet.
     pub fn new(simulation: &'s Simulation) -> Self {
-        let vantage_points = simulation.vantage_points.iter();
+        let vantage_points = simulation.vantage_names().into_iter();
         let vantage_points: Vec<_> = vantage_points
-            .map(|point| VantageTruth {
-                name: simulation.vantage_name(point),
+            .map(|name| VantageTruth {
+                name,
                 ..VantageTruth::default()
             })
             .collect();

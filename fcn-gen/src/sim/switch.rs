@@ -13,7 +13,7 @@ use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
-    Border, CongestionPoint, DataPacket, Ecn, FlowKey, IngressPe, Outer, Outgoing, Proxy, Time,
+    Border, CongestionPoint, DataPacket, Ecn, IngressPe, Outer, Outgoing, Proxy, SenderQps, Time,
 };
 use fcn_wire::ioam::{IoamOption, NodeValues, OptType, append_incremental, fill_preallocated};
 use fcn_wire::ip;
@@ -40,8 +40,6 @@ pub struct SwitchState {
     pub ports: Vec<u32>,
     /// Routing messages passed on: who advertised, and which time.
     pub flooded: BTreeMap<u32, u32>,
-    forwarded: u64,
-    dropped: u64,
 }
 
 impl SwitchState {
@@ -60,21 +58,19 @@ impl SwitchState {
                 || switch.edge.as_ref().is_some_and(|edge| edge.config.enabled),
             ports,
             flooded: BTreeMap::new(),
-            forwarded: 0,
-            dropped: 0,
         }
     }
 
-    /// Learns from a routing message.
-    pub fn learn(&mut self, frame: &Frame<'_>) {
-        self.congestion.on_transit(frame);
+    /// What its proxy and its provider edge know of the QPs at senders.
+    fn sender_qps(&mut self) -> impl Iterator<Item = &mut SenderQps> {
+        let proxy = self.proxy.as_mut().map(|proxy| &mut proxy.qps);
+        let edge = self.edge.as_mut().map(|edge| &mut edge.qps);
+        proxy.into_iter().chain(edge)
     }
 
     /// Fills in what it has counted.
     pub fn settle(&self, truth: &mut SwitchTruth) {
         let counters = self.congestion.counters();
-        truth.forwarded = self.forwarded;
-        truth.dropped = self.dropped;
         truth.stopped_at_border = self.border.as_ref().map_or(0, |b| b.counters().dropped());
         truth.held_back = counters.flow_limited + counters.total_limited;
     }
@@ -138,9 +134,7 @@ impl World<'_> {
         let Some(out) = out else {
             return self.lose(&packet);
         };
-        if let State::Switch(state) = &mut self.nodes[node as usize] {
-            state.forwarded += 1;
-        }
+        self.recorder.switches[node as usize].forwarded += 1;
         self.egress(node, out, packet);
     }
 
@@ -177,19 +171,16 @@ impl World<'_> {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
         };
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
-        let ioam_node = state.ioam_node;
         // With PFC, what an ingress port holds bounds the queues: nothing is dropped, the port's peer is stopped.
         let lossless = pfc.is_some() && packet.class < super::packet::CONTROL;
         if !lossless && depth + u64::from(packet.len) > queue {
-            state.dropped += 1;
+            self.recorder.switches[node as usize].dropped += 1;
             return self.lose(&packet);
         }
         if packet.kind == PacketKind::Data {
             let after = depth + u64::from(packet.len);
             self.recorder.queued(node, now, after, after > marking.kmin);
+            let ioam_node = self.nodes[node as usize].switch().ioam_node;
             if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
@@ -210,7 +201,7 @@ impl World<'_> {
             if let Some(pfc) = pfc
                 && *held >= pfc.xoff
             {
-                self.start_pause(packet.came_by, packet.class, pfc);
+                self.start_pause(packet.came_by, packet.class);
             }
         }
         let port = &mut self.ports[out as usize];
@@ -268,7 +259,8 @@ impl World<'_> {
             },
             flow_label: packet.label,
         });
-        let ecn = if tunnel_has_ecn(path) {
+        let has_ecn = tunnel_has_ecn(path);
+        let ecn = if has_ecn {
             packet.outer_ecn
         } else {
             packet.ecn
@@ -278,18 +270,15 @@ impl World<'_> {
             trace: self.traces.of(packet),
             ..data_packet(flow, packet.path, ecn, &simulation.profile)
         };
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
-        let verdict = state
-            .congestion
-            .on_packet(self.now.into(), &view, (depth, marking), random);
+        let congestion = &mut self.nodes[node as usize].switch().congestion;
+        let verdict = congestion.on_packet(self.now.into(), &view, (depth, marking), random);
         if verdict.mark_ce {
-            if tunnel_has_ecn(path) {
-                packet.outer_ecn = CE;
+            let ecn = if has_ecn {
+                &mut packet.outer_ecn
             } else {
-                packet.ecn = CE;
-            }
+                &mut packet.ecn
+            };
+            *ecn = CE;
             self.recorder.marked(node);
         }
         if let Some(outgoing) = verdict.notify {
@@ -342,11 +331,7 @@ impl World<'_> {
         let port = &self.ports[out as usize];
         let (rate, wait) = (port.rate, port.wait(now, packet.class));
         let depth = port.depth(packet.class);
-        let ingress = if packet.came_by == NONE {
-            0
-        } else {
-            packet.came_by
-        };
+        let came_by = Some(packet.came_by).filter(|port| *port != NONE);
         let load = port.load.rate;
         let in_100mbps = |bits: f64| (bits / 1e8).round().min(65_535.0) as u16;
         let load = HopLoad {
@@ -357,16 +342,14 @@ impl World<'_> {
         let values = NodeValues {
             hop_limit: packet.hops,
             node_id: u64::from(id),
-            ingress,
+            ingress: came_by.unwrap_or(0),
             egress: out,
             seconds: (nanoseconds / 1_000_000_000) as u32,
             fraction: (nanoseconds % 1_000_000_000) as u32,
             transit_delay: wait.as_nanos().min(0x7FFF_FFFF) as u32,
             namespace_data: u64::from(load.to_bits()),
             queue_depth: depth.min(u64::from(u32::MAX) - 1) as u32,
-            checksum_complement: 0,
-            buffer_occupancy: 0,
-            opaque: (0, &[]),
+            ..NodeValues::default()
         };
         let Some(trace) = self.traces.at_mut(packet.extra) else {
             return;
@@ -398,12 +381,8 @@ impl World<'_> {
         if (from, to) == (Side::Inside, Side::Inside) {
             return false;
         }
-        let (State::Switch(state), Some(octets)) =
-            (&mut self.nodes[node as usize], self.octets.at(packet.extra))
-        else {
-            return false;
-        };
-        let Some(border) = &mut state.border else {
+        let border = &mut self.nodes[node as usize].switch().border;
+        let (Some(border), Some(octets)) = (border, self.octets.at(packet.extra)) else {
             return false;
         };
         let frame = raw(octets, &self.simulation.profile);
@@ -412,9 +391,7 @@ impl World<'_> {
 
     /// Lets proxy and provider edge see a flow's data and acknowledgements: it shows the QPs that no RDMA CM did.
     fn snoop_flow(&mut self, node: u32, packet: &Packet) {
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
+        let state = self.nodes[node as usize].switch();
         if !state.learns_qps {
             return;
         }
@@ -422,48 +399,22 @@ impl World<'_> {
             return;
         };
         let psn = psn(flow, packet.index);
-        if packet.kind == PacketKind::Data {
-            let key = FlowKey {
-                sender: flow.source,
-                receiver: flow.destination,
-                receiver_qp: flow.receiver_qp,
-            };
-            let now: Time = self.now.into();
-            if let Some(proxy) = &mut state.proxy {
-                proxy.on_transit_data(now, key, psn);
-            }
-            if let Some(edge) = &mut state.edge {
-                edge.on_transit_data(now, key, psn);
-            }
-        } else {
-            let (from, to) = (flow.destination, flow.source);
-            if let Some(proxy) = &mut state.proxy {
-                proxy.on_transit_ack(from, to, flow.sender_qp, psn);
-            }
-            if let Some(edge) = &mut state.edge {
-                edge.on_transit_ack(from, to, flow.sender_qp, psn);
+        for qps in state.sender_qps() {
+            if packet.kind == PacketKind::Data {
+                qps.data(self.now.into(), flow.key(), psn);
+            } else {
+                qps.acknowledged(flow.destination, flow.source, flow.sender_qp, psn);
             }
         }
     }
 
     /// Lets proxy and provider edge see what passes: connections being set up.
     fn snoop(&mut self, node: u32, packet: &Packet) {
-        let now: Time = self.now.into();
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
-        if state.proxy.is_none() && state.edge.is_none() {
-            return;
-        }
         let Some(octets) = self.octets.at(packet.extra).filter(|o| o.note.is_none()) else {
             return;
         };
-        let frame = raw(octets, &self.simulation.profile);
-        if let Some(proxy) = &mut state.proxy {
-            proxy.on_transit(now, &frame);
-        }
-        if let Some(edge) = &mut state.edge {
-            edge.on_transit(now, &frame);
+        for qps in self.nodes[node as usize].switch().sender_qps() {
+            qps.learn(self.now.into(), &raw(octets, &self.simulation.profile));
         }
     }
 
@@ -473,11 +424,10 @@ impl World<'_> {
         if packet.kind != PacketKind::Frame {
             return;
         }
-        let (State::Switch(state), Some(octets)) =
-            (&mut self.nodes[node as usize], self.octets.at(packet.extra))
-        else {
+        let Some(octets) = self.octets.at(packet.extra) else {
             return;
         };
+        let state = self.nodes[node as usize].switch();
         let frame = raw(octets, &self.simulation.profile);
         state.congestion.on_transit(&frame);
         let proxied = state
@@ -518,10 +468,8 @@ impl World<'_> {
             return;
         };
         let flow = self.simulation.flows.get(packet.flow as usize);
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
-        packet.label = match (flow, &mut state.edge, packet.kind) {
+        let edge = &mut self.nodes[node as usize].switch().edge;
+        packet.label = match (flow, edge, packet.kind) {
             (Some(flow), Some(edge), PacketKind::Data) => {
                 edge.label(flow.source, flow.destination, flow.receiver_qp)
             }
@@ -535,28 +483,22 @@ impl World<'_> {
     }
 
     /// Tells the peer of an ingress port to stop a class, once until it is let go.
-    fn start_pause(&mut self, port: u32, class: u8, pfc: model::Pfc) {
+    fn start_pause(&mut self, port: u32, class: u8) {
         let state = &mut self.ports[port as usize];
-        if state.pausing >> class & 1 == 1 {
-            return;
+        if state.pausing >> class & 1 == 0 {
+            state.pausing |= 1 << class;
+            self.pause_again(port, class);
         }
-        state.pausing |= 1 << class;
-        self.pause_for(port, class, pfc.quanta);
     }
 
-    /// Sends a pause, and plans to repeat it.
-    fn pause_for(&mut self, port: u32, class: u8, quanta: u16) {
-        self.send_pause(port, class, quanta);
-        let nanoseconds = pause_nanoseconds(quanta, self.ports[port as usize].rate.non_zero());
-        let again = self.now + Ps::from_nanos((nanoseconds / 2).max(1));
-        self.events.plan(again, Event::PauseAgain(port, class));
-    }
-
-    /// Repeats a pause before it runs out.
+    /// Sends a pause, while it is needed, and plans to repeat it before it runs out.
     pub(super) fn pause_again(&mut self, port: u32, class: u8) {
         let state = &self.ports[port as usize];
         if let (Some(pfc), 1) = (state.thresholds.pfc, state.pausing >> class & 1) {
-            self.pause_for(port, class, pfc.quanta);
+            let nanoseconds = pause_nanoseconds(pfc.quanta, state.rate.non_zero());
+            let again = self.now + Ps::from_nanos((nanoseconds / 2).max(1));
+            self.send_pause(port, class, pfc.quanta);
+            self.events.plan(again, Event::PauseAgain(port, class));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Traffic that is not RoCEv2: TCP segments that share queues with the flows. Congestion points notify its sender's proxy, too
 //! (draft-xiao-rtgwg-proxy-congestion-notification section 1). Nobody answers or paces it: only the packets matter here.
 
+use super::World;
 use super::packet::{CE, ECT0, NONE, Octets, Packet};
-use super::{State, World};
 use fcn_node::Ecn;
 use fcn_node::congestion_point::{Marking, OtherPacket};
 use fcn_wire::compose::{self, Part, UdpChecksum};
@@ -67,18 +67,13 @@ impl World<'_> {
             return;
         };
         let random = self.rng.next_u32();
-        let State::Switch(state) = &mut self.nodes[node as usize] else {
-            return;
-        };
         let view = OtherPacket {
             tuple,
             ecn: Ecn::from_bits(packet.ecn),
             proxy_option: None,
         };
-        let verdict =
-            state
-                .congestion
-                .on_other_packet(self.now.into(), &view, (depth, marking), random);
+        let congestion = &mut self.nodes[node as usize].switch().congestion;
+        let verdict = congestion.on_other_packet(self.now.into(), &view, (depth, marking), random);
         if verdict.mark_ce
             && let Some(octets) = self.octets.at_mut(packet.extra)
         {

@@ -18,5 +18,5 @@ mod tests;
 
 pub use model::{DataOpcode, Hosts, Kind, MOST_CONNECTIONS, MOST_TRACE_NODES, Stress};
 pub use pattern::{LONGEST_PATTERN, Pattern};
-pub use prototype::{Macs, Prototypes};
+pub use prototype::Prototypes;
 pub use source::StressSource;

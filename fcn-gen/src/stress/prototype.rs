@@ -10,13 +10,14 @@ use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
 use fcn_wire::icrc::{ICRC_LEN, Policy};
-use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
+use fcn_wire::ioam::{NodeValues, OptType, Trace, filled_trace};
 use fcn_wire::pfc::{PFC_DESTINATION, PfcRepr};
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr, invoking_room};
 use fcn_wire::template::{Field, Template};
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{LinkType, Profile};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 /// DSCP 26, ECT(0).
 const DATA_CLASS: u8 = 26 << 2 | 0b10;
@@ -28,49 +29,34 @@ const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 1, 0xf);
 const PROXY4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 250);
 const INGRESS_PE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
 
-/// The MAC addresses of all frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Macs {
-    /// Source.
-    pub source: [u8; 6],
-    /// Destination; pauses have their own.
-    pub destination: [u8; 6],
-}
-
 /// One frame and how it changes.
 #[derive(Clone, Debug)]
 pub(super) enum Prototype {
     /// A CNP, a Fast CNP, or data.
     Roce(Box<Template>),
-    /// A notification to a proxy node.
-    ProxyCn(Box<ProxyFrame>),
+    /// A notification to a proxy node, and the data packet that it quotes.
+    ProxyCn(SummedFrame, Box<Template>),
     /// An FCN in the WAN.
-    WanFcn(WanFrame),
+    WanFcn(SummedFrame),
     /// A pause.
     Pfc(Vec<u8>),
 }
 
-/// A notification to a proxy node, which quotes a data packet.
+/// A frame whose UDP checksum changes with what it sums.
 #[derive(Clone, Debug)]
-pub(super) struct ProxyFrame {
-    pub family: Family,
+pub(super) struct SummedFrame {
     pub bytes: Vec<u8>,
+    /// Where its UDP header begins.
     pub udp: usize,
-    /// Where the message begins, and where the packet in it.
-    pub message: usize,
-    pub invoking: usize,
-    pub quoted: Template,
     pub summed: Summed,
 }
 
-/// An FCN in the WAN.
-#[derive(Clone, Debug)]
-pub(super) struct WanFrame {
-    pub bytes: Vec<u8>,
-    pub ip: usize,
-    pub udp: usize,
-    pub message: usize,
-    pub summed: Summed,
+impl SummedFrame {
+    /// A frame in which these octets change.
+    fn new(bytes: Vec<u8>, udp: usize, changing: [Range<usize>; 2]) -> Self {
+        let summed = Summed::new(udp + udp::CHECKSUM, changing);
+        Self { bytes, udp, summed }
+    }
 }
 
 impl Prototype {
@@ -78,8 +64,7 @@ impl Prototype {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Roce(template) => template.bytes(),
-            Self::ProxyCn(frame) => &frame.bytes,
-            Self::WanFcn(frame) => &frame.bytes,
+            Self::ProxyCn(frame, _) | Self::WanFcn(frame) => &frame.bytes,
             Self::Pfc(bytes) => bytes,
         }
     }
@@ -95,19 +80,12 @@ impl Prototypes {
     /// # Errors
     /// The wire crate refuses to write one of them, because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
-        let of = |(kind, _): &(Kind, u32)| match stress.prototype(*kind) {
-            Ok(prototype) => Ok((*kind, prototype)),
-            Err(error) => Err(format!(
-                "a frame of kind {} cannot be made: {error}",
-                kind.id()
-            )),
+        let of = |&(kind, _): &(Kind, u32)| {
+            let failed = |error| format!("a frame of kind {} cannot be made: {error}", kind.id());
+            Ok((kind, stress.prototype(kind).map_err(failed)?))
         };
-        stress
-            .mix
-            .iter()
-            .map(of)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let all: Result<_, String> = stress.mix.iter().map(of).collect();
+        all.map(Self)
     }
 
     /// Octets of the longest frame, without FCS.
@@ -152,22 +130,12 @@ impl Stress {
                 roce(self.cnp(&[ip], &fields)?)
             }
             Kind::FastCnp1 | Kind::FastCnp2 => {
-                let original_destination = self.receivers.v6(0);
                 let trace = self.trace()?;
-                let option = if kind == Kind::FastCnp1 {
-                    FastCnpRepr::Option1 {
-                        original_destination,
-                    }
-                } else {
-                    FastCnpRepr::Option2 {
-                        ioam: IoamOption {
-                            reserved: 0,
-                            opt_type: OptType::Preallocated,
-                            body: &trace,
-                        },
-                        original_destination,
-                    }
-                };
+                let trace = (kind == Kind::FastCnp2)
+                    .then(|| Trace::new_checked(OptType::Preallocated, &trace));
+                let original_destination = self.receivers.v6(0);
+                let (option, _) =
+                    FastCnpRepr::for_data_packet(original_destination, trace.transpose()?);
                 let options = [OptionPart::FastCnp(option)];
                 let ip = Part::v6(SWITCH, self.senders.v6(0), DEFAULT_TRAFFIC_CLASS);
                 fields.push(Field::FastCnpOriginalDestination);
@@ -179,9 +147,9 @@ impl Stress {
             }
             Kind::ProxyCn | Kind::ProxyCnIpv4 => {
                 fields.push(Field::Psn);
-                Prototype::ProxyCn(Box::new(self.proxy(family, &fields)?))
+                self.proxy(family, &fields)?
             }
-            Kind::WanFcn => Prototype::WanFcn(self.wan()?),
+            Kind::WanFcn => self.wan()?,
             Kind::Pfc => Prototype::Pfc(pfc()?),
         })
     }
@@ -255,7 +223,7 @@ impl Stress {
     }
 
     /// A notification to a proxy node that quotes a whole data packet: with as much payload as there is room for.
-    fn proxy(&self, family: Family, fields: &[Field]) -> Made<ProxyFrame> {
+    fn proxy(&self, family: Family, fields: &[Field]) -> Made<Prototype> {
         let (ip_len, ip) = match family {
             Family::V6 => (ipv6::LEN, Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
             Family::V4 => (ipv4::LEN, Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
@@ -280,26 +248,15 @@ impl Stress {
         };
         let udp_part = Part::udp_summed(ENTROPY, profile.proxy_cn_port);
         let bytes = packet(&[frame(), ip, udp_part, Part::ProxyCn(repr)], profile)?;
-        let udp = ethernet::LEN + ip_len;
-        let message = udp + udp::LEN;
-        let invoking = message + family.header_len();
-        let icrc = bytes.len() - ICRC_LEN;
-        Ok(ProxyFrame {
-            family,
-            udp,
-            message,
-            invoking,
-            quoted,
-            // From the ports to the quoted packet's headers, and its ICRC.
-            summed: Summed::new(
-                udp + udp::CHECKSUM,
-                [udp..invoking + headers, icrc..bytes.len()],
-            ),
-            bytes,
-        })
+        let (udp, icrc) = (ethernet::LEN + ip_len, bytes.len() - ICRC_LEN);
+        let invoking = udp + udp::LEN + family.header_len();
+        // From the ports to the quoted packet's headers, and its ICRC.
+        let changing = [udp..invoking + headers, icrc..bytes.len()];
+        let frame = SummedFrame::new(bytes, udp, changing);
+        Ok(Prototype::ProxyCn(frame, Box::new(quoted)))
     }
 
-    fn wan(&self) -> Made<WanFrame> {
+    fn wan(&self) -> Made<Prototype> {
         let repr = WanFcnRepr {
             flow_label: 0,
             level: 0,
@@ -314,18 +271,10 @@ impl Stress {
         ];
         let bytes = packet(&parts, profile)?;
         let (ip, udp) = (ethernet::LEN, ethernet::LEN + ipv6::LEN);
-        let message = udp + udp::LEN;
-        Ok(WanFrame {
-            ip,
-            udp,
-            message,
-            // The source address is a part of what UDP sums.
-            summed: Summed::new(
-                udp + udp::CHECKSUM,
-                [ip + ipv6::SOURCE..ip + ipv6::DESTINATION, udp..bytes.len()],
-            ),
-            bytes,
-        })
+        // The source address is a part of what UDP sums.
+        let source = ip + ipv6::SOURCE..ip + ipv6::DESTINATION;
+        let changing = [source, udp..bytes.len()];
+        Ok(Prototype::WanFcn(SummedFrame::new(bytes, udp, changing)))
     }
 }
 

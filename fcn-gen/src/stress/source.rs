@@ -1,9 +1,10 @@
 //! The frames of one queue, for the sender: made in the slot that they leave from.
 
 use super::model::Stress;
-use super::prototype::{Macs, Prototypes};
+use super::prototype::Prototypes;
 use super::stream::Stream;
 use super::walk::Share;
+use crate::macs::Rewrite;
 use fcn_link::sender::{Next, Source};
 
 /// No stream's number.
@@ -28,7 +29,7 @@ impl StressSource {
         prototypes: &Prototypes,
         (queue, of): (u32, u32),
         slots: usize,
-        macs: Macs,
+        macs: Rewrite,
     ) -> Result<Self, String> {
         if of > stress.flows || queue >= of {
             return Err(format!(

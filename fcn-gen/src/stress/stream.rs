@@ -1,9 +1,10 @@
 //! The frames of one kind on one queue: which fields change from one to the next, and to what.
 
 use super::model::{Hosts, Kind, Stress};
-use super::prototype::{Macs, Prototype, ProxyFrame, SWITCH, WanFrame};
+use super::prototype::{Prototype, SWITCH, SummedFrame};
 use super::walk::{Share, Step, Walk};
-use fcn_wire::header::{ethernet, ipv6};
+use crate::macs::Rewrite;
+use fcn_wire::header::{ethernet, ipv6, udp};
 use fcn_wire::ip;
 use fcn_wire::pfc::PfcRepr;
 use fcn_wire::proxy_cn::{Family, FiveTuple, ProxyCnRepr};
@@ -95,7 +96,7 @@ pub(super) struct Stream {
     kind: Kind,
     prototype: Prototype,
     len: usize,
-    macs: Macs,
+    macs: Rewrite,
     walk: Walk,
     flows: Flows,
     levels: Vec<u8>,
@@ -111,7 +112,7 @@ impl Stream {
         stress: &Stress,
         (kind, prototype): (Kind, Prototype),
         share: Share,
-        macs: Macs,
+        macs: Rewrite,
     ) -> Self {
         // Kinds begin at different flows: a frame and the next are about different ones.
         let start = (kind as u32).wrapping_mul(0x1F12_3BB5);
@@ -153,23 +154,19 @@ impl Stream {
         }
         let connection = self.flows.at(self.walk.step());
         self.made = self.made.wrapping_add(1);
+        let flows = (&self.flows, self.kind.family());
         let done = match &self.prototype {
             Prototype::Roce(template) if self.kind.is_data() => {
                 self.due += self.marked;
                 let ce = self.due >> SHARE_BITS != 0;
                 self.due &= (1 << SHARE_BITS) - 1;
                 let ecn = Change::Ecn(if ce { 0b11 } else { 0b10 });
-                data(
-                    template,
-                    out,
-                    &connection,
-                    (&self.flows, self.kind.family()),
-                )
-                .and_then(|mut edit| edit.set(ecn))
+                let edit = data(template, out, &connection, flows);
+                edit.and_then(|mut edit| edit.set(ecn))
             }
             Prototype::Roce(template) => cnp(template, out, &connection, (&self.flows, self.kind)),
-            Prototype::ProxyCn(frame) => {
-                proxy_cn(frame, out, &connection, (&self.flows, self.level()))
+            Prototype::ProxyCn(frame, quoted) => {
+                proxy_cn((frame, quoted), out, &connection, flows, self.level())
             }
             Prototype::WanFcn(frame) => {
                 wan_fcn(frame, out, &connection.step, self.level());
@@ -186,14 +183,7 @@ impl Stream {
     #[cold]
     fn begin(&self, out: &mut [u8]) {
         out.copy_from_slice(self.prototype.bytes());
-        if let Some((destination, rest)) = out.split_first_chunk_mut::<6>()
-            && let Some(source) = rest.first_chunk_mut::<6>()
-        {
-            *source = self.macs.source;
-            if !matches!(self.prototype, Prototype::Pfc(_)) {
-                *destination = self.macs.destination;
-            }
-        }
+        self.macs.apply(out);
     }
 
     #[inline]
@@ -260,12 +250,12 @@ fn data<'a>(
 
 #[inline]
 fn proxy_cn(
-    frame: &ProxyFrame,
+    (frame, quoted): (&SummedFrame, &Template),
     out: &mut [u8],
     of: &Connection,
-    (flows, level): (&Flows, u8),
+    (flows, family): (&Flows, Family),
+    level: u8,
 ) -> Done {
-    let family = frame.family;
     let header = ProxyCnRepr {
         five_tuple: FiveTuple {
             source: flows.senders.at(of.sender, family),
@@ -282,18 +272,18 @@ fn proxy_cn(
     let mut done = Ok(());
     frame.summed.change(out, |out| {
         put(out, frame.udp, &of.port(0).to_be_bytes());
-        let message = out.get_mut(frame.message..).unwrap_or_default();
+        let message = out.get_mut(frame.udp + udp::LEN..).unwrap_or_default();
         let fits = header.emit(message).is_ok();
         debug_assert!(fits, "there is room for it");
-        let quoted = out.get_mut(frame.invoking..).unwrap_or_default();
-        done = data(&frame.quoted, quoted, of, (flows, family)).map(drop);
+        let invoking = message.get_mut(family.header_len()..).unwrap_or_default();
+        done = data(quoted, invoking, of, (flows, family)).map(drop);
     });
     done
 }
 
 /// The flow label stands for the connection, which the WAN does not see; the rest of its number is in the switch's address.
 #[inline]
-fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
+fn wan_fcn(frame: &SummedFrame, out: &mut [u8], step: &Step, level: u8) {
     let message = WanFcnRepr {
         flow_label: step.connection % FLOW_LABELS,
         level,
@@ -302,11 +292,11 @@ fn wan_fcn(frame: &WanFrame, out: &mut [u8], step: &Step, level: u8) {
     let source = switch(step.connection / FLOW_LABELS).octets();
     let port = PORTS.0 | (step.lap % PORTS.1) as u16;
     frame.summed.change(out, |out| {
-        let packet = out.get_mut(frame.ip..).unwrap_or_default();
+        let packet = out.get_mut(ethernet::LEN..).unwrap_or_default();
         ip::set_flow_label(packet, message.flow_label);
         put(packet, ipv6::SOURCE, &source);
         put(out, frame.udp, &port.to_be_bytes());
-        put(out, frame.message, &message.to_bytes());
+        put(out, frame.udp + udp::LEN, &message.to_bytes());
     });
 }
 

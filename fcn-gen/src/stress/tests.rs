@@ -1,6 +1,7 @@
 //! The frames of stresses: each as its format says, all different, and as many of each kind as the mix says.
 
 use super::*;
+use crate::macs::Rewrite;
 use crate::scenario::{Play, Source, load};
 use fcn_link::sender::{Next, Source as _};
 use fcn_wire::frame::Upper;
@@ -9,9 +10,9 @@ use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
-const MACS: Macs = Macs {
-    source: [2, 0, 0, 0, 0, 1],
-    destination: [2, 0, 0, 0, 0, 2],
+const MACS: Rewrite = Rewrite {
+    source: Some([2, 0, 0, 0, 0, 1]),
+    destination: Some([2, 0, 0, 0, 0, 2]),
 };
 
 /// `stress-mix` with these settings.

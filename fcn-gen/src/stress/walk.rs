@@ -14,7 +14,7 @@ pub struct Share {
 }
 
 /// A connection, in one of the walk's laps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The flow, from 0.
     pub flow: u32,
@@ -78,11 +78,7 @@ impl Walk {
             whole,
             last: Round::new(if last == 0 { whole.flows } else { last }),
             rounds,
-            at: Step {
-                flow: 0,
-                connection: 0,
-                lap: 0,
-            },
+            at: Step::default(),
             round: 0,
             left: 0,
             flow: 0,

@@ -549,7 +549,6 @@ impl Node {
                 destination: source,
                 original_destination,
                 qp: qp(number),
-                udp_source: 0,
             },
             (2, ..) => Outgoing::ProxyCn {
                 source: v6(kind >> 2),
@@ -562,7 +561,6 @@ impl Node {
                     destination_port: 4791,
                 },
                 level: kind >> 5,
-                udp_source: 0,
             },
             (3, ..) => Outgoing::WanFcn {
                 source: own,
@@ -573,7 +571,6 @@ impl Node {
                     .map_or(1, |(_, label)| *label),
                 level: kind >> 5,
                 copy_flow_label: false,
-                udp_source: 0,
             },
             _ => Outgoing::Cnp {
                 source,
@@ -696,8 +693,8 @@ impl Node {
             Message::FastCnp(_) | Message::ProxyCn(_) | Message::WanFcn(_)
         );
         assert_eq!(crossed, fcn.then_some(Crossing::Inbound));
-        self.proxy.on_transit(self.now, frame);
-        self.pe.on_transit(self.now, frame);
+        self.proxy.qps.learn(self.now, frame);
+        self.pe.qps.learn(self.now, frame);
         self.react(frame);
         let (proxy, pe) = (
             self.proxy.on_message(self.now, frame),

@@ -2,7 +2,6 @@
 
 use crate::limiter::Limits;
 use crate::proxy_directory::Reading;
-use fcn_wire::cnp::DEFAULT_UDP_SOURCE;
 use fcn_wire::pnc::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -109,8 +108,6 @@ pub struct Config {
     pub tells: Vec<Prefix>,
     /// How many notifications may be sent.
     pub limits: Limits,
-    /// UDP source port of what is sent. Default 0.
-    pub udp_source: u16,
     /// Whether a WAN FCN has the flow label in its own IPv6 header too. Default false.
     pub copy_flow_label: bool,
     /// Whether a WAN FCN gives a congestion level; else it is 0. Default true.
@@ -139,7 +136,6 @@ impl Config {
             allowed_proxies: Vec::new(),
             tells: Vec::new(),
             limits: Limits::default(),
-            udp_source: DEFAULT_UDP_SOURCE,
             copy_flow_label: false,
             wan_level: true,
             directory: 65_536,

@@ -254,7 +254,6 @@ impl CongestionPoint {
             flow_label: outer.flow_label,
             level,
             copy_flow_label: self.config.copy_flow_label,
-            udp_source: self.config.udp_source,
         })
     }
 
@@ -284,7 +283,6 @@ impl CongestionPoint {
             proxy,
             tuple,
             level: marking.proxy_level(depth),
-            udp_source: self.config.udp_source,
         })
     }
 
@@ -340,7 +338,6 @@ impl CongestionPoint {
             destination: sender,
             original_destination: receiver,
             qp: packet.dest_qp,
-            udp_source: self.config.udp_source,
         };
         (Some(fast_cnp), mark)
     }

@@ -57,7 +57,6 @@ fn fast_cnp() -> Outgoing {
         destination: SENDER,
         original_destination: RECEIVER,
         qp: Qp::truncate(0x12),
-        udp_source: 0,
     }
 }
 
@@ -68,7 +67,6 @@ fn wan_fcn(level: u8) -> Outgoing {
         flow_label: 0xABCDE,
         level,
         copy_flow_label: false,
-        udp_source: 0,
     }
 }
 
@@ -84,7 +82,6 @@ fn proxy_cn(proxy: IpAddr, source: IpAddr, packet: &DataPacket<'_>) -> Outgoing 
             destination_port: 4791,
         },
         level: 7,
-        udp_source: 0,
     }
 }
 
@@ -463,7 +460,6 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
         proxy: PROXY.into(),
         tuple,
         level: 7,
-        udp_source: 0,
     };
     assert_eq!(step(0, tuple, 0), Verdict::default());
     assert_eq!(step(0, tuple, FULL).notify, Some(told));

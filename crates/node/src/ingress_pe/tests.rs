@@ -21,7 +21,7 @@ fn pe(set: impl FnOnce(&mut Config)) -> IngressPe {
     let mut pe = IngressPe::new(config);
     for setup in [Setup::v6(), Setup::v4()] {
         for message in setup.messages() {
-            with_frame(&message, |frame| pe.on_transit(Time::default(), frame));
+            with_frame(&message, |frame| pe.qps.learn(Time::default(), frame));
         }
     }
     pe
@@ -42,7 +42,6 @@ fn fcn_of_level(ingress: Ipv6Addr, flow_label: u32, level: u8) -> Vec<u8> {
         flow_label,
         level,
         copy_flow_label: true,
-        udp_source: 0,
     };
     let mut out = [0; 60];
     let (len, _) = outgoing
@@ -179,9 +178,10 @@ fn acknowledgements_and_configuration_tell_qps_exchanged_out_of_band() {
     let mut pe = pe(|config| config.qps = vec![(flow(0x888), Qp::truncate(0x887))]);
     for (qp, want, inferred) in [(0x888, 0x887, 0), (0x999, 0x998, 1)] {
         for psn in [5, 6] {
-            pe.on_transit_data(Time::default(), flow(qp), psn);
+            pe.qps.data(Time::default(), flow(qp), psn);
             let ack = Qp::truncate(0x998);
-            pe.on_transit_ack(RECEIVER.into(), SENDER.into(), ack, psn);
+            pe.qps
+                .acknowledged(RECEIVER.into(), SENDER.into(), ack, psn);
         }
         let label = label6(&mut pe, qp);
         let told = ask(&mut pe, 0, &fcn(PE, label));

@@ -21,7 +21,7 @@ fn proxy(set: impl FnOnce(&mut Config)) -> Proxy {
     let mut proxy = Proxy::new(config);
     for setup in [Setup::v6(), Setup::v4()] {
         for message in setup.messages() {
-            with_frame(&message, |frame| proxy.on_transit(Time::default(), frame));
+            with_frame(&message, |frame| proxy.qps.learn(Time::default(), frame));
         }
     }
     proxy
@@ -52,7 +52,6 @@ fn notification(
         proxy: to,
         tuple,
         level: 3,
-        udp_source: 0,
     };
     emit(outgoing, &packet)
 }
@@ -143,7 +142,6 @@ fn what_it_refuses_is_counted_by_its_reason() {
         proxy: to,
         tuple: tuple6(),
         level: 0,
-        udp_source: 0,
     };
     let packet = data(
         SENDER.into(),
@@ -295,7 +293,6 @@ fn flows_of_other_transports_are_counted() {
             proxy: PROXY.into(),
             tuple,
             level: 0,
-            udp_source: 0,
         };
         let message = emit(outgoing, &packet);
         assert_eq!(ask(&mut proxy, 0, &message), Err(Refused::NotRoce));

@@ -56,7 +56,6 @@ fn fast_cnp_from(source: Ipv6Addr, about: &About<'_>) -> Vec<u8> {
         destination: SENDER,
         original_destination: RECEIVER,
         qp: PEER,
-        udp_source: 0,
     };
     emit(outgoing, about)
 }
@@ -268,7 +267,6 @@ fn qps_that_no_flow_has_are_unknown() {
                 destination: SENDER,
                 original_destination: RECEIVER,
                 qp: OWN,
-                udp_source: 0,
             };
             emit(outgoing, &About::default())
         },
@@ -279,7 +277,6 @@ fn qps_that_no_flow_has_are_unknown() {
                 destination: SENDER,
                 original_destination,
                 qp: PEER,
-                udp_source: 0,
             };
             emit(outgoing, &About::default())
         },

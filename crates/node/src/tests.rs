@@ -146,7 +146,7 @@ fn by_way_of_the_proxy_node() {
         ..proxy::Config::new(PROXY)
     });
     for message in Setup::v6().messages() {
-        with_frame(&message, |frame| proxy.on_transit(NOW, frame));
+        with_frame(&message, |frame| proxy.qps.learn(NOW, frame));
     }
     let cnp = with_frame(&bytes, |frame| proxy.on_message(NOW, frame)).unwrap();
     assert_slows(&emit(cnp, &About::default()).0);
@@ -159,7 +159,7 @@ fn by_way_of_the_ingress_pe() {
         ..ingress_pe::Config::new(PE)
     });
     for message in Setup::v6().messages() {
-        with_frame(&message, |frame| pe.on_transit(NOW, frame));
+        with_frame(&message, |frame| pe.qps.learn(NOW, frame));
     }
     let flow_label = pe.label(SENDER.into(), RECEIVER.into(), receiver_qp());
     let outer = Part::Ipv6 {
